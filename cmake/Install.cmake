@@ -1,0 +1,48 @@
+# The installed libraries, put together from the modules: libgumbel (the run half) and libgumbel-export, each
+# shared and static. Only gumbel_ names are visible in the shared ones. The static libgumbel-export leaves out
+# what the static libgumbel has; the shared one carries its own copy, so that neither needs private symbols.
+
+set(core base program text)
+set(run_half ${core} sampler plan cpu run)
+set(core_objects "")
+set(run_objects "")
+foreach(module IN LISTS core)
+  list(APPEND core_objects $<TARGET_OBJECTS:gumbel_${module}>)
+endforeach()
+foreach(module IN LISTS run_half)
+  list(APPEND run_objects $<TARGET_OBJECTS:gumbel_${module}>)
+endforeach()
+set(export_objects $<TARGET_OBJECTS:gumbel_export>)
+set(private_libraries PkgConfig::XXHASH PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::UTF8PROC
+  Threads::Threads m)
+
+add_library(gumbel SHARED ${run_objects})
+add_library(gumbel-export SHARED ${export_objects} ${core_objects})
+target_link_options(gumbel-export PRIVATE
+  "LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/export.map")
+set_property(TARGET gumbel-export APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/export.map)
+add_library(gumbel-static STATIC ${run_objects})
+add_library(gumbel-export-static STATIC ${export_objects})
+set_target_properties(gumbel-static PROPERTIES OUTPUT_NAME gumbel)
+set_target_properties(gumbel-export-static PROPERTIES OUTPUT_NAME gumbel-export)
+
+foreach(library gumbel gumbel-export)
+  set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    LINKER_LANGUAGE C)
+  target_link_options(${library} PRIVATE LINKER:--as-needed LINKER:--no-undefined)
+  target_link_libraries(${library} PRIVATE ${private_libraries})
+  if(GUMBEL_SANITIZE)
+    target_link_options(${library} PRIVATE -fsanitize=${GUMBEL_SANITIZE} LINKER:--undefined-version)
+  endif()
+endforeach()
+foreach(library gumbel-static gumbel-export-static)
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
+endforeach()
+
+configure_file(cmake/gumbel.pc.in gumbel.pc @ONLY)
+configure_file(cmake/gumbel-export.pc.in gumbel-export.pc @ONLY)
+install(TARGETS gumbel gumbel-export gumbel-static gumbel-export-static
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/gumbel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/gumbel.pc ${PROJECT_BINARY_DIR}/gumbel-export.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gumbel: language-model programs that sample their own next token.
+ *
+ * A *program* is one memory-mapped file: graph, weights, tokenizer, chat format. An *engine* is a program
+ * made ready on one backend with a number of slots. A *session* is one slot: a conversation's caches, its
+ * position and its seed. A *step* runs tokens of any number of sessions through the program and gets one
+ * token id per session back.
+ *
+ *     gumbel_program *program = NULL;
+ *     gumbel_engine *engine = NULL;
+ *     gumbel_session *session = NULL;
+ *     gumbel_error error;
+ *     gumbel_engine_options options = {.size = sizeof options, .threads = 4};
+ *     if (gumbel_program_open("model.gumbel", &program, &error) ||
+ *         gumbel_engine_create(program, &options, &engine, &error) ||
+ *         gumbel_session_create(engine, &session, &error))
+ *         return fprintf(stderr, "%s\n", error.message), 1;
+ *     ... gumbel_generate() once, then gumbel_next() until it reports a finish ...
+ *     gumbel_session_destroy(session);
+ *     gumbel_engine_destroy(engine);
+ *     gumbel_program_close(program);
+ *
+ * Conventions, for every function here:
+ *  - Results come back through pointers; the return value is GUMBEL_OK (0) or the reason of the failure.
+ *    error may be NULL; otherwise it receives the reason and a sentence that says what to do about it.
+ *    When a function fails its results are NULL or unchanged, unless it says otherwise.
+ *  - Structures with a `size` field are versioned by it: set it to sizeof, leave the rest zero for the
+ *    defaults. Fields are only ever added at the end.
+ *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
+ *    time (gumbel_session_cancel is the exception); different engines are independent.
+ *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ */
+#ifndef GUMBEL_H
+#define GUMBEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define GUMBEL_API __attribute__((visibility("default")))
+#else
+#define GUMBEL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Errors -------------------------------------------------------------------------------------------- */
+
+typedef enum gumbel_status {
+    GUMBEL_OK = 0,
+    GUMBEL_ERROR_ARGUMENT = 1,    /* a value given by the caller is out of its range */
+    GUMBEL_ERROR_IO = 2,          /* the system refused a file operation */
+    GUMBEL_ERROR_FORMAT = 3,      /* a file is not what it claims to be */
+    GUMBEL_ERROR_UNSUPPORTED = 4, /* valid, but not in this version or build */
+    GUMBEL_ERROR_MEMORY = 5,      /* no memory */
+    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots or a buffer are full */
+    GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
+    GUMBEL_ERROR_CANCELLED = 8    /* the caller cancelled */
+} gumbel_status;
+
+typedef struct gumbel_error {
+    gumbel_status status;
+    char message[508]; /* one line of UTF-8, no newline */
+} gumbel_error;
+
+/* "0.1.0". */
+GUMBEL_API const char *gumbel_version(void);
+
+/* Receives text that the library writes; length bytes, no terminating zero. */
+typedef void (*gumbel_write_callback)(void *user, const char *text, size_t length);
+
+typedef enum gumbel_log_level { GUMBEL_LOG_INFO = 0, GUMBEL_LOG_WARNING = 1 } gumbel_log_level;
+
+/* Receives notices, one line each without newline. */
+typedef void (*gumbel_log_callback)(void *user, gumbel_log_level level, const char *line);
+
+/* ---- Programs ------------------------------------------------------------------------------------------ */
+
+typedef struct gumbel_program gumbel_program;
+
+/* Maps and verifies the program file at path. Errors: IO, FORMAT (truncated, corrupt, or breaking a rule of
+ * the verifier), UNSUPPORTED (made for a newer version; names what is missing), MEMORY. */
+GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error);
+
+/* Engines made from the program must be destroyed first. NULL is allowed. */
+GUMBEL_API void gumbel_program_close(gumbel_program *program);
+
+/* How the next token is drawn; see docs/sampling.md. One row's settings. */
+typedef struct gumbel_sampling {
+    size_t size;
+    float temperature; /* 0: greedy, the lowest id on ties; else within [1e-4, 1e4] */
+    int32_t top_k;     /* keep the k largest logits (ties kept); 0 or less: all */
+    float top_p;       /* keep the most likely tokens up to this mass; within (0, 1]; 1: all */
+} gumbel_sampling;
+
+/* Where a setting came from. */
+typedef enum gumbel_origin {
+    GUMBEL_ORIGIN_DEFAULT = 0, /* built in: temperature 0.8, top_k 0, top_p 1 */
+    GUMBEL_ORIGIN_PROGRAM = 1  /* recommended by the model's authors, stored in the program */
+} gumbel_origin;
+
+typedef struct gumbel_sampling_origin {
+    gumbel_origin temperature, top_k, top_p;
+} gumbel_sampling_origin;
+
+/* The settings to use when the user asks for nothing: the program's recommended ones over the built-in ones.
+ * program may be NULL. sampling->size must be set. origin may be NULL. */
+GUMBEL_API void gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
+                                         gumbel_sampling_origin *origin);
+
+typedef struct gumbel_program_info {
+    size_t size;
+    const char *architecture;     /* "gemma4"; strings live as long as the program */
+    const char *name;             /* the checkpoint's name, may be "" */
+    uint32_t vocab_size;          /* token ids are 0 .. vocab_size-1 */
+    uint32_t max_context;         /* positions a session can hold */
+    uint32_t prefill_chunk;       /* tokens of one session in one step, at most */
+    bool use_sampling;            /* the program ends in its sampler; false: exported with --logits */
+    const int32_t *stop_tokens;   /* generation stops after one of these */
+    size_t stop_token_count;      /* */
+    int32_t bos_token;            /* -1: none */
+    uint64_t weight_bytes;        /* mapped from the file */
+    uint64_t session_state_bytes; /* caches of one session at max_context */
+    bool has_tokenizer, has_chat_format;
+} gumbel_program_info;
+
+GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
+                                                 gumbel_error *error);
+
+typedef enum gumbel_inspect_part {
+    GUMBEL_INSPECT_SUMMARY = 0, /* metadata, limits, memory, ops by count */
+    GUMBEL_INSPECT_GRAPH = 1,   /* the nodes in SSA form */
+    GUMBEL_INSPECT_TENSORS = 2, /* the weights, a table */
+    GUMBEL_INSPECT_JSON = 3     /* all of it as one JSON object */
+} gumbel_inspect_part;
+
+/* Writes a description of the program through write. */
+GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
+                                                gumbel_write_callback write, void *user, gumbel_error *error);
+
+/* ---- Text ---------------------------------------------------------------------------------------------- */
+
+typedef struct gumbel_tokenizer gumbel_tokenizer;
+
+/* The program's tokenizer. Immutable, may be shared by threads; destroyed by the caller, before the program
+ * is closed. Errors: UNSUPPORTED (the program has none), FORMAT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_tokenizer **tokenizer,
+                                                 gumbel_error *error);
+
+/* The tokenizer of a checkpoint's tokenizer.json is read by gumbel_export_tokenizer (libgumbel-export). */
+GUMBEL_API void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer);
+
+typedef struct gumbel_encode_options {
+    size_t size;
+    bool parse_special; /* special tokens in the text become their ids; false: they are ordinary text */
+    bool add_special;   /* what the model puts around plain text (bos) is added */
+} gumbel_encode_options;
+
+/* Encodes length bytes of UTF-8. Bytes that are not UTF-8 are each read as U+FFFD (maximal-subpart rule).
+ * Writes at most capacity ids into tokens (may be NULL with capacity 0) and the number there are into
+ * *count. Errors: LIMIT when *count > capacity (the first capacity ids are written), MEMORY.
+ * Thread-safe on one tokenizer. */
+GUMBEL_API gumbel_status gumbel_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                                       const gumbel_encode_options *options, int32_t *tokens, size_t capacity,
+                                       size_t *count, gumbel_error *error);
+
+/* The id of the token spelled exactly so, or -1. */
+GUMBEL_API int32_t gumbel_token_id(const gumbel_tokenizer *tokenizer, const char *spelling);
+
+/* A streaming decoder: ids in, whole UTF-8 characters out. */
+typedef struct gumbel_detokenizer gumbel_detokenizer;
+
+/* show_special: special tokens are written out; otherwise they give no text. Destroy before the tokenizer. */
+GUMBEL_API gumbel_status gumbel_detokenizer_create(const gumbel_tokenizer *tokenizer, bool show_special,
+                                                   gumbel_detokenizer **detokenizer, gumbel_error *error);
+GUMBEL_API void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer);
+
+/* Adds one token. *text receives the characters that are now complete (maybe none): *length bytes, valid
+ * until the next call. Bytes that can no longer become a character give U+FFFD. Does not allocate.
+ * Errors: ARGUMENT when token is not in the vocabulary. */
+GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
+                                           size_t *length, gumbel_error *error);
+
+/* Ends the text: gives what is still held back and starts anew. */
+GUMBEL_API void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length);
+
+typedef struct gumbel_message {
+    const char *role;    /* "system", "user" or "assistant" */
+    const char *content; /* UTF-8; special tokens in it are ordinary text */
+} gumbel_message;
+
+typedef enum gumbel_thinking {
+    GUMBEL_THINKING_DEFAULT = 0, /* what the model's own template does when nobody says */
+    GUMBEL_THINKING_ON = 1,
+    GUMBEL_THINKING_OFF = 2
+} gumbel_thinking;
+
+typedef struct gumbel_chat_options {
+    size_t size;
+    gumbel_thinking thinking;
+    bool no_generation_prompt; /* end after the last message, without opening the assistant's turn */
+    bool continues;            /* these messages follow an assistant's turn that a session already holds */
+    bool turn_is_closed;       /* with continues: that turn already ended in its end-of-turn token */
+} gumbel_chat_options;
+
+/* Renders a conversation with the program's chat format into token ids. Capacity and count as in
+ * gumbel_encode. Errors: UNSUPPORTED (the program has no chat format), ARGUMENT (unknown role, a system
+ * message that is not the first, a missing content), LIMIT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
+                                            size_t message_count, const gumbel_chat_options *options,
+                                            int32_t *tokens, size_t capacity, size_t *count,
+                                            gumbel_error *error);
+
+/* Replaces the tokenizer's chat format by the JSON description at path (docs/chat-format.md). */
+GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, const char *path,
+                                                 gumbel_error *error);
+
+/* ---- Engines ------------------------------------------------------------------------------------------- */
+
+typedef struct gumbel_engine gumbel_engine;
+typedef struct gumbel_session gumbel_session;
+
+typedef enum gumbel_lock {
+    GUMBEL_LOCK_TOUCHED = 0, /* keep weights in memory once read, as far as the system allows */
+    GUMBEL_LOCK_ALL = 1,     /* read and keep all weights now; an error where the system refuses */
+    GUMBEL_LOCK_NONE = 2
+} gumbel_lock;
+
+typedef struct gumbel_engine_options {
+    size_t size;
+    const char *backend;     /* "cpu" (NULL), "cuda" or "mlx" */
+    int threads;             /* CPU threads; 0: one per available core */
+    int slots;               /* sessions that can exist at once; 0: 1 */
+    uint32_t max_context;    /* positions per session; 0: the program's. May only be smaller */
+    uint32_t step_tokens;    /* tokens of all sessions in one step; 0: prefill chunk + slots */
+    const char *cpu_isa;     /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
+    gumbel_lock lock;        /* */
+    bool unfused;            /* run the graph node by node, without fused kernels (for testing) */
+    bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
+    gumbel_log_callback log; /* NULL: no notices */
+    void *log_user;
+} gumbel_engine_options;
+
+/* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
+ * program must outlive the engine. Errors: ARGUMENT, UNSUPPORTED (no such backend in this build), MEMORY. */
+GUMBEL_API gumbel_status gumbel_engine_create(const gumbel_program *program,
+                                              const gumbel_engine_options *options, gumbel_engine **engine,
+                                              gumbel_error *error);
+
+/* Ends the engine and all its sessions. NULL is allowed. */
+GUMBEL_API void gumbel_engine_destroy(gumbel_engine *engine);
+
+/* Writes one line per backend: its name, and what this build and machine have of it. */
+GUMBEL_API void gumbel_describe_backends(gumbel_write_callback write, void *user);
+
+/* What this engine is: "cpu avx512 2 threads". Lives as long as the engine. */
+GUMBEL_API const char *gumbel_engine_description(const gumbel_engine *engine);
+
+/* ---- Sessions ------------------------------------------------------------------------------------------ */
+
+/* Takes a free slot, empty, at position 0, without a seed. Errors: LIMIT when all slots are taken. */
+GUMBEL_API gumbel_status gumbel_session_create(gumbel_engine *engine, gumbel_session **session,
+                                               gumbel_error *error);
+
+/* Gives the slot back. NULL is allowed. */
+GUMBEL_API void gumbel_session_destroy(gumbel_session *session);
+
+/* Empties the session: position 0, no snapshot. The seed and its counter stay. */
+GUMBEL_API void gumbel_session_reset(gumbel_session *session);
+
+/* Tokens that have been run, and which. tokens (may be NULL) stays valid until the session is destroyed;
+ * its content changes as the session goes on. */
+GUMBEL_API uint32_t gumbel_session_position(const gumbel_session *session, const int32_t **tokens);
+
+/* Runs tokens without asking for a next one, in as many steps as it takes; a token that was generated but not
+ * yet run is run first. On an error the session keeps the tokens of the steps that succeeded. Errors: ARGUMENT (not in the vocabulary), LIMIT (context full),
+ * CANCELLED. */
+GUMBEL_API gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *tokens, size_t count,
+                                               gumbel_error *error);
+
+/* Goes back to position, as if the later tokens had never been run; a later prefill gives the same bits as a
+ * fresh one. Truncates in place where the state can; otherwise restores the snapshot or starts over and runs
+ * the tokens up to position again. Errors: ARGUMENT when position is ahead of the session. */
+GUMBEL_API gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position,
+                                               gumbel_error *error);
+
+/* Remembers the state at this position for gumbel_session_rewind, in place of an earlier snapshot. The
+ * engine needs the option snapshots, otherwise UNSUPPORTED. */
+GUMBEL_API gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *error);
+
+/* A second session in the same state: tokens, caches, seed and counter. Errors: LIMIT when no slot is free. */
+GUMBEL_API gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session **copy,
+                                             gumbel_error *error);
+
+/* Writes the session to a file, or reads one that was written from the same program (with any number of
+ * slots and threads). The file carries a checksum; one of another program is refused. */
+GUMBEL_API gumbel_status gumbel_session_save(const gumbel_session *session, const char *path,
+                                             gumbel_error *error);
+GUMBEL_API gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gumbel_error *error);
+
+/* The i-th token generated since this call is drawn with seed + i (mod 2^64), i from 0. */
+GUMBEL_API void gumbel_session_set_seed(gumbel_session *session, uint64_t seed);
+
+/* The seed of the next token. Where no seed was set, one is drawn from the system first. */
+GUMBEL_API gumbel_status gumbel_session_get_seed(gumbel_session *session, uint64_t *seed,
+                                                 gumbel_error *error);
+
+/* Makes the running or next append or gumbel_next of this session end with CANCELLED at the next step
+ * boundary. May be called from another thread or a signal handler. */
+GUMBEL_API void gumbel_session_cancel(gumbel_session *session);
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+typedef enum gumbel_finish {
+    GUMBEL_FINISH_NONE = 0,   /* goes on */
+    GUMBEL_FINISH_STOP = 1,   /* the token is one of the program's stop tokens */
+    GUMBEL_FINISH_LENGTH = 2, /* max_new_tokens reached */
+    GUMBEL_FINISH_CONTEXT = 3 /* the context is full: the token cannot be run */
+} gumbel_finish;
+
+/* One session's part of a step: its next tokens, and whether their successor is wanted. */
+typedef struct gumbel_request {
+    size_t size;
+    /* in */
+    gumbel_session *session;         /* each session at most once per step */
+    const int32_t *tokens;           /* run after the session's position */
+    size_t token_count;              /* 1 .. prefill_chunk */
+    bool wants_token;                /* sample the successor of the last token */
+    const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
+    /* out */
+    int32_t token;        /* the sampled id, -1 when none was wanted or the program has no sampler */
+    gumbel_finish finish; /* NONE, STOP or CONTEXT */
+    uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
+    gumbel_sampling used; /* the settings that it was drawn with */
+    const float *logits;  /* the row [vocab_size] when wanted, valid until the engine's next step */
+} gumbel_request;
+
+/* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
+ * does not depend on the other rows. On an error no session has moved. Errors: ARGUMENT (naming the request
+ * and the field), LIMIT (context, step_tokens), NUMERIC (naming the request). */
+GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                                     gumbel_error *error);
+
+/* Draws a token from a row of float32 logits on the host, by the same code and contract as the program's
+ * own sampler. *token is written on success. Errors: ARGUMENT, NUMERIC. Does not allocate. */
+GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
+                                       const gumbel_sampling *sampling, uint64_t seed, int32_t *token,
+                                       gumbel_error *error);
+
+/* ---- Generation ---------------------------------------------------------------------------------------- */
+
+typedef struct gumbel_generate_options {
+    size_t size;
+    const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied */
+    uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    bool ignore_stop;                /* stop tokens are ordinary tokens */
+    bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
+} gumbel_generate_options;
+
+/* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
+ * was generated but not yet run: such a token is run first). Runs nothing yet. Errors: ARGUMENT, LIMIT. */
+GUMBEL_API gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
+                                         const gumbel_generate_options *options, gumbel_error *error);
+
+typedef struct gumbel_generated {
+    size_t size;
+    int32_t token;        /* also given when it is a stop token */
+    gumbel_finish finish; /* not NONE: this was the last token */
+    uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
+} gumbel_generated;
+
+/* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
+ * error or a cancel, gumbel_generate begins anew. Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). */
+GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
+                                     gumbel_error *error);
+
+/* ---- Exporting (libgumbel-export) ---------------------------------------------------------------------- */
+
+/* Progress of a long task: done of total bytes. Return false to cancel. */
+typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t done, uint64_t total);
+
+typedef struct gumbel_export_options {
+    size_t size;
+    const char *quantize;   /* recipe; NULL or "none": weights keep the checkpoint's dtype */
+    uint32_t max_context;   /* 0: the smaller of the model's own and 8192 */
+    bool logits;            /* end in logits[B, V] instead of the sampler */
+    const char *backend;    /* lay weights out for this backend; NULL: cpu */
+    bool random_weights;    /* checkpoint is a config.json; weights are drawn from random_seed */
+    uint64_t random_seed;   /* */
+    uint32_t layers;        /* keep the first layers only; 0: all */
+    gumbel_log_callback log;
+    void *log_user;
+    gumbel_progress_callback progress;
+    void *progress_user;
+} gumbel_export_options;
+
+/* Reads the checkpoint (a Hugging Face directory, or a config.json with random_weights) and writes a program
+ * to path, under a temporary name until it is complete; an existing program is replaced. options may be
+ * NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
+                                       const gumbel_export_options *options, gumbel_error *error);
+
+/* The tokenizer of a checkpoint directory, with its chat format where its template is known. */
+GUMBEL_API gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,
+                                                 gumbel_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

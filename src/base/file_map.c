@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file_map.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gumbel_status map_descriptor(int descriptor, const char *path, gb_file_map *map, gumbel_error *error) {
+    struct stat information;
+    if (fstat(descriptor, &information) != 0)
+        return gb_fail_errno(error, errno, "%s", path);
+    if (!S_ISREG(information.st_mode))
+        return gb_fail(error, GUMBEL_ERROR_IO, "%s: not a regular file", path);
+    *map = (gb_file_map){.size = (size_t)information.st_size};
+    if (map->size == 0)
+        return GUMBEL_OK;
+    void *data = mmap(NULL, map->size, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED)
+        return gb_fail_errno(error, errno, "%s: cannot be mapped", path);
+    map->data = data;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_map_file(const char *path, gb_file_map *map, gumbel_error *error) {
+    *map = (gb_file_map){0};
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return gb_fail_errno(error, errno, "%s", path);
+    gumbel_status status = map_descriptor(descriptor, path, map, error);
+    close(descriptor);
+    return status;
+}
+
+void gb_unmap_file(gb_file_map *map) {
+    if (map->data)
+        munmap((void *)(uintptr_t)map->data, map->size);
+    *map = (gb_file_map){0};
+}
+
+gumbel_status gb_read_file(const char *path, size_t limit, char **text, size_t *size, gumbel_error *error) {
+    gb_file_map map;
+    *text = NULL;
+    GB_TRY(gb_map_file(path, &map, error));
+    if (map.size > limit) {
+        gumbel_status status = gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %zu bytes, more than the %zu allowed",
+                                       path, map.size, limit);
+        gb_unmap_file(&map);
+        return status;
+    }
+    *text = gb_allocate(map.size + 1, 1);
+    if (*text && map.size)
+        memcpy(*text, map.data, map.size);
+    if (size)
+        *size = map.size;
+    gb_unmap_file(&map);
+    return *text ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its text", path);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Read-only memory maps of whole files: how checkpoints and programs are read.
+ */
+#ifndef GUMBEL_BASE_FILE_MAP_H
+#define GUMBEL_BASE_FILE_MAP_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct gb_file_map {
+    const uint8_t *data; /* page-aligned; NULL for an empty file */
+    size_t size;         /* bytes */
+} gb_file_map;
+
+/* Maps the regular file at path. Errors: GUMBEL_ERROR_IO naming the path. Close with gb_unmap_file. */
+gumbel_status gb_map_file(const char *path, gb_file_map *map, gumbel_error *error);
+
+/* Safe on a zeroed map and twice. */
+void gb_unmap_file(gb_file_map *map);
+
+/* Reads a small text file whole: *text gets size bytes and a terminating zero; free with gb_free.
+ * A file of more than limit bytes is GUMBEL_ERROR_FORMAT. size may be NULL. */
+gumbel_status gb_read_file(const char *path, size_t limit, char **text, size_t *size, gumbel_error *error);
+
+#endif

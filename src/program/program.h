@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program in memory: a graph of single-assignment values, its constants, its per-slot states, its metadata.
+ * The exporter builds one (builder.h) and writes it (writer.h); the runtime reads one (reader.h), which has
+ * then passed the verifier (verifier.h). Nothing here knows a backend or a model.
+ */
+#ifndef GUMBEL_PROGRAM_PROGRAM_H
+#define GUMBEL_PROGRAM_PROGRAM_H
+
+#include "base/file_map.h"
+#include "base/status.h"
+#include "program/metadata.h"
+#include "tensor/dtype.h"
+
+#include <stdint.h>
+
+/* ---- Types --------------------------------------------------------------------------------------------- */
+
+enum { GB_MAX_RANK = 4 };
+
+/* A dim is a size >= 1, or one of these symbols. */
+enum { GB_DIM_N = -1 /* tokens of the step */, GB_DIM_B = -2 /* rows of the step */ };
+
+typedef struct gb_shape {
+    int32_t rank; /* 0 .. GB_MAX_RANK; 0 is a scalar */
+    int64_t dims[GB_MAX_RANK];
+} gb_shape;
+
+typedef struct gb_type {
+    gb_dtype dtype;
+    gb_shape shape;
+} gb_type;
+
+bool gb_shape_equal(const gb_shape *a, const gb_shape *b);
+
+/* "f32[N,4,32]" into text of GB_TYPE_TEXT bytes; returns text. */
+enum { GB_TYPE_TEXT = 96 };
+const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]);
+
+/* Elements of a shape without symbols; false on overflow or a symbol. */
+bool gb_shape_elements(const gb_shape *shape, uint64_t *elements);
+
+/* ---- Ops ----------------------------------------------------------------------------------------------- */
+
+typedef enum gb_op {
+    GB_OP_NONE = 0,
+#define GB_OP(number, NAME, name, signature, attributes) GB_OP_##NAME = number,
+#include "program/ops.def"
+#undef GB_OP
+    GB_OP_LIMIT = 64 /* one more than the largest number so far; grows with the table */
+} gb_op;
+
+typedef struct gb_op_info {
+    gb_op op;
+    const char *name;
+    const char *signature;  /* as in ops.def */
+    const char *attributes; /* as in ops.def */
+} gb_op_info;
+
+/* The table's line of an op number, or NULL for a number that is no op. */
+const gb_op_info *gb_op_find(uint32_t number);
+
+/* Attribute names are numbered once for all ops. The numbers are part of the file format. */
+#define GB_ATTRIBUTES(X)                                                                                     \
+    X(1, SCALE, scale)                                                                                       \
+    X(2, EPSILON, epsilon)                                                                                   \
+    X(3, HEADS, heads)                                                                                       \
+    X(4, PAIR_OFFSET, pair_offset)                                                                           \
+    X(5, WINDOW, window)                                                                                     \
+    X(6, CAP, cap)                                                                                           \
+    X(7, VALUE, value)                                                                                       \
+    X(8, COUNT, count)
+
+typedef enum gb_attribute_key {
+    GB_ATTRIBUTE_NONE = 0,
+#define X(number, NAME, name) GB_ATTRIBUTE_##NAME = number,
+    GB_ATTRIBUTES(X)
+#undef X
+} gb_attribute_key;
+
+typedef enum gb_attribute_type { GB_ATTRIBUTE_INT = 1, GB_ATTRIBUTE_FLOAT = 2 } gb_attribute_type;
+
+typedef struct gb_attribute {
+    gb_attribute_key key;
+    gb_attribute_type type;
+    union {
+        int64_t i;
+        double f;
+    };
+} gb_attribute;
+
+static inline gb_attribute gb_int(gb_attribute_key key, int64_t value) {
+    return (gb_attribute){.key = key, .type = GB_ATTRIBUTE_INT, .i = value};
+}
+static inline gb_attribute gb_float(gb_attribute_key key, double value) {
+    return (gb_attribute){.key = key, .type = GB_ATTRIBUTE_FLOAT, .f = value};
+}
+
+/* ---- Roles --------------------------------------------------------------------------------------------- */
+
+typedef enum gb_role {
+    GB_ROLE_NONE = 0,
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required) GB_ROLE_##NAME = number,
+#include "program/roles.def"
+#undef GB_ROLE
+    GB_ROLE_LIMIT = 128
+} gb_role;
+
+typedef enum gb_role_direction { GB_ROLE_INPUT = 1, GB_ROLE_OUTPUT = 2 } gb_role_direction;
+
+typedef struct gb_role_info {
+    gb_role role;
+    const char *name;
+    gb_role_direction direction;
+    gb_dtype dtype;
+    const char *dims; /* letters N, B, V */
+    bool required;
+} gb_role_info;
+
+const gb_role_info *gb_role_find(uint32_t number);
+
+/* ---- The graph ----------------------------------------------------------------------------------------- */
+
+typedef uint32_t gb_ref; /* index of a value */
+#define GB_NO_VALUE UINT32_MAX
+
+typedef enum gb_value_kind {
+    GB_VALUE_INPUT = 1,    /* index: into inputs */
+    GB_VALUE_CONSTANT = 2, /* index: into constants */
+    GB_VALUE_STATE = 3,    /* index: into states */
+    GB_VALUE_RESULT = 4    /* index: the node that makes it */
+} gb_value_kind;
+
+typedef struct gb_value {
+    gb_value_kind kind;
+    uint32_t index;
+    gb_type type; /* of a state: its dtype and per-slot shape */
+} gb_value;
+
+enum { GB_MAX_OPERANDS = 8, GB_MAX_RESULTS = 4, GB_MAX_ATTRIBUTES = 4 };
+#define GB_NO_REGION UINT32_MAX
+
+typedef struct gb_node {
+    gb_op op;
+    uint8_t operand_count, result_count, attribute_count;
+    gb_ref operands[GB_MAX_OPERANDS];
+    gb_ref results[GB_MAX_RESULTS];
+    gb_attribute attributes[GB_MAX_ATTRIBUTES];
+    uint32_t regions[2]; /* of an if: taken when true, when false; else GB_NO_REGION */
+} gb_node;
+
+/* A run of nodes in execution order. Region 0 is the body; the others belong to one `if` each. Nodes of the
+ * regions of an `if` stand before it in the node array (inner before outer), so that a node's operands, and
+ * an if's regions, always come earlier. */
+typedef struct gb_region {
+    uint32_t first_node, node_count;
+    uint8_t yield_count;
+    gb_ref yields[GB_MAX_RESULTS]; /* the results of the if; none for the body */
+} gb_region;
+
+typedef struct gb_constant {
+    const char *name;    /* the checkpoint's tensor name, or one of the exporter's */
+    gb_type type;        /* shape without symbols */
+    uint64_t offset;     /* of its bytes in the file, a multiple of 64 */
+    uint64_t size;       /* bytes: elements * dtype size, row-major */
+    const uint8_t *data; /* in the mapping; NULL while building */
+} gb_constant;
+
+/* What a state can do besides append; see DESIGN's states. */
+typedef enum gb_state_kind {
+    GB_STATE_CACHE = 1,    /* [max_context, ...]: position p at row p; truncates anywhere */
+    GB_STATE_RING = 2,     /* [capacity, ...]: position p at row p mod capacity; truncates by its slack */
+    GB_STATE_RECURRENT = 3 /* no rows per position; only snapshots */
+} gb_state_kind;
+
+typedef struct gb_state {
+    const char *name;
+    gb_state_kind kind;
+    gb_type type;    /* of one slot */
+    uint32_t window; /* RING: positions that attention still reads, counting the current one; else 0 */
+} gb_state;
+
+typedef struct gb_binding {
+    gb_role role;
+    gb_ref value;
+} gb_binding;
+
+/* A section that the graph does not look into: tokenizer, chat format. */
+typedef struct gb_blob {
+    const uint8_t *data; /* NULL: absent */
+    uint64_t size;
+} gb_blob;
+
+typedef struct gb_program {
+    gb_metadata metadata;
+    gb_value *values;
+    gb_node *nodes;
+    gb_region *regions;
+    gb_constant *constants;
+    gb_state *states;
+    gb_binding *inputs, *outputs;
+    uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
+    gb_blob tokenizer, chat_format; /* of src/text's own formats */
+    uint8_t id[16];                 /* hash of all sections: names this program in session files */
+    gb_file_map map;                /* the file, when it was read from one */
+    void *storage;                  /* what owns the arrays and strings; freed by gb_program_destroy */
+} gb_program;
+
+/* Frees a program that gb_program_read or gb_builder_finish made. NULL is allowed. */
+void gb_program_destroy(gb_program *program);
+
+/* The node's attribute; an optional one that is absent has its default. key must be one of the op's. */
+int64_t gb_node_int(const gb_node *node, gb_attribute_key key);
+double gb_node_float(const gb_node *node, gb_attribute_key key);
+
+/* The value bound to a role, or GB_NO_VALUE. */
+gb_ref gb_program_input(const gb_program *program, gb_role role);
+gb_ref gb_program_output(const gb_program *program, gb_role role);
+
+/* Bytes of one slot's state. */
+uint64_t gb_state_bytes(const gb_state *state);
+
+#endif

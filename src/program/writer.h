@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes a program file in a streaming way: first the bytes of the constants, one after another as they are
+ * made, then everything else. The file has a temporary name in the same directory until gb_writer_finish
+ * renames it, so that a failure or an interrupt never leaves a half-written program.
+ */
+#ifndef GUMBEL_PROGRAM_WRITER_H
+#define GUMBEL_PROGRAM_WRITER_H
+
+#include "program/program.h"
+
+typedef struct gb_writer gb_writer;
+
+/* Creates the temporary file beside path. program is what gb_builder_finish gave; it must outlive the writer,
+ * which fills in its constants' offsets. */
+gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
+                               gumbel_error *error);
+
+/* Begins the bytes of the constant with that index (each exactly once, in any order); then gb_writer_write
+ * until gb_constant.size bytes have been written. */
+gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gumbel_error *error);
+gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error);
+
+/* Writes graph, metadata, tokenizer and chat format (from program's blobs), syncs and renames. Refuses
+ * (ARGUMENT) while a constant is missing or incomplete. Destroys the writer in any case. */
+gumbel_status gb_writer_finish(gb_writer *writer, gumbel_error *error);
+
+/* Removes the temporary file. NULL is allowed. */
+void gb_writer_abort(gb_writer *writer);
+
+#endif

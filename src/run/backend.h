@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a backend is to the engine: something that executes steps of one verified program and keeps the state
+ * of its slots. It knows neither sessions nor text. The engine has checked every number that it passes.
+ */
+#ifndef GUMBEL_RUN_BACKEND_H
+#define GUMBEL_RUN_BACKEND_H
+
+#include "program/program.h"
+
+/* The inputs and outputs of one step; arrays are the engine's. */
+typedef struct gb_batch {
+    uint32_t token_count;     /* N, 1 .. step_tokens */
+    uint32_t row_count;       /* B, 0 .. slots */
+    const int32_t *tokens;    /* [N] */
+    const int32_t *positions; /* [N], below max_context */
+    const int32_t *slots; /* [N], below slots; the tokens of one slot stand together, positions ascending */
+    const int32_t *rows;  /* [B], below N */
+    const float *temperature; /* [B] */
+    const int32_t *top_k;     /* [B] */
+    const float *top_p;       /* [B] */
+    const uint64_t *seed;     /* [B] */
+    /* out */
+    int32_t *next;       /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
+    const float *logits; /* [B, V], the backend's own memory until the next step; NULL when it has none */
+} gb_batch;
+
+typedef struct gb_backend_options {
+    uint32_t slots, max_context, step_tokens;
+    int threads;
+    const char *cpu_isa; /* NULL: the best there is */
+    bool fuse, snapshots;
+    gumbel_lock lock;
+    gumbel_log_callback log;
+    void *log_user;
+} gb_backend_options;
+
+/* Streams of bytes for saving and loading a slot; they return GUMBEL_OK or fail with a message. */
+typedef gumbel_status (*gb_write_bytes)(void *user, const void *data, uint64_t size, gumbel_error *error);
+typedef gumbel_status (*gb_read_bytes)(void *user, void *data, uint64_t size, gumbel_error *error);
+
+typedef struct gb_backend gb_backend;
+
+typedef struct gb_backend_functions {
+    void (*destroy)(gb_backend *backend);
+
+    /* Executes the program. Does not allocate. */
+    gumbel_status (*step)(gb_backend *backend, gb_batch *batch, gumbel_error *error);
+
+    /* Makes the slot's state that of an empty session. */
+    void (*reset_slot)(gb_backend *backend, uint32_t slot);
+
+    /* Gives slot `to` the state that slot `from` has after `position` tokens. */
+    void (*copy_slot)(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position);
+
+    /* Keeps the slot's state at position in its snapshot, and puts it back. Only with options.snapshots. */
+    void (*take_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
+    void (*restore_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
+
+    /* Streams the slot's state at position; the bytes do not depend on slots, threads or max_context. */
+    gumbel_status (*save_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_write_bytes write,
+                               void *user, gumbel_error *error);
+    gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_read_bytes read,
+                               void *user, gumbel_error *error);
+} gb_backend_functions;
+
+/* The first member of every backend's own structure. */
+struct gb_backend {
+    const gb_backend_functions *functions;
+    char description[96]; /* "cpu avx512 2 threads" */
+};
+
+/* A backend maker: turns the program into a plan and reserves everything that steps will need. */
+typedef gumbel_status (*gb_backend_create)(const gb_program *program, const gb_backend_options *options,
+                                           gb_backend **backend, gumbel_error *error);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of backends by name. One that is left out of a build stays in the list with a sentence that says
+ * how to get it.
+ */
+#ifndef GUMBEL_RUN_BACKENDS_H
+#define GUMBEL_RUN_BACKENDS_H
+
+#include "run/backend.h"
+
+typedef struct gb_backend_entry {
+    const char *name;
+    gb_backend_create create;
+    void (*describe)(gumbel_write_callback write,
+                     void *user); /* one line: what this build and machine have */
+} gb_backend_entry;
+
+/* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
+gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "run/backends.h"
+#include "run/handles.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* The caller's options with every default filled in. */
+static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
+                                    gumbel_engine_options *options, gumbel_error *error) {
+    *options = (gumbel_engine_options){0};
+    if (given)
+        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    const gb_metadata *metadata = &program->metadata;
+    if (options->slots < 0 || options->slots > 65536)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
+    if (options->threads < 0 || options->threads > 1024)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "threads %d: expected 0 (all cores) to 1024",
+                       options->threads);
+    if (options->max_context > metadata->max_context)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "context of %u positions: the program was exported for at most %llu (--max-context)",
+                       options->max_context, (unsigned long long)metadata->max_context);
+    if (options->slots == 0)
+        options->slots = 1;
+    if (options->max_context == 0)
+        options->max_context = (uint32_t)metadata->max_context;
+    if (options->step_tokens == 0)
+        options->step_tokens = (uint32_t)metadata->prefill_chunk + (uint32_t)options->slots;
+    if (options->step_tokens < (uint32_t)options->slots || options->step_tokens > INT_MAX / 2)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "step_tokens %u: expected at least one per slot (%d)",
+                       options->step_tokens, options->slots);
+    return GUMBEL_OK;
+}
+
+/* Cuts the batch's arrays from one block: four of tokens, and the rows' ones. */
+static bool reserve_batch(gumbel_engine *engine) {
+    size_t tokens = engine->step_tokens, rows = engine->slots;
+    size_t words = 3 * tokens + 8 * rows;
+    int32_t *block = gb_allocate_aligned(words, sizeof *block);
+    engine->batch_storage = block;
+    if (!block)
+        return false;
+    engine->batch_seed = (uint64_t *)(void *)block; /* first: it needs 8-byte alignment */
+    block += 2 * rows;
+    engine->batch_temperature = (float *)(void *)block;
+    engine->batch_top_p = engine->batch_temperature + rows;
+    block += 2 * rows;
+    engine->batch_top_k = block;
+    engine->batch_rows = block += rows;
+    engine->batch.next = block += rows;
+    engine->batch_request = (uint32_t *)(block += rows);
+    engine->batch_tokens = block += rows;
+    engine->batch_positions = block += tokens;
+    engine->batch_slots = block + tokens;
+    engine->batch.tokens = engine->batch_tokens;
+    engine->batch.positions = engine->batch_positions;
+    engine->batch.slots = engine->batch_slots;
+    engine->batch.rows = engine->batch_rows;
+    engine->batch.temperature = engine->batch_temperature;
+    engine->batch.top_k = engine->batch_top_k;
+    engine->batch.top_p = engine->batch_top_p;
+    engine->batch.seed = engine->batch_seed;
+    return true;
+}
+
+static bool reserve_sessions(gumbel_engine *engine) {
+    size_t context = engine->max_context, each = 2 * context + 1;
+    uint64_t words;
+    engine->sessions = gb_allocate(engine->slots, sizeof *engine->sessions);
+    if (!engine->sessions || !gb_multiply_size(engine->slots, each, &words) || words > SIZE_MAX)
+        return false;
+    engine->token_storage = gb_allocate((size_t)words, sizeof *engine->token_storage);
+    if (!engine->token_storage)
+        return false;
+    for (uint32_t i = 0; i < engine->slots; i++) {
+        engine->sessions[i].engine = engine;
+        engine->sessions[i].slot = i;
+        engine->sessions[i].tokens = engine->token_storage + i * each;
+        engine->sessions[i].prompt = engine->sessions[i].tokens + context;
+    }
+    return true;
+}
+
+static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_options *options,
+                                    gumbel_error *error) {
+    const gb_backend_entry *entry;
+    GB_TRY(gb_backend_find(options->backend, &entry, error));
+    gb_backend_options backend_options = {
+        .slots = engine->slots,
+        .max_context = engine->max_context,
+        .step_tokens = engine->step_tokens,
+        .threads = options->threads,
+        .cpu_isa = options->cpu_isa,
+        .fuse = !options->unfused,
+        .snapshots = options->snapshots,
+        .lock = options->lock,
+        .log = options->log,
+        .log_user = options->log_user,
+    };
+    return entry->create(engine->program, &backend_options, &engine->backend, error);
+}
+
+gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_engine_options *given,
+                                   gumbel_engine **engine, gumbel_error *error) {
+    *engine = NULL;
+    gumbel_engine_options options;
+    GB_TRY(settle_options(program->program, given, &options, error));
+    gumbel_engine *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an engine");
+    made->program = program->program;
+    made->slots = (uint32_t)options.slots;
+    made->max_context = options.max_context;
+    made->step_tokens = options.step_tokens;
+    made->prefill_chunk = (uint32_t)program->program->metadata.prefill_chunk;
+    made->snapshots = options.snapshots;
+    gumbel_status status =
+        reserve_batch(made) && reserve_sessions(made)
+            ? create_backend(made, &options, error)
+            : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %d sessions of %u positions", options.slots,
+                      options.max_context);
+    if (status != GUMBEL_OK) {
+        gumbel_engine_destroy(made);
+        return status;
+    }
+    *engine = made;
+    return GUMBEL_OK;
+}
+
+void gumbel_engine_destroy(gumbel_engine *engine) {
+    if (!engine)
+        return;
+    if (engine->backend)
+        engine->backend->functions->destroy(engine->backend);
+    gb_free(engine->batch_storage);
+    gb_free(engine->token_storage);
+    gb_free(engine->sessions);
+    gb_free(engine);
+}
+
+const char *gumbel_engine_description(const gumbel_engine *engine) {
+    return engine->backend->description;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands behind the public handles. Only the files of this folder include it.
+ */
+#ifndef GUMBEL_RUN_HANDLES_H
+#define GUMBEL_RUN_HANDLES_H
+
+#include "program/program.h"
+#include "run/backend.h"
+
+#include <stdatomic.h>
+
+struct gumbel_program {
+    const gb_program *program;
+};
+
+/* A prompt that is being run and then continued, see generate.c. */
+typedef struct gb_generation {
+    bool active, ignore_stop, snapshot;
+    gumbel_sampling sampling;
+    uint32_t max_new_tokens, generated; /* max 0: no limit */
+    uint32_t prompt_count, prompt_done; /* of gumbel_session.prompt */
+} gb_generation;
+
+struct gumbel_session {
+    gumbel_engine *engine;
+    uint32_t slot;
+    bool in_use;
+    int32_t *tokens;         /* [max_context] those that have been run, `position` of them */
+    uint32_t position;       /* */
+    uint32_t written_end;    /* one more than the highest position written since the state was last whole */
+    uint32_t whole_position; /* rings held their full window at this position, and nothing older */
+    int32_t pending_token;   /* generated but not yet run; -1: none */
+    bool has_snapshot;       /* */
+    uint32_t snapshot_position;  /* */
+    bool has_seed;               /* */
+    uint64_t seed, seed_counter; /* the next token is drawn with their sum */
+    atomic_bool cancelled;       /* */
+    gb_generation generation;    /* */
+    int32_t *prompt;             /* [max_context + 1] the generation's tokens still to run */
+};
+
+struct gumbel_engine {
+    const gb_program *program;
+    gb_backend *backend;
+    uint32_t slots, max_context, step_tokens, prefill_chunk;
+    bool snapshots;
+    gumbel_session *sessions; /* [slots] */
+    int32_t *token_storage;   /* what the sessions' token arrays are cut from */
+    void *batch_storage;      /* what the batch's arrays are cut from */
+    gb_batch batch;           /* arrays of step_tokens and slots */
+    int32_t *batch_tokens, *batch_positions, *batch_slots, *batch_rows, *batch_top_k;
+    float *batch_temperature, *batch_top_p;
+    uint64_t *batch_seed;
+    uint32_t *batch_request; /* [slots] the request of each row */
+};
+
+/* The given settings (of a caller's version of the structure), or the program's defaults when given is NULL.
+ */
+void gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, gumbel_sampling *settled);
+
+/* Checks a row's settings. where ("request 2: ") begins the message. */
+gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *where, gumbel_error *error);
+
+/* 64 bits from the system's random source. */
+gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
+
+/* Runs tokens in steps of at most the prefill chunk, in absolute chunks where that matters to a backend, and
+ * asks for the successor of the last one when next is given. Stops with CANCELLED between steps. */
+gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
+                             const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error);
+
+/* Makes the session's state that of an empty one; keeps seed and snapshot flags alone. */
+void gb_session_clear(gumbel_session *session);
+
+#endif

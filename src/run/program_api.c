@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The public functions about programs: thin wrappers around src/program and src/text.
+ */
+#include "base/memory.h"
+#include "program/printer.h"
+#include "program/reader.h"
+#include "run/handles.h"
+#include "run/plan/plan.h"
+#include "text/tokenizer.h"
+
+#include <string.h>
+
+const char *gumbel_version(void) {
+    return GUMBEL_VERSION;
+}
+
+gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error) {
+    *program = NULL;
+    if (!path)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "program open: path is NULL");
+    gb_program *read;
+    GB_TRY(gb_program_read(path, &read, error));
+    gumbel_program *opened = gb_allocate(1, sizeof *opened);
+    if (!opened) {
+        gb_program_destroy(read);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for a program", path);
+    }
+    opened->program = read;
+    *program = opened;
+    return GUMBEL_OK;
+}
+
+void gumbel_program_close(gumbel_program *program) {
+    if (!program)
+        return;
+    gb_program_destroy((gb_program *)(uintptr_t)program->program);
+    gb_free(program);
+}
+
+static uint64_t weight_bytes(const gb_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        bytes += program->constants[i].size;
+    return bytes;
+}
+
+static uint64_t session_state_bytes(const gb_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        bytes += gb_state_bytes(&program->states[i]);
+    return bytes;
+}
+
+gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
+                                      gumbel_error *error) {
+    if (!program || !info || info->size < sizeof info->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "program info: NULL, or its size field is not set");
+    const gb_program *graph = program->program;
+    const gb_metadata *metadata = &graph->metadata;
+    gumbel_program_info full = {
+        .size = info->size,
+        .architecture = metadata->architecture,
+        .name = metadata->name,
+        .vocab_size = (uint32_t)metadata->vocab_size,
+        .max_context = (uint32_t)metadata->max_context,
+        .prefill_chunk = (uint32_t)metadata->prefill_chunk,
+        .use_sampling = metadata->use_sampling,
+        .stop_tokens = metadata->stop_tokens.ids,
+        .stop_token_count = metadata->stop_tokens.count,
+        .bos_token = metadata->has_bos_token ? (int32_t)metadata->bos_token : -1,
+        .weight_bytes = weight_bytes(graph),
+        .session_state_bytes = session_state_bytes(graph),
+        .has_tokenizer = graph->tokenizer.data != NULL,
+        .has_chat_format = graph->chat_format.data != NULL,
+    };
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
+                                     gumbel_write_callback write, void *user, gumbel_error *error) {
+    gb_text_sink sink = {write, user};
+    switch (part) {
+    case GUMBEL_INSPECT_SUMMARY:
+        gb_print_summary(program->program, &sink);
+        return GUMBEL_OK;
+    case GUMBEL_INSPECT_GRAPH:
+        gb_print_graph(program->program, &sink);
+        return GUMBEL_OK;
+    case GUMBEL_INSPECT_TENSORS:
+        gb_print_tensors(program->program, &sink);
+        return GUMBEL_OK;
+    case GUMBEL_INSPECT_JSON:
+        gb_print_json(program->program, &sink);
+        return GUMBEL_OK;
+    default:
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "inspect: part %d is unknown", (int)part);
+    }
+}
+
+gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_tokenizer **tokenizer,
+                                      gumbel_error *error) {
+    *tokenizer = NULL;
+    const gb_program *graph = program->program;
+    if (!graph->tokenizer.data)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
+    return gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/handles.h"
+
+#include <string.h>
+
+gumbel_status gumbel_session_create(gumbel_engine *engine, gumbel_session **session, gumbel_error *error) {
+    *session = NULL;
+    for (uint32_t i = 0; i < engine->slots; i++) {
+        gumbel_session *free_one = &engine->sessions[i];
+        if (free_one->in_use)
+            continue;
+        free_one->in_use = true;
+        free_one->has_seed = false;
+        atomic_store(&free_one->cancelled, false);
+        gb_session_clear(free_one);
+        *session = free_one;
+        return GUMBEL_OK;
+    }
+    return gb_fail(error, GUMBEL_ERROR_LIMIT, "all %u slots of the engine are taken", engine->slots);
+}
+
+void gumbel_session_destroy(gumbel_session *session) {
+    if (!session)
+        return;
+    gb_session_clear(session);
+    session->in_use = false;
+}
+
+void gb_session_clear(gumbel_session *session) {
+    gb_backend *backend = session->engine->backend;
+    backend->functions->reset_slot(backend, session->slot);
+    session->position = session->written_end = session->whole_position = 0;
+    session->pending_token = -1;
+    session->has_snapshot = false;
+    session->generation.active = false;
+}
+
+void gumbel_session_reset(gumbel_session *session) {
+    gb_session_clear(session);
+}
+
+uint32_t gumbel_session_position(const gumbel_session *session, const int32_t **tokens) {
+    if (tokens)
+        *tokens = session->tokens;
+    return session->position;
+}
+
+void gumbel_session_cancel(gumbel_session *session) {
+    atomic_store(&session->cancelled, true);
+}
+
+gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
+                             const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error) {
+    gumbel_engine *engine = session->engine;
+    if (count > engine->max_context - session->position)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                       "%zu tokens after position %u: the context holds %u (export with a larger "
+                       "--max-context, or start a new session)",
+                       count, session->position, engine->max_context);
+    while (count > 0) {
+        if (atomic_exchange(&session->cancelled, false))
+            return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
+        size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
+        if (chunk > engine->step_tokens)
+            chunk = engine->step_tokens;
+        gumbel_request request = {.size = sizeof request, .session = session, .tokens = tokens};
+        request.token_count = chunk < count ? chunk : count;
+        request.wants_token = next && request.token_count == count;
+        request.sampling = sampling;
+        GB_TRY(gumbel_step(engine, &request, 1, error));
+        tokens += request.token_count;
+        count -= request.token_count;
+        if (next)
+            *next = request;
+    }
+    return GUMBEL_OK;
+}
+
+/* A token that was generated but not run belongs before whatever comes next. */
+static gumbel_status run_pending(gumbel_session *session, gumbel_error *error) {
+    if (session->pending_token < 0)
+        return GUMBEL_OK;
+    int32_t token = session->pending_token;
+    return gb_session_run(session, &token, 1, NULL, NULL, error);
+}
+
+gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *tokens, size_t count,
+                                    gumbel_error *error) {
+    if (count > 0 && !tokens)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "append: tokens is NULL");
+    session->generation.active = false;
+    GB_TRY(run_pending(session, error));
+    return gb_session_run(session, tokens, count, NULL, NULL, error);
+}
+
+/* Whether every state can forget the positions from `position` on in place: caches always; a ring while the
+ * window before position has not been overwritten; a recurrent state never. */
+static bool can_truncate(const gumbel_session *session, uint32_t position) {
+    const gb_program *program = session->engine->program;
+    for (uint32_t i = 0; i < program->state_count; i++) {
+        const gb_state *state = &program->states[i];
+        if (state->kind == GB_STATE_CACHE)
+            continue;
+        if (state->kind != GB_STATE_RING)
+            return false;
+        int64_t capacity = state->type.shape.dims[0], window = state->window;
+        int64_t oldest = (int64_t)session->written_end - capacity;
+        int64_t oldest_whole = (int64_t)session->whole_position - window + 1;
+        if (oldest_whole > oldest)
+            oldest = oldest_whole;
+        if (oldest > 0 && (int64_t)position - window + 1 < oldest)
+            return false;
+    }
+    return true;
+}
+
+gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
+    if (position > session->position)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rewind to position %u: the session is at %u", position,
+                       session->position);
+    session->generation.active = false;
+    session->pending_token = -1;
+    if (session->has_snapshot && session->snapshot_position > position)
+        session->has_snapshot = false;
+    if (position == session->position)
+        return GUMBEL_OK;
+    if (can_truncate(session, position)) {
+        session->position = position;
+        return GUMBEL_OK;
+    }
+    gb_backend *backend = session->engine->backend;
+    if (session->has_snapshot) {
+        backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
+        session->position = session->snapshot_position;
+    } else {
+        backend->functions->reset_slot(backend, session->slot);
+        session->position = 0;
+    }
+    session->written_end = session->whole_position = session->position;
+    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
+                          NULL, error);
+}
+
+gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *error) {
+    if (!session->engine->snapshots)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "snapshot: the engine was created without the option snapshots");
+    gb_backend *backend = session->engine->backend;
+    backend->functions->take_snapshot(backend, session->slot, session->position);
+    session->has_snapshot = true;
+    session->snapshot_position = session->position;
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session **copy, gumbel_error *error) {
+    GB_TRY(gumbel_session_create(session->engine, copy, error));
+    gumbel_session *made = *copy;
+    gb_backend *backend = session->engine->backend;
+    backend->functions->copy_slot(backend, session->slot, made->slot, session->position);
+    memcpy(made->tokens, session->tokens, session->position * sizeof *made->tokens);
+    made->position = session->position;
+    made->written_end = session->written_end;
+    made->whole_position = session->whole_position;
+    made->pending_token = session->pending_token;
+    made->has_seed = session->has_seed;
+    made->seed = session->seed;
+    made->seed_counter = session->seed_counter;
+    return GUMBEL_OK;
+}
+
+void gumbel_session_set_seed(gumbel_session *session, uint64_t seed) {
+    session->has_seed = true;
+    session->seed = seed;
+    session->seed_counter = 0;
+}
+
+gumbel_status gumbel_session_get_seed(gumbel_session *session, uint64_t *seed, gumbel_error *error) {
+    if (!session->has_seed) {
+        uint64_t drawn;
+        GB_TRY(gb_draw_seed(&drawn, error));
+        gumbel_session_set_seed(session, drawn);
+    }
+    *seed = session->seed + session->seed_counter;
+    return GUMBEL_OK;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Session files: one session's tokens, seed and state, for the program that made it. Little-endian:
+ *
+ *     magic "gumbelSF" | u32 version = 1 | u8[16] program id | u32 position | i32 pending token | u32 has
+ * seed | u64 seed | u64 seed counter | i32 tokens[position] | state bytes of the backend | u64 XXH3 of all
+ * before
+ */
+#include "run/handles.h"
+
+#define XXH_STATIC_LINKING_ONLY /* the hash's state on the stack: saving must not allocate */
+#include <xxhash.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SESSION_FILE_VERSION = 1 };
+static const char magic[8] = {'g', 'u', 'm', 'b', 'e', 'l', 'S', 'F'};
+
+typedef struct session_header {
+    char magic[8];
+    uint32_t version;
+    uint8_t program_id[16];
+    uint32_t position;
+    int32_t pending_token;
+    uint32_t has_seed;
+    uint64_t seed, seed_counter;
+} session_header;
+
+_Static_assert(sizeof(session_header) == 56, "the header is written as it stands");
+
+typedef struct session_writer {
+    FILE *file;
+    const char *path;
+    XXH3_state_t hash;
+} session_writer;
+
+static gumbel_status write_bytes(void *user, const void *data, uint64_t size, gumbel_error *error) {
+    session_writer *writer = user;
+    XXH3_64bits_update(&writer->hash, data, (size_t)size);
+    if (fwrite(data, 1, (size_t)size, writer->file) != (size_t)size)
+        return gb_fail_errno(error, errno, "%s: writing the session", writer->path);
+    return GUMBEL_OK;
+}
+
+static gumbel_status write_session(const gumbel_session *session, session_writer *writer,
+                                   gumbel_error *error) {
+    session_header header = {
+        .version = SESSION_FILE_VERSION,
+        .position = session->position,
+        .pending_token = session->pending_token,
+        .has_seed = session->has_seed,
+        .seed = session->seed,
+        .seed_counter = session->seed_counter,
+    };
+    memcpy(header.magic, magic, sizeof magic);
+    memcpy(header.program_id, session->engine->program->id, sizeof header.program_id);
+    GB_TRY(write_bytes(writer, &header, sizeof header, error));
+    GB_TRY(write_bytes(writer, session->tokens, session->position * sizeof *session->tokens, error));
+    gb_backend *backend = session->engine->backend;
+    GB_TRY(
+        backend->functions->save_slot(backend, session->slot, session->position, write_bytes, writer, error));
+    uint64_t checksum = XXH3_64bits_digest(&writer->hash);
+    GB_TRY(write_bytes(writer, &checksum, sizeof checksum, error));
+    if (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0)
+        return gb_fail_errno(error, errno, "%s: writing the session", writer->path);
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_session_save(const gumbel_session *session, const char *path, gumbel_error *error) {
+    char temporary[PATH_MAX];
+    int length = snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof temporary)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "session file: the path is too long");
+    session_writer writer = {.path = path, .file = fopen(temporary, "wb")};
+    if (!writer.file)
+        return gb_fail_errno(error, errno, "%s", path);
+    XXH3_64bits_reset(&writer.hash);
+    gumbel_status status = write_session(session, &writer, error);
+    if (fclose(writer.file) != 0 && status == GUMBEL_OK)
+        status = gb_fail_errno(error, errno, "%s: writing the session", path);
+    if (status == GUMBEL_OK && rename(temporary, path) != 0)
+        status = gb_fail_errno(error, errno, "%s", path);
+    if (status != GUMBEL_OK)
+        unlink(temporary);
+    return status;
+}
+
+typedef struct session_reader {
+    const uint8_t *data;
+    uint64_t left;
+} session_reader;
+
+static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_error *error) {
+    session_reader *reader = user;
+    if (size > reader->left)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the state is %llu bytes short",
+                       (unsigned long long)(size - reader->left));
+    memcpy(data, reader->data, (size_t)size);
+    reader->data += size;
+    reader->left -= size;
+    return GUMBEL_OK;
+}
+
+/* Everything that can be checked before the session is touched. Advances reader past the header. */
+static gumbel_status check_file(const gumbel_session *session, session_reader *reader, session_header *header,
+                                gumbel_error *error) {
+    uint64_t checksum;
+    if (reader->left < sizeof *header + sizeof checksum || memcmp(reader->data, magic, sizeof magic) != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "not a session file");
+    reader->left -= sizeof checksum;
+    memcpy(&checksum, reader->data + reader->left, sizeof checksum);
+    if (XXH3_64bits(reader->data, (size_t)reader->left) != checksum)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "truncated or corrupt: the checksum does not match");
+    GB_TRY(read_bytes(reader, header, sizeof *header, error));
+    const gumbel_engine *engine = session->engine;
+    if (header->version != SESSION_FILE_VERSION)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads %d",
+                       header->version, SESSION_FILE_VERSION);
+    if (memcmp(header->program_id, engine->program->id, sizeof header->program_id) != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "saved from another program");
+    if (header->position > engine->max_context)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT, "%u positions: this engine's context holds %u",
+                       header->position, engine->max_context);
+    uint64_t vocab_size = engine->program->metadata.vocab_size;
+    if (header->pending_token < -1 || (int64_t)header->pending_token >= (int64_t)vocab_size)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary",
+                       header->pending_token);
+    if (header->position * sizeof *session->tokens > reader->left)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "its tokens are missing");
+    for (uint32_t i = 0; i < header->position; i++) {
+        int32_t token;
+        memcpy(&token, reader->data + i * sizeof token, sizeof token);
+        if (token < 0 || (uint64_t)token >= vocab_size)
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", token);
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status load_state(gumbel_session *session, const session_header *header, session_reader *reader,
+                                gumbel_error *error) {
+    gb_backend *backend = session->engine->backend;
+    GB_TRY(read_bytes(reader, session->tokens, header->position * sizeof *session->tokens, error));
+    GB_TRY(
+        backend->functions->load_slot(backend, session->slot, header->position, read_bytes, reader, error));
+    if (reader->left != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%llu bytes more than the state needs",
+                       (unsigned long long)reader->left);
+    session->position = session->written_end = session->whole_position = header->position;
+    session->pending_token = header->pending_token;
+    session->has_seed = header->has_seed != 0;
+    session->seed = header->seed;
+    session->seed_counter = header->seed_counter;
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gumbel_error *error) {
+    gb_file_map map;
+    GB_TRY(gb_map_file(path, &map, error));
+    session_reader reader = {map.data, map.size};
+    session_header header;
+    gumbel_status status = check_file(session, &reader, &header, error);
+    if (status == GUMBEL_OK) {
+        gb_session_clear(session);
+        status = load_state(session, &header, &reader, error);
+        if (status != GUMBEL_OK)
+            gb_session_clear(session);
+    }
+    gb_unmap_file(&map);
+    return status == GUMBEL_OK ? status : gb_prefix(error, status, "%s", path);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/handles.h"
+#include "run/sampler/sampler.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Requests come from a caller whose structure may be longer than ours. */
+static gumbel_request *request_at(gumbel_request *requests, size_t index) {
+    return (gumbel_request *)(void *)((char *)requests + index * requests->size);
+}
+
+/* What gumbel_request was in the first release; smaller ones are from nobody. */
+static bool known_size(const gumbel_request *request) {
+    return request->size >= sizeof(gumbel_request) && request->size % _Alignof(gumbel_request) == 0;
+}
+
+static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_request *request, size_t index,
+                                  gumbel_error *error) {
+    if (!request->tokens || request->token_count == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: no tokens", index);
+    if (request->token_count > engine->prefill_chunk)
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "request %zu: %zu tokens for one session, at most %u (the program's prefill chunk) fit "
+            "in a step",
+            index, request->token_count, engine->prefill_chunk);
+    uint64_t vocab_size = engine->program->metadata.vocab_size;
+    for (size_t i = 0; i < request->token_count; i++)
+        if (request->tokens[i] < 0 || (uint64_t)request->tokens[i] >= vocab_size)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                           "request %zu: token %d: the vocabulary has ids 0 to %llu", index,
+                           request->tokens[i], (unsigned long long)vocab_size - 1);
+    if (request->token_count > engine->max_context - request->session->position)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                       "request %zu: %zu tokens after position %u: the context holds %u", index,
+                       request->token_count, request->session->position, engine->max_context);
+    return GUMBEL_OK;
+}
+
+static gumbel_status check_request(gumbel_engine *engine, gumbel_request *requests, size_t index,
+                                   gumbel_error *error) {
+    const gumbel_request *request = request_at(requests, index);
+    if (request->size != requests->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: size %zu differs from the first's", index,
+                       request->size);
+    if (!request->session || request->session->engine != engine || !request->session->in_use)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: not a session of this engine", index);
+    for (size_t i = 0; i < index; i++)
+        if (request_at(requests, i)->session == request->session)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests %zu and %zu are for the same session", i,
+                           index);
+    return check_tokens(engine, request, index, error);
+}
+
+/* Appends the request's tokens to the batch. */
+static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
+    uint32_t first = engine->batch.token_count, count = (uint32_t)request->token_count;
+    const gumbel_session *session = request->session;
+    for (uint32_t i = 0; i < count; i++) {
+        engine->batch_tokens[first + i] = request->tokens[i];
+        engine->batch_positions[first + i] = (int32_t)(session->position + i);
+        engine->batch_slots[first + i] = (int32_t)session->slot;
+    }
+    engine->batch.token_count = first + count;
+}
+
+/* Appends a row for the request's last token, with its settings and its seed. */
+static gumbel_status add_row(gumbel_engine *engine, gumbel_request *request, size_t index,
+                             gumbel_error *error) {
+    bool samples = engine->program->metadata.use_sampling;
+    gumbel_sampling settings;
+    gb_settle_sampling(engine->program, request->sampling, &settings);
+    char where[48];
+    snprintf(where, sizeof where, "request %zu: ", index);
+    if (samples)
+        GB_TRY(gb_check_sampling(&settings, where, error));
+    uint64_t seed = 0;
+    if (samples && settings.temperature > 0)
+        GB_TRY(gumbel_session_get_seed(request->session, &seed, error));
+    uint32_t row = engine->batch.row_count++;
+    engine->batch_rows[row] = (int32_t)engine->batch.token_count - 1;
+    engine->batch_temperature[row] = settings.temperature;
+    engine->batch_top_k[row] = settings.top_k;
+    engine->batch_top_p[row] = settings.top_p;
+    engine->batch_seed[row] = seed;
+    engine->batch_request[row] = (uint32_t)index;
+    request->used = settings;
+    request->seed = seed;
+    return GUMBEL_OK;
+}
+
+static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                                gumbel_error *error) {
+    engine->batch.token_count = engine->batch.row_count = 0;
+    engine->batch.logits = NULL;
+    for (size_t i = 0; i < count; i++) {
+        gumbel_request *request = request_at(requests, i);
+        GB_TRY(check_request(engine, requests, i, error));
+        if (request->token_count > engine->step_tokens - engine->batch.token_count)
+            return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                           "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
+                           engine->step_tokens);
+        request->token = -1;
+        request->finish = GUMBEL_FINISH_NONE;
+        request->logits = NULL;
+        add_tokens(engine, request);
+        if (request->wants_token)
+            GB_TRY(add_row(engine, request, i, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* A failed step may have overwritten the oldest rows of rings; rewinding must know. */
+static void note_written(gumbel_request *requests, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const gumbel_request *request = request_at(requests, i);
+        uint32_t end = request->session->position + (uint32_t)request->token_count;
+        if (end > request->session->written_end)
+            request->session->written_end = end;
+    }
+}
+
+static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
+    if (!engine->program->metadata.use_sampling)
+        return GUMBEL_OK;
+    for (uint32_t row = 0; row < engine->batch.row_count; row++) {
+        if (engine->batch.next[row] == GB_TOKEN_NAN)
+            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: its logits have a NaN",
+                           engine->batch_request[row]);
+        if (engine->batch.next[row] < 0)
+            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: its logits have no candidate: all -inf",
+                           engine->batch_request[row]);
+    }
+    return GUMBEL_OK;
+}
+
+static void advance_sessions(gumbel_request *requests, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const gumbel_request *request = request_at(requests, i);
+        gumbel_session *session = request->session;
+        memcpy(session->tokens + session->position, request->tokens,
+               request->token_count * sizeof *session->tokens);
+        session->position += (uint32_t)request->token_count;
+        session->pending_token = -1;
+    }
+}
+
+static bool is_stop_token(const gb_program *program, int32_t token) {
+    const gb_token_list *stops = &program->metadata.stop_tokens;
+    for (uint32_t i = 0; i < stops->count; i++)
+        if (stops->ids[i] == token)
+            return true;
+    return false;
+}
+
+static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests) {
+    const gb_metadata *metadata = &engine->program->metadata;
+    for (uint32_t row = 0; row < engine->batch.row_count; row++) {
+        gumbel_request *request = request_at(requests, engine->batch_request[row]);
+        if (engine->batch.logits)
+            request->logits = engine->batch.logits + row * metadata->vocab_size;
+        if (!metadata->use_sampling)
+            continue;
+        request->token = engine->batch.next[row];
+        request->session->seed_counter++;
+        if (is_stop_token(engine->program, request->token))
+            request->finish = GUMBEL_FINISH_STOP;
+        else if (request->session->position == engine->max_context)
+            request->finish = GUMBEL_FINISH_CONTEXT;
+    }
+}
+
+gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                          gumbel_error *error) {
+    if (count == 0)
+        return GUMBEL_OK;
+    if (!requests || !known_size(requests))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests: NULL, or their size field is not set");
+    if (count > engine->slots)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
+                       engine->slots);
+    GB_TRY(fill_batch(engine, requests, count, error));
+    note_written(requests, count);
+    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
+    GB_TRY(check_rows(engine, error));
+    advance_sessions(requests, count);
+    hand_out_rows(engine, requests);
+    return GUMBEL_OK;
+}

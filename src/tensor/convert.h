@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Exact conversions between the 16-bit floats and float32, in integer arithmetic so that every compiler and
+ * instruction set gives the same bits. Rounding is to nearest even (IEEE 754-2019, 4.3.1).
+ */
+#ifndef GUMBEL_TENSOR_CONVERT_H
+#define GUMBEL_TENSOR_CONVERT_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float gb_float_from_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t gb_bits_from_float(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline float gb_float_from_bf16(uint16_t bits) {
+    return gb_float_from_bits((uint32_t)bits << 16);
+}
+
+/* A NaN keeps its sign and becomes quiet. */
+static inline uint16_t gb_bf16_from_float(float value) {
+    uint32_t bits = gb_bits_from_float(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)((bits >> 16) | 0x0040u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+/* Written without a branch that a vectorizer could not turn into a select: a normal or infinite half is
+ * rebiased; a subnormal one is made by one exact float subtraction. */
+static inline float gb_float_from_f16(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
+    uint32_t exponent = magnitude & 0x0f800000u;
+    uint32_t normal = magnitude + 0x38000000u;
+    uint32_t special = magnitude + 0x70000000u;
+    float tiny = gb_float_from_bits(magnitude + 0x38800000u) - gb_float_from_bits(0x38800000u);
+    uint32_t bits = exponent == 0x0f800000u ? special : exponent == 0 ? gb_bits_from_float(tiny) : normal;
+    return gb_float_from_bits(sign | bits);
+}
+
+uint16_t gb_f16_from_float(float value);
+
+#endif

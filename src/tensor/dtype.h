@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types: what one stored number is. Used by values in a graph, constants in a file and tensors in a
+ * checkpoint. Numbers are part of the program file and are never reused.
+ */
+#ifndef GUMBEL_TENSOR_DTYPE_H
+#define GUMBEL_TENSOR_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* number, enumerator, name, bytes per element */
+#define GB_DTYPES(X)                                                                                         \
+    X(1, GB_F32, "f32", 4)                                                                                   \
+    X(2, GB_F16, "f16", 2)                                                                                   \
+    X(3, GB_BF16, "bf16", 2)                                                                                 \
+    X(4, GB_I32, "i32", 4)                                                                                   \
+    X(5, GB_U32, "u32", 4)                                                                                   \
+    X(6, GB_U64, "u64", 8)                                                                                   \
+    X(7, GB_BOOL, "bool", 1)
+
+typedef enum gb_dtype {
+    GB_DTYPE_NONE = 0,
+#define X(number, enumerator, name, size) enumerator = number,
+    GB_DTYPES(X)
+#undef X
+        GB_DTYPE_COUNT
+} gb_dtype;
+
+/* The name used in graphs and messages, or "?" for a number that is no dtype. */
+const char *gb_dtype_name(gb_dtype dtype);
+
+/* Bytes per element, 0 for a number that is no dtype. */
+size_t gb_dtype_size(gb_dtype dtype);
+
+/* f32, f16 or bf16: what a weight of an unquantized model may be stored in. */
+static inline bool gb_dtype_is_float(gb_dtype dtype) {
+    return dtype == GB_F32 || dtype == GB_F16 || dtype == GB_BF16;
+}
+
+#endif

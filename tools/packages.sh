@@ -1,0 +1,26 @@
+#!/bin/sh
+# Installs the Debian/Ubuntu packages that a build needs, unless they are there already.
+# Usage: tools/packages.sh [build] [test]
+set -eu
+
+packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev"
+for group in "$@"; do
+    case "$group" in
+    build) ;;
+    test) packages="$packages libcmocka-dev" ;;
+    ci) packages="$packages libcmocka-dev clang clang-format libclang-rt-14-dev" ;;
+    *) echo "packages.sh: unknown group \"$group\"" >&2; exit 2 ;;
+    esac
+done
+
+missing=""
+for package in $packages; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+as_root=""
+[ "$(id -u)" -eq 0 ] || as_root="sudo"
+echo "installing:$missing" >&2
+$as_root apt-get update -qq >&2
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >&2
