@@ -39,19 +39,23 @@ gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32
 /* The type of a value of this builder. */
 gb_type gb_build_type(const gb_builder *builder, gb_ref value);
 
-/* An `if` with one result: begin opens the first region, else the second; each yields one value of the same
- * type. gb_build_if_end returns the result in the enclosing region. */
+/* An `if` with one result, at most GB_MAX_REGION_DEPTH within one another: begin opens the first region, else
+ * the second; each yields one value of the same type. gb_build_if_end returns the result in the enclosing
+ * region. */
 void gb_build_if_begin(gb_builder *builder, gb_ref condition);
 void gb_build_if_else(gb_builder *builder, gb_ref yield);
 gb_ref gb_build_if_end(gb_builder *builder, gb_ref yield);
 
 void gb_build_output(gb_builder *builder, gb_role role, gb_ref value);
 
-/* Where metadata is set. String and token-list fields must outlive gb_builder_finish, which copies them. */
+/* Where metadata is set. String and token-list fields must outlive gb_builder_finish, which copies them.
+ * Required fields count as given, strings and lists where they are not empty; an optional number is given by
+ * setting its has_ field. */
 gb_metadata *gb_builder_metadata(gb_builder *builder);
 
-/* Ends the graph (verifying it) and gives the program, without constant data. The builder can then only be
- * destroyed. */
+/* Ends the graph (verifying it) and gives the program, without constant data; free it with
+ * gb_program_destroy. The builder can then only be destroyed. Errors: the builder's first one, or what the
+ * verifier finds. */
 gumbel_status gb_builder_finish(gb_builder *builder, gb_program **program, gumbel_error *error);
 
 #endif

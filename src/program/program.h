@@ -17,8 +17,9 @@
 /* ---- Types --------------------------------------------------------------------------------------------- */
 
 enum { GB_MAX_RANK = 4 };
+enum { GB_MAX_DIM = INT32_MAX };
 
-/* A dim is a size >= 1, or one of these symbols. */
+/* A dim is a size of 1 .. GB_MAX_DIM or, only as the first dim, one of these symbols. */
 enum { GB_DIM_N = -1 /* tokens of the step */, GB_DIM_B = -2 /* rows of the step */ };
 
 typedef struct gb_shape {
@@ -32,6 +33,10 @@ typedef struct gb_type {
 } gb_type;
 
 bool gb_shape_equal(const gb_shape *a, const gb_shape *b);
+bool gb_type_equal(const gb_type *a, const gb_type *b);
+
+/* Whether dtype, rank and dims are within what is said above. */
+bool gb_type_valid(const gb_type *type);
 
 /* "f32[N,4,32]" into text of GB_TYPE_TEXT bytes; returns text. */
 enum { GB_TYPE_TEXT = 96 };
@@ -39,6 +44,9 @@ const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]);
 
 /* Elements of a shape without symbols; false on overflow or a symbol. */
 bool gb_shape_elements(const gb_shape *shape, uint64_t *elements);
+
+/* Bytes of a value of a type without symbols; false on overflow or a symbol. */
+bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 /* ---- Ops ----------------------------------------------------------------------------------------------- */
 
@@ -117,7 +125,11 @@ typedef struct gb_role_info {
     bool required;
 } gb_role_info;
 
+/* The table's line of a role number, or NULL for a number that is no role. */
 const gb_role_info *gb_role_find(uint32_t number);
+
+/* The type that a value bound to the role has. */
+gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size);
 
 /* ---- The graph ----------------------------------------------------------------------------------------- */
 
@@ -138,6 +150,7 @@ typedef struct gb_value {
 } gb_value;
 
 enum { GB_MAX_OPERANDS = 8, GB_MAX_RESULTS = 4, GB_MAX_ATTRIBUTES = 4 };
+enum { GB_MAX_REGION_DEPTH = 8 }; /* ifs within ifs */
 #define GB_NO_REGION UINT32_MAX
 
 typedef struct gb_node {
@@ -149,9 +162,9 @@ typedef struct gb_node {
     uint32_t regions[2]; /* of an if: taken when true, when false; else GB_NO_REGION */
 } gb_node;
 
-/* A run of nodes in execution order. Region 0 is the body; the others belong to one `if` each. Nodes of the
- * regions of an `if` stand before it in the node array (inner before outer), so that a node's operands, and
- * an if's regions, always come earlier. */
+/* A run of nodes in execution order. Region 0 is the body; each other region belongs to one `if` and runs
+ * when that does. In the node array the nodes of inner regions stand before those of outer ones, the body's
+ * last. Results are numbered as values in order of execution, those of an `if` after its regions' own. */
 typedef struct gb_region {
     uint32_t first_node, node_count;
     uint8_t yield_count;
@@ -163,6 +176,7 @@ typedef struct gb_constant {
     gb_type type;        /* shape without symbols */
     uint64_t offset;     /* of its bytes in the file, a multiple of 64 */
     uint64_t size;       /* bytes: elements * dtype size, row-major */
+    uint64_t checksum;   /* XXH3-64 of its bytes; 0 while building */
     const uint8_t *data; /* in the mapping; NULL while building */
 } gb_constant;
 
@@ -185,7 +199,8 @@ typedef struct gb_binding {
     gb_ref value;
 } gb_binding;
 
-/* A section that the graph does not look into: tokenizer, chat format. */
+/* A section that the graph does not look into: tokenizer, chat format. Of a program that was read it lies in
+ * the file; of one that was built it is the caller's and must outlive the program's writer. */
 typedef struct gb_blob {
     const uint8_t *data; /* NULL: absent */
     uint64_t size;
@@ -201,9 +216,9 @@ typedef struct gb_program {
     gb_binding *inputs, *outputs;
     uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
     gb_blob tokenizer, chat_format; /* of src/text's own formats */
-    uint8_t id[16];                 /* hash of all sections: names this program in session files */
+    uint8_t id[16];                 /* hash of all sections and weights: names the program in session files */
     gb_file_map map;                /* the file, when it was read from one */
-    void *storage;                  /* what owns the arrays and strings; freed by gb_program_destroy */
+    struct gb_storage *storage;     /* what owns the arrays and strings; freed by gb_program_destroy */
 } gb_program;
 
 /* Frees a program that gb_program_read or gb_builder_finish made. NULL is allowed. */
@@ -219,5 +234,13 @@ gb_ref gb_program_output(const gb_program *program, gb_role role);
 
 /* Bytes of one slot's state. */
 uint64_t gb_state_bytes(const gb_state *state);
+
+/* "cache", "ring" or "recurrent". */
+const char *gb_state_kind_name(gb_state_kind kind);
+
+/* Sums over the whole program: bytes of the constants, bytes of one session's states, nodes of an op. */
+uint64_t gb_program_weight_bytes(const gb_program *program);
+uint64_t gb_program_state_bytes(const gb_program *program);
+uint32_t gb_program_op_count(const gb_program *program, gb_op op);
 
 #endif

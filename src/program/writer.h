@@ -12,7 +12,8 @@
 typedef struct gb_writer gb_writer;
 
 /* Creates the temporary file beside path. program is what gb_builder_finish gave; it must outlive the writer,
- * which fills in its constants' offsets. */
+ * which fills in its constants' offsets and checksums and its id. Errors: ARGUMENT (path is there and no
+ * regular file), IO naming the path, MEMORY. */
 gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
                                gumbel_error *error);
 
@@ -27,5 +28,8 @@ gumbel_status gb_writer_finish(gb_writer *writer, gumbel_error *error);
 
 /* Removes the temporary file. NULL is allowed. */
 void gb_writer_abort(gb_writer *writer);
+
+/* The name that the file has until it is finished, for a handler that ends the process in between. */
+const char *gb_writer_temporary_path(const gb_writer *writer);
 
 #endif

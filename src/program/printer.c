@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/printer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "12.5 MiB (13107200 bytes)", or "12 bytes" below 1 KiB. */
+static void print_bytes_line(const gb_text_sink *sink, const char *label, uint64_t bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double amount = (double)bytes;
+    int unit = 0;
+    while (amount >= 1024 && unit < 4) {
+        amount /= 1024;
+        unit++;
+    }
+    if (unit == 0)
+        gb_print(sink, "  %-18s %llu bytes\n", label, (unsigned long long)bytes);
+    else
+        gb_print(sink, "  %-18s %.1f %s (%llu bytes)\n", label, amount, units[unit],
+                 (unsigned long long)bytes);
+}
+
+static void print_text_line(const gb_text_sink *sink, const char *label, const char *text) {
+    if (*text)
+        gb_print(sink, "  %-18s %s\n", label, text);
+}
+
+static void print_number_line(const gb_text_sink *sink, const char *label, uint64_t number) {
+    gb_print(sink, "  %-18s %llu\n", label, (unsigned long long)number);
+}
+
+static void print_identity(const gb_program *program, const gb_text_sink *sink) {
+    const gb_metadata *metadata = &program->metadata;
+    char id[2 * sizeof program->id + 1];
+    for (size_t i = 0; i < sizeof program->id; i++)
+        snprintf(id + 2 * i, 3, "%02x", program->id[i]);
+    gb_print(sink, "program\n");
+    print_text_line(sink, "architecture", metadata->architecture);
+    print_text_line(sink, "name", metadata->name);
+    print_text_line(sink, "source", metadata->source);
+    print_text_line(sink, "exporter", metadata->exporter);
+    print_text_line(sink, "recipe", metadata->recipe);
+    print_text_line(sink, "id", id);
+    print_text_line(sink, "ends in", metadata->use_sampling ? "its sampler" : "logits");
+    print_text_line(sink, "tokenizer", program->tokenizer.data ? "yes" : "no");
+    print_text_line(sink, "chat format", program->chat_format.data ? "yes" : "no");
+}
+
+static void print_limits(const gb_metadata *metadata, const gb_text_sink *sink) {
+    gb_print(sink, "limits\n");
+    print_number_line(sink, "vocabulary", metadata->vocab_size);
+    print_number_line(sink, "context", metadata->max_context);
+    print_number_line(sink, "prefill chunk", metadata->prefill_chunk);
+}
+
+static void print_generation(const gb_metadata *metadata, const gb_text_sink *sink) {
+    gb_print(sink, "generation\n");
+    if (metadata->has_temperature)
+        gb_print(sink, "  %-18s %.9g (recommended)\n", "temperature", metadata->temperature);
+    if (metadata->has_top_k)
+        gb_print(sink, "  %-18s %llu (recommended)\n", "top-k", (unsigned long long)metadata->top_k);
+    if (metadata->has_top_p)
+        gb_print(sink, "  %-18s %.9g (recommended)\n", "top-p", metadata->top_p);
+    if (metadata->has_bos_token)
+        print_number_line(sink, "bos token", metadata->bos_token);
+    gb_print(sink, "  %-18s ", "stop tokens");
+    for (uint32_t i = 0; i < metadata->stop_tokens.count; i++)
+        gb_print(sink, "%s%d", i ? "," : "", (int)metadata->stop_tokens.ids[i]);
+    gb_print(sink, "%s\n", metadata->stop_tokens.count ? "" : "none");
+}
+
+static void print_memory(const gb_program *program, uint64_t scratch_bytes, const gb_text_sink *sink) {
+    gb_print(sink, "memory\n");
+    print_bytes_line(sink, "weights", gb_program_weight_bytes(program));
+    print_bytes_line(sink, "state per session", gb_program_state_bytes(program));
+    if (scratch_bytes)
+        print_bytes_line(sink, "scratch", scratch_bytes);
+}
+
+static void print_ops(const gb_program *program, const gb_text_sink *sink) {
+    gb_print(sink, "ops\n");
+    for (uint32_t number = 0; number < GB_OP_LIMIT; number++) {
+        uint32_t count = gb_program_op_count(program, (gb_op)number);
+        if (count)
+            print_number_line(sink, gb_op_find(number)->name, count);
+    }
+    print_number_line(sink, "in all", program->node_count);
+}
+
+void gb_print_summary(const gb_program *program, uint64_t scratch_bytes, const gb_text_sink *sink) {
+    print_identity(program, sink);
+    print_limits(&program->metadata, sink);
+    print_generation(&program->metadata, sink);
+    print_memory(program, scratch_bytes, sink);
+    print_ops(program, sink);
+    gb_print(sink,
+             "same bits\n"
+             "  cpu                the same prompt and seed give the same tokens, whatever the batch, its "
+             "chunks, the threads and the instruction set\n"
+             "  sampler            the same logits, settings and seed give the same token on every "
+             "backend but MLX, whose logarithm is its own\n");
+}
+
+void gb_print_tensors(const gb_program *program, const gb_text_sink *sink) {
+    int width = 4;
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        int length = (int)strlen(program->constants[i].name);
+        width = length > width ? length : width;
+    }
+    gb_print(sink, "%-*s  %-5s  %-24s  %14s  %14s\n", width, "name", "dtype", "shape", "bytes", "offset");
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        char text[GB_TYPE_TEXT];
+        gb_print(sink, "%-*s  %-5s  %-24s  %14llu  %14llu\n", width, constant->name,
+                 gb_dtype_name(constant->type.dtype), strchr(gb_type_text(&constant->type, text), '['),
+                 (unsigned long long)constant->size, (unsigned long long)constant->offset);
+    }
+    gb_print(sink, "%u tensors, %llu bytes\n", program->constant_count,
+             (unsigned long long)gb_program_weight_bytes(program));
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/program.h"
+
+#include "base/memory.h"
+#include "program/signature.h"
+#include "program/storage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool gb_shape_equal(const gb_shape *a, const gb_shape *b) {
+    if (a->rank != b->rank)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++) {
+        if (a->dims[i] != b->dims[i])
+            return false;
+    }
+    return true;
+}
+
+bool gb_type_equal(const gb_type *a, const gb_type *b) {
+    return a->dtype == b->dtype && gb_shape_equal(&a->shape, &b->shape);
+}
+
+bool gb_type_valid(const gb_type *type) {
+    if (gb_dtype_size(type->dtype) == 0 || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
+        return false;
+    for (int32_t i = 0; i < type->shape.rank; i++) {
+        int64_t dim = type->shape.dims[i];
+        bool symbol = i == 0 && (dim == GB_DIM_N || dim == GB_DIM_B);
+        if (!symbol && (dim < 1 || dim > GB_MAX_DIM))
+            return false;
+    }
+    return true;
+}
+
+const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]) {
+    int32_t rank = type->shape.rank < 0             ? 0
+                   : type->shape.rank > GB_MAX_RANK ? (int32_t)GB_MAX_RANK
+                                                    : type->shape.rank;
+    size_t used = (size_t)snprintf(text, GB_TYPE_TEXT, "%s[", gb_dtype_name(type->dtype));
+    for (int32_t i = 0; i < rank; i++) {
+        int64_t dim = type->shape.dims[i];
+        const char *comma = i ? "," : "";
+        if (dim == GB_DIM_N || dim == GB_DIM_B)
+            used += (size_t)snprintf(text + used, GB_TYPE_TEXT - used, "%s%c", comma,
+                                     dim == GB_DIM_N ? 'N' : 'B');
+        else
+            used += (size_t)snprintf(text + used, GB_TYPE_TEXT - used, "%s%lld", comma, (long long)dim);
+    }
+    snprintf(text + used, GB_TYPE_TEXT - used, "]");
+    return text;
+}
+
+bool gb_shape_elements(const gb_shape *shape, uint64_t *elements) {
+    uint64_t product = 1;
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 1 || !gb_multiply_size(product, (uint64_t)shape->dims[i], &product))
+            return false;
+    }
+    *elements = product;
+    return true;
+}
+
+bool gb_type_bytes(const gb_type *type, uint64_t *bytes) {
+    uint64_t elements;
+    return gb_shape_elements(&type->shape, &elements) &&
+           gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+}
+
+const gb_op_info *gb_op_find(uint32_t number) {
+    static const gb_op_info table[GB_OP_LIMIT] = {
+#define GB_OP(number_, NAME, name_, signature_, attributes_)                                                 \
+    [number_] = {.op = GB_OP_##NAME, .name = #name_, .signature = signature_, .attributes = attributes_},
+#include "program/ops.def"
+#undef GB_OP
+    };
+    return number < GB_OP_LIMIT && table[number].name ? &table[number] : NULL;
+}
+
+const gb_role_info *gb_role_find(uint32_t number) {
+    static const gb_role_info table[GB_ROLE_LIMIT] = {
+#define GB_ROLE(number_, NAME, name_, direction_, dtype_, dims_, required_)                                  \
+    [number_] = {.role = GB_ROLE_##NAME,                                                                     \
+                 .name = #name_,                                                                             \
+                 .direction = GB_ROLE_##direction_,                                                          \
+                 .dtype = dtype_,                                                                            \
+                 .dims = dims_,                                                                              \
+                 .required = required_},
+#include "program/roles.def"
+#undef GB_ROLE
+    };
+    return number < GB_ROLE_LIMIT && table[number].name ? &table[number] : NULL;
+}
+
+gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size) {
+    gb_type type = {.dtype = role->dtype, .shape.rank = (int32_t)strlen(role->dims)};
+    for (int32_t i = 0; i < type.shape.rank; i++) {
+        char letter = role->dims[i];
+        type.shape.dims[i] = letter == 'N' ? GB_DIM_N : letter == 'B' ? GB_DIM_B : (int64_t)vocab_size;
+    }
+    return type;
+}
+
+void gb_program_destroy(gb_program *program) {
+    if (!program)
+        return;
+    gb_unmap_file(&program->map);
+    gb_storage_destroy(program->storage);
+    gb_free(program);
+}
+
+/* The node's attribute, or the default that the op's line gives it. */
+static gb_attribute find_attribute(const gb_node *node, gb_attribute_key key) {
+    for (uint32_t i = 0; i < node->attribute_count; i++) {
+        if (node->attributes[i].key == key)
+            return node->attributes[i];
+    }
+    gb_attribute_pattern patterns[GB_MAX_ATTRIBUTES];
+    const gb_op_info *info = gb_op_find(node->op);
+    uint32_t count = info ? gb_attribute_patterns(info, patterns) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (patterns[i].key == key)
+            return patterns[i].type == GB_ATTRIBUTE_INT ? gb_int(key, (int64_t)patterns[i].default_value)
+                                                        : gb_float(key, patterns[i].default_value);
+    }
+    return gb_int(GB_ATTRIBUTE_NONE, 0);
+}
+
+int64_t gb_node_int(const gb_node *node, gb_attribute_key key) {
+    gb_attribute attribute = find_attribute(node, key);
+    return attribute.type == GB_ATTRIBUTE_INT ? attribute.i : 0;
+}
+
+double gb_node_float(const gb_node *node, gb_attribute_key key) {
+    gb_attribute attribute = find_attribute(node, key);
+    return attribute.type == GB_ATTRIBUTE_FLOAT ? attribute.f : 0;
+}
+
+static gb_ref find_binding(const gb_binding *bindings, uint32_t count, gb_role role) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (bindings[i].role == role)
+            return bindings[i].value;
+    }
+    return GB_NO_VALUE;
+}
+
+gb_ref gb_program_input(const gb_program *program, gb_role role) {
+    return find_binding(program->inputs, program->input_count, role);
+}
+
+gb_ref gb_program_output(const gb_program *program, gb_role role) {
+    return find_binding(program->outputs, program->output_count, role);
+}
+
+uint64_t gb_state_bytes(const gb_state *state) {
+    uint64_t bytes;
+    return gb_type_bytes(&state->type, &bytes) ? bytes : UINT64_MAX;
+}
+
+const char *gb_state_kind_name(gb_state_kind kind) {
+    static const char *const names[] = {"?", "cache", "ring", "recurrent"};
+    return names[kind <= GB_STATE_RECURRENT ? kind : 0];
+}
+
+uint64_t gb_program_weight_bytes(const gb_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        bytes += program->constants[i].size;
+    return bytes;
+}
+
+uint64_t gb_program_state_bytes(const gb_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        bytes += gb_state_bytes(&program->states[i]);
+    return bytes;
+}
+
+uint32_t gb_program_op_count(const gb_program *program, gb_op op) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        count += program->nodes[i].op == op;
+    return count;
+}

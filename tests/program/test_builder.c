@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/memory.h"
+#include "program/verifier.h"
+#include "support/tiny_program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void builds_the_tiny_program(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    gumbel_error error = {0};
+    if (gb_program_verify(program, &error) != GUMBEL_OK)
+        fail_msg("%s", error.message);
+    bool present[GB_OP_LIMIT] = {false};
+    for (uint32_t i = 0; i < program->node_count; i++)
+        present[program->nodes[i].op] = true;
+    for (uint32_t op = 0; op < GB_OP_LIMIT; op++) {
+        if (gb_op_find(op) && !present[op])
+            fail_msg("the tiny program lacks op %s", gb_op_find(op)->name);
+    }
+    assert_int_equal(program->region_count, 3);
+    assert_int_equal(program->state_count, 4);
+    assert_true(program->metadata.has_architecture && program->metadata.has_vocab_size);
+    assert_false(program->metadata.has_recipe);
+    assert_string_equal(program->metadata.recipe, "");
+    gb_program_destroy(program);
+}
+
+static void ends_in_logits_without_sampling(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(false);
+    gb_ref logits = gb_program_output(program, GB_ROLE_LOGITS);
+    char text[GB_TYPE_TEXT];
+    assert_string_equal(gb_type_text(&program->values[logits].type, text), "f32[B,48]");
+    assert_int_equal(gb_program_output(program, GB_ROLE_NEXT), GB_NO_VALUE);
+    assert_int_equal(gb_program_input(program, GB_ROLE_SEED), GB_NO_VALUE);
+    gb_program_destroy(program);
+}
+
+static void optional_attributes_have_their_defaults(void **state) {
+    (void)state;
+    gb_node node = {.op = GB_OP_EMBEDDING};
+    assert_true(gb_node_float(&node, GB_ATTRIBUTE_SCALE) == 1);
+    node.op = GB_OP_ATTENTION;
+    assert_int_equal(gb_node_int(&node, GB_ATTRIBUTE_WINDOW), 0);
+    node.attribute_count = 1;
+    node.attributes[0] = gb_int(GB_ATTRIBUTE_WINDOW, 512);
+    assert_int_equal(gb_node_int(&node, GB_ATTRIBUTE_WINDOW), 512);
+}
+
+static void the_first_error_stays(void **state) {
+    (void)state;
+    gb_builder *builder = gb_builder_create();
+    gumbel_error error;
+    assert_int_equal(gb_builder_status(builder, &error), GUMBEL_OK);
+    gb_ref rows = gb_build_input(builder, GB_ROLE_ROWS);
+    assert_int_equal(gb_build_op(builder, GB_OP_GELU_TANH, &rows, 1, NULL, 0), GB_NO_VALUE);
+    gb_builder_fail(builder, GUMBEL_ERROR_MEMORY, "later");
+    assert_int_equal(gb_build_input(builder, GB_ROLE_TOKENS), GB_NO_VALUE);
+    assert_int_equal(gb_builder_status(builder, &error), GUMBEL_ERROR_FORMAT);
+    assert_string_equal(error.message, "gelu_tanh: operand x is input i32[B], expected f32[...]");
+    gb_program *program;
+    assert_int_equal(gb_builder_finish(builder, &program, &error), GUMBEL_ERROR_FORMAT);
+    assert_null(program);
+    gb_builder_destroy(builder);
+}
+
+static void ifs_must_be_whole(void **state) {
+    (void)state;
+    gumbel_error error;
+    gb_builder *builder = gb_builder_create();
+    gb_ref rows = gb_build_input(builder, GB_ROLE_ROWS);
+    gb_build_if_else(builder, rows);
+    assert_int_equal(gb_builder_status(builder, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "has not begun"));
+    gb_builder_destroy(builder);
+
+    builder = gb_builder_create();
+    gb_ref temperature = gb_build_input(builder, GB_ROLE_TEMPERATURE);
+    gb_ref zero = gb_build_op(builder, GB_OP_IS_ZERO, &temperature, 1, NULL, 0);
+    gb_ref some = gb_build_op(builder, GB_OP_ANY_FALSE, &zero, 1, NULL, 0);
+    gb_build_if_begin(builder, some);
+    gb_program *program;
+    assert_int_equal(gb_builder_finish(builder, &program, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "no end"));
+    gb_builder_destroy(builder);
+
+    builder = gb_builder_create();
+    temperature = gb_build_input(builder, GB_ROLE_TEMPERATURE);
+    zero = gb_build_op(builder, GB_OP_IS_ZERO, &temperature, 1, NULL, 0);
+    gb_build_if_begin(builder, gb_build_op(builder, GB_OP_ANY_FALSE, &zero, 1, NULL, 0));
+    gb_build_if_else(builder, temperature);
+    assert_int_equal(gb_build_if_end(builder, zero), GB_NO_VALUE);
+    assert_int_equal(gb_builder_status(builder, &error), GUMBEL_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "different types"));
+    gb_builder_destroy(builder);
+}
+
+static bool count_down(void *user, size_t bytes) {
+    int *left = user;
+    (void)bytes;
+    return (*left)-- > 0;
+}
+
+static void every_failed_allocation_is_reported(void **state) {
+    (void)state;
+    gumbel_status status = GUMBEL_ERROR_MEMORY;
+    for (int allowed = 0; status != GUMBEL_OK; allowed++) {
+        int left = allowed;
+        gb_program *program;
+        gb_set_allocation_hook(count_down, &left);
+        status = tiny_program_try(true, &program, NULL);
+        gb_set_allocation_hook(NULL, NULL);
+        gb_program_destroy(program);
+        assert_true(status == GUMBEL_OK || status == GUMBEL_ERROR_MEMORY);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(builds_the_tiny_program),
+        cmocka_unit_test(ends_in_logits_without_sampling),
+        cmocka_unit_test(optional_attributes_have_their_defaults),
+        cmocka_unit_test(the_first_error_stays),
+        cmocka_unit_test(ifs_must_be_whole),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

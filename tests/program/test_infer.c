@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shape rules: what each op of ops.def makes of its operands, and what it refuses.
+ */
+#include "program/infer.h"
+#include "program/signature.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_TEXT_OPERANDS = GB_MAX_OPERANDS + 1 };
+
+/* "f32[N,4]", after "constant " or "state ", as an operand; anything else is a result. */
+static gb_operand_type parse_operand(const char *text) {
+    gb_operand_type operand = {.kind = GB_VALUE_RESULT};
+    if (strncmp(text, "constant ", 9) == 0)
+        operand.kind = GB_VALUE_CONSTANT, text += 9;
+    else if (strncmp(text, "state ", 6) == 0)
+        operand.kind = GB_VALUE_STATE, text += 6;
+    size_t length = strcspn(text, "[");
+    for (int dtype = 1; dtype < GB_DTYPE_COUNT; dtype++) {
+        if (strlen(gb_dtype_name((gb_dtype)dtype)) == length &&
+            strncmp(text, gb_dtype_name((gb_dtype)dtype), length) == 0)
+            operand.type.dtype = (gb_dtype)dtype;
+    }
+    for (text += length + 1; *text && *text != ']'; text += *text == ',') {
+        char *end;
+        int64_t *dim = &operand.type.shape.dims[operand.type.shape.rank++];
+        if (*text == 'N' || *text == 'B')
+            *dim = *text++ == 'N' ? GB_DIM_N : GB_DIM_B;
+        else
+            *dim = strtoll(text, &end, 10), text = end;
+    }
+    return operand;
+}
+
+typedef struct infer_case {
+    gb_op op;
+    const char *operands[MAX_TEXT_OPERANDS];
+    gb_attribute attributes[GB_MAX_ATTRIBUTES];
+    const char *expected; /* the result's type, or the message */
+} infer_case;
+
+#define INT(NAME, value)                                                                                     \
+    { .key = GB_ATTRIBUTE_##NAME, .type = GB_ATTRIBUTE_INT, .i = value }
+#define FLOAT(NAME, value)                                                                                   \
+    { .key = GB_ATTRIBUTE_##NAME, .type = GB_ATTRIBUTE_FLOAT, .f = value }
+
+static gumbel_status infer(const infer_case *test, gb_type *result, gumbel_error *error) {
+    gb_operand_type operands[MAX_TEXT_OPERANDS];
+    gb_type results[GB_MAX_RESULTS] = {{0}};
+    uint32_t operand_count = 0, attribute_count = 0, result_count = 0;
+    while (operand_count < MAX_TEXT_OPERANDS && test->operands[operand_count]) {
+        operands[operand_count] = parse_operand(test->operands[operand_count]);
+        operand_count++;
+    }
+    while (attribute_count < GB_MAX_ATTRIBUTES && test->attributes[attribute_count].type)
+        attribute_count++;
+    gumbel_status status = gb_infer(test->op, operands, operand_count, test->attributes, attribute_count,
+                                    results, &result_count, error);
+    *result = results[0];
+    if (status == GUMBEL_OK)
+        assert_int_equal(result_count, test->op == GB_OP_IF ? 0 : 1);
+    return status;
+}
+
+static void assert_infers(const infer_case *test) {
+    gb_type result;
+    gumbel_error error = {0};
+    char text[GB_TYPE_TEXT];
+    if (infer(test, &result, &error) != GUMBEL_OK)
+        fail_msg("%s: %s", gb_op_find(test->op)->name, error.message);
+    if (test->op != GB_OP_IF)
+        assert_string_equal(gb_type_text(&result, text), test->expected);
+}
+
+static void assert_refuses(const infer_case *test) {
+    gb_type result;
+    gumbel_error error = {0};
+    assert_int_equal(infer(test, &result, &error), GUMBEL_ERROR_FORMAT);
+    assert_string_equal(error.message, test->expected);
+}
+
+static void every_line_of_the_table_parses(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < GB_OP_LIMIT; number++) {
+        const gb_op_info *info = gb_op_find(number);
+        gb_signature signature;
+        gb_attribute_pattern patterns[GB_MAX_ATTRIBUTES];
+        if (!info)
+            continue;
+        assert_int_equal(info->op, number);
+        if (!gb_signature_parse(info, &signature))
+            fail_msg("the signature of %s cannot be read", info->name);
+        assert_true(signature.operand_count > 0 && signature.result_count > 0);
+        uint32_t count = gb_attribute_patterns(info, patterns);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_not_equal(patterns[i].key, GB_ATTRIBUTE_NONE);
+            assert_int_equal(gb_op_attribute_type(info->op, patterns[i].key), patterns[i].type);
+            assert_non_null(strstr(info->attributes, gb_attribute_name(patterns[i].key)));
+        }
+    }
+    assert_null(gb_op_find(0));
+    assert_null(gb_op_find(UINT32_MAX));
+}
+
+static const infer_case good_cases[] = {
+    {GB_OP_EMBEDDING, {"constant bf16[9,4]", "i32[N]"}, {{0}}, "f32[N,4]"},
+    {GB_OP_EMBEDDING, {"constant f16[9,4]", "i32[N]"}, {FLOAT(SCALE, 2)}, "f32[N,4]"},
+    {GB_OP_LINEAR, {"f32[B,4]", "constant f32[7,4]"}, {{0}}, "f32[B,7]"},
+    {GB_OP_RMS_NORM, {"f32[N,2,4]", "constant f32[4]"}, {FLOAT(EPSILON, 1e-6)}, "f32[N,2,4]"},
+    {GB_OP_RMS_NORM, {"f32[N,2,4]"}, {FLOAT(EPSILON, 0)}, "f32[N,2,4]"},
+    {GB_OP_SPLIT_HEADS, {"f32[N,12]"}, {INT(HEADS, 3)}, "f32[N,3,4]"},
+    {GB_OP_MERGE_HEADS, {"f32[N,3,4]"}, {{0}}, "f32[N,12]"},
+    {GB_OP_ROPE, {"f32[N,2,8]", "i32[N]", "constant f32[3]"}, {INT(PAIR_OFFSET, 4)}, "f32[N,2,8]"},
+    {GB_OP_ATTENTION,
+     {"f32[N,4,8]", "f32[N,2,8]", "f32[N,2,6]", "i32[N]", "i32[N]", "state bf16[16,2,8]",
+      "state bf16[16,2,6]"},
+     {FLOAT(SCALE, 1)},
+     "f32[N,4,6]"},
+    {GB_OP_ADD, {"f32[N,2,3]", "f32[N,2,3]"}, {{0}}, "f32[N,2,3]"},
+    {GB_OP_SCALE, {"f32[N,4]", "constant f32[1]"}, {{0}}, "f32[N,4]"},
+    {GB_OP_GATHER_ROWS, {"f32[N,4]", "i32[B]"}, {{0}}, "f32[B,4]"},
+    {GB_OP_ANY_FALSE, {"bool[B]"}, {{0}}, "bool[]"},
+    {GB_OP_IF, {"bool[]"}, {{0}}, ""},
+    {GB_OP_SELECT, {"bool[B]", "i32[B]", "i32[B]"}, {{0}}, "i32[B]"},
+    {GB_OP_FILL_LIKE, {"f32[B]"}, {FLOAT(VALUE, 1)}, "f32[B]"},
+    {GB_OP_TOP_K_MASK, {"f32[B,9]", "bool[B,9]", "i32[B]"}, {{0}}, "bool[B,9]"},
+    {GB_OP_RANDOM_BITS, {"u64[B]"}, {INT(COUNT, 9)}, "u32[B,9]"},
+    {GB_OP_ARGMAX, {"f32[B,9]"}, {{0}}, "i32[B]"},
+    {GB_OP_ARGMAX, {"f32[B,9]", "bool[B,9]"}, {{0}}, "i32[B]"},
+    {GB_OP_ARGMAX, {"f32[B,8388607]"}, {{0}}, "i32[B]"},
+};
+
+static void ops_have_their_result_types(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof good_cases / sizeof *good_cases; i++)
+        assert_infers(&good_cases[i]);
+}
+
+static const infer_case operand_cases[] = {
+    {GB_OP_LINEAR,
+     {"f32[N,4]", "constant f32[7,5]"},
+     {{0}},
+     "linear: operand weight is constant f32[7,5], expected a float constant [O,4]"},
+    {GB_OP_LINEAR,
+     {"f32[N,4]", "f32[7,4]"},
+     {{0}},
+     "linear: operand weight is f32[7,4], expected a float constant [O,4]"},
+    {GB_OP_LINEAR,
+     {"f32[N,4]", "constant i32[7,4]"},
+     {{0}},
+     "linear: operand weight is constant i32[7,4], expected a float constant [O,4]"},
+    {GB_OP_LINEAR, {"f32[4]", "constant f32[7,4]"}, {{0}}, "linear: operand x is f32[4], expected f32[M,K]"},
+    {GB_OP_LINEAR, {"f32[N,4]"}, {{0}}, "linear: operand weight is missing"},
+    {GB_OP_LINEAR, {NULL}, {{0}}, "linear: operand x is missing"},
+    {GB_OP_LINEAR,
+     {"f32[N,4]", "constant f32[7,4]", "f32[N,4]"},
+     {{0}},
+     "linear: 3 operands, expected at most 2"},
+    {GB_OP_ADD, {"f32[N,4]", "f32[B,4]"}, {{0}}, "add: operand b is f32[B,4], expected f32[N,4]"},
+    {GB_OP_ADD, {"state f32[9,4]", "f32[9,4]"}, {{0}}, "add: operand a is state f32[9,4], expected f32[...]"},
+    {GB_OP_SELECT,
+     {"bool[B]", "i32[B]", "f32[B]"},
+     {{0}},
+     "select: operand b is f32[B], expected any dtype [B]"},
+    {GB_OP_RMS_NORM, {"f32[N]"}, {FLOAT(EPSILON, 0)}, "rms_norm: operand x is f32[N], expected f32[...,D]"},
+    {GB_OP_RMS_NORM,
+     {"f32[N,4]", "constant f32[5]"},
+     {FLOAT(EPSILON, 0)},
+     "rms_norm: operand weight is constant f32[5], expected a float constant [4]"},
+    {GB_OP_GATHER_ROWS,
+     {"f32[N,4]", "i32[N]"},
+     {{0}},
+     "gather_rows: operand rows is i32[N], expected i32[B]"},
+    {GB_OP_IF, {"bool[B]"}, {{0}}, "if: operand condition is bool[B], expected bool[]"},
+    {GB_OP_SCALE,
+     {"f32[N,4]", "constant f32[2]"},
+     {{0}},
+     "scale: operand factor is constant f32[2], expected a float constant [1]"},
+    {GB_OP_ATTENTION,
+     {"f32[N,4,8]", "f32[N,2,8]", "f32[N,2,8]", "i32[N]", "i32[N]", "state f16[16,2,8]"},
+     {FLOAT(SCALE, 1)},
+     "attention: operand key_cache is state f16[16,2,8], expected an f32 or bf16 state [C,2,8]"},
+};
+
+static void wrong_operands_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof operand_cases / sizeof *operand_cases; i++)
+        assert_refuses(&operand_cases[i]);
+}
+
+static const infer_case attribute_cases[] = {
+    {GB_OP_SOFT_CAP, {"f32[B,4]"}, {{0}}, "soft_cap: attribute cap is missing"},
+    {GB_OP_SOFT_CAP, {"f32[B,4]"}, {INT(CAP, 3)}, "soft_cap: attribute cap is not a float"},
+    {GB_OP_SOFT_CAP,
+     {"f32[B,4]"},
+     {FLOAT(CAP, 1e300)},
+     "soft_cap: attribute cap = 1e+300 is not a finite float32"},
+    {GB_OP_SOFT_CAP, {"f32[B,4]"}, {FLOAT(CAP, -1)}, "soft_cap: cap = -1 is not above 0"},
+    {GB_OP_SOFT_CAP, {"f32[B,4]"}, {FLOAT(CAP, 3), FLOAT(CAP, 3)}, "soft_cap: attribute cap is given twice"},
+    {GB_OP_SOFT_CAP,
+     {"f32[B,4]"},
+     {FLOAT(CAP, 3), INT(HEADS, 3)},
+     "soft_cap: has no attribute heads (number 3)"},
+    {GB_OP_RMS_NORM, {"f32[N,4]"}, {FLOAT(EPSILON, -1e-6)}, "rms_norm: epsilon = -1e-06 is negative"},
+    {GB_OP_SPLIT_HEADS, {"f32[N,12]"}, {INT(HEADS, 5)}, "split_heads: heads = 5 does not divide rows of 12"},
+    {GB_OP_SPLIT_HEADS, {"f32[N,12]"}, {INT(HEADS, 0)}, "split_heads: heads = 0 does not divide rows of 12"},
+    {GB_OP_SPLIT_HEADS,
+     {"f32[N,12]"},
+     {INT(HEADS, -3)},
+     "split_heads: attribute heads = -3 is not within 0 .. 2147483647"},
+    {GB_OP_ROPE,
+     {"f32[N,2,8]", "i32[N]", "constant f32[4]"},
+     {INT(PAIR_OFFSET, 3)},
+     "rope: 4 pairs at pair_offset = 3 overlap or leave heads of 8"},
+    {GB_OP_ROPE,
+     {"f32[N,2,8]", "i32[N]", "constant f32[4]"},
+     {INT(PAIR_OFFSET, 5)},
+     "rope: 4 pairs at pair_offset = 5 overlap or leave heads of 8"},
+    {GB_OP_ROPE,
+     {"f32[N,2,8]", "i32[N]", "f32[4]"},
+     {INT(PAIR_OFFSET, 4)},
+     "rope: operand frequencies is not a constant"},
+    {GB_OP_ATTENTION,
+     {"f32[N,3,8]", "f32[N,2,8]", "f32[N,2,8]", "i32[N]", "i32[N]", "state f32[16,2,8]", "state f32[16,2,8]"},
+     {FLOAT(SCALE, 1)},
+     "attention: 3 query heads are not a multiple of 2 key heads"},
+    {GB_OP_RANDOM_BITS, {"u64[B]"}, {INT(COUNT, 0)}, "random_bits: count = 0 is not above 0"},
+    {GB_OP_RANDOM_BITS,
+     {"u64[B]"},
+     {INT(COUNT, 1 << 23)},
+     "random_bits: rows of 8388608, expected at most 8388607"},
+    {GB_OP_ARGMAX, {"f32[B,8388608]"}, {{0}}, "argmax: rows of 8388608, expected at most 8388607"},
+    {GB_OP_MERGE_HEADS,
+     {"f32[N,65536,65536]"},
+     {{0}},
+     "merge_heads: a result f32[N,4294967296] is too large"},
+    {GB_OP_ADD,
+     {"f32[N,65536,65536]", "f32[N,65536,65536]"},
+     {{0}},
+     "add: a result f32[N,65536,65536] is too large"},
+};
+
+static void wrong_attributes_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof attribute_cases / sizeof *attribute_cases; i++)
+        assert_refuses(&attribute_cases[i]);
+    infer_case nan = {GB_OP_FILL_LIKE, {"f32[B]"}, {FLOAT(VALUE, 0)}, NULL};
+    nan.attributes[0].f = NAN;
+    gb_type result;
+    gumbel_error error;
+    assert_int_equal(infer(&nan, &result, &error), GUMBEL_ERROR_FORMAT);
+}
+
+static void unknown_ops_are_unsupported(void **state) {
+    (void)state;
+    const infer_case test = {(gb_op)63, {"f32[N]"}, {{0}}, NULL};
+    gb_type result;
+    gumbel_error error;
+    assert_int_equal(infer(&test, &result, &error), GUMBEL_ERROR_UNSUPPORTED);
+    assert_string_equal(error.message, "op 63 is not known to this version");
+}
+
+static void operands_have_names(void **state) {
+    (void)state;
+    size_t length;
+    const char *name = gb_op_operand_name(GB_OP_ATTENTION, 5, &length);
+    assert_int_equal(length, 9);
+    assert_memory_equal(name, "key_cache", 9);
+    assert_null(gb_op_operand_name(GB_OP_ATTENTION, 7, &length));
+}
+
+static void types_have_a_text(void **state) {
+    (void)state;
+    char text[GB_TYPE_TEXT];
+    gb_type scalar = {.dtype = GB_BOOL};
+    assert_string_equal(gb_type_text(&scalar, text), "bool[]");
+    gb_type widest = {GB_BF16, {4, {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN}}};
+    assert_int_equal(strlen(gb_type_text(&widest, text)), 4 + 1 + 4 * 20 + 3 + 1);
+    widest.shape.rank = 1000;
+    assert_int_equal(strlen(gb_type_text(&widest, text)), 4 + 1 + 4 * 20 + 3 + 1);
+    assert_false(gb_type_valid(&widest));
+    uint64_t elements;
+    gb_shape huge = {4, {INT32_MAX, INT32_MAX, INT32_MAX, 1}}, ragged = {2, {GB_DIM_N, 4}};
+    assert_false(gb_shape_elements(&huge, &elements));
+    assert_false(gb_shape_elements(&ragged, &elements));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_line_of_the_table_parses),
+        cmocka_unit_test(ops_have_their_result_types),
+        cmocka_unit_test(wrong_operands_are_refused),
+        cmocka_unit_test(wrong_attributes_are_refused),
+        cmocka_unit_test(unknown_ops_are_unsupported),
+        cmocka_unit_test(operands_have_names),
+        cmocka_unit_test(types_have_a_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

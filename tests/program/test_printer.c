@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What inspect shows of a program.
+ */
+#include "program/printer.h"
+#include "support/text_buffer.h"
+#include "support/tiny_program.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_contains(const text_buffer *printed, const char *part) {
+    if (!strstr(printed->text, part))
+        fail_msg("\"%s\" is not in:\n%s", part, printed->text);
+}
+
+static void the_summary_has_limits_memory_and_ops(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_print_summary(program, 0, &sink);
+    assert_null(strstr(printed.text, "scratch"));
+    gb_print_summary(program, 3 << 20, &sink);
+    static const char *const parts[] = {
+        "architecture       tiny\n",     "ends in            its sampler\n",
+        "vocabulary         48\n",       "context            64\n",
+        "prefill chunk      4\n",        "temperature        1 (recommended)\n",
+        "top-p              0.95 (reco", "stop tokens        1,7\n",
+        "bos token          2\n",        "scratch            3.0 MiB (3145728 bytes)\n",
+        "attention          2\n",        "linear             15\n",
+        "in all             67\n",       "state per session  4.8 KiB (4864 bytes)\n",
+        "tokenizer          no\n",       "same bits\n  cpu ",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_contains(&printed, parts[i]);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+static void the_graph_is_readable(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
+    static const char *const parts[] = {
+        "program tiny { vocab 48, context 64, prefill chunk 4 }\n",
+        "inputs\n  tokens: i32[N]\n",
+        "states\n  layers.0.key_cache: ring f32[12,1,8] window 8\n",
+        "  layers.1.key_cache: cache f32[64,1,8]\n",
+        "body\n  %0 = embedding(embedding, tokens) {scale = 4} : f32[N,16]\n",
+        "  %1 = rms_norm(%0, layers.0.norm) {epsilon = 1e-06} : f32[N,16]\n",
+        " positions, slots, layers.0.key_cache, layers.0.value_cache) {scale = 1, window = 8} : f32[N,2,8]\n",
+        "  %52 = any_false(%51) : bool[]\n"
+        "  %53 = if(%52) : i32[B] {\n"
+        "    then:\n"
+        "      %54 = candidates(%50) : bool[B,48]\n"
+        "      %55 = fill_like(temperature) {value = 1} : f32[B]\n"
+        "      %56 = select(%51, %55, temperature) : f32[B]\n"
+        "      %57 = apply_temperature(%50, %56) : f32[B,48]\n"
+        "      %58 = top_k_mask(%57, %54, top_k) : bool[B,48]\n"
+        "      %59 = top_p_mask(%57, %58, top_p) : bool[B,48]\n"
+        "      %60 = random_bits(seed) {count = 48} : u32[B,48]\n"
+        "      %61 = gumbel_noise(%60) : f32[B,48]\n"
+        "      %62 = add(%57, %61) : f32[B,48]\n"
+        "      %63 = argmax(%62, %59) : i32[B]\n"
+        "      %64 = argmax(%50) : i32[B]\n"
+        "      %65 = choose_token(%51, %64, %63) : i32[B]\n"
+        "      yield %65\n"
+        "    else:\n"
+        "      %66 = argmax(%50) : i32[B]\n"
+        "      yield %66\n"
+        "  }\n"
+        "outputs\n"
+        "  next: %53\n",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_contains(&printed, parts[i]);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+static void tensors_are_a_table(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_print_tensors(program, &sink);
+    assert_int_equal(strncmp(printed.text, "name ", 5), 0);
+    assert_contains(&printed, "embedding                   f32    [48,16]                             3072");
+    assert_contains(&printed, "\n26 tensors, 21928 bytes\n");
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static json_t *parse_printed(const gb_program *program, uint64_t scratch_bytes) {
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_print_json(program, scratch_bytes, &sink);
+    json_error_t error;
+    json_t *root = json_loadb(printed.text, printed.length, JSON_REJECT_DUPLICATES, &error);
+    if (!root)
+        fail_msg("%s at %d:\n%s", error.text, error.position, printed.text);
+    free(printed.text);
+    return root;
+}
+
+static json_int_t number_at(const json_t *root, const char *object, const char *key) {
+    const json_t *value = json_object_get(json_object_get(root, object), key);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static size_t count_nodes(const json_t *nodes) {
+    size_t count = json_array_size(nodes), index, region_index;
+    const json_t *node, *region;
+    json_array_foreach(nodes, index, node) {
+        json_array_foreach(json_object_get(node, "regions"), region_index, region) {
+            count += count_nodes(json_object_get(region, "nodes"));
+        }
+    }
+    return count;
+}
+
+static void the_json_has_it_all(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    json_t *root = parse_printed(program, 99);
+    const json_t *metadata = json_object_get(root, "metadata");
+    assert_string_equal(json_string_value(json_object_get(metadata, "name")), "tiny \"program\"");
+    assert_true(json_is_true(json_object_get(metadata, "use_sampling")));
+    assert_true(json_number_value(json_object_get(metadata, "top_p")) == 0.95);
+    assert_int_equal(json_array_size(json_object_get(metadata, "stop_tokens")), 2);
+    assert_null(json_object_get(metadata, "recipe"));
+    assert_int_equal(number_at(root, "metadata", "vocab_size"), 48);
+    assert_int_equal(number_at(root, "memory", "weights"), 21928);
+    assert_int_equal(number_at(root, "memory", "scratch"), 99);
+    assert_int_equal(number_at(root, "ops", "linear"), 15);
+    assert_int_equal(json_array_size(json_object_get(root, "inputs")), program->input_count);
+    assert_int_equal(json_array_size(json_object_get(root, "constants")), program->constant_count);
+    assert_int_equal(json_array_size(json_object_get(root, "states")), program->state_count);
+    assert_int_equal(count_nodes(json_object_get(root, "nodes")), program->node_count);
+    const json_t *first = json_array_get(json_object_get(root, "nodes"), 0);
+    const json_t *table = json_array_get(json_object_get(first, "operands"), 0);
+    assert_string_equal(json_string_value(json_object_get(table, "constant")), "embedding");
+    const json_t *result = json_array_get(json_object_get(first, "results"), 0);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(result, "shape"), 0)), "N");
+    json_decref(root);
+    gb_program_destroy(program);
+}
+
+static void names_are_escaped(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(false);
+    program->constants[0].name = "a\"b\\c\xff";
+    json_t *root = parse_printed(program, 0);
+    const json_t *constant = json_array_get(json_object_get(root, "constants"), 0);
+    assert_string_equal(json_string_value(json_object_get(constant, "name")), "a\"b\\c\xef\xbf\xbd");
+    assert_null(json_object_get(json_object_get(root, "memory"), "scratch"));
+    json_decref(root);
+    gb_program_destroy(program);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_summary_has_limits_memory_and_ops),
+        cmocka_unit_test(the_graph_is_readable),
+        cmocka_unit_test(tensors_are_a_table),
+        cmocka_unit_test(the_json_has_it_all),
+        cmocka_unit_test(names_are_escaped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/random_program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[256];
+
+static void remove_program(void) {
+    unlink(path);
+}
+
+const char *random_program_path(void) {
+    return path;
+}
+
+gumbel_program *open_random_program(const char *config, bool logits) {
+    const char *folder = getenv("TMPDIR");
+    char source[512];
+    gumbel_error error;
+    gumbel_program *program;
+    if (path[0])
+        remove_program();
+    else
+        atexit(remove_program);
+    snprintf(path, sizeof path, "%s/gumbel-test-%ld.gumbel", folder ? folder : "/tmp", (long)getpid());
+    snprintf(source, sizeof source, "%s/run/%s", GUMBEL_TEST_DATA, config);
+    gumbel_export_options options = {
+        .size = sizeof options, .random_weights = true, .random_seed = 5, .logits = logits};
+    assert_ok(gumbel_export(source, path, &options, &error), &error);
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    return program;
+}
+
+void random_tokens(uint32_t seed, uint32_t vocab_size, int32_t *tokens, size_t count) {
+    uint64_t state = seed * 2654435761u + 1;
+    for (size_t i = 0; i < count; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        tokens[i] = (int32_t)((state >> 33) % vocab_size);
+    }
+}
