@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/text/text_sections.h"
+
+#include "base/memory.h"
+#include "export/text/chat_template.h"
+#include "export/text/tokenizer_json.h"
+#include "text/tokenizer.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MAX_PATH = 4096 };
+
+static gumbel_status tokenizer_path(const char *directory, char path[MAX_PATH], gumbel_error *error) {
+    int length = snprintf(path, MAX_PATH, "%s/tokenizer.json", directory);
+    return length > 0 && length < MAX_PATH
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", directory);
+}
+
+static gumbel_status read_chat_format(const char *directory, gumbel_log_callback log, void *log_user,
+                                      gb_byte_buffer *bytes, gumbel_error *error) {
+    gb_chat_template chat;
+    gumbel_error reason = {0};
+    gumbel_status status = gb_read_chat_template(directory, &chat, error);
+    if (status == GUMBEL_OK && chat.text) {
+        status = gb_recognize_chat_template(&chat, bytes, &reason);
+        if (status == GUMBEL_ERROR_UNSUPPORTED) {
+            char line[sizeof reason.message + 64];
+            snprintf(line, sizeof line, "%s; chat needs --chat-format FILE or --raw", reason.message);
+            if (log)
+                log(log_user, GUMBEL_LOG_WARNING, line);
+            bytes->size = 0;
+            status = GUMBEL_OK;
+        } else if (status != GUMBEL_OK) {
+            gb_fail(error, status, "%s", reason.message);
+        }
+    }
+    gb_chat_template_free(&chat);
+    return status;
+}
+
+static gumbel_status make_tokenizer(const gb_text_sections *sections, gumbel_tokenizer **tokenizer,
+                                    gumbel_error *error) {
+    gb_blob section = {sections->tokenizer.data, sections->tokenizer.size};
+    gb_blob chat_format = {sections->chat_format.size ? sections->chat_format.data : NULL,
+                           sections->chat_format.size};
+    return gb_tokenizer_create(&section, &chat_format, tokenizer, error);
+}
+
+static gumbel_status resolve_tokens(gb_text_sections *sections, gumbel_error *error) {
+    gumbel_tokenizer *tokenizer;
+    GB_TRY(make_tokenizer(sections, &tokenizer, error));
+    sections->token_count = (int32_t)tokenizer->data.token_count;
+    sections->stop_token = gb_tokenizer_chat_stop(tokenizer);
+    if (tokenizer->data.before_count > 0)
+        sections->bos_token = tokenizer->data.before[0];
+    else if (tokenizer->has_chat_format)
+        sections->bos_token = gumbel_token_id(tokenizer, tokenizer->chat_format.prefix);
+    gumbel_tokenizer_destroy(tokenizer);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
+                                    gb_text_sections *sections, gumbel_error *error) {
+    char path[MAX_PATH];
+    *sections = (gb_text_sections){.bos_token = -1, .stop_token = -1};
+    GB_TRY(tokenizer_path(directory, path, error));
+    if (access(path, F_OK) != 0) {
+        if (log)
+            log(log_user, GUMBEL_LOG_WARNING,
+                "no tokenizer.json: the program will read and write token ids only");
+        return GUMBEL_OK;
+    }
+    GB_TRY(gb_read_tokenizer_json(path, &sections->tokenizer, error));
+    GB_TRY(read_chat_format(directory, log, log_user, &sections->chat_format, error));
+    return resolve_tokens(sections, error);
+}
+
+void gb_text_sections_free(gb_text_sections *sections) {
+    gb_buffer_free(&sections->tokenizer);
+    gb_buffer_free(&sections->chat_format);
+}
+
+static gumbel_status create_owning(gb_text_sections *sections, gumbel_tokenizer **tokenizer,
+                                   gumbel_error *error) {
+    GB_TRY(make_tokenizer(sections, tokenizer, error));
+    gb_tokenizer_keep(*tokenizer, sections->tokenizer.data);
+    sections->tokenizer = (gb_byte_buffer){0};
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,
+                                      gumbel_error *error) {
+    char path[MAX_PATH];
+    gb_text_sections sections;
+    *tokenizer = NULL;
+    GB_TRY(tokenizer_path(checkpoint, path, error));
+    gumbel_status status = gb_read_text_sections(checkpoint, NULL, NULL, &sections, error);
+    if (status == GUMBEL_OK)
+        status = sections.tokenizer.size > 0
+                     ? create_owning(&sections, tokenizer, error)
+                     : gb_fail(error, GUMBEL_ERROR_IO, "%s: there is no such file", path);
+    gb_text_sections_free(&sections);
+    return status;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/text/vocabulary_json.h"
+
+#include "base/memory.h"
+#include "export/text/tokenizer_json.h"
+#include "text/tokenizer_data.h"
+
+#include <string.h>
+
+#define BROKEN(...) gb_fail(error, GUMBEL_ERROR_FORMAT, __VA_ARGS__)
+
+/* Ids that may be unused: more than that is a mistake, and would make a large table of nothing. */
+static uint32_t allowed_ids(size_t entries) {
+    size_t allowed = 2 * entries + 65536;
+    return allowed < GB_MAX_TOKENS ? (uint32_t)allowed : GB_MAX_TOKENS;
+}
+
+static gumbel_status check_id(const json_t *value, size_t entries, const char *what, size_t index,
+                              gumbel_error *error) {
+    if (!json_is_integer(value))
+        return BROKEN("%s: the id of entry %zu is not an integer", what, index);
+    json_int_t id = json_integer_value(value);
+    if (id < 0 || id >= allowed_ids(entries))
+        return BROKEN("%s: the id of entry %zu is %" JSON_INTEGER_FORMAT ", with %zu tokens in all", what,
+                      index, id, entries);
+    return GUMBEL_OK;
+}
+
+static gumbel_status check_spelling(const char *what, size_t index, size_t length, gumbel_error *error) {
+    if (length == 0 || length > GB_MAX_TOKEN_BYTES)
+        return BROKEN("%s: entry %zu is spelled in %zu bytes; 1 to %d are possible", what, index, length,
+                      GB_MAX_TOKEN_BYTES);
+    return GUMBEL_OK;
+}
+
+static gumbel_status set_token(gb_json_vocabulary *vocabulary, json_int_t id, gb_json_token token,
+                               const char *what, size_t index, gumbel_error *error) {
+    if (vocabulary->tokens[id].text)
+        return BROKEN("%s: entry %zu has the id %" JSON_INTEGER_FORMAT ", which another token has", what,
+                      index, id);
+    vocabulary->tokens[id] = token;
+    if (id >= vocabulary->count)
+        vocabulary->count = (uint32_t)id + 1;
+    return GUMBEL_OK;
+}
+
+/* json_object_foreach wants a mutable object. */
+static json_t *mutable_json(const json_t *value) {
+    return (json_t *)(uintptr_t)value;
+}
+
+static gumbel_status read_vocab(const json_t *vocab, size_t entries, gb_json_vocabulary *vocabulary,
+                                gumbel_error *error) {
+    const char *key;
+    json_t *value;
+    size_t index = 0;
+    json_object_foreach(mutable_json(vocab), key, value) {
+        GB_TRY(check_id(value, entries, "model.vocab", index, error));
+        GB_TRY(check_spelling("model.vocab", index, strlen(key), error));
+        gb_json_token token = {.text = key, .length = strlen(key)};
+        GB_TRY(set_token(vocabulary, json_integer_value(value), token, "model.vocab", index, error));
+        index++;
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status read_flags(const json_t *added, size_t index, uint32_t *flags, gumbel_error *error) {
+    static const struct {
+        const char *key;
+        uint32_t flag;
+    } keys[] = {{"special", GB_ADDED_SPECIAL},
+                {"normalized", GB_ADDED_NORMALIZED},
+                {"lstrip", GB_ADDED_LEFT_STRIP},
+                {"rstrip", GB_ADDED_RIGHT_STRIP},
+                {"single_word", GB_ADDED_SINGLE_WORD}};
+    *flags = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *value = json_object_get(added, keys[i].key);
+        if (!json_is_boolean(value))
+            return BROKEN("added_tokens: entry %zu has no boolean \"%s\"", index, keys[i].key);
+        if (json_is_true(value))
+            *flags |= keys[i].flag;
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status read_added_token(const json_t *added, size_t index, size_t entries,
+                                      gb_json_vocabulary *vocabulary, gumbel_error *error) {
+    const json_t *content = json_object_get(added, "content");
+    const json_t *id_value = json_object_get(added, "id");
+    if (!json_is_string(content))
+        return BROKEN("added_tokens: entry %zu has no string \"content\"", index);
+    GB_TRY(check_id(id_value, entries, "added_tokens", index, error));
+    json_int_t id = json_integer_value(id_value);
+    gb_json_token token = {json_string_value(content), json_string_length(content), 0, true};
+    GB_TRY(check_spelling("added_tokens", index, token.length, error));
+    GB_TRY(read_flags(added, index, &token.flags, error));
+    int32_t in_model = gb_json_token_id(vocabulary, token.text, token.length);
+    if (in_model < 0) {
+        token.flags |= GB_ADDED_OUTSIDE;
+        return set_token(vocabulary, id, token, "added_tokens", index, error);
+    }
+    if (in_model != id)
+        return BROKEN("added_tokens: entry %zu has the id %" JSON_INTEGER_FORMAT ", but %d in model.vocab",
+                      index, id, in_model);
+    if (vocabulary->tokens[id].is_added)
+        return BROKEN("added_tokens: entry %zu (id %" JSON_INTEGER_FORMAT ") stands twice", index, id);
+    vocabulary->tokens[id] = token;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_read_json_vocabulary(const json_t *root, gb_json_vocabulary *vocabulary,
+                                      gumbel_error *error) {
+    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    const json_t *added = json_object_get(root, "added_tokens");
+    *vocabulary = (gb_json_vocabulary){.model_vocab = vocab};
+    if (!json_is_object(vocab))
+        return BROKEN("model.vocab: not an object of tokens and ids");
+    if (added && !json_is_array(added) && !json_is_null(added))
+        return BROKEN("added_tokens: not an array");
+    size_t entries = json_object_size(vocab) + json_array_size(added);
+    if (entries == 0 || entries > GB_MAX_TOKENS)
+        return BROKEN("model.vocab: %zu tokens; 1 to %d are possible", entries, GB_MAX_TOKENS);
+    vocabulary->tokens = gb_allocate(allowed_ids(entries), sizeof *vocabulary->tokens);
+    if (!vocabulary->tokens)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu tokens", entries);
+    GB_TRY(read_vocab(vocab, entries, vocabulary, error));
+    for (size_t i = 0; i < json_array_size(added); i++)
+        GB_TRY(read_added_token(json_array_get(added, i), i, entries, vocabulary, error));
+    return GUMBEL_OK;
+}
+
+void gb_json_vocabulary_free(gb_json_vocabulary *vocabulary) {
+    gb_free(vocabulary->tokens);
+    *vocabulary = (gb_json_vocabulary){0};
+}
+
+int32_t gb_json_token_id(const gb_json_vocabulary *vocabulary, const char *text, size_t length) {
+    const json_t *id = json_object_getn(vocabulary->model_vocab, text, length);
+    return id ? (int32_t)json_integer_value(id) : -1;
+}
+
+void gb_write_vocabulary(const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes) {
+    size_t part = gb_begin_part(bytes, GB_PART_VOCABULARY);
+    size_t total = 0;
+    for (uint32_t id = 0; id < vocabulary->count; id++)
+        total += vocabulary->tokens[id].length;
+    bytes->failed |= total > INT32_MAX;
+    gb_buffer_append_u32(bytes, vocabulary->count);
+    gb_buffer_append_u32(bytes, (uint32_t)total);
+    uint32_t offset = 0;
+    for (uint32_t id = 0; id < vocabulary->count; id++) {
+        gb_buffer_append_u32(bytes, offset);
+        offset += (uint32_t)vocabulary->tokens[id].length;
+    }
+    gb_buffer_append_u32(bytes, offset);
+    for (uint32_t id = 0; id < vocabulary->count; id++)
+        gb_buffer_append(bytes, vocabulary->tokens[id].text, vocabulary->tokens[id].length);
+    gb_end_part(bytes, part);
+}
+
+/* ---- Merges ---- */
+
+typedef struct merge_texts {
+    const char *left, *right;
+    size_t left_length, right_length;
+} merge_texts;
+
+/* A merge is ["a", "b"], or in older files "a b". */
+static bool read_merge(const json_t *merge, merge_texts *texts) {
+    if (json_is_string(merge)) {
+        const char *text = json_string_value(merge);
+        const char *space = strchr(text, ' ');
+        if (!space || strchr(space + 1, ' ') || strlen(text) != json_string_length(merge))
+            return false;
+        *texts = (merge_texts){text, space + 1, (size_t)(space - text), strlen(space + 1)};
+        return true;
+    }
+    const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
+    if (json_array_size(merge) != 2 || !json_is_string(left) || !json_is_string(right))
+        return false;
+    *texts = (merge_texts){json_string_value(left), json_string_value(right), json_string_length(left),
+                           json_string_length(right)};
+    return true;
+}
+
+static gumbel_status write_merge(const json_t *merge, size_t rank, const gb_json_vocabulary *vocabulary,
+                                 gb_byte_buffer *bytes, gumbel_error *error) {
+    merge_texts texts;
+    char joined[2 * GB_MAX_TOKEN_BYTES];
+    if (!read_merge(merge, &texts))
+        return BROKEN("model.merges: entry %zu is neither [\"a\", \"b\"] nor \"a b\"", rank);
+    int32_t left = gb_json_token_id(vocabulary, texts.left, texts.left_length);
+    int32_t right = gb_json_token_id(vocabulary, texts.right, texts.right_length);
+    if (left < 0 || right < 0)
+        return BROKEN("model.merges: the %s token of entry %zu is not in the vocabulary",
+                      left < 0 ? "left" : "right", rank);
+    memcpy(joined, texts.left, texts.left_length); /* both are tokens, and fit */
+    memcpy(joined + texts.left_length, texts.right, texts.right_length);
+    int32_t result = gb_json_token_id(vocabulary, joined, texts.left_length + texts.right_length);
+    if (result < 0)
+        return BROKEN("model.merges: the result of entry %zu (ids %d and %d) is not in the vocabulary", rank,
+                      left, right);
+    gb_buffer_append_u32(bytes, (uint32_t)left);
+    gb_buffer_append_u32(bytes, (uint32_t)right);
+    gb_buffer_append_u32(bytes, (uint32_t)result);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_write_merges(const json_t *root, const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes,
+                              gumbel_error *error) {
+    const json_t *merges = json_object_get(json_object_get(root, "model"), "merges");
+    if (!json_is_array(merges))
+        return BROKEN("model.merges: not an array");
+    size_t count = json_array_size(merges);
+    if (count > GB_MAX_MERGES)
+        return BROKEN("model.merges: %zu entries; at most %d are possible", count, GB_MAX_MERGES);
+    size_t part = gb_begin_part(bytes, GB_PART_MERGES);
+    gb_buffer_append_u32(bytes, (uint32_t)count);
+    for (size_t i = 0; i < count; i++)
+        GB_TRY(write_merge(json_array_get(merges, i), i, vocabulary, bytes, error));
+    gb_end_part(bytes, part);
+    return GUMBEL_OK;
+}
+
+void gb_write_added(const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes) {
+    size_t part = gb_begin_part(bytes, GB_PART_ADDED);
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < vocabulary->count; id++)
+        count += vocabulary->tokens[id].is_added;
+    gb_buffer_append_u32(bytes, count);
+    for (uint32_t id = 0; id < vocabulary->count; id++) {
+        if (!vocabulary->tokens[id].is_added)
+            continue;
+        gb_buffer_append_u32(bytes, id);
+        gb_buffer_append_u32(bytes, vocabulary->tokens[id].flags);
+    }
+    gb_end_part(bytes, part);
+}

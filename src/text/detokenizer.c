@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The streaming decoder. Tokens give their spelling with the decoder's replacements; byte tokens gather until
+ * they are a character. A byte that can no longer become part of one gives U+FFFD, one for each byte, as in
+ * the `tokenizers` package (ByteFallback), which however gives up a whole run of byte tokens for one bad
+ * byte: a stream has by then given out the good characters before it.
+ */
+#include "base/memory.h"
+#include "text/text_steps.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+struct gumbel_detokenizer {
+    const gumbel_tokenizer *tokenizer;
+    bool show_special;
+    char pending[4]; /* the first bytes of a character */
+    size_t pending_size;
+    gb_byte_buffer output, spare; /* have room for the longest output from the start */
+};
+
+/* Bytes that one token can give: its spelling after every replacement, and the pending bytes replaced. */
+static uint64_t longest_output(const gb_tokenizer_data *data) {
+    uint64_t longest = data->longest_token;
+    for (uint32_t i = 0; i < data->decoder.count; i++)
+        if (data->decoder.items[i].content_length > 1)
+            longest *= data->decoder.items[i].content_length;
+    return longest + sizeof(char[4]) * strlen(GB_REPLACEMENT);
+}
+
+gumbel_status gumbel_detokenizer_create(const gumbel_tokenizer *tokenizer, bool show_special,
+                                        gumbel_detokenizer **detokenizer, gumbel_error *error) {
+    uint64_t room = longest_output(&tokenizer->data);
+    *detokenizer = NULL;
+    gumbel_detokenizer *created = gb_allocate(1, sizeof *created);
+    if (created && gb_grow((void **)&created->output.data, &created->output.capacity, room, 1) &&
+        gb_grow((void **)&created->spare.data, &created->spare.capacity, room, 1)) {
+        created->tokenizer = tokenizer;
+        created->show_special = show_special;
+        *detokenizer = created;
+        return GUMBEL_OK;
+    }
+    gumbel_detokenizer_destroy(created);
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a detokenizer");
+}
+
+void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer) {
+    if (!detokenizer)
+        return;
+    gb_buffer_free(&detokenizer->output);
+    gb_buffer_free(&detokenizer->spare);
+    gb_free(detokenizer);
+}
+
+static void replace_pending(gumbel_detokenizer *detokenizer, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        gb_buffer_append(&detokenizer->output, GB_REPLACEMENT, strlen(GB_REPLACEMENT));
+    detokenizer->pending_size -= size;
+    memmove(detokenizer->pending, detokenizer->pending + size, detokenizer->pending_size);
+}
+
+static void add_byte(gumbel_detokenizer *detokenizer, int byte) {
+    detokenizer->pending[detokenizer->pending_size++] = (char)byte;
+    while (detokenizer->pending_size > 0) {
+        size_t size;
+        gb_utf8_state state = gb_utf8_next(detokenizer->pending, detokenizer->pending_size, &size);
+        if (state == GB_UTF8_PARTIAL)
+            return;
+        if (state == GB_UTF8_BROKEN) {
+            replace_pending(detokenizer, size);
+            continue;
+        }
+        gb_buffer_append(&detokenizer->output, detokenizer->pending, size);
+        detokenizer->pending_size = 0;
+    }
+}
+
+/* Appends the token's spelling with the replacements applied. */
+static void add_spelling(gumbel_detokenizer *detokenizer, const char *text, size_t length) {
+    const gb_text_steps *decoder = &detokenizer->tokenizer->data.decoder;
+    gb_byte_buffer *output = &detokenizer->output, *spare = &detokenizer->spare;
+    size_t start = output->size;
+    gb_buffer_append(output, text, length);
+    for (uint32_t i = 0; i < decoder->count; i++) {
+        if (decoder->items[i].kind != GB_DECODE_REPLACE)
+            continue;
+        spare->size = 0;
+        gb_replace(&decoder->items[i], (const char *)output->data + start, output->size - start, spare);
+        output->size = start;
+        gb_buffer_append(output, spare->data, spare->size);
+    }
+}
+
+static bool has_byte_fallback(const gb_text_steps *decoder) {
+    return decoder->count > 0 && decoder->items[decoder->count - 1].kind == GB_DECODE_BYTE_FALLBACK;
+}
+
+gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
+                                size_t *length, gumbel_error *error) {
+    const gb_tokenizer_data *data = &detokenizer->tokenizer->data;
+    size_t spelling_length = 0;
+    const char *spelling = "";
+    if (token >= 0 && (uint32_t)token < data->token_count)
+        spelling = gb_token_text(data, token, &spelling_length);
+    if (spelling_length == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "token %d is not in the vocabulary of %u", token,
+                       data->token_count);
+    detokenizer->output.size = 0;
+    bool is_special = detokenizer->tokenizer->vocabulary.flags[token] & GB_ADDED_SPECIAL;
+    if (detokenizer->show_special || !is_special) {
+        int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, spelling_length) : -1;
+        if (byte >= 0) {
+            add_byte(detokenizer, byte);
+        } else {
+            replace_pending(detokenizer, detokenizer->pending_size);
+            add_spelling(detokenizer, spelling, spelling_length);
+        }
+    }
+    *text = (const char *)detokenizer->output.data;
+    *length = detokenizer->output.size;
+    return GUMBEL_OK;
+}
+
+void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length) {
+    detokenizer->output.size = 0;
+    replace_pending(detokenizer, detokenizer->pending_size);
+    *text = (const char *)detokenizer->output.data;
+    *length = detokenizer->output.size;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/encode.h"
+
+#include "text/text_steps.h"
+#include "text/utf8.h"
+
+typedef struct encoding {
+    const gumbel_tokenizer *tokenizer;
+    gb_byte_buffer normalized, spare;
+    gb_bpe_scratch scratch;
+    gb_token_sink *sink;
+} encoding;
+
+/* Cuts the text with pre-tokenizer step number `step` and the later ones, and encodes the pieces. */
+static gumbel_status encode_pieces(encoding *e, uint32_t step, const char *text, size_t length,
+                                   gumbel_error *error) {
+    const gumbel_tokenizer *tokenizer = e->tokenizer;
+    if (step == tokenizer->data.pre_tokenizer.count)
+        return gb_bpe_encode(&tokenizer->vocabulary, &tokenizer->merges, text, length, &e->scratch, e->sink,
+                             error);
+    for (size_t size; length > 0; text += size, length -= size) {
+        size = gb_first_piece(&tokenizer->data.pre_tokenizer.items[step], text, length);
+        GB_TRY(encode_pieces(e, step + 1, text, size, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* Encodes text without raw added tokens. */
+static gumbel_status encode_plain(encoding *e, const char *text, size_t length, bool literal,
+                                  gumbel_error *error) {
+    if (length == 0)
+        return GUMBEL_OK;
+    gb_normalize(&e->tokenizer->data.normalizer, text, length, &e->normalized, &e->spare);
+    if (e->normalized.failed || e->normalized.size > INT32_MAX)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode %zu bytes of text", length);
+    text = (const char *)e->normalized.data;
+    length = e->normalized.size;
+    gb_span all = {0, length};
+    gb_literal_spans spans = {&all, literal ? 1 : 0};
+    gb_added_cursor cursor = {0};
+    for (int32_t id = 0; id >= 0;) {
+        gb_added_match match =
+            gb_added_tokens_next(&e->tokenizer->normalized_added, text, length, &spans, &cursor);
+        size_t size = match.before.end - match.before.start;
+        if (size > 0)
+            GB_TRY(encode_pieces(e, 0, text + match.before.start, size, error));
+        id = match.id;
+        if (id >= 0)
+            gb_sink_token(e->sink, id);
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status encode_all(encoding *e, const char *text, size_t length, const gb_literal_spans *literal,
+                                gumbel_error *error) {
+    gb_added_cursor cursor = {0};
+    for (int32_t id = 0; id >= 0;) {
+        gb_added_match match = gb_added_tokens_next(&e->tokenizer->raw_added, text, length, literal, &cursor);
+        bool all_literal;
+        bool any_literal = gb_is_literal(literal, match.before, &all_literal);
+        GB_TRY(encode_plain(e, text + match.before.start, match.before.end - match.before.start, any_literal,
+                            error));
+        id = match.id;
+        if (id >= 0)
+            gb_sink_token(e->sink, id);
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                        const gb_literal_spans *literal, gb_token_sink *sink, gumbel_error *error) {
+    if (length > INT32_MAX)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT, "a text of %zu bytes; 2 GiB can be encoded at once",
+                       length);
+    encoding e = {.tokenizer = tokenizer, .sink = sink};
+    gumbel_status status = encode_all(&e, text, length, literal, error);
+    gb_buffer_free(&e.normalized);
+    gb_buffer_free(&e.spare);
+    gb_bpe_scratch_free(&e.scratch);
+    return status;
+}
+
+gumbel_status gb_finish_sink(const gb_token_sink *sink, size_t *count, gumbel_error *error) {
+    *count = sink->count;
+    if (sink->count > sink->capacity)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT, "the text has %zu tokens, room was given for %zu",
+                       sink->count, sink->capacity);
+    return GUMBEL_OK;
+}
+
+static gumbel_status encode_around(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                                   const gumbel_encode_options *options, gb_token_sink *sink,
+                                   gumbel_error *error) {
+    const gb_tokenizer_data *data = &tokenizer->data;
+    gb_span all = {0, length};
+    gb_literal_spans literal = {&all, options->parse_special ? 0 : 1};
+    for (uint32_t i = 0; options->add_special && i < data->before_count; i++)
+        gb_sink_token(sink, data->before[i]);
+    GB_TRY(gb_encode(tokenizer, text, length, &literal, sink, error));
+    for (uint32_t i = 0; options->add_special && i < data->after_count; i++)
+        gb_sink_token(sink, data->after[i]);
+    return GUMBEL_OK;
+}
+
+/* The text itself where it is well-formed; otherwise its repaired form, kept in buffer. */
+static gumbel_status repair(const char **text, size_t *length, gb_byte_buffer *buffer, gumbel_error *error) {
+    if (gb_utf8_is_valid(*text, *length))
+        return GUMBEL_OK;
+    gb_utf8_append_repaired(buffer, *text, *length);
+    if (buffer->failed)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode %zu bytes of text", *length);
+    *text = (const char *)buffer->data;
+    *length = buffer->size;
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                            const gumbel_encode_options *options, int32_t *tokens, size_t capacity,
+                            size_t *count, gumbel_error *error) {
+    static const gumbel_encode_options defaults = {.size = sizeof defaults};
+    if (!options)
+        options = &defaults;
+    if (options->size < sizeof *options)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_encode_options: size is %zu instead of %zu",
+                       options->size, sizeof *options);
+    gb_token_sink sink = {.tokens = tokens, .capacity = capacity};
+    gb_byte_buffer repaired = {0};
+    gumbel_status status = repair(&text, &length, &repaired, error);
+    if (status == GUMBEL_OK)
+        status = encode_around(tokenizer, text, length, options, &sink, error);
+    gb_buffer_free(&repaired);
+    return status == GUMBEL_OK ? gb_finish_sink(&sink, count, error) : status;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a spelling to its id: a hash table over the spellings of the tokenizer's data.
+ */
+#ifndef GUMBEL_TEXT_VOCABULARY_H
+#define GUMBEL_TEXT_VOCABULARY_H
+
+#include "text/tokenizer_data.h"
+
+typedef struct gb_vocabulary {
+    const gb_tokenizer_data *data;
+    int32_t *slots; /* id, or -1; a power of two of them, at most half full */
+    uint64_t mask;
+    uint8_t *flags;           /* GB_ADDED_* by id; 0 for a token that is not an added one */
+    int32_t ascii[128];       /* ids of the one-character tokens that BPE may begin with, or -1 */
+    int32_t byte_tokens[256]; /* ids of <0x00> .. <0xFF>, or -1 */
+} gb_vocabulary;
+
+/* data must outlive the vocabulary. Errors: FORMAT (a spelling stands twice), MEMORY. On an error
+ * gb_vocabulary_free is still to be called. */
+gumbel_status gb_vocabulary_create(gb_vocabulary *vocabulary, const gb_tokenizer_data *data,
+                                   gumbel_error *error);
+void gb_vocabulary_free(gb_vocabulary *vocabulary);
+
+/* The id of this spelling, or -1. */
+int32_t gb_vocabulary_find(const gb_vocabulary *vocabulary, const char *text, size_t length);
+
+/* Whether BPE may produce the token: not a special one, nor one that only exists as an added token. */
+static inline bool gb_is_ordinary(const gb_vocabulary *vocabulary, int32_t id) {
+    return !(vocabulary->flags[id] & (GB_ADDED_SPECIAL | GB_ADDED_OUTSIDE));
+}
+
+/* The ordinary token spelled so, or -1. */
+static inline int32_t gb_vocabulary_find_ordinary(const gb_vocabulary *vocabulary, const char *text,
+                                                  size_t length) {
+    int32_t id = gb_vocabulary_find(vocabulary, text, length);
+    return id >= 0 && gb_is_ordinary(vocabulary, id) ? id : -1;
+}
+
+/* The ordinary token of the one character of size bytes at text, or -1. */
+static inline int32_t gb_vocabulary_find_character(const gb_vocabulary *vocabulary, const char *text,
+                                                   size_t size) {
+    if (size == 1)
+        return vocabulary->ascii[(uint8_t)text[0]];
+    return gb_vocabulary_find_ordinary(vocabulary, text, size);
+}
+
+#endif
