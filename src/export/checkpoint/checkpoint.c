@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/checkpoint/checkpoint.h"
+
+#include "base/memory.h"
+#include "export/checkpoint/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const size_t MAX_INDEX_BYTES = 100000000;
+
+typedef struct shard {
+    char *path;
+    const char *name; /* the file's name, inside path */
+    gb_safetensors file;
+} shard;
+
+struct gb_checkpoint {
+    char *directory;
+    shard *shards;
+    size_t shard_count, shard_capacity;
+    const gb_tensor **tensors; /* sorted by name */
+    size_t tensor_count, tensor_capacity;
+};
+
+char *gb_join_path(const char *directory, const char *name) {
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = gb_allocate(size, 1);
+    if (path)
+        snprintf(path, size, "%s/%s", directory, name);
+    return path;
+}
+
+static gumbel_status out_of_memory(gumbel_error *error) {
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the checkpoint's tensor table");
+}
+
+static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
+                               gumbel_error *error) {
+    if (!gb_grow((void **)&checkpoint->shards, &checkpoint->shard_capacity, checkpoint->shard_count + 1,
+                 sizeof *checkpoint->shards))
+        return out_of_memory(error);
+    shard *next = &checkpoint->shards[checkpoint->shard_count];
+    *next = (shard){.path = gb_join_path(checkpoint->directory, name)};
+    if (!next->path)
+        return out_of_memory(error);
+    next->name = next->path + strlen(checkpoint->directory) + 1;
+    checkpoint->shard_count++;
+    *added = next;
+    return gb_safetensors_open(next->path, &next->file, error);
+}
+
+static gumbel_status add_tensor(gb_checkpoint *checkpoint, const gb_tensor *tensor, gumbel_error *error) {
+    if (!gb_grow((void **)&checkpoint->tensors, &checkpoint->tensor_capacity, checkpoint->tensor_count + 1,
+                 sizeof *checkpoint->tensors))
+        return out_of_memory(error);
+    checkpoint->tensors[checkpoint->tensor_count++] = tensor;
+    return GUMBEL_OK;
+}
+
+static int compare_tensors(const void *a, const void *b) {
+    const gb_tensor *const *left = a, *const *right = b;
+    return strcmp((*left)->name, (*right)->name);
+}
+
+static gumbel_status open_single(gb_checkpoint *checkpoint, gumbel_error *error) {
+    shard *only = NULL;
+    GB_TRY(add_shard(checkpoint, "model.safetensors", &only, error));
+    for (size_t i = 0; i < only->file.tensor_count; i++)
+        GB_TRY(add_tensor(checkpoint, &only->file.tensors[i], error));
+    return GUMBEL_OK;
+}
+
+/* An index is untrusted: its files must be plain names in the checkpoint's own directory. */
+static bool is_plain_name(const char *name) {
+    return name[0] != '\0' && name[0] != '.' && !strchr(name, '/') && !strchr(name, '\\');
+}
+
+static int compare_names(const void *a, const void *b) {
+    const char *const *left = a, *const *right = b;
+    return strcmp(*left, *right);
+}
+
+/* Opens each file that the weight map names, once. */
+static gumbel_status open_shards(gb_checkpoint *checkpoint, json_t *weight_map, gumbel_error *error) {
+    size_t count = 0;
+    const char **names = gb_allocate(json_object_size(weight_map), sizeof *names);
+    if (!names)
+        return out_of_memory(error);
+    gumbel_status status = GUMBEL_OK;
+    const char *tensor = NULL;
+    json_t *file = NULL;
+    json_object_foreach(weight_map, tensor, file) {
+        char text[GB_JSON_TEXT];
+        if (!json_is_string(file) || !is_plain_name(json_string_value(file))) {
+            status = gb_fail(error, GUMBEL_ERROR_FORMAT,
+                             "weight_map: %s: expected the name of a file in this directory, found %s",
+                             tensor, gb_json_text(file, text));
+            break;
+        }
+        names[count++] = json_string_value(file);
+    }
+    if (count > 1)
+        qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 0; i < count && status == GUMBEL_OK; i++) {
+        shard *added = NULL;
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            status = add_shard(checkpoint, names[i], &added, error);
+    }
+    gb_free(names);
+    return status;
+}
+
+static int compare_shard_name(const void *key, const void *element) {
+    return strcmp(key, ((const shard *)element)->name);
+}
+
+static int compare_tensor_name(const void *key, const void *element) {
+    return strcmp(key, (*(const gb_tensor *const *)element)->name);
+}
+
+static const gb_tensor *find_sorted(const gb_tensor *const *tensors, size_t count, const char *name) {
+    if (count == 0)
+        return NULL;
+    const gb_tensor *const *found = bsearch(name, tensors, count, sizeof *tensors, compare_tensor_name);
+    return found ? *found : NULL;
+}
+
+/* Collects the tensors of all shards and checks the index against them. A tensor counts only where the index
+ * says that it is. */
+static gumbel_status list_indexed(gb_checkpoint *checkpoint, json_t *weight_map, gumbel_error *error) {
+    const char *name = NULL;
+    json_t *file = NULL;
+    for (size_t s = 0; s < checkpoint->shard_count; s++) {
+        const gb_safetensors *shard_file = &checkpoint->shards[s].file;
+        for (size_t i = 0; i < shard_file->tensor_count; i++) {
+            const json_t *listed = json_object_get(weight_map, shard_file->tensors[i].name);
+            if (listed && strcmp(json_string_value(listed), checkpoint->shards[s].name) == 0)
+                GB_TRY(add_tensor(checkpoint, &shard_file->tensors[i], error));
+        }
+    }
+    if (checkpoint->tensor_count == json_object_size(weight_map))
+        return GUMBEL_OK;
+    if (checkpoint->tensor_count > 0)
+        qsort(checkpoint->tensors, checkpoint->tensor_count, sizeof *checkpoint->tensors, compare_tensors);
+    json_object_foreach(weight_map, name, file) {
+        if (find_sorted(checkpoint->tensors, checkpoint->tensor_count, name))
+            continue;
+        const shard *where = bsearch(json_string_value(file), checkpoint->shards, checkpoint->shard_count,
+                                     sizeof *checkpoint->shards, compare_shard_name);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "weight_map: tensor %s is not in %s", name,
+                       where ? where->name : "its file");
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status open_indexed(gb_checkpoint *checkpoint, const char *index_path, gumbel_error *error) {
+    json_t *index = NULL;
+    GB_TRY(gb_read_json(index_path, MAX_INDEX_BYTES, &index, error));
+    json_t *weight_map = json_object_get(index, "weight_map");
+    gumbel_status status = GUMBEL_OK;
+    if (!json_is_object(weight_map))
+        status =
+            gb_fail(error, GUMBEL_ERROR_FORMAT, "weight_map: expected an object of tensor and file names");
+    if (status == GUMBEL_OK)
+        status = open_shards(checkpoint, weight_map, error);
+    if (status == GUMBEL_OK)
+        status = list_indexed(checkpoint, weight_map, error);
+    json_decref(index);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", index_path);
+}
+
+static gumbel_status open_weights(gb_checkpoint *checkpoint, gumbel_error *error) {
+    char *single = gb_join_path(checkpoint->directory, "model.safetensors");
+    char *index = gb_join_path(checkpoint->directory, "model.safetensors.index.json");
+    gumbel_status status = GUMBEL_OK;
+    if (!single || !index)
+        status = out_of_memory(error);
+    else if (access(single, F_OK) == 0)
+        status = open_single(checkpoint, error);
+    else if (access(index, F_OK) == 0)
+        status = open_indexed(checkpoint, index, error);
+    else
+        status = gb_fail(error, GUMBEL_ERROR_IO,
+                         "%s: neither model.safetensors nor model.safetensors.index.json is there",
+                         checkpoint->directory);
+    gb_free(single);
+    gb_free(index);
+    return status;
+}
+
+gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error) {
+    *checkpoint = NULL;
+    gb_checkpoint *opened = gb_allocate(1, sizeof *opened);
+    if (!opened)
+        return out_of_memory(error);
+    opened->directory = gb_copy_string(directory, strlen(directory));
+    gumbel_status status = opened->directory ? open_weights(opened, error) : out_of_memory(error);
+    if (status != GUMBEL_OK) {
+        gb_checkpoint_close(opened);
+        return status;
+    }
+    if (opened->tensor_count > 0)
+        qsort(opened->tensors, opened->tensor_count, sizeof *opened->tensors, compare_tensors);
+    *checkpoint = opened;
+    return GUMBEL_OK;
+}
+
+void gb_checkpoint_close(gb_checkpoint *checkpoint) {
+    if (!checkpoint)
+        return;
+    for (size_t i = 0; i < checkpoint->shard_count; i++) {
+        gb_safetensors_close(&checkpoint->shards[i].file);
+        gb_free(checkpoint->shards[i].path);
+    }
+    gb_free(checkpoint->shards);
+    gb_free(checkpoint->tensors);
+    gb_free(checkpoint->directory);
+    gb_free(checkpoint);
+}
+
+const gb_tensor *gb_checkpoint_find(const gb_checkpoint *checkpoint, const char *name) {
+    return find_sorted(checkpoint->tensors, checkpoint->tensor_count, name);
+}
+
+/* "[8, 16]" */
+static const char *shape_text(int32_t rank, const int64_t *dims, char text[static 200]) {
+    size_t used = (size_t)snprintf(text, 200, "[");
+    for (int32_t i = 0; i < rank && used < 200; i++)
+        used += (size_t)snprintf(text + used, 200 - used, i ? ", %" PRId64 : "%" PRId64, dims[i]);
+    if (used < 200)
+        snprintf(text + used, 200 - used, "]");
+    return text;
+}
+
+gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                const int64_t *dims, const gb_tensor **tensor, gumbel_error *error) {
+    char found_text[200], expected_text[200];
+    shape_text(rank, dims, expected_text);
+    const gb_tensor *found = gb_checkpoint_find(checkpoint, name);
+    if (!found)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",
+                       checkpoint->directory, name, expected_text);
+    if (found->rank != rank || memcmp(found->dims, dims, (size_t)rank * sizeof *dims) != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
+                       checkpoint->directory, name, shape_text(found->rank, found->dims, found_text),
+                       expected_text);
+    if (!gb_dtype_is_float(found->dtype))
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "%s: tensor %s has dtype %s, expected F32, F16 or BF16", checkpoint->directory, name,
+                       found->dtype_name);
+    *tensor = found;
+    return GUMBEL_OK;
+}
+
+size_t gb_checkpoint_count(const gb_checkpoint *checkpoint) {
+    return checkpoint->tensor_count;
+}
+
+const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index) {
+    return checkpoint->tensors[index];
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The weights of a Hugging Face checkpoint directory: model.safetensors, or the shards that
+ * model.safetensors.index.json lists, as one set of named tensors. All files stay mapped while it is open.
+ */
+#ifndef GUMBEL_EXPORT_CHECKPOINT_CHECKPOINT_H
+#define GUMBEL_EXPORT_CHECKPOINT_CHECKPOINT_H
+
+#include "export/checkpoint/safetensors.h"
+
+typedef struct gb_checkpoint gb_checkpoint;
+
+/* Opens every file of the directory's weights. Errors: IO, MEMORY, FORMAT (beginning with the file's path):
+ * no weights in the directory, a bad file, an index that names a file outside the directory, a missing file,
+ * or a tensor that its file lacks. Close with gb_checkpoint_close. */
+gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error);
+
+/* NULL is allowed. */
+void gb_checkpoint_close(gb_checkpoint *checkpoint);
+
+/* The tensor of that name, or NULL. Valid while the checkpoint is open. Thread-safe. */
+const gb_tensor *gb_checkpoint_find(const gb_checkpoint *checkpoint, const char *name);
+
+/* Finds a tensor and checks that it has this shape and a dtype that can be used. Errors: FORMAT naming the
+ * tensor, the shape found and the shape expected; UNSUPPORTED naming the dtype. */
+gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                const int64_t *dims, const gb_tensor **tensor, gumbel_error *error);
+
+/* All tensors, sorted by name: index from 0 to count - 1. */
+size_t gb_checkpoint_count(const gb_checkpoint *checkpoint);
+const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index);
+
+/* directory/name in new memory (gb_free), or NULL when there is none. */
+char *gb_join_path(const char *directory, const char *name);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads the JSON files of a checkpoint with one form of error message.
+ */
+#ifndef GUMBEL_EXPORT_CHECKPOINT_JSON_H
+#define GUMBEL_EXPORT_CHECKPOINT_JSON_H
+
+#include "base/status.h"
+
+#include <jansson.h>
+
+/* Reads the JSON object in the file at path; release with json_decref. Errors: IO, MEMORY, FORMAT ("path:
+ * line L: reason") when it is larger than limit bytes, is not JSON, has a key twice, or is no object. */
+gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel_error *error);
+
+/* A value as text for messages, cut to fit; returns text. NULL is written as "nothing". */
+enum { GB_JSON_TEXT = 48 };
+const char *gb_json_text(const json_t *value, char text[GB_JSON_TEXT]);
+
+#endif

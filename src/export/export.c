@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gumbel_export: checkpoint to program file. Everything that can be wrong with the checkpoint is found while
+ * the graph is built, before the file is created.
+ */
+#include "base/memory.h"
+#include "export/checkpoint/generation_config.h"
+#include "export/models/model.h"
+#include "export/source.h"
+#include "export/text/text_sections.h"
+#include "export/unused_tensors.h"
+#include "export/write_weights.h"
+#include "program/builder.h"
+#include "program/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One export's parts, in the order in which they come to be. Zero or NULL until then. */
+typedef struct export_job {
+    gumbel_export_options options;
+    gb_source source;
+    const gb_model *model;
+    gb_weights *weights;
+    gb_builder *builder;
+    gb_text_sections text;
+    gb_generation_config generation;
+    gb_program *program;
+} export_job;
+
+GB_PRINTF(3, 4)
+static void report(const export_job *job, gumbel_log_level level, const char *format, ...) {
+    if (!job->options.log)
+        return;
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    job->options.log(job->options.log_user, level, line);
+}
+
+static gumbel_status check_options(const gumbel_export_options *given, gumbel_export_options *options,
+                                   gumbel_error *error) {
+    *options = (gumbel_export_options){.size = sizeof *options};
+    if (!given)
+        return GUMBEL_OK;
+    if (given->size < sizeof given->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export options' size is not set");
+    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    if (options->quantize && strcmp(options->quantize, "none") != 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "quantize: \"%s\" is not in this version; expected \"none\"", options->quantize);
+    if (options->backend && strcmp(options->backend, "cpu") != 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
+    return GUMBEL_OK;
+}
+
+static gumbel_status build_graph(export_job *job, gumbel_error *error) {
+    const gumbel_export_options *options = &job->options;
+    gb_config root = gb_config_root(job->source.config);
+    gb_dtype random_dtype = GB_DTYPE_NONE;
+    GB_TRY(gb_model_find(&root, &job->model, error));
+    if (options->random_weights)
+        GB_TRY(gb_source_dtype(&job->source, &random_dtype, error));
+    job->weights = gb_weights_create(job->source.checkpoint, random_dtype, options->random_seed);
+    job->builder = gb_builder_create();
+    if (!job->weights || !job->builder)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
+    gb_model_options model_options = {
+        .max_context = options->max_context, .layers = options->layers, .use_sampling = !options->logits};
+    return job->model->build(&root, &model_options, job->builder, job->weights, error);
+}
+
+static void report_unused(const export_job *job) {
+    char list[512];
+    size_t count = gb_describe_unused(job->source.checkpoint, job->weights, list, sizeof list);
+    if (count > 0)
+        report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s", count, list);
+}
+
+/* Tokenizer and chat format. A bare config.json is not expected to have them beside it. */
+static gumbel_status read_text(export_job *job, gumbel_error *error) {
+    const gumbel_export_options *options = &job->options;
+    if (options->random_weights) {
+        char *path = gb_join_path(job->source.directory, "tokenizer.json");
+        bool is_there = path && access(path, F_OK) == 0;
+        gb_free(path);
+        if (!is_there) {
+            job->text.bos_token = job->text.stop_token = -1;
+            return GUMBEL_OK;
+        }
+    }
+    GB_TRY(gb_read_text_sections(job->source.directory, options->log, options->log_user, &job->text, error));
+    uint64_t vocab_size = gb_builder_metadata(job->builder)->vocab_size;
+    if (job->text.token_count > 0 && (uint64_t)job->text.token_count > vocab_size)
+        report(job, GUMBEL_LOG_WARNING,
+               "the tokenizer has %" PRId32 " ids but the model only %" PRIu64 "; some text cannot be run",
+               job->text.token_count, vocab_size);
+    return GUMBEL_OK;
+}
+
+static void add_stop(export_job *job, int32_t token) {
+    if (token >= 0 && (uint64_t)token < gb_builder_metadata(job->builder)->vocab_size)
+        gb_generation_config_add_stop(&job->generation, token);
+}
+
+/* Where the files of the checkpoint are silent, the model's own defaults hold. */
+static gumbel_status read_generation_config(export_job *job, gumbel_error *error) {
+    gb_config root = gb_config_root(job->source.config);
+    gb_generation_config *generation = &job->generation;
+    int64_t vocab_size = (int64_t)gb_builder_metadata(job->builder)->vocab_size;
+    GB_TRY(gb_generation_config_read(job->source.directory, &root, vocab_size, generation, error));
+    if (generation->stop_token_count == 0)
+        add_stop(job, job->model->eos_token);
+    add_stop(job, job->text.stop_token);
+    if (generation->bos_token < 0)
+        generation->bos_token = job->text.bos_token >= 0 ? job->text.bos_token : job->model->bos_token;
+    if (generation->bos_token >= vocab_size)
+        generation->bos_token = -1;
+    return GUMBEL_OK;
+}
+
+static void set_metadata(export_job *job) {
+    gb_metadata *metadata = gb_builder_metadata(job->builder);
+    const gb_generation_config *generation = &job->generation;
+    metadata->architecture = job->model->name;
+    metadata->name = job->source.name;
+    metadata->source = job->source.checkpoint ? "safetensors" : "random weights";
+    metadata->exporter = GUMBEL_VERSION;
+    metadata->recipe = "none";
+    metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
+    metadata->has_bos_token = generation->bos_token >= 0;
+    if (metadata->has_bos_token)
+        metadata->bos_token = (uint64_t)generation->bos_token;
+    metadata->has_temperature = generation->has_temperature;
+    metadata->temperature = generation->temperature;
+    metadata->has_top_k = generation->has_top_k;
+    metadata->top_k = generation->top_k;
+    metadata->has_top_p = generation->has_top_p;
+    metadata->top_p = generation->top_p;
+}
+
+static gumbel_status write_program(const export_job *job, const char *path, gumbel_error *error) {
+    const gumbel_export_options *options = &job->options;
+    gb_writer *writer = NULL;
+    GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
+                                            options->progress_user, error);
+    if (status != GUMBEL_OK) {
+        gb_writer_abort(writer);
+        return status;
+    }
+    return gb_writer_finish(writer, error);
+}
+
+static gumbel_status export_to(export_job *job, const char *checkpoint, const char *path,
+                               gumbel_error *error) {
+    GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
+    GB_TRY(build_graph(job, error));
+    GB_TRY(read_text(job, error));
+    GB_TRY(read_generation_config(job, error));
+    set_metadata(job);
+    GB_TRY(gb_builder_finish(job->builder, &job->program, error));
+    job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
+    job->program->chat_format = (gb_blob){job->text.chat_format.data, job->text.chat_format.size};
+    report_unused(job);
+    return write_program(job, path, error);
+}
+
+gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumbel_export_options *options,
+                            gumbel_error *error) {
+    export_job job = {0};
+    GB_TRY(check_options(options, &job.options, error));
+    gumbel_status status = export_to(&job, checkpoint, path, error);
+    gb_program_destroy(job.program);
+    gb_builder_destroy(job.builder);
+    gb_weights_destroy(job.weights);
+    gb_text_sections_free(&job.text);
+    gb_source_close(&job.source);
+    return status;
+}

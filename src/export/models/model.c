@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/models/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const gb_model *const MODELS[] = {&gb_gemma4};
+enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
+
+gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
+    const char *type = gb_config_string(config, "model_type", "");
+    char known[256] = "";
+    for (size_t i = 0; i < MODEL_COUNT; i++) {
+        if (strcmp(type, MODELS[i]->wrapper) == 0 || strcmp(type, MODELS[i]->text) == 0) {
+            *model = MODELS[i];
+            return gb_config_status(config->file, error);
+        }
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s, %s", i ? ", " : "", MODELS[i]->wrapper,
+                 MODELS[i]->text);
+    }
+    gb_config_fail(config, "model_type", GUMBEL_ERROR_UNSUPPORTED,
+                   "\"%s\" is not supported in this version; known are %s", type, known);
+    return gb_config_status(config->file, error);
+}
+
+gumbel_status gb_choose_context(uint32_t asked, int64_t model_context, int64_t *max_context,
+                                gumbel_error *error) {
+    if ((int64_t)asked > model_context)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "max_context: %" PRIu32 ", expected at most the model's %" PRId64 " positions", asked,
+                       model_context);
+    *max_context = asked                             ? (int64_t)asked
+                   : model_context < DEFAULT_CONTEXT ? model_context
+                                                     : (int64_t)DEFAULT_CONTEXT;
+    return GUMBEL_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/nn/attention.h"
+
+#include <stdio.h>
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+int64_t gb_prefill_chunk(int64_t smallest_window, int64_t max_context) {
+    int64_t limit = smaller(512, max_context);
+    if (smallest_window > 0)
+        limit = smaller(limit, smallest_window);
+    int64_t chunk = 1;
+    while (chunk * 2 <= limit)
+        chunk *= 2;
+    return chunk;
+}
+
+/* The cache of rows [G, D] like those of value f32[N, G, D]. */
+static gb_ref cache(const gb_scope *scope, const gb_context *context, const char *name, const char *suffix,
+                    gb_ref value, int64_t window) {
+    char full[GB_SCOPE_NAME];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    gb_type type = gb_build_type(scope->builder, value);
+    int64_t ring = window + context->prefill_chunk;
+    bool is_ring = window > 0 && ring < context->max_context;
+    const int64_t dims[] = {is_ring ? ring : context->max_context, type.shape.dims[1], type.shape.dims[2]};
+    return gb_build_state(scope->builder, full, is_ring ? GB_STATE_RING : GB_STATE_CACHE, GB_F32, 3, dims,
+                          is_ring ? (uint32_t)window : 0);
+}
+
+gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,
+                           gb_ref key, gb_ref value, double scale, int64_t window) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    const gb_ref operands[] = {
+        query,
+        key,
+        value,
+        gb_build_input(scope->builder, GB_ROLE_POSITIONS),
+        gb_build_input(scope->builder, GB_ROLE_SLOTS),
+        cache(scope, context, name, ".keys", key, window),
+        cache(scope, context, name, ".values", value, window),
+    };
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_SCALE, scale),
+                                       gb_int(GB_ATTRIBUTE_WINDOW, window)};
+    return gb_build_op(scope->builder, GB_OP_ATTENTION, operands, 7, attributes, 2);
+}

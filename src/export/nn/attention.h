@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Causal attention over a session's cached keys and values, full or within a sliding window.
+ */
+#ifndef GUMBEL_EXPORT_NN_ATTENTION_H
+#define GUMBEL_EXPORT_NN_ATTENTION_H
+
+#include "export/nn/graph.h"
+
+/* How long a session gets, and so how long its caches are. */
+typedef struct gb_context {
+    int64_t max_context;   /* positions of a session */
+    int64_t prefill_chunk; /* tokens of one session in one step, at most */
+} gb_context;
+
+/* The chunk for a model whose smallest window is smallest_window positions (0: it has no windows): a power of
+ * two of at most 512, the window and the context, so that a chunk never overwrites what a ring still has to
+ * read. */
+int64_t gb_prefill_chunk(int64_t smallest_window, int64_t max_context);
+
+/* query f32[N, H, D], key f32[N, G, D], value f32[N, G, E], already normalized and rotated -> f32[N, H, E].
+ * The caches are states called NAME.keys and NAME.values in float32. window > 0: a token sees itself and the
+ * window - 1 before it, from a ring of window + prefill_chunk positions, or from a plain cache where that is
+ * no longer. window = 0: it sees all before it. */
+gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,
+                           gb_ref key, gb_ref value, double scale, int64_t window);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the graph-building blocks of this directory work on: a program builder, the weights that feed its
+ * constants, and the place in the checkpoint's tree of names. Errors are sticky in the builder.
+ */
+#ifndef GUMBEL_EXPORT_NN_GRAPH_H
+#define GUMBEL_EXPORT_NN_GRAPH_H
+
+#include "export/weights.h"
+#include "program/builder.h"
+
+enum { GB_SCOPE_NAME = 256 };
+
+/* Tensors named through a scope have its prefix before their name. Copied by value. */
+typedef struct gb_scope {
+    gb_builder *builder;
+    gb_weights *weights;
+    char prefix[GB_SCOPE_NAME]; /* "model.layers.3." */
+} gb_scope;
+
+/* The scope of prefix followed by the formatted text. */
+gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2, 3);
+
+/* Weights by name: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). The
+ * constant has the tensor's own name and dtype. */
+gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
+
+/* A float32 constant [count] of computed values; name is not prefixed. */
+gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count);
+
+/* A node without attributes; missing operands are GB_NO_VALUE. */
+gb_ref gb_node1(const gb_scope *scope, gb_op op, gb_ref a);
+gb_ref gb_node2(const gb_scope *scope, gb_op op, gb_ref a, gb_ref b);
+gb_ref gb_node3(const gb_scope *scope, gb_op op, gb_ref a, gb_ref b, gb_ref c);
+
+/* A node of up to two operands with one attribute. */
+gb_ref gb_node_with(const gb_scope *scope, gb_op op, gb_ref a, gb_ref b, gb_attribute attribute);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/nn/layers.h"
+
+/* The last dim of a value; 1 after an error, when the value is not there. */
+static int64_t width(const gb_scope *scope, gb_ref x) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return 1;
+    gb_type type = gb_build_type(scope->builder, x);
+    return type.shape.rank > 0 ? type.shape.dims[type.shape.rank - 1] : 1;
+}
+
+gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs) {
+    return gb_node2(scope, GB_OP_LINEAR, x, gb_matrix(scope, name, outputs, width(scope, x)));
+}
+
+gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {
+    return gb_node_with(scope, GB_OP_RMS_NORM, x, gb_gain(scope, name, width(scope, x)),
+                        gb_float(GB_ATTRIBUTE_EPSILON, epsilon));
+}
+
+gb_ref gb_rms_normalize(const gb_scope *scope, gb_ref x, double epsilon) {
+    return gb_node_with(scope, GB_OP_RMS_NORM, x, GB_NO_VALUE, gb_float(GB_ATTRIBUTE_EPSILON, epsilon));
+}
+
+gb_ref gb_split_heads(const gb_scope *scope, gb_ref x, int64_t heads) {
+    return gb_node_with(scope, GB_OP_SPLIT_HEADS, x, GB_NO_VALUE, gb_int(GB_ATTRIBUTE_HEADS, heads));
+}
+
+gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
+    gb_ref gate = gb_node1(scope, GB_OP_GELU_TANH, gb_linear(scope, "gate_proj.weight", x, inner));
+    gb_ref up = gb_linear(scope, "up_proj.weight", x, inner);
+    return gb_linear(scope, "down_proj.weight", gb_node2(scope, GB_OP_MULTIPLY, gate, up), width(scope, x));
+}

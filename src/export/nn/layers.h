@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The small blocks that every decoder is made of. x is float32 [M, K] throughout; names are relative to the
+ * scope.
+ */
+#ifndef GUMBEL_EXPORT_NN_LAYERS_H
+#define GUMBEL_EXPORT_NN_LAYERS_H
+
+#include "export/nn/graph.h"
+
+/* x W^T with W = name [outputs, K]: f32[M, outputs]. */
+gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
+
+/* x / rms(x) * w with w = name [size]; size is x's last dim. (RMSNorm: Zhang and Sennrich, 2019) */
+gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
+
+/* x / rms(x), without a weight. */
+gb_ref gb_rms_normalize(const gb_scope *scope, gb_ref x, double epsilon);
+
+/* f32[M, K] -> f32[M, heads, K / heads]. */
+gb_ref gb_split_heads(const gb_scope *scope, gb_ref x, int64_t heads);
+
+/* down(gelu(gate(x)) * up(x)) with the weights gate_proj, up_proj and down_proj of the scope; the tanh form
+ * of GELU. inner is the width between. (GEGLU: Shazeer, "GLU variants improve transformer", 2020) */
+gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rotary position embedding (Su et al., "RoFormer", 2021): pair i of a head is turned by
+ * position * theta^(-2i / head_dim).
+ */
+#ifndef GUMBEL_EXPORT_NN_ROTARY_H
+#define GUMBEL_EXPORT_NN_ROTARY_H
+
+#include "export/nn/graph.h"
+
+typedef struct gb_rotary {
+    gb_ref frequencies;  /* f32[pairs] */
+    int64_t pair_offset; /* dimension i is paired with i + pair_offset */
+} gb_rotary;
+
+/* Frequencies of the first pairs of the head_dim / 2 pairs, divided by factor, in a constant called name; the
+ * other dimensions are left alone. Each is the float32 nearest to the exact value, which is within the
+ * references' own rounding of theirs. 0 <= pairs <= head_dim / 2. */
+gb_rotary gb_rotary_create(const gb_scope *scope, const char *name, double theta, double factor,
+                           int64_t head_dim, int64_t pairs);
+
+/* Turns x f32[N, heads, head_dim] by the positions of the step. */
+gb_ref gb_rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x);
+
+#endif

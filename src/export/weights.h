@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the bytes of a graph's constants come from: a checkpoint's tensor as it is, numbers that the exporter
+ * computed, or the random generator. While a graph is built its weights are found and checked; when it is
+ * written their bytes are copied out, in pieces.
+ */
+#ifndef GUMBEL_EXPORT_WEIGHTS_H
+#define GUMBEL_EXPORT_WEIGHTS_H
+
+#include "export/checkpoint/checkpoint.h"
+#include "export/random_weights.h"
+#include "program/program.h"
+
+typedef struct gb_weights gb_weights;
+
+/* Weights of a checkpoint, which must stay open, or, when checkpoint is NULL, random ones of that dtype and
+ * seed. NULL when there is no memory. */
+gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_dtype, uint64_t seed);
+
+/* NULL is allowed. */
+void gb_weights_destroy(gb_weights *weights);
+
+/* Whether a tensor of that name can be had: random weights have every name. */
+bool gb_weights_has(const gb_weights *weights, const char *name);
+
+/* Finds a tensor for the graph's next constant, number gb_weights_count(), and tells its dtype. uniform is
+ * used when weights are random. Errors as gb_checkpoint_get's; MEMORY. */
+gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32_t rank, const int64_t *dims,
+                                    gb_uniform uniform, gb_dtype *dtype, gumbel_error *error);
+
+/* The next constant holds these count float32 values, which are copied. Errors: MEMORY. */
+gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
+                                    gumbel_error *error);
+
+size_t gb_weights_count(const gb_weights *weights);
+
+/* Whether some constant is this tensor of the checkpoint. */
+bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
+
+/* Gives size bytes of a constant beginning at offset (both multiples of its element size): either *data
+ * points at them where they are, or they are made in scratch, which holds size bytes. constant is the graph's
+ * description of it. */
+void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
+                     uint64_t size, void *scratch, const void **data);
+
+#endif

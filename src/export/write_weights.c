@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/write_weights.h"
+
+#include "base/memory.h"
+
+static const uint64_t PIECE_BYTES = 8 << 20;
+
+typedef struct progress_state {
+    gumbel_progress_callback callback;
+    void *user;
+    uint64_t done, total;
+} progress_state;
+
+static gumbel_status advance(progress_state *progress, uint64_t bytes, gumbel_error *error) {
+    progress->done += bytes;
+    if (!progress->callback || progress->callback(progress->user, "weights", progress->done, progress->total))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_CANCELLED, "the export was cancelled");
+}
+
+static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
+                                    const gb_weights *weights, void *scratch, progress_state *progress,
+                                    gumbel_error *error) {
+    const gb_constant *constant = &program->constants[index];
+    GB_TRY(gb_writer_begin_constant(writer, index, error));
+    for (uint64_t offset = 0; offset < constant->size;) {
+        uint64_t left = constant->size - offset, size = left < PIECE_BYTES ? left : PIECE_BYTES;
+        const void *data = NULL;
+        gb_weights_read(weights, index, constant, offset, size, scratch, &data);
+        GB_TRY(gb_writer_write(writer, data, size, error));
+        GB_TRY(advance(progress, size, error));
+        offset += size;
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_write_weights(gb_writer *writer, const gb_program *program, const gb_weights *weights,
+                               gumbel_progress_callback progress, void *user, gumbel_error *error) {
+    progress_state state = {.callback = progress, .user = user};
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        state.total += program->constants[i].size;
+    void *scratch = gb_allocate(PIECE_BYTES, 1);
+    if (!scratch)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a buffer of %d MB", 8);
+    gumbel_status status = advance(&state, 0, error);
+    for (uint32_t i = 0; i < program->constant_count && status == GUMBEL_OK; i++)
+        status = write_constant(writer, program, i, weights, scratch, &state, error);
+    gb_free(scratch);
+    return status;
+}
