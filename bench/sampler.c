@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Time per token of the sampler on one row of 262,144 logits and one core, beside the plain argmax and the
+ * usual way of sampling: softmax, sort, cumulative sum, search.
+ *
+ *     bench_sampler [repetitions]
+ */
+#include "base/memory.h"
+#include "run/sampler/sampler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { VOCABULARY = 262144 };
+
+typedef struct bench_row {
+    const char *name;
+    const char *description;
+    float *logits;
+} bench_row;
+
+typedef struct bench_case {
+    const char *name;
+    gb_row_settings settings;
+} bench_case;
+
+typedef struct indexed_probability {
+    float probability;
+    int32_t index;
+} indexed_probability;
+
+/* One way of drawing a token. */
+typedef int32_t (*draw_function)(const float *logits, const gb_row_settings *settings, void *scratch);
+
+static double now_in_us(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
+}
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* About normal, with mean 0 and standard deviation 1. */
+static float next_normal(uint64_t *state) {
+    float sum = -6.0f;
+    for (int i = 0; i < 12; i++)
+        sum += (float)(next_random(state) >> 40) * 0x1p-24f;
+    return sum;
+}
+
+/* Bulk of standard deviation spread around -depth, and 40 tokens spread below 0. */
+static void fill_row(float *logits, float depth, float spread) {
+    uint64_t state = 1;
+    for (uint32_t i = 0; i < VOCABULARY; i++)
+        logits[i] = spread * next_normal(&state) - depth;
+    for (int i = 0; i < 40 && depth > 0.0f; i++)
+        logits[(next_random(&state) >> 32) % VOCABULARY] = -0.3f * (float)i;
+}
+
+static int32_t draw_argmax(const float *logits, const gb_row_settings *settings, void *scratch) {
+    (void)settings;
+    (void)scratch;
+    return gb_argmax(logits, NULL, VOCABULARY);
+}
+
+static int32_t draw_fused(const float *logits, const gb_row_settings *settings, void *scratch) {
+    return gb_sample_row(logits, VOCABULARY, settings, scratch);
+}
+
+static int compare_probabilities(const void *a, const void *b) {
+    const float left = ((const indexed_probability *)a)->probability;
+    const float right = ((const indexed_probability *)b)->probability;
+    return (left < right) - (left > right);
+}
+
+static int32_t draw_sorted(const float *logits, const gb_row_settings *settings, void *scratch) {
+    indexed_probability *sorted = scratch;
+    if (settings->temperature == 0.0f)
+        return gb_argmax(logits, NULL, VOCABULARY);
+    float max = logits[0];
+    for (int32_t i = 1; i < VOCABULARY; i++)
+        max = logits[i] > max ? logits[i] : max;
+    float total = 0.0f;
+    for (int32_t i = 0; i < VOCABULARY; i++) {
+        sorted[i] = (indexed_probability){expf((logits[i] - max) / settings->temperature), i};
+        total += sorted[i].probability;
+    }
+    qsort(sorted, VOCABULARY, sizeof *sorted, compare_probabilities);
+    int32_t kept = settings->top_k > 0 ? settings->top_k : VOCABULARY;
+    float mass = 0.0f;
+    for (int32_t i = 0; i < kept; i++) {
+        mass += sorted[i].probability;
+        if (mass > settings->top_p * total)
+            kept = i + 1;
+    }
+    uint64_t state = settings->seed;
+    float left = (float)(next_random(&state) >> 40) * 0x1p-24f * mass;
+    int32_t chosen = 0;
+    while (chosen + 1 < kept && (left -= sorted[chosen].probability) > 0.0f)
+        chosen++;
+    return sorted[chosen].index;
+}
+
+static int compare_doubles(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* The median time of a draw in microseconds, each with its own seed. */
+static double median_time(draw_function draw, const float *logits, const gb_row_settings *settings,
+                          void *scratch, double *times, size_t repetitions) {
+    gb_row_settings used = *settings;
+    for (size_t i = 0; i < repetitions; i++) {
+        used.seed = i;
+        const double begin = now_in_us();
+        const volatile int32_t token = draw(logits, &used, scratch);
+        (void)token;
+        times[i] = now_in_us() - begin;
+    }
+    qsort(times, repetitions, sizeof *times, compare_doubles);
+    return times[repetitions / 2];
+}
+
+int main(int argc, char **argv) {
+    const size_t repetitions = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 201;
+    const size_t slow_repetitions = repetitions / 20 + 1;
+    bench_row rows[] = {
+        {"peaked", "40 likely tokens, the bulk 20 under the top", NULL},
+        {"tailed", "40 likely tokens, the bulk 12 under the top", NULL},
+        {"flat", "all around 0, standard deviation 1", NULL},
+    };
+    const float depths[] = {20.0f, 12.0f, 0.0f};
+    const bench_case cases[] = {
+        {"T=0", {.temperature = 0.0f, .top_p = 1.0f}},
+        {"T=0.8", {.temperature = 0.8f, .top_p = 1.0f}},
+        {"T=0.8 top-k 64", {.temperature = 0.8f, .top_k = 64, .top_p = 1.0f}},
+        {"T=0.8 top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}},
+        {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}},
+    };
+    float *logits = gb_allocate_aligned(VOCABULARY, sizeof *logits);
+    void *scratch = gb_allocate_aligned(VOCABULARY, sizeof(indexed_probability));
+    double *times = gb_allocate(repetitions + 1, sizeof *times);
+    if (logits == NULL || scratch == NULL || times == NULL)
+        return 1;
+    printf("%d logits, one core, median of %zu (%zu for the sorted way), microseconds per token\n", VOCABULARY,
+           repetitions, slow_repetitions);
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        fill_row(logits, depths[r], 1.0f);
+        const double argmax =
+            median_time(draw_argmax, logits, &cases[0].settings, scratch, times, repetitions);
+        printf("\n%s (%s)\n%-18s %10s %10s %10s\n", rows[r].name, rows[r].description, "", "gumbel", "/argmax",
+               "sorted");
+        printf("%-18s %10.1f %10.2f\n", "plain argmax", argmax, 1.0);
+        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+            const gb_row_settings *settings = &cases[c].settings;
+            const double fused = median_time(draw_fused, logits, settings, scratch, times, repetitions);
+            const double sorted =
+                median_time(draw_sorted, logits, settings, scratch, times, slow_repetitions);
+            printf("%-18s %10.1f %10.2f %10.1f\n", cases[c].name, fused, fused / argmax, sorted);
+        }
+    }
+    gb_free(times);
+    gb_free(scratch);
+    gb_free(logits);
+    return 0;
+}

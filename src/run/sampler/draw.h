@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The winner of a row: the largest s + g, looking only where it can be. The noise g is at most
+ * GB_NOISE_BOUND, so once a candidate has reached the score S every logit with s + GB_NOISE_BOUND < S is
+ * passed over without drawing its bits; on a peaked row that is all but a few blocks.
+ */
+#ifndef GUMBEL_RUN_SAMPLER_DRAW_H
+#define GUMBEL_RUN_SAMPLER_DRAW_H
+
+#include "run/sampler/row.h"
+
+#include <stdint.h>
+
+/* A bound such that every x below it has gb_scale(x, temperature) < s: close to the largest, not above it. */
+float gb_logit_bound(float s, float temperature);
+
+/* The token, among the candidates with gb_scale(x, temperature) >= least, to which the row's largest logit
+ * belongs. row->max is above -inf; where it is +inf, temperature and least mean nothing. GB_TOKEN_NAN where
+ * a score is not a number: s overflowed to +inf and the bits were 0. */
+int32_t gb_draw(const gb_row *row, float temperature, float least, uint64_t seed);
+
+#endif
