@@ -36,8 +36,8 @@ typedef struct gb_backend_options {
 } gb_backend_options;
 
 /* Streams of bytes for saving and loading a slot; they return GUMBEL_OK or fail with a message. */
-typedef gumbel_status (*gb_write_bytes)(void *user, const void *data, uint64_t size, gumbel_error *error);
-typedef gumbel_status (*gb_read_bytes)(void *user, void *data, uint64_t size, gumbel_error *error);
+typedef gumbel_status (*gb_save_stream)(void *user, const void *data, uint64_t size, gumbel_error *error);
+typedef gumbel_status (*gb_load_stream)(void *user, void *data, uint64_t size, gumbel_error *error);
 
 typedef struct gb_backend gb_backend;
 
@@ -58,9 +58,9 @@ typedef struct gb_backend_functions {
     void (*restore_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
 
     /* Streams the slot's state at position; the bytes do not depend on slots, threads or max_context. */
-    gumbel_status (*save_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_write_bytes write,
+    gumbel_status (*save_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
                                void *user, gumbel_error *error);
-    gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_read_bytes read,
+    gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
                                void *user, gumbel_error *error);
 } gb_backend_functions;
 

@@ -62,6 +62,9 @@ void gb_settle_sampling(const gb_program *program, const gumbel_sampling *given,
 /* Checks a row's settings. where ("request 2: ") begins the message. */
 gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *where, gumbel_error *error);
 
+/* What a negative token of a backend means, as a sentence. */
+const char *gb_token_problem(int32_t token);
+
 /* 64 bits from the system's random source. */
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
 

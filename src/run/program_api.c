@@ -38,20 +38,6 @@ void gumbel_program_close(gumbel_program *program) {
     gb_free(program);
 }
 
-static uint64_t weight_bytes(const gb_program *program) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        bytes += program->constants[i].size;
-    return bytes;
-}
-
-static uint64_t session_state_bytes(const gb_program *program) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < program->state_count; i++)
-        bytes += gb_state_bytes(&program->states[i]);
-    return bytes;
-}
-
 gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
                                       gumbel_error *error) {
     if (!program || !info || info->size < sizeof info->size)
@@ -69,8 +55,8 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .stop_tokens = metadata->stop_tokens.ids,
         .stop_token_count = metadata->stop_tokens.count,
         .bos_token = metadata->has_bos_token ? (int32_t)metadata->bos_token : -1,
-        .weight_bytes = weight_bytes(graph),
-        .session_state_bytes = session_state_bytes(graph),
+        .weight_bytes = gb_program_weight_bytes(graph),
+        .session_state_bytes = gb_program_state_bytes(graph),
         .has_tokenizer = graph->tokenizer.data != NULL,
         .has_chat_format = graph->chat_format.data != NULL,
     };
@@ -83,16 +69,15 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
     gb_text_sink sink = {write, user};
     switch (part) {
     case GUMBEL_INSPECT_SUMMARY:
-        gb_print_summary(program->program, &sink);
+        gb_print_summary(program->program, 0, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_GRAPH:
-        gb_print_graph(program->program, &sink);
-        return GUMBEL_OK;
+        return gb_print_graph(program->program, &sink, error);
     case GUMBEL_INSPECT_TENSORS:
         gb_print_tensors(program->program, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_JSON:
-        gb_print_json(program->program, &sink);
+        gb_print_json(program->program, 0, &sink);
         return GUMBEL_OK;
     default:
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "inspect: part %d is unknown", (int)part);

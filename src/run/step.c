@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/handles.h"
-#include "run/sampler/sampler.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -124,14 +123,10 @@ static void note_written(gumbel_request *requests, size_t count) {
 static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
     if (!engine->program->metadata.use_sampling)
         return GUMBEL_OK;
-    for (uint32_t row = 0; row < engine->batch.row_count; row++) {
-        if (engine->batch.next[row] == GB_TOKEN_NAN)
-            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: its logits have a NaN",
-                           engine->batch_request[row]);
+    for (uint32_t row = 0; row < engine->batch.row_count; row++)
         if (engine->batch.next[row] < 0)
-            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: its logits have no candidate: all -inf",
-                           engine->batch_request[row]);
-    }
+            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->batch_request[row],
+                           gb_token_problem(engine->batch.next[row]));
     return GUMBEL_OK;
 }
 

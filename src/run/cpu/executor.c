@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cpu/executor.h"
+
+#include "base/memory.h"
+#include "run/cpu/kernels/kernels.h"
+
+#include <string.h>
+
+/* One step of the plan, ready to be executed. */
+typedef struct ready_step {
+    gb_step_kind kind;
+    bool needs_rows;
+    uint32_t target;
+    gb_kernel before, kernel; /* before may be NULL */
+    gb_kernel_call call;
+} ready_step;
+
+struct gb_executor {
+    const gb_plan *plan;
+    gb_team *team;
+    gb_tensor *tensors; /* by value */
+    ready_step *steps;
+    uint8_t *arena;
+    uint8_t *scratch; /* [thread_count, scratch_bytes] */
+    size_t scratch_bytes;
+    unsigned thread_count;
+    uint32_t row_count; /* of this batch */
+};
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/* Data of what does not move: values in the arena, constants and states. Inputs come with each batch. */
+static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref, gumbel_error *error) {
+    const gb_program *program = e->plan->program;
+    const gb_value *value = &program->values[ref];
+    const gb_place *place = &e->plan->places[ref];
+    gb_tensor *tensor = &e->tensors[ref];
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.shape.rank;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        tensor->dims[i] = value->type.shape.dims[i] > 0 ? (size_t)value->type.shape.dims[i] : 0;
+    if (place->in_arena)
+        tensor->data = e->arena + place->offset;
+    if (value->kind == GB_VALUE_STATE) {
+        const gb_state_place *state = &slots->states[value->index];
+        tensor->data = slots->memory + state->offset;
+        tensor->slot_bytes = (size_t)slots->slot_bytes;
+        if (state->kind != GB_STATE_RECURRENT)
+            tensor->dims[0] = (size_t)state->rows;
+    }
+    if (value->kind == GB_VALUE_CONSTANT) {
+        const gb_constant *constant = &program->constants[value->index];
+        if (!constant->data)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
+                           constant->name);
+        tensor->data = (void *)(uintptr_t)constant->data; /* kernels do not write to operands */
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status place_tensors(gb_executor *e, const gb_slots *slots, gumbel_error *error) {
+    for (gb_ref i = 0; i < e->plan->program->value_count; i++)
+        GB_TRY(place_tensor(e, slots, i, error));
+    for (gb_ref i = 0; i < e->plan->program->value_count; i++)
+        e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
+    return GUMBEL_OK;
+}
+
+static void *input_data(const gb_batch *batch, gb_role role) {
+    switch (role) {
+    case GB_ROLE_TOKENS:
+        return (void *)(uintptr_t)batch->tokens;
+    case GB_ROLE_POSITIONS:
+        return (void *)(uintptr_t)batch->positions;
+    case GB_ROLE_SLOTS:
+        return (void *)(uintptr_t)batch->slots;
+    case GB_ROLE_ROWS:
+        return (void *)(uintptr_t)batch->rows;
+    case GB_ROLE_TEMPERATURE:
+        return (void *)(uintptr_t)batch->temperature;
+    case GB_ROLE_TOP_K:
+        return (void *)(uintptr_t)batch->top_k;
+    case GB_ROLE_TOP_P:
+        return (void *)(uintptr_t)batch->top_p;
+    case GB_ROLE_SEED:
+        return (void *)(uintptr_t)batch->seed;
+    default:
+        return NULL;
+    }
+}
+
+/* The batch's sizes take the place of N and B. */
+static void bind_batch(gb_executor *e, const gb_batch *batch) {
+    const gb_program *program = e->plan->program;
+    for (uint32_t i = 0; i < program->input_count; i++)
+        e->tensors[program->inputs[i].value].data = input_data(batch, program->inputs[i].role);
+    for (gb_ref i = 0; i < program->value_count; i++) {
+        const gb_shape *shape = &program->values[i].type.shape;
+        if (shape->rank > 0 && shape->dims[0] < 0)
+            e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
+    }
+    e->row_count = batch->row_count;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
+                           ready_step *made, gumbel_error *error) {
+    made->kind = step->kind;
+    made->needs_rows = step->needs_rows;
+    made->target = step->target;
+    made->call.node = step->node;
+    made->call.vector = vector;
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
+    for (uint32_t i = 0; i < step->result_count; i++)
+        made->call.results[i] = &e->tensors[step->results[i]];
+    if (step->kind == GB_STEP_SAMPLE)
+        made->kernel = gb_kernel_sample;
+    else if (step->kind == GB_STEP_MOVE)
+        made->kernel = gb_kernel_move;
+    else if (step->kind == GB_STEP_NODE)
+        made->kernel = gb_find_kernel(step->node->op, &made->before);
+    if (step->kind == GB_STEP_NODE && !made->kernel)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cpu backend has no kernel for op %u",
+                       (unsigned)step->node->op);
+    return GUMBEL_OK;
+}
+
+/* Where to go on after a jump or a branch. The barrier keeps the condition as it is until all have read it.
+ */
+static uint32_t next_step(gb_executor *e, const ready_step *step, uint32_t following) {
+    if (step->kind == GB_STEP_JUMP)
+        return step->target;
+    bool condition = *(const bool *)step->call.operands[0]->data;
+    gb_team_wait(e->team);
+    return condition ? following : step->target;
+}
+
+static void walk(void *user, unsigned index) {
+    gb_executor *e = user;
+    gb_worker worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes};
+    bool has_rows = e->row_count > 0;
+    for (uint32_t s = 0; s < e->plan->step_count;) {
+        const ready_step *step = &e->steps[s++];
+        if (step->needs_rows && !has_rows)
+            continue;
+        if (!step->kernel) {
+            s = next_step(e, step, s);
+            continue;
+        }
+        if (step->before) {
+            step->before(&step->call, &worker);
+            gb_team_wait(e->team);
+        }
+        step->kernel(&step->call, &worker);
+        gb_team_wait(e->team);
+    }
+}
+
+void gb_executor_run(gb_executor *e, gb_batch *batch) {
+    const gb_program *program = e->plan->program;
+    bind_batch(e, batch);
+    gb_team_run(e->team, walk, e);
+    gb_ref next = gb_program_output(program, GB_ROLE_NEXT);
+    gb_ref logits = gb_program_output(program, GB_ROLE_LOGITS);
+    if (next != GB_NO_VALUE && batch->row_count > 0)
+        memcpy(batch->next, e->tensors[next].data, batch->row_count * sizeof *batch->next);
+    batch->logits = logits != GB_NO_VALUE && batch->row_count > 0 ? gb_floats(&e->tensors[logits]) : NULL;
+}
+
+/* ---- Making one ---------------------------------------------------------------------------------------- */
+
+/* The longest row that a sample step reads. */
+static uint32_t longest_row(const gb_plan *plan) {
+    uint32_t longest = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const gb_step *step = &plan->steps[s];
+        if (step->kind != GB_STEP_SAMPLE)
+            continue;
+        gb_ref logits = step->operands[GB_SAMPLE_LOGITS];
+        uint32_t length = (uint32_t)plan->program->values[logits].type.shape.dims[1];
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+static bool reserve(gb_executor *e) {
+    uint64_t bytes = gb_kernel_scratch_bytes(longest_row(e->plan));
+    if (!gb_align_size(bytes, 64, &bytes))
+        return false;
+    e->scratch_bytes = (size_t)bytes;
+    e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
+    e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
+    e->arena = gb_allocate_aligned((size_t)e->plan->arena_bytes, 1);
+    e->scratch = gb_allocate_aligned(e->thread_count, e->scratch_bytes);
+    return e->tensors && e->steps && e->arena && e->scratch;
+}
+
+gumbel_status gb_executor_create(const gb_plan *plan, const gb_slots *slots, const gb_vector_kernels *vector,
+                                 gb_team *team, unsigned thread_count, gb_executor **executor,
+                                 gumbel_error *error) {
+    *executor = NULL;
+    gb_executor *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
+    made->plan = plan;
+    made->team = team;
+    made->thread_count = thread_count;
+    gumbel_status status = GUMBEL_OK;
+    if (!reserve(made))
+        status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
+                         (unsigned long long)plan->arena_bytes);
+    if (status == GUMBEL_OK)
+        status = place_tensors(made, slots, error);
+    for (uint32_t s = 0; status == GUMBEL_OK && s < plan->step_count; s++)
+        status = ready(made, &plan->steps[s], vector, &made->steps[s], error);
+    if (status != GUMBEL_OK)
+        gb_executor_destroy(made);
+    else
+        *executor = made;
+    return status;
+}
+
+void gb_executor_destroy(gb_executor *e) {
+    if (!e)
+        return;
+    gb_free(e->scratch);
+    gb_free(e->arena);
+    gb_free(e->steps);
+    gb_free(e->tensors);
+    gb_free(e);
+}

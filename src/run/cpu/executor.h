@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plan with its kernels and memory resolved, and the walk over it that all threads of a team do together.
+ */
+#ifndef GUMBEL_RUN_CPU_EXECUTOR_H
+#define GUMBEL_RUN_CPU_EXECUTOR_H
+
+#include "run/backend.h"
+#include "run/cpu/kernels/vector/vector_kernels.h"
+#include "run/cpu/slots.h"
+#include "run/cpu/team.h"
+#include "run/plan/plan.h"
+
+typedef struct gb_executor gb_executor;
+
+/* Resolves the plan's steps and reserves the arena and the threads' scratch. All arguments must outlive the
+ * executor. Errors: UNSUPPORTED (an op without a kernel, or a constant without data), MEMORY. */
+gumbel_status gb_executor_create(const gb_plan *plan, const gb_slots *slots, const gb_vector_kernels *vector,
+                                 gb_team *team, unsigned thread_count, gb_executor **executor,
+                                 gumbel_error *error);
+void gb_executor_destroy(gb_executor *executor);
+
+/* Executes one step of the program: fills batch->next and batch->logits. Does not allocate. */
+void gb_executor_run(gb_executor *executor, gb_batch *batch);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cpu/kernels/vector/vector_sources.h"
+
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+
+extern const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels);
+
+const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
+    .name = TEXT(GB_ISA),
+    .linear = GB_FOR_ISA(gb_linear),
+    .attend = GB_FOR_ISA(gb_attend),
+    .rotate = GB_FOR_ISA(gb_rotate),
+    .rms_norm = GB_FOR_ISA(gb_rms_norm),
+    .add = GB_FOR_ISA(gb_add),
+    .multiply = GB_FOR_ISA(gb_multiply),
+    .scale = GB_FOR_ISA(gb_scale),
+    .gelu_tanh = GB_FOR_ISA(gb_gelu_tanh),
+    .soft_cap = GB_FOR_ISA(gb_soft_cap),
+    .widen = GB_FOR_ISA(gb_widen),
+    .narrow = GB_FOR_ISA(gb_narrow),
+};

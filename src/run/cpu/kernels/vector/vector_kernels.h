@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inner loops that exist once per instruction set. Every set gives the same bits: sums whose lanes lie
+ * along the summed dimension are 16 partial sums, lane l taking the elements l mod 16 in order, each product
+ * rounded before it is added, the last 16 padded with zeros; then lanes l and l + 8 are added, l and l + 4,
+ * l + 2, l + 1. No function allocates; all are thread-safe on different outputs. Outputs overlap no input
+ * unless said so. Strides count elements.
+ */
+#ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_VECTOR_KERNELS_H
+#define GUMBEL_RUN_CPU_KERNELS_VECTOR_VECTOR_KERNELS_H
+
+#include "base/status.h"
+#include "tensor/dtype.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. */
+typedef struct gb_linear {
+    size_t tokens, inputs;
+    const float *x;
+    size_t x_stride;
+    const void *weight;
+    size_t weight_stride;
+    gb_dtype dtype; /* of weight: f32, f16 or bf16 */
+    float *y;
+    size_t y_stride;
+} gb_linear;
+
+enum { GB_LINEAR_SCRATCH = 128 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
+
+/* Keys come in blocks that start at multiples of this position. */
+enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 8 };
+
+/* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
+ * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
+ * softmax_j(scale * query[q] . key[j]) * value[j]: for each block of positions in turn the running maximum m
+ * becomes that of its scores too, the running sum and y are multiplied by exp(m_before - m), weights
+ * exp(score - m) are added to the sum (as 16 partial sums from the block's first key on) and weighted values
+ * to y in the order of positions; at last y is divided by the sum. */
+typedef struct gb_attend {
+    size_t query_count; /* 1 .. GB_ATTEND_QUERIES */
+    const float *query[GB_ATTEND_QUERIES];
+    float *y[GB_ATTEND_QUERIES];
+    size_t first[GB_ATTEND_QUERIES], last[GB_ATTEND_QUERIES];
+    const void *keys, *values;
+    gb_dtype key_dtype, value_dtype; /* f32 or bf16 */
+    size_t key_stride, value_stride; /* from one row to the next */
+    size_t key_size, value_size;     /* elements of a head */
+    size_t capacity;                 /* rows of the cache */
+    float scale;
+} gb_attend;
+
+/* One token's heads [heads, size]; see ops.def. */
+typedef struct gb_rotation {
+    const float *x;
+    float *y;
+    size_t heads, size;
+    const float *frequencies;
+    size_t frequency_count, pair_offset;
+    float position;
+} gb_rotation;
+
+typedef struct gb_vector_kernels {
+    const char *name; /* of the instruction set */
+
+    /* Rows first .. end - 1 of the weight. scratch: GB_LINEAR_SCRATCH bytes. */
+    void (*linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+    void (*attend)(const gb_attend *attend);
+    void (*rotate)(const gb_rotation *rotation);
+
+    /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * weight; weight may be NULL (1). */
+    void (*rms_norm)(const float *x, size_t count, float epsilon, const void *weight, gb_dtype weight_dtype,
+                     float *y);
+
+    /* Element by element; y may be an input. */
+    void (*add)(const float *a, const float *b, size_t count, float *y);
+    void (*multiply)(const float *a, const float *b, size_t count, float *y);
+    void (*scale)(const float *x, float factor, size_t count, float *y);
+    void (*gelu_tanh)(const float *x, size_t count, float *y);
+    void (*soft_cap)(const float *x, float cap, size_t count, float *y);
+
+    /* From a float dtype to float32, exactly, and from float32 to f32 or bf16, rounded to nearest even. */
+    void (*widen)(const void *from, gb_dtype dtype, size_t count, float *to);
+    void (*narrow)(const float *from, gb_dtype dtype, size_t count, void *to);
+} gb_vector_kernels;
+
+/* The strongest set that this machine has, or the one of that name. Errors: ARGUMENT listing what there is.
+ */
+gumbel_status gb_choose_vector_kernels(const char *name, const gb_vector_kernels **kernels,
+                                       gumbel_error *error);
+
+/* The index-th set that this machine has, from weak to strong, or NULL past the last. */
+const gb_vector_kernels *gb_available_vector_kernels(size_t index);
+
+#endif

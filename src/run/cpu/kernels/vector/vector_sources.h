@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of one instruction set, named after it: what table.c collects. Only this folder includes it.
+ */
+#ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
+#define GUMBEL_RUN_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
+
+#include "run/cpu/kernels/vector/lanes.h"
+#include "run/cpu/kernels/vector/vector_kernels.h"
+
+void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_attend)(const gb_attend *attend);
+void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
+void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
+                             gb_dtype weight_dtype, float *y);
+void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y);
+void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y);
+void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
+void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y);
+void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to);
+void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps a program's weights in memory once they have been read.
+ */
+#ifndef GUMBEL_RUN_CPU_LOCK_H
+#define GUMBEL_RUN_CPU_LOCK_H
+
+#include "program/program.h"
+
+/* Locks the pages of the constants. TOUCHED: each from when it is first read, if all weights are at most 80 %
+ * of the memory that is available, and silently not where the system refuses. ALL: reads and locks them now;
+ * IO error where the system refuses. NONE: nothing. */
+gumbel_status gb_lock_weights(const gb_program *program, gumbel_lock mode, gumbel_error *error);
+
+/* Undoes it, also after a failure. */
+void gb_unlock_weights(const gb_program *program);
+
+#endif

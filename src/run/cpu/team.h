@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A fixed team of threads that do the same work together and meet at barriers. The thread that calls
+ * gb_team_run is number 0; the others sleep or spin between runs.
+ */
+#ifndef GUMBEL_RUN_CPU_TEAM_H
+#define GUMBEL_RUN_CPU_TEAM_H
+
+#include "base/status.h"
+
+typedef struct gb_team gb_team;
+
+/* What each thread of a run executes; index is 0 .. count - 1. */
+typedef void (*gb_team_work)(void *user, unsigned index);
+
+/* Cores that this process may use, at least 1. */
+unsigned gb_available_cores(void);
+
+/* Starts count - 1 threads, count >= 1. They block all signals. Errors: MEMORY. */
+gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error);
+
+/* Ends the threads. NULL is allowed. */
+void gb_team_destroy(gb_team *team);
+
+/* Calls work on every thread and returns when all have returned. One run at a time; does not allocate. */
+void gb_team_run(gb_team *team, gb_team_work work, void *user);
+
+/* Waits until every thread of the run is here. Each must call it equally often. What any thread wrote before
+ * it is seen by all after it. */
+void gb_team_wait(gb_team *team);
+
+#endif

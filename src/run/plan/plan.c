@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/plan/plan.h"
+
+#include "base/memory.h"
+#include "run/plan/passes.h"
+
+void gb_plan_find_views(gb_plan *plan) {
+    const gb_program *program = plan->program;
+    for (gb_ref i = 0; i < program->value_count; i++) { /* operands are numbered before results */
+        const gb_node *node = gb_maker(program, i);
+        bool is_view = node && (node->op == GB_OP_SPLIT_HEADS || node->op == GB_OP_MERGE_HEADS);
+        plan->places[i].storage = is_view ? plan->places[node->operands[0]].storage : i;
+    }
+}
+
+static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, gumbel_error *error) {
+    gb_plan_find_views(plan);
+    GB_TRY(gb_plan_list_steps(plan, options->fuse, error));
+    GB_TRY(gb_plan_remove_dead_steps(plan, error));
+    return gb_plan_place_values(plan, options, error);
+}
+
+gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *options, gb_plan **plan,
+                             gumbel_error *error) {
+    *plan = NULL;
+    if (options->step_tokens == 0 || options->slots == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "plan for %u tokens and %u slots: expected at least 1",
+                       options->step_tokens, options->slots);
+    gb_plan *made = gb_allocate(1, sizeof *made);
+    if (made)
+        made->places = gb_allocate(program->value_count, sizeof *made->places);
+    if (!made || !made->places) {
+        gb_plan_destroy(made);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan");
+    }
+    made->program = program;
+    gumbel_status status = run_passes(made, options, error);
+    if (status != GUMBEL_OK) {
+        gb_plan_destroy(made);
+        return status;
+    }
+    *plan = made;
+    return GUMBEL_OK;
+}
+
+void gb_plan_destroy(gb_plan *plan) {
+    if (!plan)
+        return;
+    gb_free(plan->steps);
+    gb_free(plan->places);
+    gb_free(plan);
+}
+
+gumbel_status gb_plan_scratch_bytes(const gb_program *program, const gb_plan_options *options,
+                                    uint64_t *bytes, gumbel_error *error) {
+    gb_plan *plan;
+    GB_TRY(gb_plan_create(program, options, &plan, error));
+    *bytes = plan->arena_bytes;
+    gb_plan_destroy(plan);
+    return GUMBEL_OK;
+}

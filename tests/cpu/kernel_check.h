@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of one kernel call in the manner of dav1d's checkasm: every instruction set and several team sizes
+ * must give the bytes of the portable set on one thread and write nothing beside their outputs.
+ */
+#ifndef GUMBEL_TESTS_CPU_KERNEL_CHECK_H
+#define GUMBEL_TESTS_CPU_KERNEL_CHECK_H
+
+#include "base/memory.h"
+#include "run/cpu/kernels/kernels.h"
+#include "tensor/convert.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { GUARD = 64, MAX_TEAM = 3 };
+
+/* Bytes between two guards. The end is exact, so that a sanitizer also sees reads past it. */
+static inline void *new_guarded(size_t size) {
+    uint8_t *base = malloc(size + 2 * GUARD);
+    assert_non_null(base);
+    memset(base, 0xa5, size + 2 * GUARD);
+    return base + GUARD;
+}
+
+static inline void assert_guarded(const void *data, size_t size) {
+    const uint8_t *before = (const uint8_t *)data - GUARD, *after = (const uint8_t *)data + size;
+    for (int i = 0; i < GUARD; i++)
+        if (before[i] != 0xa5 || after[i] != 0xa5)
+            fail_msg("byte %d outside of an output of %zu was written", i, size);
+}
+
+static inline void free_guarded(void *data) {
+    free((uint8_t *)data - GUARD);
+}
+
+/* ---- Random values ------------------------------------------------------------------------------------- */
+
+static inline uint32_t random_bits(uint64_t *state) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 32);
+}
+
+static inline size_t random_below(uint64_t *state, size_t limit) {
+    return random_bits(state) % limit;
+}
+
+/* In -1 .. 1. */
+static inline float random_float(uint64_t *state) {
+    return (float)(random_bits(state) >> 8) * 0x1p-23f - 1.0f;
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------------------- */
+
+static inline gb_tensor new_tensor(gb_dtype dtype, int32_t rank, size_t a, size_t b, size_t c) {
+    gb_tensor tensor = {.dtype = dtype, .rank = rank, .dims = {a, b, c}};
+    tensor.data = new_guarded(gb_elements(&tensor) * gb_dtype_size(dtype));
+    return tensor;
+}
+
+static inline size_t tensor_bytes(const gb_tensor *tensor) {
+    return gb_elements(tensor) * gb_dtype_size(tensor->dtype);
+}
+
+static inline void set_element(const gb_tensor *tensor, size_t i, float value) {
+    if (tensor->dtype == GB_F32)
+        ((float *)tensor->data)[i] = value;
+    else if (tensor->dtype == GB_BF16)
+        ((uint16_t *)tensor->data)[i] = gb_bf16_from_float(value);
+    else
+        ((uint16_t *)tensor->data)[i] = gb_f16_from_float(value);
+}
+
+static inline float element(const gb_tensor *tensor, size_t i) {
+    if (tensor->dtype == GB_F32)
+        return ((const float *)tensor->data)[i];
+    uint16_t half = ((const uint16_t *)tensor->data)[i];
+    return tensor->dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+}
+
+static inline gb_tensor random_tensor(uint64_t *state, gb_dtype dtype, int32_t rank, size_t a, size_t b,
+                                      size_t c) {
+    gb_tensor tensor = new_tensor(dtype, rank, a, b, c);
+    for (size_t i = 0; i < gb_elements(&tensor); i++)
+        set_element(&tensor, i, random_float(state));
+    return tensor;
+}
+
+static inline void free_tensor(const gb_tensor *tensor) {
+    free_guarded(tensor->data);
+}
+
+/* ---- Calls --------------------------------------------------------------------------------------------- */
+
+/* What a team would do, one thread after the other. */
+static inline void run_as_team(gb_kernel kernel, const gb_kernel_call *call, size_t count) {
+    void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(1 << 16), 1);
+    assert_non_null(scratch);
+    for (size_t i = 0; i < count; i++)
+        kernel(call, &(gb_worker){i, count, scratch});
+    gb_free(scratch);
+}
+
+/* Runs the kernel on every set and team; leaves the portable result in results[0]. */
+static inline void check_kernel(gb_kernel kernel, gb_kernel_call *call) {
+    const gb_tensor *result = call->results[0];
+    size_t size = tensor_bytes(result);
+    uint8_t *expected = malloc(size);
+    assert_non_null(expected);
+    for (size_t set = 0; (call->vector = gb_available_vector_kernels(set)); set++) {
+        for (size_t team = 1; team <= MAX_TEAM; team++) {
+            memset(result->data, 0x5a, size);
+            run_as_team(kernel, call, team);
+            assert_guarded(result->data, size);
+            if (set == 0 && team == 1)
+                memcpy(expected, result->data, size);
+            if (memcmp(expected, result->data, size) != 0)
+                fail_msg("%s on %zu threads differs from portable on one", call->vector->name, team);
+        }
+    }
+    free(expected);
+}
+
+static inline void assert_near(double found, double expected, double tolerance, const char *what) {
+    double difference = found - expected;
+    if (!(difference <= tolerance && difference >= -tolerance))
+        fail_msg("%s: %.9g, expected %.9g within %g", what, found, expected, tolerance);
+}
+
+#endif

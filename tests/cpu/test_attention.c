@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu/kernel_check.h"
+
+#include <math.h>
+
+/* One layer's attention in two slots; keys and values are those of a fixed long text per slot. */
+typedef struct layer {
+    size_t heads, kv_heads, key_size, value_size, window, capacity, context;
+    gb_dtype cache_dtype;
+    gb_tensor query, key, value;      /* [2 * context, ...]: slot 0's tokens, then slot 1's */
+    gb_tensor key_cache, value_cache; /* [2, capacity, ...] */
+    gb_node node;
+} layer;
+
+enum { SLOTS = 2 };
+static const double SCALE = 0.37;
+
+static gb_tensor new_cache(const layer *l, size_t size) {
+    gb_tensor cache = new_tensor(l->cache_dtype, 3, SLOTS * l->capacity, l->kv_heads, size);
+    cache.dims[0] = l->capacity;
+    cache.slot_bytes = tensor_bytes(&cache);
+    return cache;
+}
+
+static void new_layer(uint64_t *state, layer *l) {
+    size_t tokens = SLOTS * l->context;
+    l->query = random_tensor(state, GB_F32, 3, tokens, l->heads, l->key_size);
+    l->key = random_tensor(state, GB_F32, 3, tokens, l->kv_heads, l->key_size);
+    l->value = random_tensor(state, GB_F32, 3, tokens, l->kv_heads, l->value_size);
+    for (size_t i = 0; i < gb_elements(&l->query); i++)
+        set_element(&l->query, i, 4 * element(&l->query, i));
+    l->key_cache = new_cache(l, l->key_size);
+    l->value_cache = new_cache(l, l->value_size);
+    l->node = (gb_node){
+        .op = GB_OP_ATTENTION,
+        .attribute_count = 2,
+        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, SCALE), gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)l->window)}};
+}
+
+static void free_layer(layer *l) {
+    free_tensor(&l->query);
+    free_tensor(&l->key);
+    free_tensor(&l->value);
+    free_tensor(&l->key_cache);
+    free_tensor(&l->value_cache);
+}
+
+/* The value as a cache gives it back. */
+static double stored(const layer *l, float value) {
+    return l->cache_dtype == GB_BF16 ? (double)gb_float_from_bf16(gb_bf16_from_float(value)) : (double)value;
+}
+
+static void reference(const layer *l, size_t slot, size_t position, size_t head, double *y) {
+    size_t kv = head / (l->heads / l->kv_heads), token = slot * l->context + position;
+    size_t first = l->window && position + 1 > l->window ? position + 1 - l->window : 0;
+    double *weights = calloc(l->context, sizeof *weights), largest = -INFINITY, sum = 0;
+    for (size_t j = first; j <= position; j++) {
+        size_t row = (slot * l->context + j) * l->kv_heads + kv;
+        for (size_t d = 0; d < l->key_size; d++)
+            weights[j] += (double)element(&l->query, (token * l->heads + head) * l->key_size + d) *
+                          stored(l, element(&l->key, row * l->key_size + d));
+        weights[j] *= SCALE;
+        largest = fmax(largest, weights[j]);
+    }
+    for (size_t d = 0; d < l->value_size; d++)
+        y[d] = 0;
+    for (size_t j = first; j <= position; j++) {
+        size_t row = (slot * l->context + j) * l->kv_heads + kv;
+        double weight = exp(weights[j] - largest);
+        sum += weight;
+        for (size_t d = 0; d < l->value_size; d++)
+            y[d] += weight * stored(l, element(&l->value, row * l->value_size + d));
+    }
+    for (size_t d = 0; d < l->value_size; d++)
+        y[d] /= sum;
+    free(weights);
+}
+
+/* One step: `count` tokens of each slot from position on; results go to y [2 * context, heads, value_size].
+ */
+static void run_step(const layer *l, size_t position, size_t count, const gb_vector_kernels *vector,
+                     size_t team, float *y) {
+    size_t tokens = SLOTS * count, key_row = l->kv_heads * l->key_size,
+           value_row = l->kv_heads * l->value_size;
+    size_t query_row = l->heads * l->key_size, result_row = l->heads * l->value_size;
+    gb_tensor query = new_tensor(GB_F32, 3, tokens, l->heads, l->key_size);
+    gb_tensor key = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->key_size);
+    gb_tensor value = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->value_size);
+    gb_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1), slots = new_tensor(GB_I32, 1, tokens, 1, 1);
+    gb_tensor result = new_tensor(GB_F32, 3, tokens, l->heads, l->value_size);
+    for (size_t n = 0; n < tokens; n++) {
+        size_t slot = n / count, token = slot * l->context + position + n % count;
+        ((int32_t *)slots.data)[n] = (int32_t)slot;
+        ((int32_t *)positions.data)[n] = (int32_t)(position + n % count);
+        memcpy((float *)query.data + n * query_row, (float *)l->query.data + token * query_row,
+               query_row * 4);
+        memcpy((float *)key.data + n * key_row, (float *)l->key.data + token * key_row, key_row * 4);
+        memcpy((float *)value.data + n * value_row, (float *)l->value.data + token * value_row,
+               value_row * 4);
+    }
+    gb_kernel_call call = {&l->node,
+                           {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
+                           {&result},
+                           vector};
+    run_as_team(gb_kernel_attention_append, &call, team);
+    run_as_team(gb_kernel_attention, &call, team);
+    assert_guarded(result.data, tensor_bytes(&result));
+    for (size_t n = 0; n < tokens; n++) {
+        size_t token = n / count * l->context + position + n % count;
+        memcpy(y + token * result_row, (float *)result.data + n * result_row, result_row * sizeof *y);
+    }
+    const gb_tensor *made[] = {&query, &key, &value, &positions, &slots, &result};
+    for (size_t i = 0; i < 6; i++)
+        free_tensor(made[i]);
+}
+
+/* The whole text in chunks of at most that many tokens. */
+static void run_text(const layer *l, size_t chunk, const gb_vector_kernels *vector, size_t team, float *y) {
+    memset(l->key_cache.data, 0xff, SLOTS * l->key_cache.slot_bytes); /* NaN where nothing was stored */
+    memset(l->value_cache.data, 0xff, SLOTS * l->value_cache.slot_bytes);
+    for (size_t position = 0; position < l->context; position += chunk) {
+        size_t left = l->context - position;
+        run_step(l, position, left < chunk ? left : chunk, vector, team, y);
+    }
+    assert_guarded(l->key_cache.data, SLOTS * l->key_cache.slot_bytes);
+    assert_guarded(l->value_cache.data, SLOTS * l->value_cache.slot_bytes);
+}
+
+static void check_layer(layer l, size_t longest_chunk) {
+    uint64_t state = l.heads * 1000 + l.context;
+    new_layer(&state, &l);
+    size_t size = SLOTS * l.context * l.heads * l.value_size;
+    float *expected = malloc(size * sizeof *expected), *found = malloc(size * sizeof *found);
+    double *exact = malloc(l.value_size * sizeof *exact);
+    assert_true(expected && found && exact);
+    run_text(&l, 1, gb_available_vector_kernels(0), 1, expected);
+    for (size_t row = 0; row < SLOTS * l.context * l.heads; row++) {
+        size_t token = row / l.heads;
+        reference(&l, token / l.context, token % l.context, row % l.heads, exact);
+        for (size_t d = 0; d < l.value_size; d++)
+            assert_near(expected[row * l.value_size + d], exact[d], 2e-5, "attention");
+    }
+    const size_t chunks[] = {1, 3, longest_chunk};
+    const gb_vector_kernels *vector;
+    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+        for (size_t c = 0; c < 3; c++) {
+            run_text(&l, chunks[c], vector, 1 + c, found);
+            if (memcmp(found, expected, size * sizeof *found) != 0)
+                fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], 1 + c);
+        }
+    }
+    free(expected);
+    free(found);
+    free(exact);
+    free_layer(&l);
+}
+
+static void full_caches(void **unused) {
+    (void)unused;
+    check_layer((layer){1, 1, 8, 8, 0, 70, 70, .cache_dtype = GB_F32}, 70);
+    check_layer((layer){6, 2, 19, 33, 0, 150, 141, .cache_dtype = GB_F32}, 141);
+    check_layer((layer){10, 1, 32, 64, 0, 80, 80, .cache_dtype = GB_BF16}, 80); /* more heads than a tile */
+    check_layer((layer){4, 4, 16, 16, 0, 200, 200, .cache_dtype = GB_BF16}, 64);
+}
+
+static void windows(void **unused) {
+    (void)unused;
+    check_layer((layer){4, 2, 16, 16, 8, 12, 60, .cache_dtype = GB_F32}, 4);
+    check_layer((layer){2, 1, 24, 40, 70, 90, 260, .cache_dtype = GB_F32}, 20);
+    check_layer((layer){3, 1, 7, 5, 100, 137, 300, .cache_dtype = GB_BF16}, 37);
+    check_layer((layer){8, 2, 16, 16, 1, 6, 20, .cache_dtype = GB_F32}, 5);
+    check_layer((layer){2, 2, 16, 16, 50, 200, 180, .cache_dtype = GB_F32}, 180); /* window in a full cache */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_caches),
+        cmocka_unit_test(windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu/kernel_check.h"
+
+#include <math.h>
+
+static const gb_dtype dtypes[] = {GB_F32, GB_F16, GB_BF16};
+
+static gb_node node_with(gb_attribute a, gb_op op) {
+    return (gb_node){.op = op, .attribute_count = 1, .attributes = {a}};
+}
+
+static void rms_norm(void **unused) {
+    (void)unused;
+    uint64_t state = 1;
+    gb_node node = node_with(gb_float(GB_ATTRIBUTE_EPSILON, 1e-6), GB_OP_RMS_NORM);
+    for (int round = 0; round < 40; round++) {
+        size_t a = 1 + random_below(&state, 5), b = 1 + random_below(&state, 4);
+        size_t size = 1 + random_below(&state, 150);
+        gb_tensor x = random_tensor(&state, GB_F32, 3, a, b, size), y = new_tensor(GB_F32, 3, a, b, size);
+        gb_tensor weight = random_tensor(&state, dtypes[round % 3], 1, size, 1, 1);
+        bool weighted = round % 4 != 0;
+        gb_kernel_call call = {&node, {&x, weighted ? &weight : NULL}, {&y}, NULL};
+        check_kernel(gb_kernel_rms_norm, &call);
+        for (size_t r = 0; r < a * b; r++) {
+            double sum = 0;
+            for (size_t d = 0; d < size; d++)
+                sum += pow((double)element(&x, r * size + d), 2);
+            for (size_t d = 0; d < size; d++) {
+                double expected = element(&x, r * size + d) / sqrt(sum / (double)size + 1e-6) *
+                                  (weighted ? (double)element(&weight, d) : 1);
+                assert_near(element(&y, r * size + d), expected, 2e-6 * (1 + fabs(expected)), "rms_norm");
+            }
+        }
+        free_tensor(&x);
+        free_tensor(&y);
+        free_tensor(&weight);
+    }
+}
+
+static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pairs, size_t offset,
+                       size_t size) {
+    gb_node node = node_with(gb_int(GB_ATTRIBUTE_PAIR_OFFSET, (int64_t)offset), GB_OP_ROPE);
+    gb_tensor x = random_tensor(state, GB_F32, 3, tokens, heads, size);
+    gb_tensor y = new_tensor(GB_F32, 3, tokens, heads, size);
+    gb_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1);
+    gb_tensor frequencies = random_tensor(state, GB_F32, 1, pairs, 1, 1);
+    for (size_t m = 0; m < tokens; m++)
+        ((int32_t *)positions.data)[m] = (int32_t)random_below(state, 100000);
+    gb_kernel_call call = {&node, {&x, &positions, &frequencies}, {&y}, NULL};
+    check_kernel(gb_kernel_rope, &call);
+    for (size_t at = 0; at < tokens * heads * size; at++) {
+        size_t d = at % size, m = at / size / heads, i = d < offset ? d : d - offset;
+        double expected = element(&x, at);
+        if (i < pairs) {
+            float angle = (float)((int32_t *)positions.data)[m] * element(&frequencies, i);
+            double other = element(&x, d < offset ? at + offset : at - offset);
+            expected = expected * cos((double)angle) + (d < offset ? -other : other) * sin((double)angle);
+        }
+        assert_near(element(&y, at), expected, 1e-6, "rope");
+    }
+    free_tensor(&x);
+    free_tensor(&y);
+    free_tensor(&positions);
+    free_tensor(&frequencies);
+}
+
+static void rope(void **unused) {
+    (void)unused;
+    uint64_t state = 2;
+    check_rope(&state, 1, 1, 1, 1, 2);
+    check_rope(&state, 5, 3, 4, 4, 8);
+    check_rope(&state, 2, 7, 3, 5, 9);     /* dims between and after the pairs stay */
+    check_rope(&state, 3, 2, 16, 64, 128); /* a quarter of the pairs, as in global layers */
+    check_rope(&state, 4, 2, 130, 130, 261);
+}
+
+static void embedding(void **unused) {
+    (void)unused;
+    uint64_t state = 3;
+    gb_node node = node_with(gb_float(GB_ATTRIBUTE_SCALE, sqrt(33.0)), GB_OP_EMBEDDING);
+    for (size_t d = 0; d < 3; d++) {
+        enum { WORDS = 11, WIDTH = 333, TOKENS = 9 };
+        gb_tensor table = random_tensor(&state, dtypes[d], 2, WORDS, WIDTH, 1);
+        gb_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1), y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
+        int32_t *ids = tokens.data;
+        for (size_t m = 0; m < TOKENS; m++)
+            ids[m] = (int32_t)random_below(&state, WORDS);
+        ids[3] = WORDS;
+        ids[4] = -1;
+        gb_kernel_call call = {&node, {&table, &tokens}, {&y}, NULL};
+        check_kernel(gb_kernel_embedding, &call);
+        for (size_t at = 0; at < TOKENS * WIDTH; at++) {
+            size_t m = at / WIDTH;
+            bool inside = ids[m] >= 0 && ids[m] < WORDS;
+            float expected =
+                inside ? element(&table, (size_t)ids[m] * WIDTH + at % WIDTH) * (float)sqrt(33.0) : 0;
+            assert_float_equal(element(&y, at), expected, 0);
+        }
+        free_tensor(&table);
+        free_tensor(&tokens);
+        free_tensor(&y);
+    }
+}
+
+static void gather_rows(void **unused) {
+    (void)unused;
+    uint64_t state = 4;
+    enum { TOKENS = 7, WIDTH = 19, ROWS = 5 };
+    gb_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, WIDTH, 1);
+    gb_tensor rows = new_tensor(GB_I32, 1, ROWS, 1, 1), y = new_tensor(GB_F32, 2, ROWS, WIDTH, 1);
+    static const int32_t wanted[ROWS] = {6, 0, 3, 3, 1};
+    memcpy(rows.data, wanted, sizeof wanted);
+    gb_kernel_call call = {NULL, {&x, &rows}, {&y}, NULL};
+    check_kernel(gb_kernel_gather_rows, &call);
+    for (size_t b = 0; b < ROWS; b++)
+        assert_memory_equal((float *)y.data + b * WIDTH, (float *)x.data + (size_t)wanted[b] * WIDTH,
+                            WIDTH * sizeof(float));
+    free_tensor(&x);
+    free_tensor(&rows);
+    free_tensor(&y);
+}
+
+static double gelu(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+static void elementwise(void **unused) {
+    (void)unused;
+    uint64_t state = 5;
+    gb_node cap = node_with(gb_float(GB_ATTRIBUTE_CAP, 30), GB_OP_SOFT_CAP);
+    static const size_t sizes[] = {1, 15, 16, 17, 33, 1023, 1024, 1025, 5000};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        gb_tensor a = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
+        gb_tensor b = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
+        gb_tensor y = new_tensor(GB_F32, 2, 1, sizes[s], 1), factor = new_tensor(GB_BF16, 1, 1, 1, 1);
+        set_element(&factor, 0, 0.4375f);
+        for (size_t i = 0; i < sizes[s]; i++)
+            set_element(&a, i, element(&a, i) * 8);
+        gb_kernel_call call = {&cap, {&a, &b}, {&y}, NULL};
+        check_kernel(gb_kernel_add, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_float_equal(element(&y, i), element(&a, i) + element(&b, i), 0);
+        check_kernel(gb_kernel_multiply, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_float_equal(element(&y, i), element(&a, i) * element(&b, i), 0);
+        check_kernel(gb_kernel_gelu_tanh, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_near(element(&y, i), gelu(element(&a, i)), 2e-6, "gelu_tanh");
+        check_kernel(gb_kernel_soft_cap, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_near(element(&y, i), 30 * tanh(element(&a, i) / 30.0), 3e-6, "soft_cap");
+        check_kernel(gb_kernel_move, &call);
+        assert_memory_equal(y.data, a.data, sizes[s] * sizeof(float));
+        call.operands[1] = &factor;
+        check_kernel(gb_kernel_scale, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_float_equal(element(&y, i), element(&a, i) * 0.4375f, 0);
+        free_tensor(&a);
+        free_tensor(&b);
+        free_tensor(&y);
+        free_tensor(&factor);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rms_norm),    cmocka_unit_test(rope),        cmocka_unit_test(embedding),
+        cmocka_unit_test(gather_rows), cmocka_unit_test(elementwise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

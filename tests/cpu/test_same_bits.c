@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cpu/tiny_backend.h"
+
+enum { TEXTS = 3, LENGTH = 50 }; /* several times around the ring */
+
+/* What every other way of running must give: alone, token by token, portable, one thread, node by node. */
+static void run_reference(const gb_program *program, tiny_logits logits[TEXTS][LENGTH]) {
+    gb_backend_options options = tiny_options();
+    options.cpu_isa = "portable";
+    options.fuse = false;
+    gb_backend *backend = new_backend(program, &options);
+    for (uint32_t text = 0; text < TEXTS; text++) {
+        backend->functions->reset_slot(backend, 0);
+        run_text(backend, 0, text, 0, LENGTH, 1, logits[text]);
+    }
+    backend->functions->destroy(backend);
+}
+
+static void assert_same(const tiny_logits *found, const tiny_logits *expected, uint32_t first, uint32_t end,
+                        const char *how) {
+    for (uint32_t p = first; p < end; p++)
+        if (memcmp(found[p], expected[p], sizeof found[p]) != 0)
+            fail_msg("%s: the logits after position %u differ", how, p);
+}
+
+static void chunks_threads_and_sets(void **unused) {
+    (void)unused;
+    gb_program *program = new_tiny(false);
+    static tiny_logits expected[TEXTS][LENGTH], found[LENGTH];
+    run_reference(program, expected);
+    const gb_vector_kernels *vector;
+    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+        for (int threads = 1; threads <= 3; threads++) {
+            gb_backend_options options = tiny_options();
+            options.cpu_isa = vector->name;
+            options.threads = threads;
+            gb_backend *backend = new_backend(program, &options);
+            for (uint32_t chunk = 1; chunk <= TINY_CHUNK; chunk++) {
+                uint32_t slot = chunk % MOST_SLOTS;
+                run_text(backend, slot, 1, 0, LENGTH, chunk, found);
+                assert_same((const tiny_logits *)found, (const tiny_logits *)expected[1], 0, LENGTH,
+                            backend->description);
+            }
+            backend->functions->destroy(backend);
+        }
+    }
+    free_tiny(program);
+}
+
+/* Three sequences join at different times, with chunks of different sizes, and one asks for no rows. */
+static void neighbours(void **unused) {
+    (void)unused;
+    gb_program *program = new_tiny(false);
+    static tiny_logits expected[TEXTS][LENGTH];
+    run_reference(program, expected);
+    gb_backend_options options = tiny_options();
+    options.threads = 2;
+    gb_backend *backend = new_backend(program, &options);
+    uint32_t position[TEXTS] = {0};
+    for (uint32_t round = 0; position[TEXTS - 1] < LENGTH; round++) {
+        tiny_batch b = {0};
+        uint32_t after[MOST_SLOTS], whose[MOST_SLOTS];
+        for (uint32_t text = 0; text < TEXTS; text++) {
+            uint32_t count = (round + text) % TINY_CHUNK + 1;
+            if (round < 3 * text || position[text] == LENGTH)
+                continue;
+            count = count < LENGTH - position[text] ? count : LENGTH - position[text];
+            add_text(&b, text, text, position[text], count);
+            position[text] += count;
+            if (round % 3 == 2)
+                continue;
+            whose[b.batch.row_count] = text;
+            after[b.batch.row_count] = position[text] - 1;
+            add_row(&b, b.batch.token_count - 1);
+        }
+        run_batch(backend, &b);
+        if (b.batch.row_count == 0)
+            assert_null(b.batch.logits);
+        for (uint32_t row = 0; row < b.batch.row_count; row++)
+            assert_memory_equal(b.batch.logits + row * TINY_VOCABULARY, expected[whose[row]][after[row]],
+                                sizeof(tiny_logits));
+    }
+    backend->functions->destroy(backend);
+    free_tiny(program);
+}
+
+/* The fused sampler draws what the chain of nodes draws, in batches of greedy and sampled rows. */
+static void fused_and_unfused_tokens(void **unused) {
+    (void)unused;
+    gb_program *program = new_tiny(true);
+    gb_backend_options options = tiny_options();
+    gb_backend *fused = new_backend(program, &options);
+    options.fuse = false;
+    options.threads = 2;
+    gb_backend *unfused = new_backend(program, &options);
+    static const float temperatures[] = {0, 0.7f, 1, 30};
+    uint32_t sampled_apart = 0; /* rows where sampling and argmax differ: the test would be blind without */
+    for (uint32_t position = 0; position < TINY_CONTEXT; position++) {
+        tiny_batch a = {0};
+        for (uint32_t slot = 0; slot < MOST_SLOTS; slot++) {
+            add_text(&a, slot, slot, position, 1);
+            if (position % 7 == 3)
+                continue;
+            add_row(&a, slot);
+            a.temperature[slot] = temperatures[(position / 3 + slot * (position % 2)) % 4];
+            a.top_k[slot] = (int32_t)(position * slot % 9) - 1;
+            a.top_p[slot] = slot == 1 ? 0.6f : 1.0f;
+            a.seed[slot] = position * 1000003ull << (slot * 8);
+        }
+        tiny_batch b = a;
+        run_batch(fused, &a);
+        run_batch(unfused, &b);
+        assert_memory_equal(a.next, b.next, sizeof a.next);
+        memset(a.temperature, 0, sizeof a.temperature);
+        run_batch(fused, &a);
+        for (uint32_t row = 0; row < a.batch.row_count; row++)
+            sampled_apart += a.next[row] != b.next[row];
+    }
+    assert_true(sampled_apart > 30);
+    fused->functions->destroy(fused);
+    unfused->functions->destroy(unfused);
+    free_tiny(program);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_threads_and_sets),
+        cmocka_unit_test(neighbours),
+        cmocka_unit_test(fused_and_unfused_tokens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
