@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of commands, and the texts made from their tables.
+ */
+#ifndef GUMBEL_CLI_COMMAND_H
+#define GUMBEL_CLI_COMMAND_H
+
+#include "cli/options.h"
+
+#include <stdio.h>
+
+extern const cli_command cli_command_export, cli_command_run, cli_command_chat, cli_command_inspect,
+    cli_command_logits, cli_command_tokenize;
+
+/* All of them in the order of help; ends in NULL. */
+extern const cli_command *const cli_commands[];
+
+/* The command of that name, or NULL. */
+const cli_command *cli_find_command(const char *name);
+
+/* `gumbel --help` and `gumbel help COMMAND`. */
+void cli_print_overview(FILE *file);
+void cli_print_help(const cli_command *command, FILE *file);
+
+/* Manual pages in man(7) macros: gumbel.1, and one page for each command. */
+void cli_print_overview_page(FILE *file);
+void cli_print_command_page(const cli_command *command, FILE *file);
+
+#endif

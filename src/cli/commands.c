@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <string.h>
+
+const cli_command *const cli_commands[] = {
+    &cli_command_export,
+    &cli_command_run,
+    &cli_command_chat,
+    &cli_command_inspect,
+    &cli_command_logits,
+    &cli_command_tokenize,
+    NULL,
+};
+
+const cli_command *cli_find_command(const char *name) {
+    for (const cli_command *const *command = cli_commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
+    return NULL;
+}

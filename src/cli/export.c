@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gumbel export: checkpoint in, program out.
+ */
+#include "cli/command.h"
+#include "cli/model.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+
+#include <sys/stat.h>
+
+typedef struct export_arguments {
+    const char *checkpoint, *output, *quantize, *backend;
+    cli_integer max_context, layers;
+    cli_seed random_weights;
+    bool logits, quiet;
+} export_arguments;
+
+static const cli_option output_table[] = {
+    {.names = "-o --output",
+     .argument = "PROGRAM",
+     .help = "The file to write. One that exists is replaced once the new one is complete.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, output)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Lay the weights out for this backend: cpu (the default), cuda or mlx. The program runs on the "
+             "others too, which rearrange them when they load it.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(export_arguments, backend)},
+    {.names = "-q --quiet",
+     .help = "No progress, no notices, no closing line.",
+     .type = CLI_FLAG,
+     .offset = offsetof(export_arguments, quiet)},
+    {0},
+};
+
+static const cli_option program_table[] = {
+    {.names = "--quantize",
+     .argument = "RECIPE",
+     .help = "How weights are made smaller; none, the default, keeps the checkpoint's own numbers.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, quantize)},
+    {.names = "-c --max-context --ctx-size",
+     .argument = "N",
+     .help = "Positions a session can hold; 0, the default: the model's own limit, at most 8192.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = INT32_MAX},
+     .offset = offsetof(export_arguments, max_context)},
+    {.names = "--logits",
+     .help = "End in the logits instead of the sampler, for programs that sample themselves.",
+     .type = CLI_FLAG,
+     .offset = offsetof(export_arguments, logits)},
+    {.names = "--random-weights",
+     .argument = "SEED",
+     .help = "Draw the weights; CHECKPOINT is then a config.json. For benchmarks and tests.",
+     .type = CLI_SEED,
+     .offset = offsetof(export_arguments, random_weights)},
+    {.names = "--layers",
+     .argument = "N",
+     .help = "Keep the first N layers only.",
+     .type = CLI_INTEGER,
+     .range = {.low = 1, .high = 100000},
+     .offset = offsetof(export_arguments, layers)},
+    {0},
+};
+
+typedef struct notices {
+    cli_progress *progress;
+    bool quiet;
+} notices;
+
+static void log_notice(void *user, gumbel_log_level level, const char *line) {
+    const notices *where = user;
+    bool verbose = !where->quiet;
+    cli_progress_erase(where->progress);
+    cli_log(&verbose, level, line);
+}
+
+static void report_written(const char *path, double seconds) {
+    struct stat file;
+    if (stat(path, &file) == 0)
+        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6, seconds);
+}
+
+static int export_program(void *given) {
+    const export_arguments *arguments = given;
+    if (!arguments->output)
+        return cli_fail_usage("export needs -o PROGRAM, the file to write");
+    if (arguments->random_weights.draw)
+        return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
+    cli_progress progress;
+    cli_progress_begin(&progress, arguments->quiet);
+    notices log_user = {&progress, arguments->quiet};
+    gumbel_export_options options = {
+        .size = sizeof options,
+        .quantize = arguments->quantize,
+        .max_context = (uint32_t)arguments->max_context.value,
+        .logits = arguments->logits,
+        .backend = arguments->backend,
+        .random_weights = arguments->random_weights.given,
+        .random_seed = arguments->random_weights.value,
+        .layers = (uint32_t)arguments->layers.value,
+        .log = log_notice,
+        .log_user = &log_user,
+        .progress = cli_progress_update,
+        .progress_user = &progress,
+    };
+    gumbel_error error;
+    cli_catch_interrupt();
+    gumbel_status status = gumbel_export(arguments->checkpoint, arguments->output, &options, &error);
+    cli_progress_erase(&progress);
+    if (status != GUMBEL_OK)
+        return cli_fail_with(&error);
+    if (!arguments->quiet)
+        report_written(arguments->output, cli_seconds() - progress.begin);
+    return CLI_OK;
+}
+
+const cli_command cli_command_export = {
+    .name = "export",
+    .summary = "make a program from a checkpoint",
+    .synopsis = "CHECKPOINT -o PROGRAM [options]\n"
+                "CONFIG.json --random-weights SEED -o PROGRAM [options]",
+    .description =
+        "Reads a Hugging Face checkpoint and writes a program: one file with the model's graph, its "
+        "weights, tokenizer, chat format and recommended settings. The file is written under a "
+        "temporary name until it is complete, so that an interrupt leaves no half of it.",
+    .operands = (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), true,
+                                       "A directory with config.json, the safetensors files and "
+                                       "tokenizer.json; with --random-weights just a config.json."},
+                                      {0}},
+    .groups = (const cli_option_group[]){{.title = "Output", .options = output_table},
+                                         {.title = "Program", .options = program_table},
+                                         {0}},
+    .examples =
+        (const cli_example[]){{"gumbel export gemma-4-31b-it -o gemma.gumbel --max-context 4096",
+                               "Exports a checkpoint for conversations of up to 4096 tokens."},
+                              {"gumbel export config.json --random-weights 1 --layers 4 -o bench.gumbel",
+                               "A program of the right shape without a download."},
+                              {0}},
+    .arguments_size = sizeof(export_arguments),
+    .run = export_program,
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model.h"
+
+#include "cli/report.h"
+
+#include <string.h>
+#include <time.h>
+
+const cli_option cli_model_table[] = {
+    {.names = "-m --model",
+     .argument = "PROGRAM",
+     .help = "The program, in place of the operand.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_model_options, program)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(cli_model_options, backend)},
+    {.names = "-t --threads",
+     .argument = "N",
+     .help = "CPU threads; 0, the default, is one per available core. The result does not depend on it.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = 1024},
+     .offset = offsetof(cli_model_options, threads)},
+    {.names = "-c --max-context --ctx-size",
+     .argument = "N",
+     .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "
+             "of them.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = INT32_MAX},
+     .offset = offsetof(cli_model_options, max_context)},
+    {.names = "--lock",
+     .argument = "WHAT",
+     .help =
+         "Weights to keep in memory: touched (the default: those read once, as far as the system allows), "
+         "all (read now, refuse to run otherwise), or none.",
+     .type = CLI_CHOICE,
+     .choices = "touched all none",
+     .offset = offsetof(cli_model_options, lock)},
+    {.names = "--cpu-isa",
+     .argument = "NAME",
+     .help = "Strongest instruction set to use, such as portable, avx2, avx512 or neon; the default is the "
+             "machine's best. The result does not depend on it.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_model_options, cpu_isa)},
+    {.names = "-v --verbose",
+     .help = "Print the engine's notices.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_model_options, verbose)},
+    {0},
+};
+
+static gumbel_lock lock_of(const char *name) {
+    if (!name || strcmp(name, "touched") == 0)
+        return GUMBEL_LOCK_TOUCHED;
+    return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
+}
+
+static gumbel_status open_parts(const cli_model_options *options, bool snapshots, cli_model *model,
+                                gumbel_error *error) {
+    gumbel_engine_options engine_options = {
+        .size = sizeof engine_options,
+        .backend = options->backend,
+        .threads = (int)options->threads.value,
+        .max_context = (uint32_t)options->max_context.value,
+        .cpu_isa = options->cpu_isa,
+        .lock = lock_of(options->lock),
+        .snapshots = snapshots,
+        .log = cli_log,
+        .log_user = (bool *)(uintptr_t)&options->verbose,
+    };
+    model->info.size = sizeof model->info;
+    gumbel_status status = gumbel_program_open(options->program, &model->program, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_program_get_info(model->program, &model->info, error);
+    if (status == GUMBEL_OK && model->info.has_tokenizer)
+        status = gumbel_tokenizer_create(model->program, &model->tokenizer, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
+    return status == GUMBEL_OK ? gumbel_session_create(model->engine, &model->session, error) : status;
+}
+
+gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
+                             gumbel_error *error) {
+    double begin = cli_seconds();
+    *model = (cli_model){0};
+    gumbel_status status = open_parts(options, snapshots, model, error);
+    if (status != GUMBEL_OK) {
+        cli_model_close(model);
+        return status;
+    }
+    model->max_context =
+        options->max_context.value > 0 ? (uint32_t)options->max_context.value : model->info.max_context;
+    model->load_seconds = cli_seconds() - begin;
+    return GUMBEL_OK;
+}
+
+void cli_model_close(cli_model *model) {
+    gumbel_session_destroy(model->session);
+    gumbel_engine_destroy(model->engine);
+    gumbel_tokenizer_destroy(model->tokenizer);
+    gumbel_program_close(model->program);
+    *model = (cli_model){0};
+}
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every command that runs a program begins with: the flags that say which and how, and the program,
+ * tokenizer, engine and one session opened from them.
+ */
+#ifndef GUMBEL_CLI_MODEL_H
+#define GUMBEL_CLI_MODEL_H
+
+#include "cli/options.h"
+#include "gumbel.h"
+
+typedef struct cli_model_options {
+    const char *program;
+    const char *backend;
+    const char *lock;
+    const char *cpu_isa;
+    cli_integer threads;
+    cli_integer max_context;
+    bool verbose;
+} cli_model_options;
+
+extern const cli_option cli_model_table[];
+
+/* What help says about the operand PROGRAM. */
+#define CLI_PROGRAM_HELP "A program file made by gumbel export; -m PROGRAM does the same."
+
+typedef struct cli_model {
+    gumbel_program *program;
+    gumbel_program_info info;
+    gumbel_tokenizer *tokenizer; /* NULL: the program has none */
+    gumbel_engine *engine;
+    gumbel_session *session;
+    uint32_t max_context; /* positions of the session */
+    double load_seconds;
+} cli_model;
+
+/* Opens all of it; the engine can take snapshots if asked for. On failure nothing stays open. */
+gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
+                             gumbel_error *error);
+
+/* Allowed on a zeroed or half-open model. */
+void cli_model_close(cli_model *model);
+
+/* Seconds on a clock that never goes back. */
+double cli_seconds(void);
+
+#endif

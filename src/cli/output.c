@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/output.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+gumbel_status cli_output_open(cli_output *output, const gumbel_tokenizer *tokenizer, gumbel_error *error) {
+    *output = (cli_output){0};
+    return tokenizer ? gumbel_detokenizer_create(tokenizer, false, &output->detokenizer, error) : GUMBEL_OK;
+}
+
+void cli_output_close(cli_output *output) {
+    if (output->detokenizer)
+        gumbel_detokenizer_destroy(output->detokenizer);
+    output->detokenizer = NULL;
+}
+
+static void print_text(cli_output *output, const char *text, size_t length) {
+    if (length == 0)
+        return;
+    fwrite(text, 1, length, stdout);
+    fflush(stdout);
+    output->began = true;
+    output->line_ended = text[length - 1] == '\n';
+}
+
+gumbel_status cli_output_token(cli_output *output, int32_t token, gumbel_error *error) {
+    if (!output->detokenizer) {
+        printf("%s%" PRId32, output->began ? "," : "", token);
+        fflush(stdout);
+        output->began = true;
+        return GUMBEL_OK;
+    }
+    const char *text;
+    size_t length;
+    gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
+    if (status == GUMBEL_OK)
+        print_text(output, text, length);
+    return status;
+}
+
+void cli_output_end(cli_output *output) {
+    if (output->detokenizer) {
+        const char *text;
+        size_t length;
+        gumbel_detokenize_end(output->detokenizer, &text, &length);
+        print_text(output, text, length);
+    }
+    if (!output->line_ended && (output->began || !output->detokenizer))
+        putchar('\n');
+    fflush(stdout);
+    output->began = output->line_ended = false;
+}
+
+void cli_print_ids(const int32_t *ids, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        printf("%s%" PRId32, i ? "," : "", ids[i]);
+    putchar('\n');
+}

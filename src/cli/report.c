@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void print_line(const char *format, va_list arguments) {
+    fflush(stdout); /* what was said before comes first where both go to one terminal */
+    fputs("gumbel: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void cli_note(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(format, arguments);
+    va_end(arguments);
+}
+
+int cli_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(format, arguments);
+    va_end(arguments);
+    return CLI_FAILED;
+}
+
+int cli_fail_usage(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(format, arguments);
+    va_end(arguments);
+    return CLI_USAGE;
+}
+
+int cli_fail_with(const gumbel_error *error) {
+    cli_fail("%s", error->message);
+    return error->status == GUMBEL_ERROR_CANCELLED ? CLI_INTERRUPTED : CLI_FAILED;
+}
+
+bool cli_refuse(gumbel_error *error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    error->status = GUMBEL_ERROR_ARGUMENT;
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+void cli_log(void *user, gumbel_log_level level, const char *line) {
+    const bool *verbose = user;
+    if (level == GUMBEL_LOG_WARNING)
+        cli_note("warning: %s", line);
+    else if (*verbose)
+        cli_note("%s", line);
+}
+
+void cli_write(void *user, const char *text, size_t length) {
+    fwrite(text, 1, length, user);
+}

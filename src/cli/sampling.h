@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The settings that tokens are drawn with: flags over what the program recommends over what is built in.
+ */
+#ifndef GUMBEL_CLI_SAMPLING_H
+#define GUMBEL_CLI_SAMPLING_H
+
+#include "cli/model.h"
+
+#include <stdio.h>
+
+typedef struct cli_sampling_options {
+    cli_number temperature;
+    cli_integer top_k;
+    cli_number top_p;
+    cli_seed seed;
+} cli_sampling_options;
+
+extern const cli_option cli_sampling_table[];
+
+/* The settings in use, each with where it came from: "flag", "program", "default", "drawn". */
+typedef struct cli_sampling {
+    gumbel_sampling values;
+    uint64_t seed;
+    const char *temperature_origin, *top_k_origin, *top_p_origin, *seed_origin;
+} cli_sampling;
+
+/* Settles all but the seed for a model. A program without a sampler (exported with --logits) takes a
+ * temperature alone: ARGUMENT when another flag was given. */
+gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli_model *model,
+                                  cli_sampling *sampling, gumbel_error *error);
+
+/* Settles the seed: the flag's, or one drawn from the system when it is unset or -1. */
+gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling *sampling,
+                              gumbel_error *error);
+
+/* Says on standard error which seed was drawn, if it was and tokens depend on it. */
+void cli_report_seed(const cli_sampling *sampling);
+
+/* One line for each setting: its name, value and origin. */
+void cli_print_sampling(const cli_sampling *sampling, FILE *file);
+
+#endif

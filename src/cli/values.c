@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/values.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_bounded(const cli_range *range) {
+    return range->low != 0 || range->high != 0;
+}
+
+static bool is_in_range(const cli_range *range, double value) {
+    if (!is_bounded(range) || (range->has_also && value == range->also_value))
+        return true;
+    return (range->low_excluded ? value > range->low : value >= range->low) && value <= range->high;
+}
+
+void cli_describe_range(const cli_range *range, bool integer, char *text, size_t capacity) {
+    char also[48] = "";
+    if (range->has_also)
+        snprintf(also, sizeof also, "%.10g or ", range->also_value);
+    const char *kind = integer ? "an integer" : "a number";
+    if (is_bounded(range))
+        snprintf(text, capacity, "%s%s in %c%.10g, %.10g]", also, kind, range->low_excluded ? '(' : '[',
+                 range->low, range->high);
+    else
+        snprintf(text, capacity, "%s%s", also, kind);
+}
+
+bool cli_parse_integer(const char *text, const cli_range *range, int64_t *value) {
+    size_t digits = text[0] == '-' ? 1 : 0;
+    if (text[digits] == '\0' || strspn(text + digits, "0123456789") != strlen(text + digits))
+        return false;
+    errno = 0;
+    long long parsed = strtoll(text, NULL, 10);
+    if (errno != 0 || !is_in_range(range, (double)parsed))
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool cli_parse_number(const char *text, const cli_range *range, double *value) {
+    if (text[0] == '\0' || strspn(text, "0123456789.eE+-") != strlen(text))
+        return false; /* strtod also reads blanks, hexadecimal, inf and nan */
+    char *end;
+    double parsed = strtod(text, &end);
+    if (*end != '\0' || !isfinite(parsed) || !is_in_range(range, parsed))
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool cli_parse_seed(const char *text, bool *draw, uint64_t *value) {
+    *draw = strcmp(text, "-1") == 0;
+    if (*draw)
+        return true;
+    if (text[0] == '\0' || strspn(text, "0123456789") != strlen(text))
+        return false;
+    errno = 0;
+    unsigned long long parsed = strtoull(text, NULL, 10);
+    if (errno != 0)
+        return false;
+    *value = parsed;
+    return true;
+}
+
+bool cli_parse_tokens(const char *text, cli_tokens *tokens) {
+    static const char blanks[] = " \t\n";
+    for (;;) {
+        text += strspn(text, blanks);
+        size_t digits = strspn(text, "0123456789");
+        errno = 0;
+        unsigned long long id = strtoull(text, NULL, 10);
+        if (digits == 0 || errno != 0 || id > INT32_MAX)
+            break;
+        cli_tokens_add(tokens, (int32_t)id);
+        text += digits;
+        size_t gap = strspn(text, blanks);
+        text += gap;
+        if (*text == '\0')
+            return true;
+        if (*text == ',')
+            text++;
+        else if (gap == 0)
+            break;
+    }
+    cli_tokens_free(tokens);
+    return false;
+}
+
+bool cli_is_choice(const char *value, const char *choices) {
+    size_t length = strlen(value);
+    if (length == 0 || strchr(value, ' '))
+        return false;
+    for (const char *found = strstr(choices, value); found; found = strstr(found + 1, value)) {
+        bool begins = found == choices || found[-1] == ' ';
+        bool ends = found[length] == ' ' || found[length] == '\0';
+        if (begins && ends)
+            return true;
+    }
+    return false;
+}
