@@ -346,7 +346,8 @@ GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requ
                                      gumbel_error *error);
 
 /* Draws a token from a row of float32 logits on the host, by the same code and contract as the program's
- * own sampler. *token is written on success. Errors: ARGUMENT, NUMERIC. Does not allocate. */
+ * own sampler. *token is written on success. Takes a temporary buffer of one float per logit. Thread-safe.
+ * Errors: ARGUMENT, NUMERIC, MEMORY. */
 GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
                                        const gumbel_sampling *sampling, uint64_t seed, int32_t *token,
                                        gumbel_error *error);
