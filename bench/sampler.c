@@ -5,8 +5,8 @@
  *
  *     bench_sampler [repetitions]
  */
-#include "base/memory.h"
 #include "run/sampler/sampler.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,9 +16,8 @@
 enum { VOCABULARY = 262144 };
 
 typedef struct bench_row {
-    const char *name;
-    const char *description;
-    float *logits;
+    const char *name, *description;
+    float depth; /* of the bulk under the top */
 } bench_row;
 
 typedef struct bench_case {
@@ -55,11 +54,11 @@ static float next_normal(uint64_t *state) {
     return sum;
 }
 
-/* Bulk of standard deviation spread around -depth, and 40 tokens spread below 0. */
-static void fill_row(float *logits, float depth, float spread) {
+/* A bulk of standard deviation 1 around -depth and, where that is not 0, 40 tokens from 0 down to -11.7. */
+static void fill_row(float *logits, float depth) {
     uint64_t state = 1;
     for (uint32_t i = 0; i < VOCABULARY; i++)
-        logits[i] = spread * next_normal(&state) - depth;
+        logits[i] = next_normal(&state) - depth;
     for (int i = 0; i < 40 && depth > 0.0f; i++)
         logits[(next_random(&state) >> 32) % VOCABULARY] = -0.3f * (float)i;
 }
@@ -108,6 +107,11 @@ static int32_t draw_sorted(const float *logits, const gb_row_settings *settings,
     return sorted[chosen].index;
 }
 
+/* Repetitions of the sorted way, which takes a thousand times as long. */
+static size_t slow_share(size_t repetitions) {
+    return repetitions / 20 + 1;
+}
+
 static int compare_doubles(const void *a, const void *b) {
     const double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
@@ -128,44 +132,46 @@ static double median_time(draw_function draw, const float *logits, const gb_row_
     return times[repetitions / 2];
 }
 
+static const bench_row rows[] = {
+    {"peaked", "40 likely tokens, the bulk 20 under the top", 20.0f},
+    {"tailed", "40 likely tokens, the bulk 12 under the top", 12.0f},
+    {"flat", "all around 0, standard deviation 1", 0.0f},
+};
+
+static const bench_case cases[] = {
+    {"T=0", {.temperature = 0.0f, .top_p = 1.0f}},
+    {"T=0.8", {.temperature = 0.8f, .top_p = 1.0f}},
+    {"T=0.8 top-k 64", {.temperature = 0.8f, .top_k = 64, .top_p = 1.0f}},
+    {"T=0.8 top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}},
+    {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}},
+};
+
+static void bench(const bench_row *row, float *logits, void *scratch, double *times, size_t repetitions) {
+    fill_row(logits, row->depth);
+    const double argmax = median_time(draw_argmax, logits, &cases[0].settings, scratch, times, repetitions);
+    printf("\n%s (%s)\n", row->name, row->description);
+    printf("%-18s %10s %10s %10s\n", "", "gumbel", "/argmax", "sorted");
+    printf("%-18s %10.1f %10.2f\n", "plain argmax", argmax, 1.0);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const gb_row_settings *settings = &cases[c].settings;
+        const double fused = median_time(draw_fused, logits, settings, scratch, times, repetitions);
+        const double sorted =
+            median_time(draw_sorted, logits, settings, scratch, times, slow_share(repetitions));
+        printf("%-18s %10.1f %10.2f %10.1f\n", cases[c].name, fused, fused / argmax, sorted);
+    }
+}
+
 int main(int argc, char **argv) {
     const size_t repetitions = argc > 1 ? (size_t)strtoul(argv[1], NULL, 10) : 201;
-    const size_t slow_repetitions = repetitions / 20 + 1;
-    bench_row rows[] = {
-        {"peaked", "40 likely tokens, the bulk 20 under the top", NULL},
-        {"tailed", "40 likely tokens, the bulk 12 under the top", NULL},
-        {"flat", "all around 0, standard deviation 1", NULL},
-    };
-    const float depths[] = {20.0f, 12.0f, 0.0f};
-    const bench_case cases[] = {
-        {"T=0", {.temperature = 0.0f, .top_p = 1.0f}},
-        {"T=0.8", {.temperature = 0.8f, .top_p = 1.0f}},
-        {"T=0.8 top-k 64", {.temperature = 0.8f, .top_k = 64, .top_p = 1.0f}},
-        {"T=0.8 top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}},
-        {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}},
-    };
     float *logits = gb_allocate_aligned(VOCABULARY, sizeof *logits);
     void *scratch = gb_allocate_aligned(VOCABULARY, sizeof(indexed_probability));
     double *times = gb_allocate(repetitions + 1, sizeof *times);
-    if (logits == NULL || scratch == NULL || times == NULL)
+    if (repetitions == 0 || logits == NULL || scratch == NULL || times == NULL)
         return 1;
-    printf("%d logits, one core, median of %zu (%zu for the sorted way), microseconds per token\n", VOCABULARY,
-           repetitions, slow_repetitions);
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        fill_row(logits, depths[r], 1.0f);
-        const double argmax =
-            median_time(draw_argmax, logits, &cases[0].settings, scratch, times, repetitions);
-        printf("\n%s (%s)\n%-18s %10s %10s %10s\n", rows[r].name, rows[r].description, "", "gumbel", "/argmax",
-               "sorted");
-        printf("%-18s %10.1f %10.2f\n", "plain argmax", argmax, 1.0);
-        for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-            const gb_row_settings *settings = &cases[c].settings;
-            const double fused = median_time(draw_fused, logits, settings, scratch, times, repetitions);
-            const double sorted =
-                median_time(draw_sorted, logits, settings, scratch, times, slow_repetitions);
-            printf("%-18s %10.1f %10.2f %10.1f\n", cases[c].name, fused, fused / argmax, sorted);
-        }
-    }
+    printf("%d logits, one core, microseconds per token: median of %zu (%zu for the sorted way)\n",
+           VOCABULARY, repetitions, slow_share(repetitions));
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        bench(&rows[r], logits, scratch, times, repetitions);
     gb_free(times);
     gb_free(scratch);
     gb_free(logits);

@@ -232,15 +232,16 @@ typedef enum gumbel_lock {
 
 typedef struct gumbel_engine_options {
     size_t size;
-    const char *backend;     /* "cpu" (NULL), "cuda" or "mlx" */
-    int threads;             /* CPU threads; 0: one per available core */
-    int slots;               /* sessions that can exist at once; 0: 1 */
-    uint32_t max_context;    /* positions per session; 0: the program's. May only be smaller */
-    uint32_t step_tokens;    /* tokens of all sessions in one step; 0: prefill chunk + slots */
-    const char *cpu_isa;     /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
-    gumbel_lock lock;        /* */
-    bool unfused;            /* run the graph node by node, without fused kernels (for testing) */
-    bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
+    const char *backend;  /* "cpu" (NULL), "cuda" or "mlx" */
+    int threads;          /* CPU threads; 0: one per available core */
+    int slots;            /* sessions that can exist at once; 0: 1 */
+    uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
+    uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
+    const char
+        *cpu_isa;     /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
+    gumbel_lock lock; /* */
+    bool unfused;     /* run the graph node by node, without fused kernels (for testing) */
+    bool snapshots;   /* reserve room for one snapshot per session (gumbel_session_snapshot) */
     gumbel_log_callback log; /* NULL: no notices */
     void *log_user;
 } gumbel_engine_options;
@@ -277,8 +278,8 @@ GUMBEL_API void gumbel_session_reset(gumbel_session *session);
 GUMBEL_API uint32_t gumbel_session_position(const gumbel_session *session, const int32_t **tokens);
 
 /* Runs tokens without asking for a next one, in as many steps as it takes; a token that was generated but not
- * yet run is run first. On an error the session keeps the tokens of the steps that succeeded. Errors: ARGUMENT (not in the vocabulary), LIMIT (context full),
- * CANCELLED. */
+ * yet run is run first. On an error the session keeps the tokens of the steps that succeeded. Errors:
+ * ARGUMENT (not in the vocabulary), LIMIT (context full), CANCELLED. */
 GUMBEL_API gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *tokens, size_t count,
                                                gumbel_error *error);
 
@@ -292,7 +293,8 @@ GUMBEL_API gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t
  * engine needs the option snapshots, otherwise UNSUPPORTED. */
 GUMBEL_API gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *error);
 
-/* A second session in the same state: tokens, caches, seed and counter. Errors: LIMIT when no slot is free. */
+/* A second session in the same state: tokens, caches, seed and counter. Errors: LIMIT when no slot is free.
+ */
 GUMBEL_API gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session **copy,
                                              gumbel_error *error);
 
@@ -386,13 +388,13 @@ typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t 
 
 typedef struct gumbel_export_options {
     size_t size;
-    const char *quantize;   /* recipe; NULL or "none": weights keep the checkpoint's dtype */
-    uint32_t max_context;   /* 0: the smaller of the model's own and 8192 */
-    bool logits;            /* end in logits[B, V] instead of the sampler */
-    const char *backend;    /* lay weights out for this backend; NULL: cpu */
-    bool random_weights;    /* checkpoint is a config.json; weights are drawn from random_seed */
-    uint64_t random_seed;   /* */
-    uint32_t layers;        /* keep the first layers only; 0: all */
+    const char *quantize; /* recipe; NULL or "none": weights keep the checkpoint's dtype */
+    uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
+    bool logits;          /* end in logits[B, V] instead of the sampler */
+    const char *backend;  /* lay weights out for this backend; NULL: cpu */
+    bool random_weights;  /* checkpoint is a config.json; weights are drawn from random_seed */
+    uint64_t random_seed; /* */
+    uint32_t layers;      /* keep the first layers only; 0: all */
     gumbel_log_callback log;
     void *log_user;
     gumbel_progress_callback progress;

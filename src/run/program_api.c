@@ -64,12 +64,21 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
     return GUMBEL_OK;
 }
 
+/* Intermediate values of one session's largest step, with the engine's default options. */
+static gumbel_status scratch_bytes(const gb_program *program, uint64_t *bytes, gumbel_error *error) {
+    gb_plan_options options = {
+        .step_tokens = (uint32_t)program->metadata.prefill_chunk + 1, .slots = 1, .fuse = true};
+    return gb_plan_scratch_bytes(program, &options, bytes, error);
+}
+
 gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                      gumbel_write_callback write, void *user, gumbel_error *error) {
     gb_text_sink sink = {write, user};
+    uint64_t scratch = 0;
     switch (part) {
     case GUMBEL_INSPECT_SUMMARY:
-        gb_print_summary(program->program, 0, &sink);
+        GB_TRY(scratch_bytes(program->program, &scratch, error));
+        gb_print_summary(program->program, scratch, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_GRAPH:
         return gb_print_graph(program->program, &sink, error);
@@ -77,7 +86,8 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
         gb_print_tensors(program->program, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_JSON:
-        gb_print_json(program->program, 0, &sink);
+        GB_TRY(scratch_bytes(program->program, &scratch, error));
+        gb_print_json(program->program, scratch, &sink);
         return GUMBEL_OK;
     default:
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "inspect: part %d is unknown", (int)part);

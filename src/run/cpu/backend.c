@@ -78,7 +78,11 @@ static const gb_backend_functions functions = {
     .load_slot = load_slot,
 };
 
-static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, gumbel_error *error) {
+/* What one thread multiplies in about the time of a barrier, a microsecond. */
+enum { LEAST_SHARED_WORK = 32 * 1024 };
+
+static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, uint64_t least_shared_work,
+                             gumbel_error *error) {
     const gb_vector_kernels *vector;
     GB_TRY(gb_choose_vector_kernels(options->cpu_isa, &vector, error));
     if (options->threads < 0)
@@ -90,7 +94,13 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));
     GB_TRY(gb_team_create(threads, &b->team, error));
-    GB_TRY(gb_executor_create(b->plan, &b->slots, vector, b->team, threads, &b->executor, error));
+    gb_executor_options executor_options = {.plan = b->plan,
+                                            .slots = &b->slots,
+                                            .vector = vector,
+                                            .team = b->team,
+                                            .thread_count = threads,
+                                            .least_shared_work = least_shared_work};
+    GB_TRY(gb_executor_create(&executor_options, &b->executor, error));
     GB_TRY(gb_lock_weights(b->program, b->lock, error));
     snprintf(b->base.description, sizeof b->base.description, "cpu %s %u thread%s", vector->name, threads,
              threads == 1 ? "" : "s");
@@ -99,6 +109,12 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
 
 gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_options *options,
                                     gb_backend **backend, gumbel_error *error) {
+    return gb_cpu_backend_create_sharing(program, options, LEAST_SHARED_WORK, backend, error);
+}
+
+gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_backend_options *options,
+                                            uint64_t least_shared_work, gb_backend **backend,
+                                            gumbel_error *error) {
     *backend = NULL;
     cpu_backend *made = gb_allocate(1, sizeof *made);
     if (!made)
@@ -106,7 +122,7 @@ gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_
     made->base.functions = &functions;
     made->program = program;
     made->lock = options->lock;
-    gumbel_status status = prepare(made, options, error);
+    gumbel_status status = prepare(made, options, least_shared_work, error);
     if (status != GUMBEL_OK) {
         destroy(&made->base);
         return status;

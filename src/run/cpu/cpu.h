@@ -16,6 +16,12 @@
 gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_options *options,
                                     gb_backend **backend, gumbel_error *error);
 
+/* The same with the number of multiplications, about, from which on a step is shared by the threads: 0 shares
+ * every step. Changes no bits; for tests. */
+gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_backend_options *options,
+                                            uint64_t least_shared_work, gb_backend **backend,
+                                            gumbel_error *error);
+
 /* Writes what this machine offers: "instruction sets portable, avx2; 2 cores". No newline. Thread-safe. */
 void gb_cpu_describe(gumbel_write_callback write, void *user);
 

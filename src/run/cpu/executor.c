@@ -10,6 +10,7 @@
 typedef struct ready_step {
     gb_step_kind kind;
     bool needs_rows;
+    bool is_shared; /* in this batch: by all threads; otherwise thread 0 executes it */
     uint32_t target;
     gb_kernel before, kernel; /* before may be NULL */
     gb_kernel_call call;
@@ -18,6 +19,7 @@ typedef struct ready_step {
 struct gb_executor {
     const gb_plan *plan;
     gb_team *team;
+    uint64_t least_shared_work;
     gb_tensor *tensors; /* by value */
     ready_step *steps;
     uint8_t *arena;
@@ -25,6 +27,7 @@ struct gb_executor {
     size_t scratch_bytes;
     unsigned thread_count;
     uint32_t row_count; /* of this batch */
+    bool is_alone;      /* in this batch: thread 0 executes every step */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -102,6 +105,23 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
     e->row_count = batch->row_count;
 }
 
+/* A barrier costs more than a small kernel: it is left to one thread, and the others go on to the next step
+ * that they share. Whether they do changes no bits. */
+static void share_steps(gb_executor *e, const gb_batch *batch) {
+    size_t positions = 0;
+    for (uint32_t n = 0; n < batch->token_count; n++)
+        if ((size_t)batch->positions[n] >= positions)
+            positions = (size_t)batch->positions[n] + 1;
+    e->is_alone = true;
+    for (uint32_t s = 0; s < e->plan->step_count; s++) {
+        ready_step *step = &e->steps[s];
+        bool is_left_out = !step->kernel || (step->needs_rows && batch->row_count == 0);
+        step->is_shared = !is_left_out && e->thread_count > 1 &&
+                          gb_kernel_work(&step->call, positions) >= e->least_shared_work;
+        e->is_alone = e->is_alone && !step->is_shared;
+    }
+}
+
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
 static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
@@ -127,41 +147,72 @@ static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_
     return GUMBEL_OK;
 }
 
-/* Where to go on after a jump or a branch. The barrier keeps the condition as it is until all have read it.
- */
-static uint32_t next_step(gb_executor *e, const ready_step *step, uint32_t following) {
+/* One thread on its way through the steps. */
+typedef struct walker {
+    gb_executor *executor;
+    gb_worker worker;
+    bool is_ahead; /* of the others: thread 0 has executed steps since the last barrier */
+} walker;
+
+static void wait_for_others(walker *w) {
+    if (!w->executor->is_alone)
+        gb_team_wait(w->executor->team);
+    w->is_ahead = false;
+}
+
+/* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
+static uint32_t next_step(walker *w, const ready_step *step, uint32_t following) {
     if (step->kind == GB_STEP_JUMP)
         return step->target;
+    wait_for_others(w);
     bool condition = *(const bool *)step->call.operands[0]->data;
-    gb_team_wait(e->team);
+    wait_for_others(w);
     return condition ? following : step->target;
+}
+
+static void execute(walker *w, const ready_step *step) {
+    if (!step->is_shared) {
+        gb_worker alone = {0, 1, w->worker.scratch};
+        w->is_ahead = true;
+        if (w->worker.index == 0 && step->before)
+            step->before(&step->call, &alone);
+        if (w->worker.index == 0)
+            step->kernel(&step->call, &alone);
+        return;
+    }
+    if (w->is_ahead)
+        wait_for_others(w);
+    if (step->before) {
+        step->before(&step->call, &w->worker);
+        wait_for_others(w);
+    }
+    step->kernel(&step->call, &w->worker);
+    wait_for_others(w);
 }
 
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    gb_worker worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes};
+    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}, false};
     bool has_rows = e->row_count > 0;
     for (uint32_t s = 0; s < e->plan->step_count;) {
         const ready_step *step = &e->steps[s++];
         if (step->needs_rows && !has_rows)
             continue;
-        if (!step->kernel) {
-            s = next_step(e, step, s);
-            continue;
-        }
-        if (step->before) {
-            step->before(&step->call, &worker);
-            gb_team_wait(e->team);
-        }
-        step->kernel(&step->call, &worker);
-        gb_team_wait(e->team);
+        if (step->kernel)
+            execute(&w, step);
+        else
+            s = next_step(&w, step, s);
     }
 }
 
 void gb_executor_run(gb_executor *e, gb_batch *batch) {
     const gb_program *program = e->plan->program;
     bind_batch(e, batch);
-    gb_team_run(e->team, walk, e);
+    share_steps(e, batch);
+    if (e->is_alone)
+        walk(e, 0);
+    else
+        gb_team_run(e->team, walk, e);
     gb_ref next = gb_program_output(program, GB_ROLE_NEXT);
     gb_ref logits = gb_program_output(program, GB_ROLE_LOGITS);
     if (next != GB_NO_VALUE && batch->row_count > 0)
@@ -197,24 +248,25 @@ static bool reserve(gb_executor *e) {
     return e->tensors && e->steps && e->arena && e->scratch;
 }
 
-gumbel_status gb_executor_create(const gb_plan *plan, const gb_slots *slots, const gb_vector_kernels *vector,
-                                 gb_team *team, unsigned thread_count, gb_executor **executor,
+gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
                                  gumbel_error *error) {
     *executor = NULL;
+    const gb_plan *plan = options->plan;
     gb_executor *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = plan;
-    made->team = team;
-    made->thread_count = thread_count;
+    made->team = options->team;
+    made->thread_count = options->thread_count;
+    made->least_shared_work = options->least_shared_work;
     gumbel_status status = GUMBEL_OK;
     if (!reserve(made))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
-        status = place_tensors(made, slots, error);
+        status = place_tensors(made, options->slots, error);
     for (uint32_t s = 0; status == GUMBEL_OK && s < plan->step_count; s++)
-        status = ready(made, &plan->steps[s], vector, &made->steps[s], error);
+        status = ready(made, &plan->steps[s], options->vector, &made->steps[s], error);
     if (status != GUMBEL_OK)
         gb_executor_destroy(made);
     else

@@ -13,10 +13,18 @@
 
 typedef struct gb_executor gb_executor;
 
-/* Resolves the plan's steps and reserves the arena and the threads' scratch. All arguments must outlive the
- * executor. Errors: UNSUPPORTED (an op without a kernel, or a constant without data), MEMORY. */
-gumbel_status gb_executor_create(const gb_plan *plan, const gb_slots *slots, const gb_vector_kernels *vector,
-                                 gb_team *team, unsigned thread_count, gb_executor **executor,
+typedef struct gb_executor_options {
+    const gb_plan *plan;
+    const gb_slots *slots;
+    const gb_vector_kernels *vector;
+    gb_team *team;
+    unsigned thread_count;
+    uint64_t least_shared_work; /* multiplications, about: smaller steps are left to thread 0 */
+} gb_executor_options;
+
+/* Resolves the plan's steps and reserves the arena and the threads' scratch. What the options point to must
+ * outlive the executor. Errors: UNSUPPORTED (an op without a kernel, or a constant without data), MEMORY. */
+gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
                                  gumbel_error *error);
 void gb_executor_destroy(gb_executor *executor);
 

@@ -8,7 +8,6 @@
 
 #include "run/math.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* No noise is larger: u is at most 1 - 2^-24, and gb_gumbel(0xffffffff) = 16.6355. */

@@ -22,12 +22,12 @@ typedef struct gb_row_settings {
 } gb_row_settings;
 
 /* The fused sampler: the token that the chain would give for logits[0..count), count < 2^23, or one of the
- * two negative values. scratch: gb_sample_scratch_bytes() bytes, 64-byte aligned, content arbitrary. */
+ * two negative values. settings are within their ranges: the API refuses others. scratch:
+ * gb_sample_scratch_bytes() bytes, 64-byte aligned, content arbitrary. */
 int32_t gb_sample_row(const float *logits, uint32_t count, const gb_row_settings *settings, void *scratch);
 size_t gb_sample_scratch_bytes(uint32_t count);
 
-/* The nodes of the chain; see ops.def for the equations. Outputs may not overlap inputs, except kept = keep.
- */
+/* The nodes of the chain; ops.def has the equations. Outputs may not overlap inputs, except kept = keep. */
 void gb_candidates(const float *logits, uint32_t count, bool *keep);
 void gb_apply_temperature(const float *logits, uint32_t count, float temperature, float *scaled);
 void gb_top_k_mask(const float *x, const bool *keep, uint32_t count, int32_t top_k, bool *kept);

@@ -38,6 +38,9 @@ typedef void (*gb_kernel)(const gb_kernel_call *call, const gb_worker *worker);
  * it first and meet at a barrier between the two. */
 gb_kernel gb_find_kernel(gb_op op, gb_kernel *before);
 
+/* About how many multiplications a call takes, where slots hold at most that many positions. */
+uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
+
 /* Bytes of scratch that each thread needs for kernels on rows of at most `longest` elements. */
 size_t gb_kernel_scratch_bytes(uint32_t longest);
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cpu/kernels/kernels.h"
+
+/* What an element of an elementwise op costs beside one product of a matrix: tanh is the dearest. */
+enum { ELEMENT_WORK = 16 };
+
+uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions) {
+    gb_op op = call->node ? call->node->op : GB_OP_NONE;
+    uint64_t elements = gb_elements(call->operands[0]), results = gb_elements(call->results[0]);
+    if (op == GB_OP_LINEAR)
+        return results * call->operands[0]->dims[1];
+    if (op == GB_OP_ATTENTION) {
+        const gb_tensor *cache = call->operands[5];
+        return (elements + results) * (positions < cache->dims[0] ? positions : cache->dims[0]);
+    }
+    if (op == GB_OP_EMBEDDING || op == GB_OP_GATHER_ROWS)
+        return results;
+    return (elements > results ? elements : results) * ELEMENT_WORK;
+}
