@@ -77,7 +77,10 @@ const gb_op_info *gb_op_find(uint32_t number);
     X(5, WINDOW, window)                                                                                     \
     X(6, CAP, cap)                                                                                           \
     X(7, VALUE, value)                                                                                       \
-    X(8, COUNT, count)
+    X(8, COUNT, count)                                                                                       \
+    X(9, START, start)                                                                                       \
+    X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
+    X(11, NORMALIZE, normalize)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
