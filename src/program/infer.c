@@ -242,7 +242,7 @@ gumbel_status gb_infer(gb_op op, const gb_operand_type *operands, uint32_t opera
     gb_node node = {.op = op, .attribute_count = (uint8_t)attribute_count};
     for (uint32_t i = 0; i < attribute_count; i++)
         node.attributes[i] = attributes[i];
-    return gb_infer_rule(info, operands, &node, results, error);
+    return gb_infer_rule(info, operands, &node, results, *result_count, error);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------- */

@@ -68,6 +68,12 @@ typedef struct gb_op_info {
 /* The table's line of an op number, or NULL for a number that is no op. */
 const gb_op_info *gb_op_find(uint32_t number);
 
+/* Limits of ops, so that kernels need no memory that grows with a program's numbers. */
+enum {
+    GB_MAX_CONV_WIDTH = 64, /* of causal_conv */
+    GB_MAX_EXPERTS = 4096   /* of route_top_k and expert_linear */
+};
+
 /* Attribute names are numbered once for all ops. The numbers are part of the file format. */
 #define GB_ATTRIBUTES(X)                                                                                     \
     X(1, SCALE, scale)                                                                                       \

@@ -52,7 +52,8 @@ gumbel_status gb_verify_values(gb_verification *verification);
 /* Rules 19-28: regions, nodes and their order. Calls gb_verify_uses for each node. */
 gumbel_status gb_verify_regions(gb_verification *verification);
 
-/* Rules 29-33: what a node does with states, tokens, positions, slots and rows. depth: 0 in the body. */
+/* Rules 29-33, 38 and 39: what a node does with states, tokens, positions, slots, rows and experts. depth: 0
+ * in the body. */
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth);
 
 /* Rules 34-37: outputs. */
