@@ -41,25 +41,43 @@ gb_kernel gb_find_kernel(gb_op op, gb_kernel *before);
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
 
-/* Bytes of scratch that each thread needs for kernels on rows of at most `longest` elements. */
+/* Bytes of scratch that each thread needs; `longest` is the longest row of the sampler's kernels. */
 size_t gb_kernel_scratch_bytes(uint32_t longest);
+
+/* Of these, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
+size_t gb_expert_scratch_bytes(void);
 
 /* embedding.c, linear.c, norm.c, rope.c, gather.c */
 void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_l2_normalize(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker);
 
 /* attention.c: gb_kernel_attention_append stores keys and values, gb_kernel_attention reads them. */
 void gb_kernel_attention_append(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker);
+
+/* delta_net.c */
+void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker);
+
+/* route.c, expert_linear.c, weighted_rows.c */
+void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_expert_linear(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker);
 
 /* elementwise.c; gb_kernel_move copies operand 0 to result 0. */
 void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
 
@@ -100,6 +118,15 @@ static inline gb_share gb_share_of(const gb_worker *worker, size_t count, size_t
     size_t first = units * worker->index / worker->count * unit;
     size_t end = units * (worker->index + 1) / worker->count * unit;
     return (gb_share){first < count ? first : count, end < count ? end : count};
+}
+
+/* The end of the run of tokens of one slot that begins at first, of at most `most` tokens. */
+static inline size_t gb_end_of_run(const gb_tensor *slots, size_t first, size_t most) {
+    const int32_t *slot = slots->data;
+    size_t end = first + 1;
+    while (end < slots->dims[0] && end - first < most && slot[end] == slot[first])
+        end++;
+    return end;
 }
 
 static inline const float *gb_floats(const gb_tensor *tensor) {

@@ -20,6 +20,6 @@ gb_kernel gb_find_kernel(gb_op op, gb_kernel *before) {
 }
 
 size_t gb_kernel_scratch_bytes(uint32_t longest) {
-    size_t sample = gb_sample_scratch_bytes(longest);
-    return sample > GB_LINEAR_SCRATCH ? sample : GB_LINEAR_SCRATCH;
+    size_t sample = gb_sample_scratch_bytes(longest), experts = gb_expert_scratch_bytes();
+    return sample > experts ? sample : experts; /* the other kernels need less than experts */
 }
