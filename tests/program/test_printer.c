@@ -87,6 +87,19 @@ static void the_graph_is_readable(void **state) {
     gb_program_destroy(program);
 }
 
+static void several_results_are_printed(void **state) {
+    (void)state;
+    gb_program *program = tiny_recurrent_build(false);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
+    assert_contains(&printed, "states\n  tail: recurrent f32[2,32]\n  memory: recurrent f32[2,8,8]\n");
+    assert_contains(&printed, ", %22 = route_top_k(%20) {count = 2} : i32[N,2], f32[N,2]\n"
+                              "  %23 = expert_linear(%19, up, %21) : f32[N,2,32]\n");
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
 static void tensors_are_a_table(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(true);
@@ -174,6 +187,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_has_limits_memory_and_ops),
         cmocka_unit_test(the_graph_is_readable),
+        cmocka_unit_test(several_results_are_printed),
         cmocka_unit_test(tensors_are_a_table),
         cmocka_unit_test(the_json_has_it_all),
         cmocka_unit_test(names_are_escaped),
