@@ -73,6 +73,12 @@ gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
                              const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error);
 
+/* How many of count tokens the session runs in one step. */
+size_t gb_session_chunk(const gumbel_session *session, size_t count);
+
+/* Goes back to the snapshot, or to position 0 without one. What has been run stays in tokens. */
+void gb_session_start_over(gumbel_session *session);
+
 /* Makes the session's state that of an empty one; keeps seed and snapshot flags alone. */
 void gb_session_clear(gumbel_session *session);
 

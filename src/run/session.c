@@ -49,6 +49,14 @@ void gumbel_session_cancel(gumbel_session *session) {
     atomic_store(&session->cancelled, true);
 }
 
+size_t gb_session_chunk(const gumbel_session *session, size_t count) {
+    const gumbel_engine *engine = session->engine;
+    size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
+    if (chunk > engine->step_tokens)
+        chunk = engine->step_tokens;
+    return chunk < count ? chunk : count;
+}
+
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
                              const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error) {
     gumbel_engine *engine = session->engine;
@@ -60,11 +68,8 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
     while (count > 0) {
         if (atomic_exchange(&session->cancelled, false))
             return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
-        size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
-        if (chunk > engine->step_tokens)
-            chunk = engine->step_tokens;
         gumbel_request request = {.size = sizeof request, .session = session, .tokens = tokens};
-        request.token_count = chunk < count ? chunk : count;
+        request.token_count = gb_session_chunk(session, count);
         request.wants_token = next && request.token_count == count;
         request.sampling = sampling;
         GB_TRY(gumbel_step(engine, &request, 1, error));
@@ -114,6 +119,18 @@ static bool can_truncate(const gumbel_session *session, uint32_t position) {
     return true;
 }
 
+void gb_session_start_over(gumbel_session *session) {
+    gb_backend *backend = session->engine->backend;
+    if (session->has_snapshot) {
+        backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
+        session->position = session->snapshot_position;
+    } else {
+        backend->functions->reset_slot(backend, session->slot);
+        session->position = 0;
+    }
+    session->written_end = session->whole_position = session->position;
+}
+
 gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
     if (position > session->position)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rewind to position %u: the session is at %u", position,
@@ -128,15 +145,7 @@ gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, 
         session->position = position;
         return GUMBEL_OK;
     }
-    gb_backend *backend = session->engine->backend;
-    if (session->has_snapshot) {
-        backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
-        session->position = session->snapshot_position;
-    } else {
-        backend->functions->reset_slot(backend, session->slot);
-        session->position = 0;
-    }
-    session->written_end = session->whole_position = session->position;
+    gb_session_start_over(session);
     return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
                           NULL, error);
 }

@@ -134,8 +134,8 @@ static void advance_sessions(gumbel_request *requests, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const gumbel_request *request = request_at(requests, i);
         gumbel_session *session = request->session;
-        memcpy(session->tokens + session->position, request->tokens,
-               request->token_count * sizeof *session->tokens);
+        memmove(session->tokens + session->position, request->tokens, /* maybe its own, run again */
+                request->token_count * sizeof *session->tokens);
         session->position += (uint32_t)request->token_count;
         session->pending_token = -1;
     }
@@ -166,6 +166,45 @@ static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests)
     }
 }
 
+static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                              gumbel_error *error) {
+    GB_TRY(fill_batch(engine, requests, count, error));
+    note_written(requests, count);
+    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
+    GB_TRY(check_rows(engine, error));
+    advance_sessions(requests, count);
+    hand_out_rows(engine, requests);
+    return GUMBEL_OK;
+}
+
+/* Whether a failed step has left something that the session's next tokens do not overwrite. */
+static bool is_ahead(const gumbel_session *session) {
+    const gb_program *program = session->engine->program;
+    bool is_recurrent = false;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        is_recurrent = is_recurrent || program->states[i].kind == GB_STATE_RECURRENT;
+    return is_recurrent && session->written_end > session->position;
+}
+
+/* Makes the state that of the session's position again, by running tokens again. A session whose own tokens
+ * the backend refuses is emptied. */
+static void bring_back(gumbel_session *session) {
+    uint32_t position = session->position;
+    int32_t pending_token = session->pending_token;
+    gb_session_start_over(session);
+    while (session->position < position) {
+        gumbel_request request = {
+            .size = sizeof request, .session = session, .tokens = session->tokens + session->position};
+        request.token_count = gb_session_chunk(session, position - session->position);
+        gumbel_error ignored; /* the first error is the one to tell */
+        if (run_step(session->engine, &request, 1, &ignored) != GUMBEL_OK) {
+            gb_session_clear(session);
+            return;
+        }
+    }
+    session->pending_token = pending_token;
+}
+
 gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
                           gumbel_error *error) {
     if (count == 0)
@@ -175,11 +214,9 @@ gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_
     if (count > engine->slots)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
                        engine->slots);
-    GB_TRY(fill_batch(engine, requests, count, error));
-    note_written(requests, count);
-    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
-    GB_TRY(check_rows(engine, error));
-    advance_sessions(requests, count);
-    hand_out_rows(engine, requests);
-    return GUMBEL_OK;
+    gumbel_status status = run_step(engine, requests, count, error);
+    for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
+        if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))
+            bring_back(&engine->sessions[i]);
+    return status;
 }
