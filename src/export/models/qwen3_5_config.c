@@ -116,10 +116,10 @@ static void read_layers(const gb_config *text, gb_qwen3_5_config *config) {
                        config->layer_count);
         return;
     }
-    for (int64_t i = 0; i < config->layer_count; i++)
-        config->layers[i] = is_listed                 ? read_kind(text, (size_t)i)
-                            : (i + 1) % interval == 0 ? GB_QWEN3_5_FULL
-                                                      : GB_QWEN3_5_LINEAR;
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        gb_qwen3_5_kind kind = (i + 1) % interval == 0 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR;
+        config->layers[i] = is_listed ? read_kind(text, (size_t)i) : kind;
+    }
 }
 
 /* The sections of multimodal rotary (mrope_section) are for images; all of a text's positions are equal. */
