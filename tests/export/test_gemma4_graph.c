@@ -32,7 +32,7 @@ static gumbel_status build(const char *path, gb_program **program, gumbel_error 
     gb_config root = gb_config_root(file);
     gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
     gb_builder *builder = gb_builder_create();
-    gb_model_options options = {.use_sampling = true};
+    gb_model_options options = {.sampler = {.kind = GB_SAMPLER_MINIMAL}};
     gumbel_status status = gb_model_find(&root, &model, error);
     if (status == GUMBEL_OK)
         status = model->build(&root, &options, builder, weights, error);

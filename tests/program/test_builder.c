@@ -24,7 +24,7 @@ static void builds_the_tiny_program(void **state) {
             fail_msg("the tiny program lacks op %s", gb_op_find(op)->name);
     }
     assert_int_equal(program->region_count, 3);
-    assert_int_equal(program->state_count, 4);
+    assert_int_equal(program->state_count, 5);
     assert_true(program->metadata.has_architecture && program->metadata.has_vocab_size);
     assert_false(program->metadata.has_recipe);
     assert_string_equal(program->metadata.recipe, "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A small valid program: two layers (a sliding window in a ring, a full cache), soft-capped logits, the
- * sampler. It has every op of ops.def, so that tests of files, plans and printers see all of them.
+ * full sampler. It has every op of ops.def, so that tests of files, plans and printers see all of them.
  */
 #ifndef GUMBEL_TESTS_TINY_PROGRAM_H
 #define GUMBEL_TESTS_TINY_PROGRAM_H
@@ -18,7 +18,9 @@ enum {
     TINY_CONTEXT = 64,
     TINY_CHUNK = 4,
     TINY_WINDOW = 8,
-    TINY_RING = 12
+    TINY_RING = 12,
+    TINY_BIASES = 3,
+    TINY_TOP = 5
 };
 
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */
