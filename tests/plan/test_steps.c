@@ -66,7 +66,7 @@ static void unfused_plan_has_both_branches(void **unused) {
     assert_int_equal(count_kind(plan, GB_STEP_JUMP), 1);
     assert_int_equal(count_kind(plan, GB_STEP_MOVE), 2);
     assert_int_equal(count_op(plan, GB_OP_RANDOM_BITS), 1);
-    assert_int_equal(count_op(plan, GB_OP_ARGMAX), 3);
+    assert_int_equal(count_op(plan, GB_OP_ARGMAX), 4); /* one for the log-probability */
     gb_plan_destroy(plan);
     gb_program_destroy(program);
 }

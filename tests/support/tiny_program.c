@@ -101,15 +101,18 @@ static gb_ref adjust(gb_builder *b, gb_ref logits) {
                  gb_build_input(b, GB_ROLE_PENALIZE_PROMPT));
 }
 
+typedef struct logprobs {
+    gb_ref logprob, ids, top;
+} logprobs;
+
 /* Of the likeliest token, not of the one that is drawn: so the `if` is the graph's last node, as tests of
  * regions take for granted. */
-static void build_logprobs(gb_builder *b, gb_ref logits) {
+static logprobs build_logprobs(gb_builder *b, gb_ref logits) {
     gb_ref wanted = gb_build_input(b, GB_ROLE_WANT_LOGPROBS);
     gb_ref normalizer = PLAIN(LOG_NORMALIZER, logits, wanted);
     gb_ref ids = OP(TOP_IDS, INT(COUNT, TINY_TOP), logits, wanted);
-    gb_build_output(b, GB_ROLE_LOGPROB, PLAIN(LOG_PROBABILITY, logits, normalizer, PLAIN(ARGMAX, logits)));
-    gb_build_output(b, GB_ROLE_TOP_IDS, ids);
-    gb_build_output(b, GB_ROLE_TOP_LOGPROBS, PLAIN(LOG_PROBABILITY, logits, normalizer, ids));
+    gb_ref logprob = PLAIN(LOG_PROBABILITY, logits, normalizer, PLAIN(ARGMAX, logits));
+    return (logprobs){logprob, ids, PLAIN(LOG_PROBABILITY, logits, normalizer, ids)};
 }
 
 gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
@@ -168,8 +171,11 @@ gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_e
     gb_ref head = PLAIN(LINEAR, norm(b, rows, constant(b, "", "final_norm", TINY_WIDTH, 0)), table);
     gb_ref logits = OP(SOFT_CAP, FLOAT(CAP, 30), head);
     if (use_sampling) {
-        build_logprobs(b, logits);
+        logprobs made = build_logprobs(b, logits);
         gb_build_output(b, GB_ROLE_NEXT, tiny_program_sampler(b, adjust(b, logits)));
+        gb_build_output(b, GB_ROLE_LOGPROB, made.logprob);
+        gb_build_output(b, GB_ROLE_TOP_IDS, made.ids);
+        gb_build_output(b, GB_ROLE_TOP_LOGPROBS, made.top);
     } else {
         gb_build_output(b, GB_ROLE_LOGITS, logits);
     }
