@@ -6,15 +6,14 @@
 #include "run/handles.h"
 
 #include <math.h>
+#include <stdio.h>
 
-static gumbel_status check_input(const gb_program *program, gb_role role, bool wanted, double value,
-                                 const char *where, gumbel_error *error) {
-    if (!wanted || gb_program_input(program, role) != GB_NO_VALUE)
-        return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "%s%s %g: the program has no input %s; it was exported with --sampler minimal or by an "
-                   "earlier version",
-                   where, gb_role_find(role)->name, value, gb_role_find(role)->name);
+static gumbel_status refuse_input(gb_role role, const char *what, const char *where, gumbel_error *error) {
+    return gb_fail(
+        error, GUMBEL_ERROR_UNSUPPORTED,
+        "%s%s: the program has no input %s; it was exported with --sampler minimal or by an earlier "
+        "version",
+        where, what, gb_role_find(role)->name);
 }
 
 gumbel_status gb_check_bias(const gumbel_sampling *sampling, uint64_t vocab_size, const char *where,
@@ -39,8 +38,8 @@ gumbel_status gb_check_bias(const gumbel_sampling *sampling, uint64_t vocab_size
 static gumbel_status check_bias_room(const gb_program *program, const gumbel_sampling *sampling,
                                      const char *where, gumbel_error *error) {
     const uint64_t most = program->metadata.max_bias;
-    GB_TRY(check_input(program, GB_ROLE_BIAS_IDS, sampling->bias_count > 0, (double)sampling->bias_count,
-                       where, error));
+    if (sampling->bias_count > 0 && gb_program_input(program, GB_ROLE_BIAS_IDS) == GB_NO_VALUE)
+        return refuse_input(GB_ROLE_BIAS_IDS, "bias", where, error);
     if (sampling->bias_count > most)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s%zu biases: the program takes at most %llu", where,
                        sampling->bias_count, (unsigned long long)most);
@@ -58,9 +57,14 @@ gumbel_status gb_check_inputs(const gb_program *program, const gumbel_sampling *
         {GB_ROLE_FREQUENCY_PENALTY, sampling->frequency_penalty, 0},
         {GB_ROLE_REPETITION_PENALTY, sampling->repetition_penalty, 1},
     };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        GB_TRY(check_input(program, settings[i].role, settings[i].value != settings[i].neutral,
-                           (double)settings[i].value, where, error));
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (settings[i].value == settings[i].neutral ||
+            gb_program_input(program, settings[i].role) != GB_NO_VALUE)
+            continue;
+        char what[48];
+        snprintf(what, sizeof what, "%s %g", gb_role_find(settings[i].role)->name, (double)settings[i].value);
+        return refuse_input(settings[i].role, what, where, error);
+    }
     return check_bias_room(program, sampling, where, error);
 }
 
