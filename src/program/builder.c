@@ -149,7 +149,7 @@ gb_ref gb_build_input(gb_builder *builder, gb_role role) {
         if (builder->inputs[i].role == role)
             return builder->inputs[i].value;
     }
-    gb_type type = gb_role_type(info, 0);
+    gb_type type = gb_role_type(info, &program->metadata);
     if (!reserve(builder, &builder->inputs, &builder->input_capacity, program->input_count,
                  sizeof(gb_binding)))
         return GB_NO_VALUE;

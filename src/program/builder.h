@@ -20,7 +20,8 @@ gumbel_status gb_builder_status(const gb_builder *builder, gumbel_error *error);
 /* Makes an error of the caller's the builder's own, if it has none yet. */
 void gb_builder_fail(gb_builder *builder, gumbel_status status, const char *format, ...) GB_PRINTF(3, 4);
 
-/* The input of that role; asking again gives the same value. */
+/* The input of that role; asking again gives the same value. The metadata that its type depends on (max_bias)
+ * must be set before. */
 gb_ref gb_build_input(gb_builder *builder, gb_role role);
 
 /* A constant; name is copied and must be new. Its bytes are given to the writer. dims has rank sizes. */

@@ -132,6 +132,27 @@ static gumbel_status random_bits(const gb_operand_type *operands, const gb_node 
     return GUMBEL_OK;
 }
 
+/* One id for each row, or a list of them. */
+static gumbel_status log_probability(const gb_operand_type *operands, gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape, *ids = &operands[2].type.shape;
+    char text[GB_TYPE_TEXT];
+    if (ids->rank < 1 || ids->rank > 2 || ids->dims[0] != x->dims[0])
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "log_probability: operand ids is %s, expected ids by row",
+                       gb_type_text(&operands[2].type, text));
+    return GUMBEL_OK;
+}
+
+static gumbel_status top_ids(const gb_operand_type *operands, const gb_node *node, gb_type *result,
+                             gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape;
+    int64_t count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
+    if (count < 1 || count > x->dims[1])
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "top_ids: count = %lld is not within 1 .. %lld",
+                       (long long)count, (long long)x->dims[1]);
+    *result = (gb_type){GB_I32, {.rank = 2, .dims = {x->dims[0], count}}};
+    return GUMBEL_OK;
+}
+
 /* Rows of logits end in at most GB_MAX_VOCABULARY columns. */
 static gumbel_status vocabulary(const gb_op_info *op, const gb_shape *row, gumbel_error *error) {
     if (row->dims[1] > GB_MAX_VOCABULARY)
@@ -173,7 +194,17 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_TOP_P_MASK:
     case GB_OP_GUMBEL_NOISE:
     case GB_OP_ARGMAX:
+    case GB_OP_APPLY_BIAS:
+    case GB_OP_PENALIZE:
+    case GB_OP_MIN_P_MASK:
+    case GB_OP_LOG_NORMALIZER:
         return vocabulary(op, &operands[0].type.shape, error);
+    case GB_OP_LOG_PROBABILITY:
+        GB_TRY(log_probability(operands, error));
+        return vocabulary(op, &operands[0].type.shape, error);
+    case GB_OP_TOP_IDS:
+        GB_TRY(vocabulary(op, &operands[0].type.shape, error));
+        return top_ids(operands, node, &results[0], error);
     case GB_OP_RANDOM_BITS:
         GB_TRY(random_bits(operands, node, &results[0], error));
         return vocabulary(op, &results[0].shape, error);

@@ -130,7 +130,7 @@ typedef struct gb_role_info {
     const char *name;
     gb_role_direction direction;
     gb_dtype dtype;
-    const char *dims; /* letters N, B, V */
+    const char *dims; /* letters N, B, V, L, K */
     bool required;
 } gb_role_info;
 
@@ -138,7 +138,7 @@ typedef struct gb_role_info {
 const gb_role_info *gb_role_find(uint32_t number);
 
 /* The type that a value bound to the role has. */
-gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size);
+gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata);
 
 /* ---- The graph ----------------------------------------------------------------------------------------- */
 

@@ -96,6 +96,16 @@ static gumbel_status check_experts(gb_verification *verification, const gb_node 
     return GUMBEL_OK;
 }
 
+/* Rule 40: history is indexed by position. */
+static gumbel_status check_count_tokens(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_state *history = &program->states[program->values[node->operands[5]].index];
+    if (history->kind != GB_STATE_CACHE)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "count_tokens: %s is a %s, expected a cache",
+                       history->name, gb_state_kind_name(history->kind));
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         GB_TRY(check_engine_operand(verification, node, i));
@@ -109,5 +119,7 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_recurrent(verification, node);
     if (node->op == GB_OP_EXPERT_LINEAR)
         return check_experts(verification, node);
+    if (node->op == GB_OP_COUNT_TOKENS)
+        return check_count_tokens(verification, node);
     return GUMBEL_OK;
 }

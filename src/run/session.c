@@ -30,7 +30,8 @@ void gb_session_clear(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
     backend->functions->reset_slot(backend, session->slot);
     session->position = session->written_end = session->whole_position = 0;
-    session->pending_token = -1;
+    session->generated_from = 0;
+    session->pending_token = session->drawn_token = -1;
     session->has_snapshot = false;
     session->generation.active = false;
 }
@@ -72,10 +73,14 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
         request.token_count = gb_session_chunk(session, count);
         request.wants_token = next && request.token_count == count;
         request.sampling = sampling;
+        if (request.wants_token) {
+            request.wants_logprob = next->wants_logprob;
+            request.top_logprobs = next->top_logprobs;
+        }
         GB_TRY(gumbel_step(engine, &request, 1, error));
         tokens += request.token_count;
         count -= request.token_count;
-        if (next)
+        if (request.wants_token)
             *next = request;
     }
     return GUMBEL_OK;
@@ -131,6 +136,17 @@ void gb_session_start_over(gumbel_session *session) {
     session->written_end = session->whole_position = session->position;
 }
 
+/* Takes the state to an earlier position. */
+static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
+    if (can_truncate(session, position)) {
+        session->position = position;
+        return GUMBEL_OK;
+    }
+    gb_session_start_over(session);
+    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
+                          NULL, error);
+}
+
 gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
     if (position > session->position)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rewind to position %u: the session is at %u", position,
@@ -141,13 +157,13 @@ gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, 
         session->has_snapshot = false;
     if (position == session->position)
         return GUMBEL_OK;
-    if (can_truncate(session, position)) {
-        session->position = position;
-        return GUMBEL_OK;
-    }
-    gb_session_start_over(session);
-    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
-                          NULL, error);
+    /* Running the tokens again must not make those that were generated part of the prompt. */
+    uint32_t generated_from = session->generated_from;
+    int32_t following = position >= generated_from ? session->tokens[position] : -1;
+    gumbel_status status = go_back(session, position, error);
+    session->generated_from = generated_from < session->position ? generated_from : session->position;
+    session->drawn_token = status == GUMBEL_OK ? following : -1;
+    return status;
 }
 
 gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *error) {
@@ -171,6 +187,8 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     made->written_end = session->written_end;
     made->whole_position = session->whole_position;
     made->pending_token = session->pending_token;
+    made->generated_from = session->generated_from;
+    made->drawn_token = session->drawn_token;
     made->has_seed = session->has_seed;
     made->seed = session->seed;
     made->seed_counter = session->seed_counter;

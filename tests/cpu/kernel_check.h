@@ -99,7 +99,7 @@ static inline void free_tensor(const gb_tensor *tensor) {
 
 /* What a team would do, one thread after the other. */
 static inline void run_as_team(gb_kernel kernel, const gb_kernel_call *call, size_t count) {
-    void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(1 << 16), 1);
+    void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(&(gb_row_lengths){.logits = 1 << 16}), 1);
     assert_non_null(scratch);
     for (size_t i = 0; i < count; i++)
         kernel(call, &(gb_worker){i, count, scratch});

@@ -26,7 +26,7 @@ static inline gumbel_status build_graph(const char *path, uint32_t layers, gb_pr
     gb_config root = gb_config_root(file);
     gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
     gb_builder *builder = gb_builder_create();
-    gb_model_options options = {.use_sampling = true, .layers = layers};
+    gb_model_options options = {.sampler = {.kind = GB_SAMPLER_MINIMAL}, .layers = layers};
     gumbel_status status = gb_model_find(&root, &model, error);
     if (status == GUMBEL_OK)
         status = model->build(&root, &options, builder, weights, error);

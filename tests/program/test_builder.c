@@ -29,11 +29,11 @@ static void builds_the_tiny_programs(void **state) {
             fail_msg("the tiny programs lack op %s", gb_op_find(op)->name);
     }
     assert_int_equal(program->region_count, 3);
-    assert_int_equal(program->state_count, 4);
+    assert_int_equal(program->state_count, 5);
     assert_true(program->metadata.has_architecture && program->metadata.has_vocab_size);
     assert_false(program->metadata.has_recipe);
     assert_string_equal(program->metadata.recipe, "");
-    assert_int_equal(recurrent->state_count, 2);
+    assert_int_equal(recurrent->state_count, 3);
     gb_program_destroy(program);
     gb_program_destroy(recurrent);
 }

@@ -31,7 +31,7 @@ void refuse(breakage change, int64_t argument, const char *part) {
 }
 
 void refuse_recurrent(breakage change, int64_t argument, const char *part) {
-    gb_program *program = tiny_recurrent_build(true);
+    gb_program *program = tiny_recurrent_build(false);
     change(program, argument);
     refuse_as(program, GUMBEL_ERROR_FORMAT, part);
     gb_program_destroy(program);

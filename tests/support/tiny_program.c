@@ -86,6 +86,35 @@ static gb_ref layer(gb_builder *b, gb_ref x, const char *prefix, bool ring) {
     return PLAIN(SCALE, x, constant(b, prefix, "scalar", 1, 0));
 }
 
+/* Logits with their biases and under their penalties. */
+static gb_ref adjust(gb_builder *b, gb_ref logits) {
+    gb_ref ids = gb_build_input(b, GB_ROLE_BIAS_IDS), values = gb_build_input(b, GB_ROLE_BIAS_VALUES);
+    gb_ref biased = PLAIN(APPLY_BIAS, logits, ids, values);
+    gb_ref history =
+        gb_build_state(b, "sampler.tokens", GB_STATE_CACHE, GB_I32, 1, (const int64_t[]){TINY_CONTEXT}, 0);
+    gb_ref counts =
+        PLAIN(COUNT_TOKENS, gb_build_input(b, GB_ROLE_TOKENS), gb_build_input(b, GB_ROLE_POSITIONS),
+              gb_build_input(b, GB_ROLE_SLOTS), gb_build_input(b, GB_ROLE_ROWS),
+              gb_build_input(b, GB_ROLE_GENERATED_FROM), history);
+    return PLAIN(PENALIZE, biased, counts, gb_build_input(b, GB_ROLE_REPETITION_PENALTY),
+                 gb_build_input(b, GB_ROLE_FREQUENCY_PENALTY), gb_build_input(b, GB_ROLE_PRESENCE_PENALTY),
+                 gb_build_input(b, GB_ROLE_PENALIZE_PROMPT));
+}
+
+typedef struct logprobs {
+    gb_ref logprob, ids, top;
+} logprobs;
+
+/* Of the likeliest token, not of the one that is drawn: so the `if` is the graph's last node, as tests of
+ * regions take for granted. */
+static logprobs build_logprobs(gb_builder *b, gb_ref logits) {
+    gb_ref wanted = gb_build_input(b, GB_ROLE_WANT_LOGPROBS);
+    gb_ref normalizer = PLAIN(LOG_NORMALIZER, logits, wanted);
+    gb_ref ids = OP(TOP_IDS, INT(COUNT, TINY_TOP), logits, wanted);
+    gb_ref logprob = PLAIN(LOG_PROBABILITY, logits, normalizer, PLAIN(ARGMAX, logits));
+    return (logprobs){logprob, ids, PLAIN(LOG_PROBABILITY, logits, normalizer, ids)};
+}
+
 gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
     gb_ref temperature = gb_build_input(b, GB_ROLE_TEMPERATURE);
     gb_ref greedy = PLAIN(IS_ZERO, temperature);
@@ -95,6 +124,7 @@ gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
     gb_ref scaled = PLAIN(APPLY_TEMPERATURE, logits, PLAIN(SELECT, greedy, one, temperature));
     keep = PLAIN(TOP_K_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_K));
     keep = PLAIN(TOP_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_P));
+    keep = PLAIN(MIN_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_MIN_P));
     gb_ref bits = OP(RANDOM_BITS, INT(COUNT, TINY_VOCABULARY), gb_build_input(b, GB_ROLE_SEED));
     gb_ref scores = PLAIN(ADD, scaled, PLAIN(GUMBEL_NOISE, bits));
     gb_ref drawn = PLAIN(ARGMAX, scores, keep);
@@ -121,6 +151,10 @@ static void set_metadata(gb_metadata *metadata, bool use_sampling) {
     metadata->has_top_k = true;
     metadata->top_p = 0.95;
     metadata->has_top_p = true;
+    metadata->max_bias = TINY_BIASES;
+    metadata->has_max_bias = true;
+    metadata->max_top_logprobs = TINY_TOP;
+    metadata->has_max_top_logprobs = true;
 }
 
 /* Everything after the layers; ends the builder. */
@@ -129,10 +163,15 @@ static gumbel_status finish(gb_builder *b, gb_ref x, gb_ref table, bool use_samp
     gb_ref rows = PLAIN(GATHER_ROWS, x, gb_build_input(b, GB_ROLE_ROWS));
     gb_ref head = PLAIN(LINEAR, norm(b, rows, constant(b, "", "final_norm", TINY_WIDTH, 0)), table);
     gb_ref logits = OP(SOFT_CAP, FLOAT(CAP, 30), head);
-    if (use_sampling)
-        gb_build_output(b, GB_ROLE_NEXT, tiny_program_sampler(b, logits));
-    else
+    if (use_sampling) {
+        logprobs made = build_logprobs(b, logits);
+        gb_build_output(b, GB_ROLE_NEXT, tiny_program_sampler(b, adjust(b, logits)));
+        gb_build_output(b, GB_ROLE_LOGPROB, made.logprob);
+        gb_build_output(b, GB_ROLE_TOP_IDS, made.ids);
+        gb_build_output(b, GB_ROLE_TOP_LOGPROBS, made.top);
+    } else {
         gb_build_output(b, GB_ROLE_LOGITS, logits);
+    }
     gumbel_status status = gb_builder_finish(b, program, error);
     gb_builder_destroy(b);
     return status;

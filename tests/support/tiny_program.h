@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Small valid programs. The tiny program has two layers (a sliding window in a ring, a full cache),
- * soft-capped logits and the sampler; the tiny recurrent program a delta net and experts. Between them they
- * have every op of ops.def, so that tests of files, plans and printers see all of them.
+ * soft-capped logits and the full sampler; the tiny recurrent program a delta net and experts. Between them
+ * they have every op of ops.def, so that tests of files, plans and printers see all of them.
  */
 #ifndef GUMBEL_TESTS_TINY_PROGRAM_H
 #define GUMBEL_TESTS_TINY_PROGRAM_H
@@ -22,7 +22,9 @@ enum {
     TINY_RING = 12,
     TINY_CONV = 3, /* of the recurrent program: its convolution's width, its experts and choices */
     TINY_EXPERTS = 5,
-    TINY_CHOICES = 2
+    TINY_CHOICES = 2,
+    TINY_BIASES = 3,
+    TINY_TOP = 5
 };
 
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */

@@ -135,12 +135,11 @@ static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_
         .rotary = {[GB_GEMMA4_SLIDING] = rotary_of(&scope, config, GB_GEMMA4_SLIDING),
                    [GB_GEMMA4_FULL] = rotary_of(&scope, config, GB_GEMMA4_FULL)},
     };
-    gb_finish_with_logits(&scope, forward(&model, &scope, &head), options->use_sampling);
-
     gb_metadata *metadata = gb_builder_metadata(builder);
     metadata->vocab_size = (uint64_t)config->vocab_size;
     metadata->max_context = (uint64_t)max_context;
     metadata->prefill_chunk = (uint64_t)model.context.prefill_chunk;
+    gb_finish_with_logits(&scope, forward(&model, &scope, &head), &options->sampler, max_context);
     return gb_builder_status(builder, error);
 }
 

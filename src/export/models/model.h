@@ -7,13 +7,14 @@
 #define GUMBEL_EXPORT_MODELS_MODEL_H
 
 #include "export/checkpoint/config.h"
+#include "export/nn/sampling.h"
 #include "export/weights.h"
 #include "program/builder.h"
 
 typedef struct gb_model_options {
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     uint32_t layers;      /* keep the first layers only; 0: all */
-    bool use_sampling;    /* end in the sampler, not in logits alone */
+    gb_sampler_options sampler;
 } gb_model_options;
 
 typedef struct gb_model {

@@ -9,6 +9,7 @@
 
 #include "program/program.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
+#include "run/plan/plan.h"
 
 /* A value in one step: the dims that are N or B in the graph have this batch's sizes. */
 typedef struct gb_tensor {
@@ -20,8 +21,8 @@ typedef struct gb_tensor {
 } gb_tensor;
 
 typedef struct gb_kernel_call {
-    const gb_node *node;                        /* for its attributes; NULL for a fused step */
-    const gb_tensor *operands[GB_MAX_OPERANDS]; /* NULL: absent */
+    const gb_node *node;                             /* for its attributes; NULL for a fused step */
+    const gb_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
 } gb_kernel_call;
@@ -41,8 +42,13 @@ gb_kernel gb_find_kernel(gb_op op, gb_kernel *before);
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
 
-/* Bytes of scratch that each thread needs; `longest` is the longest row of the sampler's kernels. */
-size_t gb_kernel_scratch_bytes(uint32_t longest);
+/* The longest rows that a plan's sampling works on. */
+typedef struct gb_row_lengths {
+    uint32_t logits, bias, counts;
+} gb_row_lengths;
+
+/* Bytes of scratch that each thread needs for the kernels of such a plan. */
+size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest);
 
 /* Of these, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
 size_t gb_expert_scratch_bytes(void);
@@ -97,6 +103,18 @@ void gb_kernel_random_bits(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gumbel_noise(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker);
+
+/* adjusting.c; gb_kernel_count_tokens_append stores the tokens, gb_kernel_count_tokens counts them. */
+void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_count_tokens_append(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker);
+
+/* logprob.c */
+void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_top_ids(const gb_kernel_call *call, const gb_worker *worker);
 
 /* ---- For the kernels ----------------------------------------------------------------------------------- */
 

@@ -17,6 +17,8 @@ uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions) {
         const gb_tensor *cache = call->operands[5];
         return (elements + results) * (positions < cache->dims[0] ? positions : cache->dims[0]);
     }
+    if (op == GB_OP_COUNT_TOKENS) /* about so long for each token */
+        return call->results[0]->dims[0] * positions * ELEMENT_WORK;
     if (op == GB_OP_EMBEDDING || op == GB_OP_GATHER_ROWS)
         return results;
     return (elements > results ? elements : results) * ELEMENT_WORK;
