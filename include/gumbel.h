@@ -208,7 +208,8 @@ GUMBEL_API gumbel_status gumbel_detokenizer_create(const gumbel_tokenizer *token
 GUMBEL_API void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer);
 
 /* Adds one token. *text receives the characters that are now complete (maybe none): *length bytes, valid
- * until the next call. Bytes that can no longer become a character give U+FFFD. Does not allocate.
+ * until the next call. Bytes that can no longer become a character give U+FFFD; ids of the program's
+ * vocabulary that the tokenizer has no spelling for (padding) give no text. Does not allocate.
  * Errors: ARGUMENT when token is not in the vocabulary. */
 GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
                                            size_t *length, gumbel_error *error);

@@ -125,6 +125,7 @@ static int export_program(void *given) {
     };
     gumbel_error error;
     cli_catch_interrupt();
+    cli_catch_termination();
     gumbel_status status = gumbel_export(arguments->checkpoint, arguments->output, &options, &error);
     cli_progress_erase(&progress);
     if (status != GUMBEL_OK)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
 
+#include "cli/report.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -22,6 +24,14 @@ static void print_text(cli_output *output, const char *text, size_t length) {
     fflush(stdout);
     output->began = true;
     output->line_ended = text[length - 1] == '\n';
+}
+
+/* Nobody reads what a full disk or a closed pipe takes: no need to generate it. */
+static gumbel_status check_written(gumbel_error *error) {
+    if (!ferror(stdout))
+        return GUMBEL_OK;
+    cli_refuse(error, "standard output cannot be written");
+    return error->status = GUMBEL_ERROR_IO;
 }
 
 /* As a JSON string; other bytes than these stand for themselves in UTF-8. */
@@ -57,7 +67,7 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
         printf("\t%" PRId32 ":%.6f", generated->top_tokens[i], (double)generated->top_token_logprob[i]);
     putchar('\n');
     fflush(stdout);
-    return GUMBEL_OK;
+    return check_written(error);
 }
 
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
@@ -68,14 +78,14 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
         printf("%s%" PRId32, output->began ? "," : "", token);
         fflush(stdout);
         output->began = true;
-        return GUMBEL_OK;
+        return check_written(error);
     }
     const char *text;
     size_t length;
     gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
     if (status == GUMBEL_OK)
         print_text(output, text, length);
-    return status;
+    return status == GUMBEL_OK ? check_written(error) : status;
 }
 
 void cli_output_end(cli_output *output) {

@@ -138,7 +138,7 @@ static gumbel_status make_prompt(const run_arguments *arguments, const cli_model
         return refuse(error, GUMBEL_ERROR_UNSUPPORTED,
                       "the program has no tokenizer: use --tokens and --print-tokens");
     if (run->tokens.ids)
-        return GUMBEL_OK;
+        return cli_check_tokens(model, tokens, error);
     gumbel_status status = GUMBEL_OK;
     if (arguments->format.chat_format)
         status = gumbel_chat_format_load(model->tokenizer, arguments->format.chat_format, error);

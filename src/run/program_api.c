@@ -104,5 +104,7 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
     if (!graph->tokenizer.data)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
-    return gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error);
+    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error));
+    gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
+    return GUMBEL_OK;
 }

@@ -22,7 +22,7 @@ typedef struct gb_model {
     const char *wrapper; /* config.json's model_type when the text model stands under text_config */
     const char *text;    /* and when config.json is the text model's own */
     int32_t eos_token;   /* ids where neither configuration names one; -1: none */
-    int32_t bos_token;   /* */
+    int32_t bos_token;   /* as eos_token */
 
     /* Builds the graph with all its weights, and sets the metadata vocab_size, max_context, prefill_chunk and
      * use_sampling. Errors: FORMAT, UNSUPPORTED (naming the key that asks for what is not here), MEMORY;
