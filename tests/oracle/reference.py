@@ -38,11 +38,31 @@ def load(config, seed):
     return model
 
 
+def load_checkpoint(path):
+    """mlx-lm's model of a checkpoint directory, in float32."""
+    from mlx_lm.utils import load_model
+    from mlx.utils import tree_map
+    model, _ = load_model(path)
+    model.update(tree_map(lambda a: a.astype(mx.float32), model.parameters()))
+    model.eval()
+    return model
+
+
 def last_logits(model, tokens, cache):
     return np.array(model(mx.array([tokens]), cache=cache)[0, -1].astype(mx.float32))
 
 
-def gumbel_max(logits, temperature, top_k, top_p, seed):
+def penalize(logits, prompt, generated, repetition, frequency, presence):
+    """Repetition as transformers has it, over all tokens; then frequency and presence as OpenAI has them."""
+    x = logits.copy()
+    for token in set(prompt + generated):
+        x[token] = x[token] * np.float32(repetition) if x[token] < 0 else x[token] / np.float32(repetition)
+    for token in set(generated):
+        x[token] = x[token] - np.float32(frequency) * np.float32(generated.count(token)) - np.float32(presence)
+    return x
+
+
+def gumbel_max(logits, temperature, top_k, top_p, seed, min_p=0.0):
     """docs/sampling.md for finite float32 logits [vocab], with MLX's random bits."""
     if temperature == 0:
         return int(np.argmax(logits))
@@ -54,18 +74,21 @@ def gumbel_max(logits, temperature, top_k, top_p, seed):
         mass = np.where(keep, np.exp((scaled - scaled.max()).astype(np.float64)), 0)
         above = np.array([mass[scaled > s].sum() for s in scaled])
         keep &= above <= top_p * mass.sum()
+    keep &= np.exp((scaled - scaled.max()).astype(np.float64)) >= min_p
     u = np.array(mx.random.uniform(shape=scaled.shape, key=mx.random.key(seed)))
     with np.errstate(divide="ignore"):
         noise = -np.log(-np.log(u))
     return int(np.argmax(np.where(keep, scaled + noise, -np.inf)))
 
 
-def generate(model, prompt, count, temperature=0.0, top_k=0, top_p=1.0, seed=0):
+def generate(model, prompt, count, temperature=0.0, top_k=0, top_p=1.0, seed=0, min_p=0.0, repetition_penalty=1.0,
+             frequency_penalty=0.0, presence_penalty=0.0):
     """The last prompt token's logits, and count tokens, the i-th of them drawn with seed + i."""
     cache = make_prompt_cache(model)
     first = logits = last_logits(model, prompt, cache)
     tokens = []
     for step in range(count):
-        tokens.append(gumbel_max(logits, temperature, top_k, top_p, seed + step))
+        row = penalize(logits, prompt, tokens, repetition_penalty, frequency_penalty, presence_penalty)
+        tokens.append(gumbel_max(row, temperature, top_k, top_p, seed + step, min_p))
         logits = last_logits(model, [tokens[-1]], cache)
     return first, tokens
