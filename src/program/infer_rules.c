@@ -10,6 +10,18 @@ static gumbel_status rms_norm(const gb_node *node, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
+/* 8-bit activations go with groups, which only quantized weights have. */
+static gumbel_status linear(const gb_operand_type *operands, const gb_node *node, gumbel_error *error) {
+    int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
+    if (activation > GB_ACTIVATION_INT8_PER_GROUP)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "linear: activation = %lld is not known to this version",
+                       (long long)activation);
+    if (activation != GB_ACTIVATION_NONE && operands[1].type.dtype != GB_QUANTIZED)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "linear: activation = %lld, but its weight is not quantized",
+                       (long long)activation);
+    return GUMBEL_OK;
+}
+
 static gumbel_status soft_cap(const gb_node *node, gumbel_error *error) {
     double cap = gb_node_float(node, GB_ATTRIBUTE_CAP);
     if (!((float)cap > 0))
@@ -79,6 +91,8 @@ static gumbel_status vocabulary(const gb_op_info *op, const gb_shape *row, gumbe
 static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
+    case GB_OP_LINEAR:
+        return linear(operands, node, error);
     case GB_OP_RMS_NORM:
         return rms_norm(node, error);
     case GB_OP_SPLIT_HEADS:
