@@ -114,14 +114,14 @@ GUMBEL_API void gumbel_sampling_defaults(const gumbel_program *program, gumbel_s
 
 typedef struct gumbel_program_info {
     size_t size;
-    const char *architecture;     /* "gemma4"; strings live as long as the program */
-    const char *name;             /* the checkpoint's name, may be "" */
-    uint32_t vocab_size;          /* token ids are 0 .. vocab_size-1 */
-    uint32_t max_context;         /* positions a session can hold */
-    uint32_t prefill_chunk;       /* tokens of one session in one step, at most */
-    bool use_sampling;            /* the program ends in its sampler; false: exported with --logits */
-    const int32_t *stop_tokens;   /* generation stops after one of these */
-    size_t stop_token_count;      /* */
+    const char *architecture;   /* "gemma4"; strings live as long as the program */
+    const char *name;           /* the checkpoint's name, may be "" */
+    uint32_t vocab_size;        /* token ids are 0 .. vocab_size-1 */
+    uint32_t max_context;       /* positions a session can hold */
+    uint32_t prefill_chunk;     /* tokens of one session in one step, at most */
+    bool use_sampling;          /* the program ends in its sampler; false: exported with --logits */
+    const int32_t *stop_tokens; /* generation stops after one of these */
+    size_t stop_token_count;
     int32_t bos_token;            /* -1: none */
     uint64_t weight_bytes;        /* mapped from the file */
     uint64_t session_state_bytes; /* caches of one session at max_context */
@@ -238,10 +238,10 @@ typedef struct gumbel_engine_options {
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
     uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
     const char
-        *cpu_isa;     /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
-    gumbel_lock lock; /* */
-    bool unfused;     /* run the graph node by node, without fused kernels (for testing) */
-    bool snapshots;   /* reserve room for one snapshot per session (gumbel_session_snapshot) */
+        *cpu_isa; /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
+    gumbel_lock lock;
+    bool unfused;            /* run the graph node by node, without fused kernels (for testing) */
+    bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
     gumbel_log_callback log; /* NULL: no notices */
     void *log_user;
 } gumbel_engine_options;
@@ -393,8 +393,8 @@ typedef struct gumbel_export_options {
     bool logits;          /* end in logits[B, V] instead of the sampler */
     const char *backend;  /* lay weights out for this backend; NULL: cpu */
     bool random_weights;  /* checkpoint is a config.json; weights are drawn from random_seed */
-    uint64_t random_seed; /* */
-    uint32_t layers;      /* keep the first layers only; 0: all */
+    uint64_t random_seed;
+    uint32_t layers; /* keep the first layers only; 0: all */
     gumbel_log_callback log;
     void *log_user;
     gumbel_progress_callback progress;

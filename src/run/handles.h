@@ -26,18 +26,18 @@ struct gumbel_session {
     gumbel_engine *engine;
     uint32_t slot;
     bool in_use;
-    int32_t *tokens;         /* [max_context] those that have been run, `position` of them */
-    uint32_t position;       /* */
+    int32_t *tokens; /* [max_context] those that have been run, `position` of them */
+    uint32_t position;
     uint32_t written_end;    /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
     int32_t pending_token;   /* generated but not yet run; -1: none */
-    bool has_snapshot;       /* */
-    uint32_t snapshot_position;  /* */
-    bool has_seed;               /* */
+    bool has_snapshot;
+    uint32_t snapshot_position;
+    bool has_seed;
     uint64_t seed, seed_counter; /* the next token is drawn with their sum */
-    atomic_bool cancelled;       /* */
-    gb_generation generation;    /* */
-    int32_t *prompt;             /* [max_context + 1] the generation's tokens still to run */
+    atomic_bool cancelled;
+    gb_generation generation;
+    int32_t *prompt; /* [max_context + 1] the generation's tokens still to run */
 };
 
 struct gumbel_engine {

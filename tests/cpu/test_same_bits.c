@@ -34,7 +34,7 @@ static void chunks_threads_and_sets(void **unused) {
             gb_backend_options options = tiny_options();
             options.cpu_isa = vector->name;
             options.threads = threads;
-            gb_backend *backend = new_backend(program, &options);
+            gb_backend *backend = new_sharing_backend(program, &options);
             for (uint32_t chunk = 1; chunk <= TINY_CHUNK; chunk++) {
                 uint32_t slot = chunk % MOST_SLOTS;
                 run_text(backend, slot, 1, 0, LENGTH, chunk, found);
@@ -47,6 +47,49 @@ static void chunks_threads_and_sets(void **unused) {
     free_tiny(program);
 }
 
+/* Limits at which some steps are shared and some are not. */
+static void shared_and_unshared_steps(void **unused) {
+    (void)unused;
+    gb_program *program = new_tiny(false);
+    static tiny_logits expected[TEXTS][LENGTH], found[LENGTH];
+    run_reference(program, expected);
+    static const uint64_t limits[] = {300, 500, 1000, 3000, UINT64_MAX};
+    gb_backend_options options = tiny_options();
+    options.threads = 2;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        gb_backend *backend;
+        gumbel_error error;
+        assert_ok(gb_cpu_backend_create_sharing(program, &options, limits[i], &backend, &error), &error);
+        run_text(backend, 0, 1, 0, LENGTH, 3, found);
+        assert_same((const tiny_logits *)found, (const tiny_logits *)expected[1], 0, LENGTH, "partly shared");
+        backend->functions->destroy(backend);
+    }
+    free_tiny(program);
+}
+
+/* Each token that a window still holds has its part in the logits: no equality above is one of nothing. */
+static void history_matters(void **unused) {
+    (void)unused;
+    gb_program *program = new_tiny(false);
+    static tiny_logits expected[LENGTH], found[LENGTH];
+    gb_backend_options options = tiny_options();
+    gb_backend *backend = new_backend(program, &options);
+    run_text(backend, 0, 0, 0, LENGTH, 4, expected);
+    for (uint32_t other = 0; other + 1 < LENGTH; other += 6) {
+        run_text(backend, 1, 0, 0, other, 4, found);
+        run_text(backend, 1, 1, other, other + 1, 1, found); /* one token of another text */
+        run_text(backend, 1, 0, other + 1, LENGTH, 4, found);
+        for (uint32_t p = 0; p < LENGTH; p++) {
+            bool same = memcmp(found[p], expected[p], sizeof found[p]) == 0;
+            if (same != (p < other || text_token(0, other) == text_token(1, other)))
+                fail_msg("another token at %u: the logits after %u are%s the same", other, p,
+                         same ? "" : " not");
+        }
+    }
+    backend->functions->destroy(backend);
+    free_tiny(program);
+}
+
 /* Three sequences join at different times, with chunks of different sizes, and one asks for no rows. */
 static void neighbours(void **unused) {
     (void)unused;
@@ -55,7 +98,7 @@ static void neighbours(void **unused) {
     run_reference(program, expected);
     gb_backend_options options = tiny_options();
     options.threads = 2;
-    gb_backend *backend = new_backend(program, &options);
+    gb_backend *backend = new_sharing_backend(program, &options);
     uint32_t position[TEXTS] = {0};
     for (uint32_t round = 0; position[TEXTS - 1] < LENGTH; round++) {
         tiny_batch b = {0};
@@ -92,7 +135,7 @@ static void fused_and_unfused_tokens(void **unused) {
     gb_backend *fused = new_backend(program, &options);
     options.fuse = false;
     options.threads = 2;
-    gb_backend *unfused = new_backend(program, &options);
+    gb_backend *unfused = new_sharing_backend(program, &options);
     static const float temperatures[] = {0, 0.7f, 1, 30};
     uint32_t sampled_apart = 0; /* rows where sampling and argmax differ: the test would be blind without */
     for (uint32_t position = 0; position < TINY_CONTEXT; position++) {
@@ -124,8 +167,8 @@ static void fused_and_unfused_tokens(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_threads_and_sets),
-        cmocka_unit_test(neighbours),
+        cmocka_unit_test(chunks_threads_and_sets),  cmocka_unit_test(shared_and_unshared_steps),
+        cmocka_unit_test(history_matters),          cmocka_unit_test(neighbours),
         cmocka_unit_test(fused_and_unfused_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,14 @@ static inline gb_backend_options tiny_options(void) {
                                 .lock = GUMBEL_LOCK_NONE};
 }
 
+/* Its threads share every step, however small. */
+static inline gb_backend *new_sharing_backend(const gb_program *program, const gb_backend_options *options) {
+    gb_backend *backend;
+    gumbel_error error;
+    assert_ok(gb_cpu_backend_create_sharing(program, options, 0, &backend, &error), &error);
+    return backend;
+}
+
 static inline gb_backend *new_backend(const gb_program *program, const gb_backend_options *options) {
     gb_backend *backend;
     gumbel_error error;
