@@ -388,7 +388,7 @@ typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t 
 
 typedef struct gumbel_export_options {
     size_t size;
-    const char *quantize; /* recipe; NULL or "none": weights keep the checkpoint's dtype */
+    const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     bool logits;          /* end in logits[B, V] instead of the sampler */
     const char *backend;  /* lay weights out for this backend; NULL: cpu */
@@ -399,6 +399,8 @@ typedef struct gumbel_export_options {
     void *log_user;
     gumbel_progress_callback progress;
     void *progress_user;
+    const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
+    const char *cache;       /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, or a config.json with random_weights) and writes a program
@@ -406,6 +408,9 @@ typedef struct gumbel_export_options {
  * NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
+
+/* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
+GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);
 
 /* The tokenizer of a checkpoint directory, with its chat format where its template is known. */
 GUMBEL_API gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,

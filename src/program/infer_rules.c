@@ -14,11 +14,11 @@ static gumbel_status rms_norm(const gb_node *node, gumbel_error *error) {
 static gumbel_status linear(const gb_operand_type *operands, const gb_node *node, gumbel_error *error) {
     int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
     if (activation > GB_ACTIVATION_INT8_PER_GROUP)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "linear: activation = %lld is not known to this version",
-                       (long long)activation);
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "linear: activation = %lld is not known to this version", (long long)activation);
     if (activation != GB_ACTIVATION_NONE && operands[1].type.dtype != GB_QUANTIZED)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "linear: activation = %lld, but its weight is not quantized",
-                       (long long)activation);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "linear: activation = %lld, but its weight is not quantized", (long long)activation);
     return GUMBEL_OK;
 }
 

@@ -107,8 +107,8 @@ void gb_print_tensors(const gb_program *program, const gb_text_sink *sink) {
         int length = (int)strlen(program->constants[i].name);
         width = length > width ? length : width;
     }
-    gb_print(sink, "%-*s  %-20s  %7s  %-24s  %14s  %14s\n", width, "name", "format", "bits/w", "shape", "bytes",
-             "offset");
+    gb_print(sink, "%-*s  %-20s  %7s  %-24s  %14s  %14s\n", width, "name", "format", "bits/w", "shape",
+             "bytes", "offset");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
         char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];

@@ -109,8 +109,9 @@ static inline gb_attribute gb_float(gb_attribute_key key, double value) {
 
 /* Values of linear's attribute activation: how it takes its input. */
 typedef enum gb_activation {
-    GB_ACTIVATION_NONE = 0,          /* as it is */
-    GB_ACTIVATION_INT8_PER_GROUP = 1 /* rounded to 8 bits, with a scale for each group of the weight's format */
+    GB_ACTIVATION_NONE = 0, /* as it is */
+    GB_ACTIVATION_INT8_PER_GROUP =
+        1 /* rounded to 8 bits, with a scale for each group of the weight's format */
 } gb_activation;
 
 /* ---- Roles --------------------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  *     dense       the numbers themselves, f32, f16 or bf16
  *     one-level   w = scale * q + bias, or without a bias w = scale * (q - 2^(bits - 1))
  *     two-level   the same, with scale and bias themselves stored as small integers:
- *                 scale = super_scale * s, bias = -(super_bias * b), where the supers are f16 and shared by 256
- *                 inputs. 6-bit s and b are unsigned; 8-bit s are signed and have no b.
+ *                 scale = super_scale * s, bias = -(super_bias * b), where the supers are f16 and shared by
+ * 256 inputs. 6-bit s and b are unsigned; 8-bit s are signed and have no b.
  *
  * q is unsigned, of 4, 5, 6 or 8 bits. Scale and bias are shared by a group of inputs, neighbours in a row.
  * One-level formats are those of MLX and hold GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0; two-level ones hold its

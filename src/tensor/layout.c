@@ -6,8 +6,7 @@
 #include <string.h>
 
 gb_layout gb_layout_canonical(void) {
-    return (gb_layout){
-        .part_count = 2, .parts = {{GB_AXIS_ROWS, 0}, {GB_AXIS_COLUMNS, 0}}, .order = {0, 1}};
+    return (gb_layout){.part_count = 2, .parts = {{GB_AXIS_ROWS, 0}, {GB_AXIS_COLUMNS, 0}}, .order = {0, 1}};
 }
 
 gb_layout gb_layout_interleaved(uint32_t rows, uint32_t columns) {

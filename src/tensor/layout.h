@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layouts: in which order the codes of a matrix stand in memory. A layout is data: the two axes are split into
- * parts, and the parts are put into an order. Canonical is row-major. A layout that interleaves 16 rows in
- * steps of 8 columns splits rows into (rest, 16) and columns into (rest, 8), and orders them rest of rows,
- * rest of columns, 16, 8. The low and high nibbles of GGUF's Q4_0 are columns split into (rest, 2, 16), ordered
- * rest, 16, 2.
+ * Layouts: in which order the codes of a matrix stand in memory. A layout is data: the two axes are split
+ * into parts, and the parts are put into an order. Canonical is row-major. A layout that interleaves 16 rows
+ * in steps of 8 columns splits rows into (rest, 16) and columns into (rest, 8), and orders them rest of rows,
+ * rest of columns, 16, 8. The low and high nibbles of GGUF's Q4_0 are columns split into (rest, 2, 16),
+ * ordered rest, 16, 2.
  */
 #ifndef GUMBEL_TENSOR_LAYOUT_H
 #define GUMBEL_TENSOR_LAYOUT_H
@@ -16,8 +16,8 @@ enum { GB_MAX_LAYOUT_PARTS = 8 };
 
 enum { GB_AXIS_ROWS = 0, GB_AXIS_COLUMNS = 1 };
 
-/* A part of an axis. The parts of one axis, in the order of the list, are the digits of an index along it, the
- * most significant first; the first part of each axis has size 0: as many as the matrix needs. */
+/* A part of an axis. The parts of one axis, in the order of the list, are the digits of an index along it,
+ * the most significant first; the first part of each axis has size 0: as many as the matrix needs. */
 typedef struct gb_layout_part {
     uint8_t axis;
     uint32_t size;

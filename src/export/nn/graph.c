@@ -30,9 +30,59 @@ static gb_ref constant(const gb_scope *scope, const char *name, int32_t rank, co
     return gb_build_constant(scope->builder, full, dtype, rank, dims);
 }
 
-gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
+/* The matrix of that name, made from that tensor. */
+static gb_ref matrix(const gb_scope *scope, const char *name, const char *tensor, int64_t outputs,
+                     int64_t inputs) {
     const int64_t dims[] = {outputs, inputs};
-    return constant(scope, name, 2, dims, gb_random_matrix(inputs));
+    gumbel_error error;
+    gb_stored stored;
+    gumbel_status status = gb_weights_add_matrix(scope->weights, name, tensor, 2, dims,
+                                                 gb_random_matrix(inputs), &stored, &error);
+    if (status != GUMBEL_OK) {
+        gb_builder_fail(scope->builder, status, "%s", error.message);
+        return GB_NO_VALUE;
+    }
+    return stored.dtype == GB_QUANTIZED ? gb_build_quantized(scope->builder, name, &stored.format, 2, dims)
+                                        : gb_build_constant(scope->builder, name, stored.dtype, 2, dims);
+}
+
+gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
+    char full[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    return matrix(scope, full, full, outputs, inputs);
+}
+
+gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
+    static const char HEAD[] = "lm_head.weight";
+    char tensor[GB_SCOPE_NAME + 64];
+    snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, name);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gb_type type = gb_build_type(scope->builder, embedding);
+    gb_stored table, head;
+    gumbel_error error;
+    gumbel_status status =
+        gb_weights_plan_matrix(scope->weights, tensor, tensor, 2, type.shape.dims, &table, &error);
+    if (status == GUMBEL_OK)
+        status = gb_weights_plan_matrix(scope->weights, HEAD, tensor, 2, type.shape.dims, &head, &error);
+    if (status != GUMBEL_OK) {
+        gb_builder_fail(scope->builder, status, "%s", error.message);
+        return GB_NO_VALUE;
+    }
+    if (table.dtype == head.dtype && gb_format_equal(&table.format, &head.format))
+        return embedding;
+    return matrix(scope, HEAD, tensor, type.shape.dims[0], type.shape.dims[1]);
+}
+
+gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gb_activation activation = gb_weights_activation(scope->weights);
+    if (activation == GB_ACTIVATION_NONE || gb_build_type(scope->builder, weight).dtype != GB_QUANTIZED)
+        return gb_node2(scope, GB_OP_LINEAR, x, weight);
+    return gb_node_with(scope, GB_OP_LINEAR, x, weight, gb_int(GB_ATTRIBUTE_ACTIVATION, activation));
 }
 
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {

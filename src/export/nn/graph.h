@@ -21,9 +21,17 @@ typedef struct gb_scope {
 /* The scope of prefix followed by the formatted text. */
 gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2, 3);
 
+/* x weight^T: a linear node whose input is rounded to 8 bits where the weight is quantized and the recipe
+ * says so. */
+gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
+
 /* Weights by name: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). The
- * constant has the tensor's own name and dtype. */
+ * constant has the tensor's own name and dtype; a matrix the format that the recipe gives it. */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+
+/* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
+ * name, unless the recipe wants the head ("lm_head.weight") in another format; then one of its own. */
+gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding);
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
 
 /* A float32 constant [count] of computed values; name is not prefixed. */

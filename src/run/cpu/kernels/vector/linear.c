@@ -99,8 +99,8 @@ static const float *widened_block(const gb_linear *l, size_t row, size_t rows, s
     *stride = BLOCK_INPUTS;
     if (l->quantized) {
         for (size_t r = 0; r < rows; r++)
-            GB_FOR_ISA(gb_dequantize)(l->quantized, l->first_row + row + r, inputs.first, inputs.count,
-                                      panel + r * BLOCK_INPUTS);
+            GB_FOR_ISA(gb_dequantize)
+        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * BLOCK_INPUTS);
         return panel;
     }
     if (l->dtype == GB_F32) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/vector/quantized.h"
 
-/* Activations of some tokens are quantized for a block of inputs, then every row of the weight takes its codes
- * out once for all of them. y holds the sums between the blocks, so that their order along k is the same
- * whatever the block. */
+/* Activations of some tokens are quantized for a block of inputs, then every row of the weight takes its
+ * codes out once for all of them. y holds the sums between the blocks, so that their order along k is the
+ * same whatever the block. */
 
 enum {
     BLOCK_CODES = 32 * 1024, /* inputs of a block times its tokens */

@@ -86,13 +86,13 @@ typedef struct gb_vector_kernels {
      *     c = x / sx, rounded to the nearest integer, ties to even; 0 where sx is 0
      *     d = sum of c * (q - center), an integer, q the weight's codes
      *     t = sx * (sum of c)
-     * y begins at +0; for each g in the order of k, y = y + (sx * scale) * d, and then, with a format that has
-     * biases, y = y + t * bias. Every product and sum is rounded to float32. Where a group holds an infinity or
-     * a NaN sx is NaN, c is 0 and t is NaN. */
+     * y begins at +0; for each g in the order of k, y = y + (sx * scale) * d, and then, with a format that
+     * has biases, y = y + t * bias. Every product and sum is rounded to float32. Where a group holds an
+     * infinity or a NaN sx is NaN, c is 0 and t is NaN. */
     void (*linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
-    /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is a
-     * multiple of 8, and so is count unless codes are bytes. */
+    /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is
+     * a multiple of 8, and so is count unless codes are bytes. */
     void (*dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count, float *to);
 
     void (*attend)(const gb_attend *attend);
