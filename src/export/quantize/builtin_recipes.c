@@ -27,7 +27,7 @@ static const char *const RECIPES[] = {
 
     HEADER("int4", "4 bits in groups of 64, 4.5 bits a weight; 8-bit embedding, a 4-bit head of its own")
         SMALL "  \"rules\": [\n" KEEP EMBEDDING "    {\"pattern\": \"*\", \"bits\": 4, \"group\": 64, "
-                                                "\"fallback_group\": 32, \"method\": \"hqq\"}\n  ]\n}",
+              "\"fallback_group\": 32, \"method\": \"hqq\"}\n  ]\n}",
 
     HEADER("int4-g32", "4 bits in groups of 32, 5 bits a weight; 8-bit embedding, a 4-bit head of its own")
         SMALL "  \"rules\": [\n" KEEP EMBEDDING
@@ -35,7 +35,7 @@ static const char *const RECIPES[] = {
 
     HEADER("sensitive", "int4, but 8 bits for value and down projections in the first and last two layers")
         SMALL "  \"rules\": [\n" KEEP EMBEDDING "    {\"pattern\": \"*.v_proj.weight\", \"bits\": 8, "
-                                                "\"group\": 64, \"fallback_group\": 32, \"bias\": false,\n"
+              "\"group\": 64, \"fallback_group\": 32, \"bias\": false,\n"
               "     \"first_layers\": 2, \"last_layers\": 2, \"optional\": true},\n"
               "    {\"pattern\": \"*down_proj*\", \"bits\": 8, \"group\": 64, \"fallback_group\": 32, "
               "\"bias\": false,\n"
