@@ -65,7 +65,7 @@ static gumbel_status check_data_type(const char *what, const char *name, const g
     return GUMBEL_OK;
 }
 
-/* Rules 9 and 38. */
+/* Rule 9. */
 static gumbel_status check_constant(const gb_constant *constant, gumbel_error *error) {
     uint64_t bytes;
     char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];

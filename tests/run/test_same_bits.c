@@ -14,8 +14,6 @@
 
 enum { VOCAB = 160, PROMPT = 60, CHUNK_LIMIT = 8 };
 
-static const char *const configs[] = {"small.json", "small_bf16.json"};
-
 typedef struct bench {
     gumbel_program *program;
     int32_t prompt[PROMPT];
@@ -62,19 +60,22 @@ static void compute_expected(bench *b) {
     gumbel_engine_destroy(engine);
 }
 
-static int set_up(void **state, const char *config) {
+static int set_up(void **state, const char *config, const char *recipe) {
     bench *b = calloc(1, sizeof *b);
-    b->program = open_random_program(config, false);
+    b->program = open_quantized_program(config, recipe, false);
     random_tokens(1, VOCAB, b->prompt, PROMPT);
     compute_expected(b);
     *state = b;
     return 0;
 }
 static int set_up_f32(void **state) {
-    return set_up(state, configs[0]);
+    return set_up(state, "small.json", NULL);
 }
 static int set_up_bf16(void **state) {
-    return set_up(state, configs[1]);
+    return set_up(state, "small_bf16.json", NULL);
+}
+static int set_up_int4(void **state) {
+    return set_up(state, "small_groups.json", "int4");
 }
 static int tear_down(void **state) {
     bench *b = *state;
@@ -216,14 +217,16 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-#define both(test)                                                                                           \
+/* With float32 weights, with bfloat16 ones, and with 4-bit weights, 8-bit activations and bfloat16 caches. */
+#define all(test)                                                                                            \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
-        cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down)
+        cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        both(test_pieces_and_threads), both(test_append_at_once), both(test_instruction_sets),
-        both(test_neighbours),         both(test_rewind),         both(test_fork_and_unfused),
+        all(test_pieces_and_threads), all(test_append_at_once), all(test_instruction_sets),
+        all(test_neighbours),         all(test_rewind),         all(test_fork_and_unfused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
