@@ -169,6 +169,7 @@ gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint3
     if (from->kind == SOURCE_TENSOR) {
         made.data = from->tensor->data;
         made.dtype = from->tensor->dtype;
+        made.is_mapped = true;
     }
     return made;
 }

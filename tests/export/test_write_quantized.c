@@ -157,7 +157,7 @@ static void memory_is_bounded(void **unused) {
     gb_file_map map;
     gumbel_error error;
     assert_ok(gb_map_file(path, &map, &error), &error);
-    gb_quantized_source source = {.data = map.data, .dtype = GB_BF16};
+    gb_quantized_source source = {.data = map.data, .dtype = GB_BF16, .is_mapped = true};
     one_constant one;
     describe(&one, &int4, ROWS, COLUMNS);
     long before = peak_megabytes();

@@ -111,7 +111,7 @@ static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_err
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "tensor %s: row %llu holds a number that is not finite or too large for %s scales",
                        w->constant->name, (unsigned long long)bad, gb_dtype_name(w->constant->format.scale));
-    if (source->data) {
+    if (source->is_mapped) {
         uint64_t row_bytes = w->columns * gb_dtype_size(source->dtype);
         gb_release_pages(source->data + w->first * row_bytes, count * row_bytes);
     }

@@ -13,6 +13,7 @@
 typedef struct gb_quantized_source {
     const uint8_t *data; /* rows of a float dtype, not aligned; NULL: drawn */
     gb_dtype dtype;
+    bool is_mapped; /* data is a file's mapping, whose pages can go once they are read */
     gb_quantize_method method;
     uint64_t stream;  /* drawn: of random_weights.h */
     float half_width; /* drawn: weights lie about in -half_width .. half_width */
