@@ -73,15 +73,6 @@ GB_INLINE int32_t dot(const int16_t *a, const int16_t *b, size_t count) {
     return sum;
 }
 
-/* So that the compiler knows how long the usual groups are. */
-GB_INLINE int32_t dot_group(const int16_t *a, const int16_t *b, size_t count) {
-    return count == 64    ? dot(a, b, 64)
-           : count == 32  ? dot(a, b, 32)
-           : count == 128 ? dot(a, b, 128)
-           : count == 16  ? dot(a, b, 16)
-                          : dot(a, b, count);
-}
-
 /* A run of codes of one row, a whole number of groups. */
 typedef struct row_run {
     size_t at, count; /* relative to the block */
@@ -98,33 +89,55 @@ static void read_run(const gb_linear *l, const block *b, size_t row, row_run *ru
                                            (first + g * b->group) / matrix->planes.group);
 }
 
-static float add_run(float y, const row_run *run, const block *b, const activations *a, size_t token,
-                     bool has_bias) {
-    const int16_t *x = a->codes + token * b->count + run->at;
-    const float *scales = a->scales + token * b->groups + run->at / b->group;
-    const float *sums = a->sums + token * b->groups + run->at / b->group;
-    for (size_t g = 0, at = 0; at < run->count; g++, at += b->group) {
-        size_t left = run->count - at;
-        int32_t product = dot_group(run->codes + at, x + at, left < b->group ? left : b->group);
-        y += (scales[g] * run->affines[g].scale) * (float)product;
-        if (has_bias)
-            y += sums[g] * run->affines[g].bias;
+/* The run's products with the tokens of the block. group is a constant where this is inlined, or any number;
+ * only then may the last group of the run be shorter. */
+GB_INLINE void add_run(const gb_linear *l, const block *b, const row_run *run, const activations *a,
+                       size_t row, size_t group, bool has_bias) {
+    size_t groups = (run->count + group - 1) / group, first_group = run->at / group;
+    for (size_t t = 0; t < b->tokens; t++) {
+        const int16_t *x = a->codes + t * b->count + run->at;
+        const float *scales = a->scales + t * b->groups + first_group;
+        const float *sums = a->sums + t * b->groups + first_group;
+        float *y = l->y + (b->token + t) * l->y_stride + row;
+        float sum = b->first + run->at == 0 ? 0.0f : *y;
+        for (size_t g = 0; g < groups; g++) {
+            size_t at = g * group, left = run->count - at;
+            bool is_whole = __builtin_constant_p(group) || left >= group;
+            int32_t product = dot(run->codes + at, x + at, is_whole ? group : left);
+            sum += (scales[g] * run->affines[g].scale) * (float)product;
+            if (has_bias)
+                sum += sums[g] * run->affines[g].bias;
+        }
+        *y = sum;
     }
-    return y;
+}
+
+/* So that the compiler knows how long the usual groups are. */
+GB_INLINE void add_run_of(const gb_linear *l, const block *b, const row_run *run, const activations *a,
+                          size_t row, bool has_bias) {
+    if (b->group == 64)
+        add_run(l, b, run, a, row, 64, has_bias);
+    else if (b->group == 32)
+        add_run(l, b, run, a, row, 32, has_bias);
+    else if (b->group == 16)
+        add_run(l, b, run, a, row, 16, has_bias);
+    else if (run->count % 128 == 0)
+        add_run(l, b, run, a, row, 128, has_bias);
+    else
+        add_run(l, b, run, a, row, b->group, has_bias);
 }
 
 static void add_block(const gb_linear *l, const block *b, size_t first_row, size_t end_row,
                       const activations *a) {
     row_run run;
-    bool has_bias = l->quantized->format.has_bias;
     for (size_t row = first_row; row < end_row; row++) {
         for (run.at = 0; run.at < b->count; run.at += run.count) {
             run.count = b->count - run.at < GB_CODE_RUN ? b->count - run.at : GB_CODE_RUN;
             read_run(l, b, l->first_row + row, &run);
-            for (size_t t = 0; t < b->tokens; t++) {
-                float *y = l->y + (b->token + t) * l->y_stride + row;
-                *y = add_run(b->first + run.at == 0 ? 0.0f : *y, &run, b, a, t, has_bias);
-            }
+            if (l->quantized->format.has_bias)
+                add_run_of(l, b, &run, a, row, true);
+            else
+                add_run_of(l, b, &run, a, row, false);
         }
     }
 }
