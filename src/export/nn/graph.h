@@ -26,9 +26,23 @@ gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2
 gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
                  gb_uniform uniform);
 
-/* The usual ones: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). */
-gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+/* A vector of gains [size] (norm weights, scales). */
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
+
+/* A matrix [outputs, inputs], or one for each of count experts [count, outputs, inputs]. The constant has the
+ * tensor's own name, and the format that the recipe gives it. */
+gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs,
+                          int64_t inputs);
+
+/* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
+ * name, unless the recipe wants the head ("lm_head.weight") in another format; then one of its own. */
+gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding);
+
+/* x weight^T, or of each token with the matrices of the experts chosen for it: a linear or expert_linear node
+ * whose input is rounded to 8 bits where the weight is quantized and the recipe says so. */
+gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
+gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weight, gb_ref chosen);
 
 /* A float32 constant [count] of computed values; name is not prefixed. */
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count);

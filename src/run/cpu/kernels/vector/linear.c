@@ -25,16 +25,8 @@ _Static_assert(sizeof(workspace) <= GB_LINEAR_SCRATCH, "the scratch holds a work
 
 /* Rows of x from token on, each from element index on. */
 GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int columns, const float **x) {
-    for (int c = 0; c < columns; c++) {
-        size_t row = token + (size_t)c;
-        if (l->rows)
-            row = l->rows[row] / l->x_reuse;
-        x[c] = l->x + row * l->x_stride + index;
-    }
-}
-
-static float *result_row(const gb_linear *l, size_t token) {
-    return l->y + (l->rows ? l->rows[token] : token) * l->y_stride;
+    for (int c = 0; c < columns; c++)
+        x[c] = gb_linear_input(l, token + (size_t)c) + index;
 }
 
 GB_INLINE void dot_rows(const gb_linear *l, gb_dtype dtype, int rows, int columns, size_t row, size_t token) {
@@ -44,7 +36,7 @@ GB_INLINE void dot_rows(const gb_linear *l, gb_dtype dtype, int rows, int column
     gb_dot_tile(rows, columns, gb_matrix_row(l->weight, dtype, l->weight_stride, row), dtype,
                 l->weight_stride, x, l->inputs, columns == 1 ? FETCH_AHEAD : 0, sums[0], 1, FEW_ROWS);
     for (int c = 0; c < columns; c++)
-        memcpy(result_row(l, token + (size_t)c) + row, sums[c], (size_t)rows * sizeof(float));
+        memcpy(gb_linear_result(l, token + (size_t)c) + row, sums[c], (size_t)rows * sizeof(float));
 }
 
 /* rows weight rows with all tokens. */
@@ -103,14 +95,20 @@ GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *w
                   (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
 }
 
-/* The weight rows' block as float32: in place, or widened into the panel. */
+/* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
 static const float *widened_block(const gb_linear *l, size_t row, size_t rows, span inputs, float *panel,
                                   size_t *stride) {
+    *stride = BLOCK_INPUTS;
+    if (l->quantized) {
+        for (size_t r = 0; r < rows; r++)
+            GB_FOR_ISA(gb_dequantize)
+        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * BLOCK_INPUTS);
+        return panel;
+    }
     if (l->dtype == GB_F32) {
         *stride = l->weight_stride;
         return (const float *)l->weight + row * l->weight_stride + inputs.first;
     }
-    *stride = BLOCK_INPUTS;
     for (size_t r = 0; r < rows; r++) {
         const uint16_t *from = (const uint16_t *)l->weight + (row + r) * l->weight_stride + inputs.first;
         GB_FOR_ISA(gb_widen)(from, l->dtype, inputs.count, panel + r * BLOCK_INPUTS);
@@ -137,7 +135,7 @@ static void linear_block(const gb_linear *l, span rows, span tokens, workspace *
     }
     for (size_t t = 0; t < tokens.count; t++)
         for (size_t r = 0; r < rows.count; r++)
-            result_row(l, tokens.first + t)[rows.first + r] = gb_sum_lanes(space->sums[r][t]);
+            gb_linear_result(l, tokens.first + t)[rows.first + r] = gb_sum_lanes(space->sums[r][t]);
 }
 
 static void linear_many(const gb_linear *l, size_t first, size_t end, workspace *space) {
@@ -152,7 +150,7 @@ static void linear_many(const gb_linear *l, size_t first, size_t end, workspace 
 }
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *scratch) {
-    if (l->tokens > FEW_TOKENS)
+    if (l->tokens > FEW_TOKENS || l->quantized)
         linear_many(l, first, end, scratch);
     else if (l->dtype == GB_F32)
         linear_few(l, GB_F32, first, end);

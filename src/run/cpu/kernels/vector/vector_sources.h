@@ -8,7 +8,19 @@
 #include "run/cpu/kernels/vector/lanes.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 
+/* What is token's row of the input, and of the result. */
+static inline const float *gb_linear_input(const gb_linear *l, size_t token) {
+    return l->x + (l->rows ? l->rows[token] / l->x_reuse : token) * l->x_stride;
+}
+
+static inline float *gb_linear_result(const gb_linear *l, size_t token) {
+    return l->y + (l->rows ? l->rows[token] : token) * l->y_stride;
+}
+
 void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
+                               float *to);
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend);
 void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
 void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
