@@ -164,11 +164,21 @@ static gumbel_status encode_input(const tokenize_arguments *arguments, const gum
     return status;
 }
 
-/* A directory is a checkpoint, a file a program. */
+/* GGUF files begin with these bytes. */
+static bool is_gguf(const char *path) {
+    char magic[4] = "";
+    FILE *file = fopen(path, "rb");
+    bool found = file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* A directory or a GGUF is a checkpoint, another file a program. */
 static gumbel_status open_tokenizer(const char *model, gumbel_program **program, gumbel_tokenizer **tokenizer,
                                     gumbel_error *error) {
     struct stat file;
-    if (stat(model, &file) == 0 && S_ISDIR(file.st_mode))
+    if (stat(model, &file) == 0 && (S_ISDIR(file.st_mode) || is_gguf(model)))
         return gumbel_export_tokenizer(model, tokenizer, error);
     gumbel_status status = gumbel_program_open(model, program, error);
     return status == GUMBEL_OK ? gumbel_tokenizer_create(*program, tokenizer, error) : status;
@@ -220,7 +230,8 @@ const cli_command cli_command_tokenize = {
         "expects around it (its bos token) unless --raw is given. A pipe is read when there is no "
         "other input.",
     .operands = (const cli_operand[]){{"MODEL", offsetof(tokenize_arguments, model), true,
-                                       "A program, or the directory of a checkpoint."},
+                                       "A program, the directory of a checkpoint, or a GGUF, which may be "
+                                       "a vocabulary alone."},
                                       {"TEXT", offsetof(tokenize_arguments, text), false, "The text."},
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Input", .options = input_table},
