@@ -80,10 +80,17 @@ static gumbel_status read_all(const char *path, gb_gguf_import *import, gumbel_e
                             &import->checkpoint, error);
 }
 
-gumbel_status gb_gguf_import_open(const char *path, gb_gguf_import *import, gumbel_error *error) {
-    *import = (gb_gguf_import){0};
-    GB_TRY(gb_gguf_files_open(path, &import->files, error));
+gumbel_status gb_gguf_import_files(const char *path, const gb_gguf_files *files, gb_gguf_import *import,
+                                   gumbel_error *error) {
+    *import = (gb_gguf_import){.files = *files};
     return read_all(path, import, error);
+}
+
+gumbel_status gb_gguf_import_open(const char *path, gb_gguf_import *import, gumbel_error *error) {
+    gb_gguf_files files;
+    *import = (gb_gguf_import){0};
+    GB_TRY(gb_gguf_files_open(path, &files, error));
+    return gb_gguf_import_files(path, &files, import, error);
 }
 
 void gb_gguf_import_close(gb_gguf_import *import) {

@@ -24,6 +24,10 @@ typedef struct gb_gguf_import {
  * key or tensor. Close with gb_gguf_import_close, also after an error. */
 gumbel_status gb_gguf_import_open(const char *path, gb_gguf_import *import, gumbel_error *error);
 
+/* The same of files that are open, which it closes in the end; path stands in messages. */
+gumbel_status gb_gguf_import_files(const char *path, const gb_gguf_files *files, gb_gguf_import *import,
+                                   gumbel_error *error);
+
 /* Safe on a zeroed structure and twice. */
 void gb_gguf_import_close(gb_gguf_import *import);
 
