@@ -37,7 +37,10 @@ static void add_tokenizer_json(gguf_writer *w, const json_t *root) {
         size_t id = (size_t)json_integer_value(json_object_get(value, "id"));
         spelling = json_string_value(json_object_get(value, "content"));
         bool is_shown = strcmp(spelling, "<|channel>") == 0 || strcmp(spelling, "<channel|>") == 0;
-        types[id] = is_shown ? USER_DEFINED : CONTROL;
+        bool is_special = json_is_true(json_object_get(value, "special"));
+        spellings[id] = spelling;
+        types[id] = is_special && !is_shown ? CONTROL : USER_DEFINED;
+        count = id >= count ? id + 1 : count;
     }
     json_array_foreach(list, index, value) {
         snprintf(joined[index], sizeof joined[index], "%s %s", json_string_value(json_array_get(value, 0)),
@@ -53,6 +56,9 @@ static void add_tokenizer_json(gguf_writer *w, const json_t *root) {
 static void equals_tokenizer_json(void **state) {
     (void)state;
     json_t *root = load_json(DATA("gemma.tokenizer.json"));
+    /* its last token is special and outside the vocabulary, which GGUF does not tell from one inside */
+    json_t *added = json_object_get(root, "added_tokens");
+    assert_int_equal(json_array_remove(added, json_array_size(added) - 1), 0);
     gb_byte_buffer expected = {0}, found = {0};
     gb_gguf file;
     gumbel_error error;
@@ -63,12 +69,6 @@ static void equals_tokenizer_json(void **state) {
     gguf_add_u32(&w, KEY("bos_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<bos>")));
     gguf_add_u32(&w, KEY("unknown_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<unk>")));
     uint8_t *bytes = gguf_finish(&w, &size);
-    /* What GGUF cannot say stands in the converter of llama.cpp: this kind begins with bos. */
-    json_t *processor = json_pack("{s:s, s:[{s:{s:s}}, {s:{s:s}}], s:{s:{s:[O]}}}", "type",
-                                  "TemplateProcessing", "single", "SpecialToken", "id", "b", "Sequence", "id",
-                                  "A", "special_tokens", "b", "ids", json_object_get(vocab, "<bos>"));
-    assert_non_null(processor);
-    json_object_set_new(root, "post_processor", processor);
     assert_ok(gb_convert_tokenizer(root, &expected, &error), &error);
     assert_ok(gb_gguf_parse("file", bytes, size, &file, &error), &error);
     assert_ok(gb_read_gguf_tokenizer(&file, "file", &found, &error), &error);

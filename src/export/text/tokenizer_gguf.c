@@ -98,14 +98,31 @@ static gumbel_status no_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
 }
 
+static bool is_special(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    if (type == TYPE_CONTROL || type == TYPE_UNKNOWN)
+        return true;
+    for (size_t i = 0; i < MAX_SPELLINGS && kind->specials[i]; i++)
+        if (is_text(token, kind->specials[i]))
+            return true;
+    return false;
+}
+
+/* A token that the converter found beside the model's vocabulary: merges never make it. */
+static bool is_outside(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    return type == TYPE_USER_DEFINED && !is_special(kind, type, token);
+}
+
 /* model.vocab. An empty spelling is an id that nothing uses. */
-static gumbel_status add_tokens(const gb_gguf_value *tokens, json_t *vocab, gumbel_error *error) {
-    gb_gguf_items items = gb_gguf_items_of(tokens);
-    gb_gguf_value token;
-    for (uint64_t id = 0; gb_gguf_next(&items, &token); id++) {
+static gumbel_status add_tokens(const tokenizer_kind *kind, const gb_gguf_value *tokens,
+                                const gb_gguf_value *types, json_t *vocab, gumbel_error *error) {
+    gb_gguf_items items = gb_gguf_items_of(tokens), type_items = gb_gguf_items_of(types);
+    gb_gguf_value token, type_value;
+    for (uint64_t id = 0; gb_gguf_next(&items, &token) && gb_gguf_next(&type_items, &type_value); id++) {
         const char *text = (const char *)token.data;
         size_t length = (size_t)token.size;
-        if (length == 0)
+        int64_t type = 0;
+        gb_gguf_integer(&type_value, &type);
+        if (length == 0 || is_outside(kind, type, &token))
             continue;
         if (memchr(text, 0, length))
             return BROKEN(KEY("tokens") ": token %" PRIu64 " has a zero byte", id);
@@ -126,15 +143,6 @@ static gumbel_status add_merges(const gb_gguf_value *merges, json_t *list, gumbe
         if (json_array_append_new(list, json_stringn((const char *)merge.data, (size_t)merge.size)) != 0)
             return BROKEN(KEY("merges") ": merge %" PRIu64 " is not UTF-8, or memory is short", i);
     return GUMBEL_OK;
-}
-
-static bool is_special(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
-    if (type == TYPE_CONTROL || type == TYPE_UNKNOWN)
-        return true;
-    for (size_t i = 0; i < MAX_SPELLINGS && kind->specials[i]; i++)
-        if (is_text(token, kind->specials[i]))
-            return true;
-    return false;
 }
 
 /* added_tokens: those that are found in a text before anything else. */
@@ -175,7 +183,7 @@ static gumbel_status add_lists(const gb_gguf *file, const tokenizer_kind *kind, 
         json_object_set_new(model, "merges", merge_list) != 0 ||
         json_object_set_new(root, "added_tokens", added) != 0)
         return no_memory(error);
-    GB_TRY(add_tokens(tokens, vocab, error));
+    GB_TRY(add_tokens(kind, tokens, types, vocab, error));
     GB_TRY(add_merges(merges, merge_list, error));
     return add_added(kind, tokens, types, added, error);
 }
