@@ -401,9 +401,9 @@ typedef struct gumbel_export_options {
     void *progress_user;
 } gumbel_export_options;
 
-/* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a program
- * to path, under a temporary name until it is complete; an existing program is replaced. options may be
- * NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+/* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
+ * program to path, under a temporary name until it is complete; an existing program is replaced. options may
+ * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 

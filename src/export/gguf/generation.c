@@ -34,7 +34,9 @@ static void read_sampling(gb_gguf_metadata *metadata, json_t *config) {
         bool is_integer;
     } settings[] = {{"general.sampling.temp", "temperature", false},
                     {"general.sampling.top_k", "top_k", true},
-                    {"general.sampling.top_p", "top_p", false}};
+                    {"general.sampling.top_p", "top_p", false},
+                    {"general.sampling.min_p", "min_p", false},
+                    {"general.sampling.penalty_repeat", "repetition_penalty", false}};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         const char *key = settings[i].key;
         if (!gb_gguf_value_of(metadata, key))
