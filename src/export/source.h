@@ -12,12 +12,10 @@
 
 typedef struct gb_source {
     gb_gguf_import gguf; /* of a GGUF: owns config and checkpoint; else zeroed */
-    bool is_gguf;        /* */
-    char
-        *directory; /* that config.json lies in, with tokenizer and generation_config.json; or the GGUF's path
-                     */
-    char *name;     /* what to call the model */
-    gb_config_file *config;    /* */
+    bool is_gguf;
+    char *directory;           /* of config.json, tokenizer and generation_config.json; or the GGUF's path */
+    char *name;                /* what to call the model */
+    gb_config_file *config;    /* config.json */
     gb_checkpoint *checkpoint; /* NULL: random weights */
 } gb_source;
 

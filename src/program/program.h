@@ -68,6 +68,12 @@ typedef struct gb_op_info {
 /* The table's line of an op number, or NULL for a number that is no op. */
 const gb_op_info *gb_op_find(uint32_t number);
 
+/* Limits of ops, so that kernels need no memory that grows with a program's numbers. */
+enum {
+    GB_MAX_CONV_WIDTH = 64, /* of causal_conv */
+    GB_MAX_EXPERTS = 4096   /* of route_top_k and expert_linear */
+};
+
 /* Attribute names are numbered once for all ops. The numbers are part of the file format. */
 #define GB_ATTRIBUTES(X)                                                                                     \
     X(1, SCALE, scale)                                                                                       \
@@ -77,7 +83,10 @@ const gb_op_info *gb_op_find(uint32_t number);
     X(5, WINDOW, window)                                                                                     \
     X(6, CAP, cap)                                                                                           \
     X(7, VALUE, value)                                                                                       \
-    X(8, COUNT, count)
+    X(8, COUNT, count)                                                                                       \
+    X(9, START, start)                                                                                       \
+    X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
+    X(11, NORMALIZE, normalize)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -121,7 +130,7 @@ typedef struct gb_role_info {
     const char *name;
     gb_role_direction direction;
     gb_dtype dtype;
-    const char *dims; /* letters N, B, V */
+    const char *dims; /* letters N, B, V, L, K */
     bool required;
 } gb_role_info;
 
@@ -129,7 +138,7 @@ typedef struct gb_role_info {
 const gb_role_info *gb_role_find(uint32_t number);
 
 /* The type that a value bound to the role has. */
-gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size);
+gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata);
 
 /* ---- The graph ----------------------------------------------------------------------------------------- */
 

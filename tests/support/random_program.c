@@ -1,37 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_program.h"
 
+#include "support/temporary.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-static char path[256];
-
-static void remove_program(void) {
-    unlink(path);
-}
-
 const char *random_program_path(void) {
-    return path;
+    return temporary_path("random.gumbel");
 }
 
 gumbel_program *open_random_program(const char *config, bool logits) {
-    const char *folder = getenv("TMPDIR");
+    return export_random_program(config, (gumbel_export_options){.logits = logits});
+}
+
+gumbel_program *export_random_program(const char *config, gumbel_export_options options) {
     char source[512];
     gumbel_error error;
     gumbel_program *program;
-    if (path[0])
-        remove_program();
-    else
-        atexit(remove_program);
-    snprintf(path, sizeof path, "%s/gumbel-test-%ld.gumbel", folder ? folder : "/tmp", (long)getpid());
+    const char *path = random_program_path();
     snprintf(source, sizeof source, "%s/run/%s", GUMBEL_TEST_DATA, config);
-    gumbel_export_options options = {
-        .size = sizeof options, .random_weights = true, .random_seed = 5, .logits = logits};
+    options.size = sizeof options;
+    options.random_weights = true;
+    options.random_seed = 5;
     assert_ok(gumbel_export(source, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &program, &error), &error);
     return program;

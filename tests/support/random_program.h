@@ -12,7 +12,10 @@
  * Ends the test on an error. */
 gumbel_program *open_random_program(const char *config, bool logits);
 
-/* The file of the program opened last; it is removed at the end of the process. */
+/* The same with other options; those of the weights are filled in. */
+gumbel_program *export_random_program(const char *config, gumbel_export_options options);
+
+/* The file of the program opened last; it is removed at the end of the process. Valid for a few calls. */
 const char *random_program_path(void);
 
 /* count token ids below vocab_size that depend on seed alone. */

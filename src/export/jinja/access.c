@@ -256,7 +256,7 @@ gumbel_status gb_jinja_slice(gb_jinja_state *state, const gb_jinja_value *value,
         return gb_jinja_fail(state, GUMBEL_ERROR_FORMAT, "a value of type %s cannot be sliced",
                              gb_jinja_type_name(value));
     size_t count;
-    range r;
+    range r = {0};
     GB_TRY(gb_jinja_length(state, value, &count));
     GB_TRY(read_range(state, bounds, count, &r));
     return text ? slice_text(state, value->as.text, &r, result) : slice_array(state, value, &r, result);

@@ -58,8 +58,7 @@ gumbel_status gb_jinja_apply_filter(gb_jinja_state *state, gb_jinja_text name, c
 gumbel_status gb_jinja_apply_test(gb_jinja_state *state, gb_jinja_text name, const gb_jinja_value *subject,
                                   const gb_jinja_arguments *arguments, bool *result);
 
-/* Reading arguments: the given one, or the value otherwise. FORMAT, naming the parameter, for the wrong type.
- */
+/* Reading an argument: the one given, or else otherwise. FORMAT, naming the parameter, for the wrong type. */
 gumbel_status gb_jinja_text_argument(gb_jinja_state *state, const gb_jinja_value *argument, const char *name,
                                      gb_jinja_text otherwise, gb_jinja_text *text);
 gumbel_status gb_jinja_integer_argument(gb_jinja_state *state, const gb_jinja_value *argument,

@@ -171,6 +171,7 @@ static gumbel_status filter_unique(gb_jinja_state *state, const gb_jinja_value *
     for (size_t i = 0; i < items->count; i++) {
         gb_jinja_value key, *found;
         GB_TRY(key_of(state, &items->items[i], &arguments[1], case_sensitive, &key));
+        GB_TRY(gb_jinja_need_key(state, &key));
         GB_TRY(gb_jinja_find(state, seen, key, &found));
         if (found)
             continue;

@@ -151,8 +151,7 @@ static size_t digits_end(const lexer *l, size_t at) {
     return at;
 }
 
-/* Where the number at `at` ends, and whether it has a fraction or an exponent. "a.1.2" has indices, no float.
- */
+/* Where the number ends, and whether it has a fraction or an exponent. "a.1.2" has indices, no float. */
 static size_t number_end(const lexer *l, bool *real) {
     size_t end = digits_end(l, l->at);
     *real = false;

@@ -38,17 +38,14 @@ typedef struct gb_jinja_state {
 gumbel_status gb_jinja_fail(gb_jinja_state *state, gumbel_status status, const char *format, ...)
     GB_PRINTF(3, 4);
 
-/* count * size zeroed bytes of the arena; on failure NULL, with the error set and MEMORY or LIMIT in *status.
- */
+/* count * size zeroed bytes of the arena. On failure NULL, with the error set and its status in *status. */
 void *gb_jinja_allocate(gb_jinja_state *state, size_t count, size_t size, gumbel_status *status);
 
 /* Counts work done; fails with LIMIT when a render has done too much. What allocates is bounded by that;
- * other work that grows with a value counts one step for some 16 items, 64 characters or 1024 bytes compared.
- */
+ * other work that grows with a value counts a step for some 16 items, 64 characters or 1024 bytes. */
 gumbel_status gb_jinja_work(gb_jinja_state *state, uint64_t steps);
 
-/* Counts the work of searching for needle, in the worst case the product of the lengths. Before the search.
- */
+/* Counts the work of a search before it is done: in the worst case the product of the lengths. */
 gumbel_status gb_jinja_work_search(gb_jinja_state *state, gb_jinja_text text, gb_jinja_text needle);
 
 /* Goes one evaluation deeper, and back. Fails with LIMIT. */

@@ -21,8 +21,12 @@ typedef struct gb_scope {
 /* The scope of prefix followed by the formatted text. */
 gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2, 3);
 
-/* Weights by name: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). The
- * constant has the tensor's own name and dtype. */
+/* A weight by name, of that shape; uniform is what it is drawn from when weights are random. The constant has
+ * the tensor's own name and dtype. */
+gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
+                 gb_uniform uniform);
+
+/* The usual ones: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
 

@@ -12,9 +12,9 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* About 20 microseconds: longer than the pause between two kernels or two decoded tokens, shorter than a
+/* About 50 microseconds: longer than the pause between two kernels or two decoded tokens, shorter than a
  * scheduler's time slice. */
-enum { SPINS = 4000, CACHE_LINE = 64 };
+enum { SPINS = 2000, CACHE_LINE = 64 };
 
 /* Waiters first spin on the generation, then sleep on a condition variable. The one who comes last advances
  * the generation and then looks whether anybody sleeps; a sleeper counts itself and then looks at the
