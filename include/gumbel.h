@@ -458,16 +458,16 @@ typedef struct gumbel_export_options {
     const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
 } gumbel_export_options;
 
-/* Reads the checkpoint (a Hugging Face directory, or a config.json with random_weights) and writes a program
- * to path, under a temporary name until it is complete; an existing program is replaced. options may be
- * NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+/* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
+ * program to path, under a temporary name until it is complete; an existing program is replaced. options may
+ * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
 /* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
 GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);
 
-/* The tokenizer of a checkpoint directory, with its chat format where its template is known. */
+/* The tokenizer of a checkpoint directory or of a GGUF, with its chat format where its template is known. */
 GUMBEL_API gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,
                                                  gumbel_error *error);
 
