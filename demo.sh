@@ -9,5 +9,5 @@ cmake --build build/demo >/dev/null
 
 gumbel=build/demo/src/cli/gumbel
 "$gumbel" export models/gemma4-tiny -o build/gemma4-tiny.gumbel
-echo "\$ gumbel run build/gemma4-tiny.gumbel -p \"Tell me a story about a dog.\" --seed 7"
-"$gumbel" run build/gemma4-tiny.gumbel -p "Tell me a story about a dog." --seed 7
+echo "\$ gumbel run build/gemma4-tiny.gumbel -p \"Tell me a story about a dog.\" --seed 7 -n 400"
+"$gumbel" run build/gemma4-tiny.gumbel -p "Tell me a story about a dog." --seed 7 -n 400

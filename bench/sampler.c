@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Time per token of the sampler on one row of 262,144 logits and one core, beside the plain argmax and the
- * usual way of sampling: softmax, sort, cumulative sum, search.
+ * usual way of sampling: softmax, sort, cumulative sum, search. Penalties count a history of tokens, anew for
+ * each token as a step does.
  *
  *     bench_sampler [repetitions]
  */
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { VOCABULARY = 262144 };
+enum { VOCABULARY = 262144, HISTORY = 4096, BIASES = 32 };
 
 typedef struct bench_row {
     const char *name, *description;
@@ -71,6 +72,43 @@ static int32_t draw_argmax(const float *logits, const gb_row_settings *settings,
 
 static int32_t draw_fused(const float *logits, const gb_row_settings *settings, void *scratch) {
     return gb_sample_row(logits, VOCABULARY, settings, scratch);
+}
+
+/* What a row under biases and penalties needs beside its logits. */
+typedef struct bench_adjustments {
+    int32_t history[HISTORY], bias_ids[BIASES];
+    float bias_values[BIASES];
+    gb_token_count counts[HISTORY];
+} bench_adjustments;
+
+static bench_adjustments adjustments;
+
+/* A history in which few tokens make up most of the text, as in language: the square of a uniform number. */
+static void fill_adjustments(void) {
+    uint64_t state = 2;
+    for (int i = 0; i < HISTORY; i++) {
+        const double u = (double)(next_random(&state) >> 11) * 0x1p-53;
+        adjustments.history[i] = (int32_t)(u * u * VOCABULARY / 16) * 16;
+    }
+    for (int i = 0; i < BIASES; i++) {
+        adjustments.bias_ids[i] = (int32_t)(next_random(&state) % VOCABULARY);
+        adjustments.bias_values[i] = i % 2 ? -INFINITY : 1.0f;
+    }
+}
+
+static int32_t draw_adjusted(const float *logits, const gb_row_settings *settings, void *scratch) {
+    gb_count_tokens(adjustments.history, HISTORY, HISTORY / 2, adjustments.counts, HISTORY, scratch);
+    const gb_bias_list bias = {adjustments.bias_ids, adjustments.bias_values, BIASES};
+    const gb_penalties penalties = {adjustments.counts, HISTORY, 1.1f, 0.1f, 1.5f, GB_PROMPT_REPEATS};
+    float *row = (float *)(uintptr_t)logits; /* changed and put back */
+    return gb_sample_adjusted_row(row, VOCABULARY, &bias, &penalties, settings, scratch);
+}
+
+static int32_t draw_logprob(const float *logits, const gb_row_settings *settings, void *scratch) {
+    float normalizer[2];
+    (void)scratch;
+    gb_log_normalizer(logits, VOCABULARY, normalizer);
+    return gb_log_probability(logits, VOCABULARY, normalizer, (int32_t)(settings->seed % VOCABULARY)) < -1.0f;
 }
 
 static int compare_probabilities(const void *a, const void *b) {
@@ -146,6 +184,18 @@ static const bench_case cases[] = {
     {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}},
 };
 
+/* Without a sorted way to compare with. */
+static const struct {
+    const char *name;
+    draw_function draw;
+    gb_row_settings settings;
+} more_cases[] = {
+    {"T=0.8 min-p 0.05", draw_fused, {.temperature = 0.8f, .top_p = 1.0f, .min_p = 0.05f}},
+    {"T=0 adjusted", draw_adjusted, {.temperature = 0.0f, .top_p = 1.0f}},
+    {"all settings", draw_adjusted, {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f, .min_p = 0.05f}},
+    {"log-probability", draw_logprob, {.temperature = 0.8f, .top_p = 1.0f}},
+};
+
 static void bench(const bench_row *row, float *logits, void *scratch, double *times, size_t repetitions) {
     fill_row(logits, row->depth);
     const double argmax = median_time(draw_argmax, logits, &cases[0].settings, scratch, times, repetitions);
@@ -159,6 +209,11 @@ static void bench(const bench_row *row, float *logits, void *scratch, double *ti
             median_time(draw_sorted, logits, settings, scratch, times, slow_share(repetitions));
         printf("%-18s %10.1f %10.2f %10.1f\n", cases[c].name, fused, fused / argmax, sorted);
     }
+    for (size_t c = 0; c < sizeof more_cases / sizeof *more_cases; c++) {
+        const double time =
+            median_time(more_cases[c].draw, logits, &more_cases[c].settings, scratch, times, repetitions);
+        printf("%-18s %10.1f %10.2f\n", more_cases[c].name, time, time / argmax);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -168,8 +223,10 @@ int main(int argc, char **argv) {
     double *times = gb_allocate(repetitions + 1, sizeof *times);
     if (repetitions == 0 || logits == NULL || scratch == NULL || times == NULL)
         return 1;
+    fill_adjustments();
     printf("%d logits, one core, microseconds per token: median of %zu (%zu for the sorted way)\n",
            VOCABULARY, repetitions, slow_share(repetitions));
+    printf("adjusted: %d biases, penalties on a history of %d tokens\n", BIASES, HISTORY);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         bench(&rows[r], logits, scratch, times, repetitions);
     gb_free(times);

@@ -43,6 +43,8 @@ foreach(library gumbel-static gumbel-export-static)
   set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
 endforeach()
 
+# Relative to the .pc file, so that it is right wherever `cmake --install --prefix` puts it.
+file(RELATIVE_PATH path_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/gumbel.pc.in gumbel.pc @ONLY)
 configure_file(cmake/gumbel-export.pc.in gumbel-export.pc @ONLY)
 install(TARGETS gumbel gumbel-export gumbel-static gumbel-export-static

@@ -89,26 +89,51 @@ GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **
 /* Engines made from the program must be destroyed first. NULL is allowed. */
 GUMBEL_API void gumbel_program_close(gumbel_program *program);
 
-/* How the next token is drawn; see docs/sampling.md. One row's settings. */
+/* Added to the logit of a token: a finite number, or -inf, which bans the token. */
+typedef struct gumbel_bias {
+    int32_t token;
+    float value;
+} gumbel_bias;
+
+/* Which tokens the penalties count: those of the prompt (everything that a session held when it began to
+ * generate, earlier answers included) and those generated since. */
+typedef enum gumbel_penalized {
+    GUMBEL_PENALIZED_USUAL = 0,     /* repetition: both; presence and frequency: those generated */
+    GUMBEL_PENALIZED_GENERATED = 1, /* all three: those generated */
+    GUMBEL_PENALIZED_ALL = 2        /* all three: both */
+} gumbel_penalized;
+
+/* How the next token is drawn; see docs/sampling.md. One row's settings. Where a program lacks the input for
+ * one (it was exported with --sampler minimal, or by an earlier version), any but the neutral value is
+ * refused. In a structure of the first release, which ends in top_p, the later ones are neutral. */
 typedef struct gumbel_sampling {
     size_t size;
-    float temperature; /* 0: greedy, the lowest id on ties; else within [1e-4, 1e4] */
-    int32_t top_k;     /* keep the k largest logits (ties kept); 0 or less: all */
-    float top_p;       /* keep the most likely tokens up to this mass; within (0, 1]; 1: all */
+    float temperature;          /* 0: greedy, the lowest id on ties; else within [1e-4, 1e4] */
+    int32_t top_k;              /* keep the k largest logits (ties kept); 0 or less: all */
+    float top_p;                /* keep the most likely tokens up to this mass; within (0, 1]; 1: all */
+    gumbel_penalized penalized; /* which tokens the three penalties count */
+    float min_p;                /* keep tokens at least that likely beside the likeliest; [0, 1]; 0: all */
+    float presence_penalty;     /* subtracted once where a token occurred; [-2, 2] */
+    float frequency_penalty;    /* subtracted for each time it occurred; [-2, 2] */
+    float repetition_penalty;   /* divides logits above 0, multiplies others; [0.01, 100]; 0 means 1: none */
+    const gumbel_bias *bias;    /* bias_count of them, those of one token add up */
+    size_t bias_count;          /* at most gumbel_program_info.max_bias */
 } gumbel_sampling;
 
 /* Where a setting came from. */
 typedef enum gumbel_origin {
-    GUMBEL_ORIGIN_DEFAULT = 0, /* built in: temperature 0.8, top_k 0, top_p 1 */
+    GUMBEL_ORIGIN_DEFAULT = 0, /* built in: temperature 0.8; the others neutral */
     GUMBEL_ORIGIN_PROGRAM = 1  /* recommended by the model's authors, stored in the program */
 } gumbel_origin;
 
 typedef struct gumbel_sampling_origin {
     gumbel_origin temperature, top_k, top_p;
+    gumbel_origin min_p, presence_penalty, frequency_penalty, repetition_penalty;
 } gumbel_sampling_origin;
 
 /* The settings to use when the user asks for nothing: the program's recommended ones over the built-in ones.
- * program may be NULL. sampling->size must be set. origin may be NULL. */
+ * program may be NULL. sampling->size must be set. origin may be NULL; where sampling->size is that of the
+ * first release, so is the origin's: its first three fields. */
 GUMBEL_API void gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
                                          gumbel_sampling_origin *origin);
 
@@ -126,6 +151,9 @@ typedef struct gumbel_program_info {
     uint64_t weight_bytes;        /* mapped from the file */
     uint64_t session_state_bytes; /* caches of one session at max_context */
     bool has_tokenizer, has_chat_format;
+    uint32_t max_bias;         /* biases of one row; 0: the program takes none */
+    uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
+    bool has_logprob;          /* the log-probability of the chosen token can be had */
 } gumbel_program_info;
 
 GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
@@ -180,7 +208,8 @@ GUMBEL_API gumbel_status gumbel_detokenizer_create(const gumbel_tokenizer *token
 GUMBEL_API void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer);
 
 /* Adds one token. *text receives the characters that are now complete (maybe none): *length bytes, valid
- * until the next call. Bytes that can no longer become a character give U+FFFD. Does not allocate.
+ * until the next call. Bytes that can no longer become a character give U+FFFD; ids of the program's
+ * vocabulary that the tokenizer has no spelling for (padding) give no text. Does not allocate.
  * Errors: ARGUMENT when token is not in the vocabulary. */
 GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
                                            size_t *length, gumbel_error *error);
@@ -337,8 +366,22 @@ typedef struct gumbel_request {
     int32_t token;        /* the sampled id, -1 when none was wanted or the program has no sampler */
     gumbel_finish finish; /* NONE, STOP or CONTEXT */
     uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
-    gumbel_sampling used; /* the settings that it was drawn with */
-    const float *logits;  /* the row [vocab_size] when wanted, valid until the engine's next step */
+    struct {
+        size_t size;
+        float temperature;
+        int32_t top_k;
+        float top_p;
+    } used;              /* the settings that it was drawn with; the later ones are below */
+    const float *logits; /* the row [vocab_size] when wanted, valid until the engine's next step */
+    /* in */
+    bool wants_logprob;    /* give the token's log-probability */
+    uint32_t top_logprobs; /* and of that many likeliest tokens; at most the program's max_top_logprobs */
+    /* out; log-probabilities are of the softmax of the program's logits, before biases, penalties and
+     * temperature */
+    float logprob;             /* of token; 0 when none was wanted */
+    const int32_t *top_tokens; /* [top_logprobs] the likeliest first; NULL when none were wanted; these */
+    const float *top_token_logprob; /* two are valid until the engine's next step */
+    float used_min_p, used_presence_penalty, used_frequency_penalty, used_repetition_penalty;
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
@@ -348,8 +391,9 @@ GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requ
                                      gumbel_error *error);
 
 /* Draws a token from a row of float32 logits on the host, by the same code and contract as the program's
- * own sampler. *token is written on success. Takes a temporary buffer of one float per logit. Thread-safe.
- * Errors: ARGUMENT, NUMERIC, MEMORY. */
+ * own sampler. There is no session whose tokens could be counted: penalties are refused. *token is written on
+ * success. Takes a temporary buffer of one float per logit, two with biases. Thread-safe. Errors: ARGUMENT,
+ * NUMERIC, MEMORY. */
 GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
                                        const gumbel_sampling *sampling, uint64_t seed, int32_t *token,
                                        gumbel_error *error);
@@ -358,10 +402,12 @@ GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
 
 typedef struct gumbel_generate_options {
     size_t size;
-    const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied */
-    uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
-    bool ignore_stop;                /* stop tokens are ordinary tokens */
-    bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
+    const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
+    uint32_t max_new_tokens; /* 0: until a stop token or the end of the context */
+    bool ignore_stop;        /* stop tokens are ordinary tokens */
+    bool snapshot;           /* snapshot before the prompt's last token, for regenerating */
+    uint32_t wants_logprob;  /* not 0: give each token's log-probability */
+    uint32_t top_logprobs; /* and of that many likeliest tokens */
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -374,6 +420,10 @@ typedef struct gumbel_generated {
     int32_t token;        /* also given when it is a stop token */
     gumbel_finish finish; /* not NONE: this was the last token */
     uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
+    float logprob;        /* as in gumbel_request, where the options want them */
+    uint32_t top_logprobs;
+    const int32_t *top_tokens;
+    const float *top_token_logprob;
 } gumbel_generated;
 
 /* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
@@ -385,6 +435,8 @@ GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *
 
 /* Progress of a long task: done of total bytes. Return false to cancel. */
 typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t done, uint64_t total);
+
+enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
 
 typedef struct gumbel_export_options {
     size_t size;
@@ -399,6 +451,9 @@ typedef struct gumbel_export_options {
     void *log_user;
     gumbel_progress_callback progress;
     void *progress_user;
+    const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
+    uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
+                                  at most */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
     const char *cache;       /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
 } gumbel_export_options;

@@ -5,10 +5,10 @@ cd "$(dirname "$0")/.."
 
 prefix="$PWD/build/installed"
 rm -rf "$prefix"
-cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_INSTALL_LIBDIR=lib -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF >/dev/null
+cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib \
+    -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF >/dev/null
 cmake --build build/install >/dev/null
-cmake --install build/install >/dev/null
+cmake --install build/install --prefix "$prefix" >/dev/null
 
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 warnings="-std=c17 -Wall -Wextra -Wpedantic -Werror"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 typedef struct export_arguments {
-    const char *checkpoint, *output, *quantize, *backend, *activations, *cache;
-    cli_integer max_context, layers;
+    const char *checkpoint, *output, *quantize, *backend, *activations, *cache, *sampler;
+    cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
     bool logits, quiet, list_recipes;
 } export_arguments;
@@ -73,6 +73,19 @@ static const cli_option program_table[] = {
      .help = "End in the logits instead of the sampler, for programs that sample themselves.",
      .type = CLI_FLAG,
      .offset = offsetof(export_arguments, logits)},
+    {.names = "--sampler",
+     .argument = "KIND",
+     .help = "full, the default: with min-p, penalties, biases and log-probabilities; minimal: temperature, "
+             "top-k and top-p.",
+     .type = CLI_CHOICE,
+     .choices = "full minimal",
+     .offset = offsetof(export_arguments, sampler)},
+    {.names = "--top-logprobs-max",
+     .argument = "N",
+     .help = "The program can give the log-probabilities of up to N likeliest tokens. Default: 0.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
+     .offset = offsetof(export_arguments, top_logprobs)},
     {.names = "--random-weights",
      .argument = "SEED",
      .help = "Draw the weights; CHECKPOINT is then a config.json. For benchmarks and tests.",
@@ -133,11 +146,14 @@ static int export_program(void *given) {
         .log_user = &log_user,
         .progress = cli_progress_update,
         .progress_user = &progress,
+        .sampler = arguments->sampler,
+        .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
         .activations = arguments->activations,
         .cache = arguments->cache,
     };
     gumbel_error error;
     cli_catch_interrupt();
+    cli_catch_termination();
     gumbel_status status = gumbel_export(arguments->checkpoint, arguments->output, &options, &error);
     cli_progress_erase(&progress);
     if (status != GUMBEL_OK)

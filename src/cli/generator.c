@@ -35,6 +35,12 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
     cli_model *model = generator->model;
     if (samples_itself(generator))
         return gumbel_generate(model->session, tokens, count, options, error);
+    if (options->wants_logprob) {
+        cli_refuse(error,
+                   "--logprobs: the program was exported with --logits and has no sampler; `gumbel logits` "
+                   "writes its logits");
+        return error->status;
+    }
     gumbel_status status = check_room(model, generator->prompt.count + count, error);
     if (status != GUMBEL_OK)
         return status;

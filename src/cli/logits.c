@@ -66,6 +66,8 @@ static int logits(void *given) {
     const float *row;
     gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
     if (status == GUMBEL_OK)
+        status = cli_check_tokens(&model, &arguments->logits.tokens, &error);
+    if (status == GUMBEL_OK)
         status = compute_row(&model, &arguments->logits.tokens, &row, &error);
     if (status == GUMBEL_OK)
         status = cli_write_npy(arguments->logits.output, row, model.info.vocab_size, &error);

@@ -33,6 +33,8 @@ static gumbel_status read_message(const char *name, const json_t *item, size_t i
     const json_t *role = json_object_get(item, "role"), *content = json_object_get(item, "content");
     if (!json_is_string(role))
         return refuse(error, name, index, "expected an object with a string \"role\"");
+    if (json_array_size(json_object_get(item, "tool_calls")) > 0)
+        return refuse(error, name, index, "\"tool_calls\" are not supported in this version");
     cli_text text = {0};
     bool good = json_is_array(content) && join_parts(content, &text);
     if (json_is_string(content)) {
@@ -44,7 +46,9 @@ static gumbel_status read_message(const char *name, const json_t *item, size_t i
         return refuse(error, name, index,
                       "expected \"content\" to be a string or an array of {\"type\": \"text\"} parts");
     }
-    message->role = cli_copy_text(json_string_value(role), json_string_length(role));
+    bool is_developer = strcmp(json_string_value(role), "developer") == 0; /* OpenAI's later word */
+    const char *name_of_role = is_developer ? "system" : json_string_value(role);
+    message->role = cli_copy_text(name_of_role, strlen(name_of_role));
     message->content = text.bytes;
     return GUMBEL_OK;
 }

@@ -97,6 +97,16 @@ gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, c
     return GUMBEL_OK;
 }
 
+gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error) {
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= model->info.vocab_size) {
+            cli_refuse(error, "--tokens: %d: expected ids from 0 to %u, the program's vocabulary",
+                       tokens->ids[i], model->info.vocab_size - 1);
+            return error->status;
+        }
+    return GUMBEL_OK;
+}
+
 void cli_model_close(cli_model *model) {
     gumbel_session_destroy(model->session);
     gumbel_engine_destroy(model->engine);

@@ -38,6 +38,9 @@ typedef struct cli_model {
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 
+/* Refuses ids given by --tokens that are outside the program's vocabulary. */
+gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error);
+
 /* Allowed on a zeroed or half-open model. */
 void cli_model_close(cli_model *model);
 

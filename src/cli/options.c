@@ -80,6 +80,11 @@ static bool refuse_value(const cli_option *option, const char *value, gumbel_err
     case CLI_SEED:
         snprintf(expected, sizeof expected, "an integer in [0, 18446744073709551615], or -1 to draw one");
         break;
+    case CLI_BIASES:
+        snprintf(expected, sizeof expected,
+                 "ID=VALUE, with VALUE a number in [-1000000, 1000000] or -inf; %d of them at most",
+                 CLI_MOST_BIASES);
+        break;
     default:
         snprintf(expected, sizeof expected, "token ids separated by commas");
         break;
@@ -120,6 +125,9 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
     case CLI_TOKENS:
         cli_tokens_free(field);
         good = cli_parse_tokens(value, field);
+        break;
+    case CLI_BIASES:
+        good = cli_parse_biases(value, field);
         break;
     }
     return good || refuse_value(option, value, error);

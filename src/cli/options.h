@@ -17,7 +17,8 @@ typedef enum cli_type {
     CLI_INTEGER, /* cli_integer */
     CLI_NUMBER,  /* cli_number */
     CLI_SEED,    /* cli_seed */
-    CLI_TOKENS   /* cli_tokens */
+    CLI_TOKENS,  /* cli_tokens */
+    CLI_BIASES   /* cli_biases; adds to those of the flags before */
 } cli_type;
 
 typedef struct cli_integer {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/output.h"
 
+#include "cli/report.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,22 +26,71 @@ static void print_text(cli_output *output, const char *text, size_t length) {
     output->line_ended = text[length - 1] == '\n';
 }
 
-gumbel_status cli_output_token(cli_output *output, int32_t token, gumbel_error *error) {
+/* Nobody reads what a full disk or a closed pipe takes: no need to generate it. */
+static gumbel_status check_written(gumbel_error *error) {
+    if (!ferror(stdout))
+        return GUMBEL_OK;
+    cli_refuse(error, "standard output cannot be written");
+    return error->status = GUMBEL_ERROR_IO;
+}
+
+/* As a JSON string; other bytes than these stand for themselves in UTF-8. */
+static void print_quoted(const char *text, size_t length) {
+    putchar('"');
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if (byte == '"' || byte == '\\')
+            printf("\\%c", byte);
+        else if (byte < 0x20)
+            printf("\\u%04x", byte);
+        else
+            putchar(byte);
+    }
+    putchar('"');
+}
+
+static gumbel_status print_logprob_line(cli_output *output, const gumbel_generated *generated,
+                                        gumbel_error *error) {
+    const char *text = "";
+    size_t length = 0;
+    gumbel_status status = GUMBEL_OK;
+    if (output->detokenizer)
+        status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
+    if (status != GUMBEL_OK)
+        return status;
+    printf("%" PRId32 "\t%.6f", generated->token, (double)generated->logprob);
+    if (output->detokenizer) {
+        putchar('\t');
+        print_quoted(text, length);
+    }
+    for (uint32_t i = 0; i < generated->top_logprobs; i++)
+        printf("\t%" PRId32 ":%.6f", generated->top_tokens[i], (double)generated->top_token_logprob[i]);
+    putchar('\n');
+    fflush(stdout);
+    return check_written(error);
+}
+
+gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
+    int32_t token = generated->token;
+    if (output->logprobs)
+        return print_logprob_line(output, generated, error);
     if (!output->detokenizer) {
         printf("%s%" PRId32, output->began ? "," : "", token);
         fflush(stdout);
         output->began = true;
-        return GUMBEL_OK;
+        return check_written(error);
     }
     const char *text;
     size_t length;
     gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
     if (status == GUMBEL_OK)
         print_text(output, text, length);
-    return status;
+    return status == GUMBEL_OK ? check_written(error) : status;
 }
 
 void cli_output_end(cli_output *output) {
+    if (output->logprobs)
+        return;
     if (output->detokenizer) {
         const char *text;
         size_t length;

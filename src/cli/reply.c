@@ -21,7 +21,7 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
         }
         reply->decode_seconds = now - begin - reply->first_token_seconds;
         cli_tokens_add(&reply->tokens, generated.token);
-        status = cli_output_token(output, generated.token, error);
+        status = cli_output_token(output, &generated, error);
         if (status != GUMBEL_OK)
             return status;
     } while (generated.finish == GUMBEL_FINISH_NONE);

@@ -15,7 +15,7 @@ typedef struct cli_reply {
     gumbel_finish finish; /* NONE: interrupted, or failed */
     bool interrupted;     /* by Ctrl-C; what was generated until then is printed */
     cli_tokens tokens;    /* what was generated, a stop token included */
-    size_t prompt_tokens; /* */
+    size_t prompt_tokens; /* those given, not the turns before */
     uint32_t prompt_end;  /* the session's position after the prompt; 0 when it was not run to its end */
     double first_token_seconds; /* from the beginning to the first token */
     double decode_seconds;      /* from the first token to the last */

@@ -20,7 +20,8 @@ typedef struct run_options {
     const char *prompt, *file;
     cli_tokens tokens;
     cli_integer max_new_tokens;
-    bool print_tokens, ignore_stop, stats;
+    cli_integer top_logprobs;
+    bool print_tokens, ignore_stop, stats, logprobs;
 } run_options;
 
 typedef struct run_arguments {
@@ -65,6 +66,20 @@ static const cli_option output_table[] = {
              "included.",
      .type = CLI_FLAG,
      .offset = offsetof(run_options, print_tokens)},
+    {.names = "--logprobs",
+     .help = "Print one line for each token instead of the text: its id, its log-probability under the model "
+             "(before biases, penalties and temperature), its text in quotes; separated by tabs. With "
+             "--print-tokens without the text.",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, logprobs)},
+    {.names = "--top-logprobs",
+     .argument = "N",
+     .help =
+         "Like --logprobs, with ID:LOGPROB of the N likeliest tokens at the end of the line; at most what "
+         "the program was exported for.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
+     .offset = offsetof(run_options, top_logprobs)},
     {.names = "--stats",
      .help = "Report on standard error the settings used, where each came from, speed and memory.",
      .type = CLI_FLAG,
@@ -123,7 +138,7 @@ static gumbel_status make_prompt(const run_arguments *arguments, const cli_model
         return refuse(error, GUMBEL_ERROR_UNSUPPORTED,
                       "the program has no tokenizer: use --tokens and --print-tokens");
     if (run->tokens.ids)
-        return GUMBEL_OK;
+        return cli_check_tokens(model, tokens, error);
     gumbel_status status = GUMBEL_OK;
     if (arguments->format.chat_format)
         status = gumbel_chat_format_load(model->tokenizer, arguments->format.chat_format, error);
@@ -161,6 +176,8 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
         .sampling = &sampling.values,
         .max_new_tokens = limit > 0 ? (uint32_t)limit : 0,
         .ignore_stop = run->ignore_stop,
+        .wants_logprob = run->logprobs || run->top_logprobs.given,
+        .top_logprobs = (uint32_t)run->top_logprobs.value,
     };
     cli_output output;
     status = cli_settle_seed(&arguments->sampling, &sampling, error);
@@ -168,6 +185,7 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
         status = cli_output_open(&output, run->print_tokens ? NULL : model->tokenizer, error);
     if (status != GUMBEL_OK)
         return status;
+    output.logprobs = options.wants_logprob != 0;
     cli_generator generator = {.model = model};
     cli_generator_set_seed(&generator, sampling.seed);
     cli_report_seed(&sampling);

@@ -27,6 +27,46 @@ const cli_option cli_sampling_table[] = {
      .type = CLI_NUMBER,
      .range = {.low = 0, .high = 1, .low_excluded = true},
      .offset = offsetof(cli_sampling_options, top_p)},
+    {.names = "--min-p",
+     .argument = "P",
+     .help =
+         "Draw among the tokens that are at least P times as likely as the likeliest; 0: among all. Built "
+         "in: 0.",
+     .type = CLI_NUMBER,
+     .range = {.low = 0, .high = 1},
+     .offset = offsetof(cli_sampling_options, min_p)},
+    {.names = "--presence-penalty",
+     .argument = "P",
+     .help = "Subtract P from the logits of tokens that were generated. Built in: 0.",
+     .type = CLI_NUMBER,
+     .range = {.low = -2, .high = 2},
+     .offset = offsetof(cli_sampling_options, presence_penalty)},
+    {.names = "--frequency-penalty",
+     .argument = "P",
+     .help = "Subtract P for each time that a token was generated. Built in: 0.",
+     .type = CLI_NUMBER,
+     .range = {.low = -2, .high = 2},
+     .offset = offsetof(cli_sampling_options, frequency_penalty)},
+    {.names = "--repeat-penalty --repetition-penalty",
+     .argument = "R",
+     .help = "Divide the logits of tokens of the prompt or the answer by R where they are above 0, multiply "
+             "the others by it; 1: leave them. Built in: 1.",
+     .type = CLI_NUMBER,
+     .range = {.low = 0.01, .high = 100},
+     .offset = offsetof(cli_sampling_options, repetition_penalty)},
+    {.names = "--penalize",
+     .argument = "TOKENS",
+     .help = "Which tokens the three penalties count: usual (repetition those of prompt and answer, the "
+             "others those of the answer), generated (those of the answer) or all (both).",
+     .type = CLI_CHOICE,
+     .choices = "usual generated all",
+     .offset = offsetof(cli_sampling_options, penalize)},
+    {.names = "--logit-bias",
+     .argument = "ID=VALUE",
+     .help = "Add VALUE to the logit of the token with that id; -inf bans it. May be given many times, or "
+             "with several pairs separated by commas.",
+     .type = CLI_BIASES,
+     .offset = offsetof(cli_sampling_options, bias)},
     {.names = "-s --seed",
      .argument = "S",
      .help =
@@ -40,15 +80,26 @@ const cli_option cli_sampling_table[] = {
 /* A program that ends in its logits is sampled on the host by temperature alone. */
 static gumbel_status settle_without_sampler(const cli_sampling_options *options, cli_sampling *sampling,
                                             gumbel_error *error) {
-    const char *refused = options->top_k.given                         ? "--top-k"
-                          : options->top_p.given                       ? "--top-p"
-                          : options->seed.given && !options->seed.draw ? "--seed"
-                                                                       : NULL;
-    if (refused) {
+    const struct {
+        const char *name;
+        bool given;
+    } flags[] = {
+        {"--top-k", options->top_k.given},
+        {"--top-p", options->top_p.given},
+        {"--min-p", options->min_p.given},
+        {"--presence-penalty", options->presence_penalty.given},
+        {"--frequency-penalty", options->frequency_penalty.given},
+        {"--repeat-penalty", options->repetition_penalty.given},
+        {"--logit-bias", options->bias.count > 0},
+        {"--seed", options->seed.given && !options->seed.draw},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (!flags[i].given)
+            continue;
         cli_refuse(error,
                    "%s: the program was exported with --logits and has no sampler; only --temperature "
                    "applies to it",
-                   refused);
+                   flags[i].name);
         return error->status;
     }
     sampling->values.top_k = 0;
@@ -61,19 +112,34 @@ static const char *origin_name(gumbel_origin origin) {
     return origin == GUMBEL_ORIGIN_PROGRAM ? "program" : "default";
 }
 
+static void apply_number(const cli_number *option, float *value, const char **origin) {
+    if (!option->given)
+        return;
+    *value = (float)option->value;
+    *origin = "flag";
+}
+
+static gumbel_penalized penalized(const char *choice) {
+    return !choice || strcmp(choice, "usual") == 0 ? GUMBEL_PENALIZED_USUAL
+           : strcmp(choice, "generated") == 0      ? GUMBEL_PENALIZED_GENERATED
+                                                   : GUMBEL_PENALIZED_ALL;
+}
+
 static void apply_flags(const cli_sampling_options *options, cli_sampling *sampling) {
-    if (options->temperature.given) {
-        sampling->values.temperature = (float)options->temperature.value;
-        sampling->temperature_origin = "flag";
-    }
+    gumbel_sampling *values = &sampling->values;
+    apply_number(&options->temperature, &values->temperature, &sampling->temperature_origin);
+    apply_number(&options->top_p, &values->top_p, &sampling->top_p_origin);
+    apply_number(&options->min_p, &values->min_p, &sampling->min_p_origin);
+    apply_number(&options->presence_penalty, &values->presence_penalty, &sampling->presence_origin);
+    apply_number(&options->frequency_penalty, &values->frequency_penalty, &sampling->frequency_origin);
+    apply_number(&options->repetition_penalty, &values->repetition_penalty, &sampling->repetition_origin);
     if (options->top_k.given) {
-        sampling->values.top_k = (int32_t)options->top_k.value;
+        values->top_k = (int32_t)options->top_k.value;
         sampling->top_k_origin = "flag";
     }
-    if (options->top_p.given) {
-        sampling->values.top_p = (float)options->top_p.value;
-        sampling->top_p_origin = "flag";
-    }
+    values->penalized = penalized(options->penalize);
+    values->bias = options->bias.list;
+    values->bias_count = options->bias.count;
 }
 
 gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli_model *model,
@@ -84,6 +150,10 @@ gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli
     sampling->temperature_origin = origin_name(origin.temperature);
     sampling->top_k_origin = origin_name(origin.top_k);
     sampling->top_p_origin = origin_name(origin.top_p);
+    sampling->min_p_origin = origin_name(origin.min_p);
+    sampling->presence_origin = origin_name(origin.presence_penalty);
+    sampling->frequency_origin = origin_name(origin.frequency_penalty);
+    sampling->repetition_origin = origin_name(origin.repetition_penalty);
     if (!model->info.use_sampling) {
         gumbel_status status = settle_without_sampler(options, sampling, error);
         if (status != GUMBEL_OK)
@@ -111,11 +181,21 @@ void cli_report_seed(const cli_sampling *sampling) {
         cli_note("seed %" PRIu64 " (drawn)", sampling->seed);
 }
 
+static void print_number(FILE *file, const char *name, float value, const char *origin) {
+    fprintf(file, "%-16s %g (%s)\n", name, (double)value, origin);
+}
+
 void cli_print_sampling(const cli_sampling *sampling, FILE *file) {
-    fprintf(file, "temperature      %g (%s)\n", (double)sampling->values.temperature,
-            sampling->temperature_origin);
-    fprintf(file, "top-k            %" PRId32 " (%s)\n", sampling->values.top_k, sampling->top_k_origin);
-    fprintf(file, "top-p            %g (%s)\n", (double)sampling->values.top_p, sampling->top_p_origin);
+    const gumbel_sampling *values = &sampling->values;
+    print_number(file, "temperature", values->temperature, sampling->temperature_origin);
+    fprintf(file, "top-k            %" PRId32 " (%s)\n", values->top_k, sampling->top_k_origin);
+    print_number(file, "top-p", values->top_p, sampling->top_p_origin);
+    print_number(file, "min-p", values->min_p, sampling->min_p_origin);
+    print_number(file, "presence-penalty", values->presence_penalty, sampling->presence_origin);
+    print_number(file, "frequency-penalty", values->frequency_penalty, sampling->frequency_origin);
+    print_number(file, "repeat-penalty", values->repetition_penalty, sampling->repetition_origin);
+    if (values->bias_count > 0)
+        fprintf(file, "logit-bias       %zu tokens (flag)\n", values->bias_count);
     if (sampling->values.temperature > 0)
         fprintf(file, "seed             %" PRIu64 " (%s)\n", sampling->seed, sampling->seed_origin);
     else

@@ -14,15 +14,20 @@ typedef struct cli_sampling_options {
     cli_integer top_k;
     cli_number top_p;
     cli_seed seed;
+    cli_number min_p, presence_penalty, frequency_penalty, repetition_penalty;
+    const char *penalize; /* NULL: as usual */
+    cli_biases bias;
 } cli_sampling_options;
 
 extern const cli_option cli_sampling_table[];
 
-/* The settings in use, each with where it came from: "flag", "program", "default", "drawn". */
+/* The settings in use, each with where it came from: "flag", "program", "default", "drawn". The biases are
+ * those of the options, which must outlive it. */
 typedef struct cli_sampling {
     gumbel_sampling values;
     uint64_t seed;
     const char *temperature_origin, *top_k_origin, *top_p_origin, *seed_origin;
+    const char *min_p_origin, *presence_origin, *frequency_origin, *repetition_origin;
 } cli_sampling;
 
 /* Settles all but the seed for a model. A program without a sampler (exported with --logits) takes a

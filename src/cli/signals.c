@@ -26,6 +26,15 @@ void cli_catch_interrupt(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
+void cli_catch_termination(void) {
+    struct sigaction before, action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    static const int numbers[] = {SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+            sigaction(numbers[i], &action, NULL);
+}
+
 void cli_cancel_on_interrupt(gumbel_session *session) {
     atomic_store(&session_at_work, session);
 }

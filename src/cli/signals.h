@@ -11,6 +11,9 @@
 /* Takes SIGINT over from here on. Interrupted reads return with EINTR. */
 void cli_catch_interrupt(void);
 
+/* Lets SIGTERM and SIGHUP end the work as Ctrl-C does, for a command that has a temporary file to remove. */
+void cli_catch_termination(void);
+
 /* The session that Ctrl-C cancels; NULL: Ctrl-C is only noted. */
 void cli_cancel_on_interrupt(gumbel_session *session);
 

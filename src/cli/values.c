@@ -90,6 +90,58 @@ bool cli_parse_tokens(const char *text, cli_tokens *tokens) {
     return false;
 }
 
+static bool set_bias(cli_biases *biases, int32_t token, float value) {
+    size_t i = 0;
+    while (i < biases->count && biases->list[i].token != token)
+        i++;
+    if (value == 0) {
+        if (i < biases->count)
+            biases->list[i] = biases->list[--biases->count];
+        return true;
+    }
+    if (i == CLI_MOST_BIASES)
+        return false;
+    biases->list[i] = (gumbel_bias){token, value};
+    biases->count += i == biases->count;
+    return true;
+}
+
+/* The value of an entry, which ends at a comma or with the text. */
+static bool parse_bias_value(const char *text, size_t length, float *value) {
+    static const cli_range range = {.low = -1e6, .high = 1e6};
+    char number[32];
+    double parsed;
+    if (length >= sizeof number)
+        return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    *value = -INFINITY;
+    if (strcmp(number, "-inf") == 0)
+        return true;
+    if (!cli_parse_number(number, &range, &parsed))
+        return false;
+    *value = (float)parsed;
+    return true;
+}
+
+bool cli_parse_biases(const char *text, cli_biases *biases) {
+    for (;; text++) {
+        size_t digits = strspn(text, "0123456789");
+        errno = 0;
+        unsigned long long id = strtoull(text, NULL, 10);
+        if (digits == 0 || errno != 0 || id > INT32_MAX || text[digits] != '=')
+            return false;
+        text += digits + 1;
+        size_t length = strcspn(text, ",");
+        float value;
+        if (!parse_bias_value(text, length, &value) || !set_bias(biases, (int32_t)id, value))
+            return false;
+        text += length;
+        if (*text == '\0')
+            return true;
+    }
+}
+
 bool cli_is_choice(const char *value, const char *choices) {
     size_t length = strlen(value);
     if (length == 0 || strchr(value, ' '))

@@ -7,6 +7,7 @@
 #define GUMBEL_CLI_VALUES_H
 
 #include "cli/storage.h"
+#include "gumbel.h"
 
 #include <stdbool.h>
 
@@ -31,6 +32,17 @@ bool cli_parse_seed(const char *text, bool *draw, uint64_t *value);
 /* Ids separated by commas, blanks or both: "2,17,99". At least one; none above 2^31-1. tokens must be empty
  * and stays so on failure. */
 bool cli_parse_tokens(const char *text, cli_tokens *tokens);
+
+/* Tokens with what is added to their logits; a token has one entry. Copied like a number. */
+enum { CLI_MOST_BIASES = 256 };
+typedef struct cli_biases {
+    size_t count;
+    gumbel_bias list[CLI_MOST_BIASES];
+} cli_biases;
+
+/* "17=-2.5,99=-inf": adds entries, or replaces those of the same token; 0 removes one. False when text is
+ * something else or the list is full; biases may then have some of the entries. */
+bool cli_parse_biases(const char *text, cli_biases *biases);
 
 /* Whether value is one of the words in choices, which are separated by single blanks. */
 bool cli_is_choice(const char *value, const char *choices);

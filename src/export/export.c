@@ -43,6 +43,27 @@ static void report(const export_job *job, gumbel_log_level level, const char *fo
     job->options.log(job->options.log_user, level, line);
 }
 
+static bool is_minimal(const gumbel_export_options *options) {
+    return options->sampler && strcmp(options->sampler, "minimal") == 0;
+}
+
+static gumbel_status check_sampler(const gumbel_export_options *options, gumbel_error *error) {
+    if (options->sampler && !is_minimal(options) && strcmp(options->sampler, "full") != 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "sampler: \"%s\", expected \"full\" or \"minimal\"",
+                       options->sampler);
+    if (options->sampler && options->logits)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "sampler: \"%s\" and logits: a program that ends in its logits has no sampler",
+                       options->sampler);
+    if (options->max_top_logprobs > GUMBEL_TOP_LOGPROBS_LIMIT)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "max_top_logprobs: %" PRIu32 ", expected 0 to %d",
+                       options->max_top_logprobs, GUMBEL_TOP_LOGPROBS_LIMIT);
+    if (options->max_top_logprobs > 0 && (options->logits || is_minimal(options)))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "max_top_logprobs: log-probabilities are part of the full sampler");
+    return GUMBEL_OK;
+}
+
 static gumbel_status check_options(const gumbel_export_options *given, gumbel_export_options *options,
                                    gumbel_error *error) {
     *options = (gumbel_export_options){.size = sizeof *options};
@@ -54,7 +75,15 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     if (options->backend && strcmp(options->backend, "cpu") != 0)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
-    return GUMBEL_OK;
+    return check_sampler(options, error);
+}
+
+static gb_sampler_options sampler_options(const gumbel_export_options *options) {
+    if (options->logits)
+        return (gb_sampler_options){.kind = GB_SAMPLER_NONE};
+    if (is_minimal(options))
+        return (gb_sampler_options){.kind = GB_SAMPLER_MINIMAL};
+    return (gb_sampler_options){.kind = GB_SAMPLER_FULL, .max_top_logprobs = options->max_top_logprobs};
 }
 
 /* The layers that the program will have, as far as recipes need to know. */
@@ -85,7 +114,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
     gb_model_options model_options = {.max_context = options->max_context,
                                       .layers = options->layers,
-                                      .use_sampling = !options->logits,
+                                      .sampler = sampler_options(options),
                                       .cache_dtype = gb_recipe_cache_dtype(job->recipe)};
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
     return gb_recipe_check_used(job->recipe, error);
@@ -152,12 +181,27 @@ static void set_metadata(export_job *job) {
     metadata->has_bos_token = generation->bos_token >= 0;
     if (metadata->has_bos_token)
         metadata->bos_token = (uint64_t)generation->bos_token;
+}
+
+/* What the checkpoint's authors recommend of what the program's sampler has. */
+static void set_recommended(const gb_generation_config *generation, gb_sampler_kind kind,
+                            gb_metadata *metadata) {
     metadata->has_temperature = generation->has_temperature;
     metadata->temperature = generation->temperature;
     metadata->has_top_k = generation->has_top_k;
     metadata->top_k = generation->top_k;
     metadata->has_top_p = generation->has_top_p;
     metadata->top_p = generation->top_p;
+    if (kind != GB_SAMPLER_FULL)
+        return;
+    metadata->has_min_p = generation->has_min_p;
+    metadata->min_p = generation->min_p;
+    metadata->has_presence_penalty = generation->has_presence_penalty;
+    metadata->presence_penalty = generation->presence_penalty;
+    metadata->has_frequency_penalty = generation->has_frequency_penalty;
+    metadata->frequency_penalty = generation->frequency_penalty;
+    metadata->has_repetition_penalty = generation->has_repetition_penalty;
+    metadata->repetition_penalty = generation->repetition_penalty;
 }
 
 static gumbel_status write_program(const export_job *job, const char *path, gumbel_error *error) {
@@ -181,6 +225,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     GB_TRY(read_text(job, error));
     GB_TRY(read_generation_config(job, error));
     set_metadata(job);
+    set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
     GB_TRY(gb_builder_finish(job->builder, &job->program, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat_format = (gb_blob){job->text.chat_format.data, job->text.chat_format.size};

@@ -15,6 +15,10 @@ gb_uniform gb_random_gain(void) {
     return (gb_uniform){0.75f, 1.25f};
 }
 
+gb_uniform gb_random_difference(void) {
+    return (gb_uniform){-0.25f, 0.25f};
+}
+
 /* The output function of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
  * 2014), a bijection that turns a counter into random bits. */
 static uint64_t mix(uint64_t z) {

@@ -91,7 +91,8 @@ gumbel_status gb_source_open(const char *path, bool random_weights, gb_source *s
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: GGUF import is not in this version", path);
     if (is_file && !random_weights)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "%s: expected a checkpoint directory (a config.json alone needs random weights)",
+                       "%s: expected a checkpoint directory (a config.json alone needs random weights: "
+                       "--random-weights)",
                        path);
     return open_parts(path, is_file, random_weights, source, error);
 }

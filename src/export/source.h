@@ -12,7 +12,7 @@
 typedef struct gb_source {
     char *directory;           /* that config.json lies in; tokenizer and generation_config.json lie beside */
     char *name;                /* what to call the model */
-    gb_config_file *config;    /* */
+    gb_config_file *config;    /* config.json */
     gb_checkpoint *checkpoint; /* NULL: random weights */
 } gb_source;
 

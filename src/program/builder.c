@@ -149,7 +149,7 @@ gb_ref gb_build_input(gb_builder *builder, gb_role role) {
         if (builder->inputs[i].role == role)
             return builder->inputs[i].value;
     }
-    gb_type type = gb_role_type(info, 0);
+    gb_type type = gb_role_type(info, &program->metadata);
     if (!reserve(builder, &builder->inputs, &builder->input_capacity, program->input_count,
                  sizeof(gb_binding)))
         return GB_NO_VALUE;
@@ -233,21 +233,21 @@ gb_ref gb_build_state(gb_builder *builder, const char *name, gb_state_kind kind,
 
 /* ---- Nodes --------------------------------------------------------------------------------------------- */
 
-/* Appends node with one result of that type to the current region. */
-static gb_ref append_node(gb_builder *builder, gb_node *node, const gb_type *type) {
+/* Appends node with results of those types to the current region. */
+static void append_node(gb_builder *builder, gb_node *node, const gb_type *types, uint32_t count) {
     open_region *region = &builder->open[builder->open_count - 1];
     if (!reserve(builder, &region->nodes, &region->node_capacity, region->node_count, sizeof(gb_node)))
-        return GB_NO_VALUE;
-    gb_ref result = new_value(builder, GB_VALUE_RESULT, 0, type);
-    node->result_count = 1;
-    node->results[0] = result;
-    if (result != GB_NO_VALUE)
+        return;
+    node->result_count = (uint8_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        node->results[i] = new_value(builder, GB_VALUE_RESULT, 0, &types[i]);
+    if (!failed(builder))
         region->nodes[region->node_count++] = *node;
-    return result;
 }
 
-gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
-                   const gb_attribute *attributes, uint32_t attribute_count) {
+/* The node of gb_build_op and gb_build_op_results; false after an error. */
+static bool build_node(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
+                       const gb_attribute *attributes, uint32_t attribute_count, gb_node *built) {
     gb_operand_type types[GB_MAX_OPERANDS];
     gb_node node = {.op = op, .regions = {GB_NO_REGION, GB_NO_REGION}};
     while (operand_count > 0 && operands[operand_count - 1] == GB_NO_VALUE)
@@ -257,7 +257,7 @@ gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32
                         operand_count);
     for (uint32_t i = 0; i < operand_count; i++) {
         if (!is_value(builder, operands[i]))
-            return GB_NO_VALUE;
+            return false;
         node.operands[i] = operands[i];
         types[i] = (gb_operand_type){builder->values[operands[i]].kind, builder->values[operands[i]].type};
     }
@@ -265,12 +265,33 @@ gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32
     uint32_t result_count;
     if (failed(builder) || gb_infer(op, types, operand_count, attributes, attribute_count, results,
                                     &result_count, &builder->error) != GUMBEL_OK)
-        return GB_NO_VALUE;
+        return false;
     node.operand_count = (uint8_t)operand_count;
     node.attribute_count = (uint8_t)attribute_count;
     for (uint32_t i = 0; i < attribute_count; i++)
         node.attributes[i] = attributes[i];
-    return append_node(builder, &node, &results[0]);
+    append_node(builder, &node, results, result_count);
+    *built = node;
+    return !failed(builder);
+}
+
+gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
+                   const gb_attribute *attributes, uint32_t attribute_count) {
+    gb_node node;
+    bool is_built = build_node(builder, op, operands, operand_count, attributes, attribute_count, &node);
+    return is_built ? node.results[0] : GB_NO_VALUE;
+}
+
+void gb_build_op_results(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
+                         const gb_attribute *attributes, uint32_t attribute_count, gb_ref *results,
+                         uint32_t result_count) {
+    gb_node node;
+    bool is_built = build_node(builder, op, operands, operand_count, attributes, attribute_count, &node);
+    if (is_built && node.result_count != result_count)
+        gb_builder_fail(builder, GUMBEL_ERROR_ARGUMENT, "op %u has %u results, not %u", (unsigned)op,
+                        node.result_count, result_count);
+    for (uint32_t i = 0; i < result_count; i++)
+        results[i] = failed(builder) ? GB_NO_VALUE : node.results[i];
 }
 
 /* ---- Regions ------------------------------------------------------------------------------------------- */
@@ -353,7 +374,8 @@ gb_ref gb_build_if_end(gb_builder *builder, gb_ref yield) {
                     .operand_count = 1,
                     .operands = {second.condition},
                     .regions = {second.sibling, second.region}};
-    return append_node(builder, &node, &second.yield);
+    append_node(builder, &node, &second.yield, 1);
+    return failed(builder) ? GB_NO_VALUE : node.results[0];
 }
 
 void gb_build_output(gb_builder *builder, gb_role role, gb_ref value) {

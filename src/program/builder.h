@@ -20,7 +20,8 @@ gumbel_status gb_builder_status(const gb_builder *builder, gumbel_error *error);
 /* Makes an error of the caller's the builder's own, if it has none yet. */
 void gb_builder_fail(gb_builder *builder, gumbel_status status, const char *format, ...) GB_PRINTF(3, 4);
 
-/* The input of that role; asking again gives the same value. */
+/* The input of that role; asking again gives the same value. The metadata that its type depends on (max_bias)
+ * must be set before. */
 gb_ref gb_build_input(gb_builder *builder, gb_role role);
 
 /* A constant; name is copied and must be new. Its bytes are given to the writer. dims has rank sizes. */
@@ -36,10 +37,15 @@ gb_ref gb_build_quantized(gb_builder *builder, const char *name, const gb_format
 gb_ref gb_build_state(gb_builder *builder, const char *name, gb_state_kind kind, gb_dtype dtype, int32_t rank,
                       const int64_t *dims, uint32_t window);
 
-/* A node with one result, in the current region. operands are copied; trailing GB_NO_VALUE operands are left
- * out when optional. */
+/* A node in the current region; returns its (first) result. operands are copied; trailing GB_NO_VALUE
+ * operands are left out when optional. */
 gb_ref gb_build_op(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
                    const gb_attribute *attributes, uint32_t attribute_count);
+
+/* The same for an op with result_count results, which are written into results. */
+void gb_build_op_results(gb_builder *builder, gb_op op, const gb_ref *operands, uint32_t operand_count,
+                         const gb_attribute *attributes, uint32_t attribute_count, gb_ref *results,
+                         uint32_t result_count);
 
 /* The type of a value of this builder. */
 gb_type gb_build_type(const gb_builder *builder, gb_ref value);

@@ -36,6 +36,8 @@ static const char *pattern_type_name(const gb_pattern *pattern) {
         return "an f32 or bf16 state ";
     case GB_PATTERN_STATE:
         return "an f32 state ";
+    case GB_PATTERN_I32_STATE:
+        return "an i32 state ";
     case GB_PATTERN_ANY:
         return "any dtype ";
     default:
@@ -86,6 +88,8 @@ static bool match_kind(const gb_pattern *pattern, const gb_operand_type *operand
         return is_state && (dtype == GB_F32 || dtype == GB_BF16);
     case GB_PATTERN_STATE:
         return is_state && dtype == GB_F32;
+    case GB_PATTERN_I32_STATE:
+        return is_state && dtype == GB_I32;
     case GB_PATTERN_ANY:
         if (bound->any_dtype == GB_DTYPE_NONE)
             bound->any_dtype = dtype;
@@ -246,7 +250,7 @@ gumbel_status gb_infer(gb_op op, const gb_operand_type *operands, uint32_t opera
     gb_node node = {.op = op, .attribute_count = (uint8_t)attribute_count};
     for (uint32_t i = 0; i < attribute_count; i++)
         node.attributes[i] = attributes[i];
-    return gb_infer_rule(info, operands, &node, results, error);
+    return gb_infer_rule(info, operands, &node, results, *result_count, error);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------------- */

@@ -3,10 +3,10 @@
 
 #include "base/memory.h"
 
-static gumbel_status rms_norm(const gb_node *node, gumbel_error *error) {
+static gumbel_status norm(const gb_op_info *op, const gb_node *node, gumbel_error *error) {
     double epsilon = gb_node_float(node, GB_ATTRIBUTE_EPSILON);
     if (!(epsilon >= 0))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "rms_norm: epsilon = %g is negative", epsilon);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: epsilon = %g is negative", op->name, epsilon);
     return GUMBEL_OK;
 }
 
@@ -60,13 +60,77 @@ static gumbel_status rope(const gb_operand_type *operands, const gb_node *node, 
     return GUMBEL_OK;
 }
 
-static gumbel_status attention(const gb_operand_type *operands, gumbel_error *error) {
-    int64_t heads = operands[0].type.shape.dims[1];
-    int64_t key_heads = operands[1].type.shape.dims[1];
+/* Each key head serves as many others; kind says which. */
+static gumbel_status head_groups(const gb_op_info *op, const char *kind, const gb_shape *others,
+                                 const gb_shape *keys, gumbel_error *error) {
+    int64_t heads = others->dims[1], key_heads = keys->dims[1];
     if (heads % key_heads != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %lld %s heads are not a multiple of %lld key heads",
+                       op->name, (long long)heads, kind, (long long)key_heads);
+    return GUMBEL_OK;
+}
+
+static gumbel_status slice(const gb_operand_type *operands, const gb_node *node, gb_type *result,
+                           gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape;
+    int64_t start = gb_node_int(node, GB_ATTRIBUTE_START), count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
+    int64_t width = x->dims[x->rank - 1];
+    if (count < 1 || start > width - count)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "slice: %lld elements from %lld on leave rows of %lld",
+                       (long long)count, (long long)start, (long long)width);
+    *result = (gb_type){GB_F32, *x};
+    result->shape.dims[x->rank - 1] = count;
+    return GUMBEL_OK;
+}
+
+static gumbel_status causal_conv(const gb_operand_type *operands, gumbel_error *error) {
+    int64_t width = operands[1].type.shape.dims[2], rows = operands[3].type.shape.dims[0];
+    if (width < 2 || width > GB_MAX_CONV_WIDTH)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "causal_conv: a width of %lld, expected 2 to %d",
+                       (long long)width, (int)GB_MAX_CONV_WIDTH);
+    if (rows != width - 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "causal_conv: a tail of %lld rows, expected %lld",
+                       (long long)rows, (long long)width - 1);
+    return GUMBEL_OK;
+}
+
+static gumbel_status expert_count(const gb_op_info *op, int64_t experts, gumbel_error *error) {
+    if (experts > GB_MAX_EXPERTS)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %lld experts, expected at most %d", op->name,
+                       (long long)experts, (int)GB_MAX_EXPERTS);
+    return GUMBEL_OK;
+}
+
+static gumbel_status route_top_k(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                                 gb_type *results, gumbel_error *error) {
+    const gb_shape *logits = &operands[0].type.shape;
+    int64_t count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
+    GB_TRY(expert_count(op, logits->dims[1], error));
+    if (count < 1 || count > logits->dims[1])
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "attention: %lld query heads are not a multiple of %lld key heads", (long long)heads,
-                       (long long)key_heads);
+                       "route_top_k: count = %lld, expected 1 to the %lld experts", (long long)count,
+                       (long long)logits->dims[1]);
+    gb_shape shape = {.rank = 2, .dims = {logits->dims[0], count}};
+    results[0] = (gb_type){GB_I32, shape};
+    results[1] = (gb_type){GB_F32, shape};
+    return GUMBEL_OK;
+}
+
+/* x is [M,K] or [M,T,K]. */
+static gumbel_status expert_linear(const gb_op_info *op, const gb_operand_type *operands, gb_type *result,
+                                   gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape, *weight = &operands[1].type.shape;
+    const gb_shape *experts = &operands[2].type.shape;
+    char x_text[GB_TYPE_TEXT], experts_text[GB_TYPE_TEXT];
+    GB_TRY(expert_count(op, weight->dims[0], error));
+    bool fits =
+        (x->rank == 2 || (x->rank == 3 && x->dims[1] == experts->dims[1])) && x->dims[0] == experts->dims[0];
+    if (!fits)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "expert_linear: operand x is %s, expected [M,K] or [M,T,K] with experts of %s",
+                       gb_type_text(&operands[0].type, x_text),
+                       gb_type_text(&operands[2].type, experts_text));
+    *result = (gb_type){GB_F32, {.rank = 3, .dims = {x->dims[0], experts->dims[1], weight->dims[1]}}};
     return GUMBEL_OK;
 }
 
@@ -77,6 +141,27 @@ static gumbel_status random_bits(const gb_operand_type *operands, const gb_node 
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "random_bits: count = %lld is not above 0",
                        (long long)count);
     *result = (gb_type){GB_U32, {.rank = 2, .dims = {operands[0].type.shape.dims[0], count}}};
+    return GUMBEL_OK;
+}
+
+/* One id for each row, or a list of them. */
+static gumbel_status log_probability(const gb_operand_type *operands, gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape, *ids = &operands[2].type.shape;
+    char text[GB_TYPE_TEXT];
+    if (ids->rank < 1 || ids->rank > 2 || ids->dims[0] != x->dims[0])
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "log_probability: operand ids is %s, expected ids by row",
+                       gb_type_text(&operands[2].type, text));
+    return GUMBEL_OK;
+}
+
+static gumbel_status top_ids(const gb_operand_type *operands, const gb_node *node, gb_type *result,
+                             gumbel_error *error) {
+    const gb_shape *x = &operands[0].type.shape;
+    int64_t count = gb_node_int(node, GB_ATTRIBUTE_COUNT);
+    if (count < 1 || count > x->dims[1])
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "top_ids: count = %lld is not within 1 .. %lld",
+                       (long long)count, (long long)x->dims[1]);
+    *result = (gb_type){GB_I32, {.rank = 2, .dims = {x->dims[0], count}}};
     return GUMBEL_OK;
 }
 
@@ -94,7 +179,8 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_LINEAR:
         return linear(operands, node, error);
     case GB_OP_RMS_NORM:
-        return rms_norm(node, error);
+    case GB_OP_L2_NORMALIZE:
+        return norm(op, node, error);
     case GB_OP_SPLIT_HEADS:
         return split_heads(operands, node, &results[0], error);
     case GB_OP_MERGE_HEADS:
@@ -103,7 +189,17 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_ROPE:
         return rope(operands, node, error);
     case GB_OP_ATTENTION:
-        return attention(operands, error);
+        return head_groups(op, "query", &operands[0].type.shape, &operands[1].type.shape, error);
+    case GB_OP_SLICE:
+        return slice(operands, node, &results[0], error);
+    case GB_OP_CAUSAL_CONV:
+        return causal_conv(operands, error);
+    case GB_OP_GATED_DELTA:
+        return head_groups(op, "value", &operands[2].type.shape, &operands[1].type.shape, error);
+    case GB_OP_ROUTE_TOP_K:
+        return route_top_k(op, operands, node, results, error);
+    case GB_OP_EXPERT_LINEAR:
+        return expert_linear(op, operands, &results[0], error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);
     case GB_OP_CANDIDATES:
@@ -112,7 +208,17 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_TOP_P_MASK:
     case GB_OP_GUMBEL_NOISE:
     case GB_OP_ARGMAX:
+    case GB_OP_APPLY_BIAS:
+    case GB_OP_PENALIZE:
+    case GB_OP_MIN_P_MASK:
+    case GB_OP_LOG_NORMALIZER:
         return vocabulary(op, &operands[0].type.shape, error);
+    case GB_OP_LOG_PROBABILITY:
+        GB_TRY(log_probability(operands, error));
+        return vocabulary(op, &operands[0].type.shape, error);
+    case GB_OP_TOP_IDS:
+        GB_TRY(vocabulary(op, &operands[0].type.shape, error));
+        return top_ids(operands, node, &results[0], error);
     case GB_OP_RANDOM_BITS:
         GB_TRY(random_bits(operands, node, &results[0], error));
         return vocabulary(op, &results[0].shape, error);
@@ -132,11 +238,12 @@ static bool row_is_bounded(const gb_type *type) {
 }
 
 gumbel_status gb_infer_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
-                            gb_type *results, gumbel_error *error) {
+                            gb_type *results, uint32_t result_count, gumbel_error *error) {
     GB_TRY(op_rule(op, operands, node, results, error));
     char text[GB_TYPE_TEXT];
-    if (!row_is_bounded(&results[0]))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: a result %s is too large", op->name,
-                       gb_type_text(&results[0], text));
+    for (uint32_t i = 0; i < result_count; i++)
+        if (!row_is_bounded(&results[i]))
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: a result %s is too large", op->name,
+                           gb_type_text(&results[i], text));
     return GUMBEL_OK;
 }

@@ -14,6 +14,6 @@ enum { GB_MAX_VOCABULARY = (1 << 23) - 1 };
 /* operands, node's attributes and results match the signature of op. Completes results and checks them.
  * Errors: GUMBEL_ERROR_FORMAT. */
 gumbel_status gb_infer_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
-                            gb_type *results, gumbel_error *error);
+                            gb_type *results, uint32_t result_count, gumbel_error *error);
 
 #endif

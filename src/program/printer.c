@@ -51,16 +51,29 @@ static void print_limits(const gb_metadata *metadata, const gb_text_sink *sink) 
     print_number_line(sink, "vocabulary", metadata->vocab_size);
     print_number_line(sink, "context", metadata->max_context);
     print_number_line(sink, "prefill chunk", metadata->prefill_chunk);
+    if (metadata->has_max_bias)
+        print_number_line(sink, "logit biases", metadata->max_bias);
+    if (metadata->has_max_top_logprobs)
+        print_number_line(sink, "top logprobs", metadata->max_top_logprobs);
+}
+
+static void print_recommended(const gb_text_sink *sink, const char *label, bool given, double value) {
+    if (given)
+        gb_print(sink, "  %-18s %.9g (recommended)\n", label, value);
 }
 
 static void print_generation(const gb_metadata *metadata, const gb_text_sink *sink) {
     gb_print(sink, "generation\n");
-    if (metadata->has_temperature)
-        gb_print(sink, "  %-18s %.9g (recommended)\n", "temperature", metadata->temperature);
+    print_recommended(sink, "temperature", metadata->has_temperature, metadata->temperature);
     if (metadata->has_top_k)
         gb_print(sink, "  %-18s %llu (recommended)\n", "top-k", (unsigned long long)metadata->top_k);
-    if (metadata->has_top_p)
-        gb_print(sink, "  %-18s %.9g (recommended)\n", "top-p", metadata->top_p);
+    print_recommended(sink, "top-p", metadata->has_top_p, metadata->top_p);
+    print_recommended(sink, "min-p", metadata->has_min_p, metadata->min_p);
+    print_recommended(sink, "presence penalty", metadata->has_presence_penalty, metadata->presence_penalty);
+    print_recommended(sink, "frequency penalty", metadata->has_frequency_penalty,
+                      metadata->frequency_penalty);
+    print_recommended(sink, "repetition penalty", metadata->has_repetition_penalty,
+                      metadata->repetition_penalty);
     if (metadata->has_bos_token)
         print_number_line(sink, "bos token", metadata->bos_token);
     gb_print(sink, "  %-18s ", "stop tokens");

@@ -129,12 +129,25 @@ const gb_role_info *gb_role_find(uint32_t number) {
     return number < GB_ROLE_LIMIT && table[number].name ? &table[number] : NULL;
 }
 
-gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size) {
-    gb_type type = {.dtype = role->dtype, .shape.rank = (int32_t)strlen(role->dims)};
-    for (int32_t i = 0; i < type.shape.rank; i++) {
-        char letter = role->dims[i];
-        type.shape.dims[i] = letter == 'N' ? GB_DIM_N : letter == 'B' ? GB_DIM_B : (int64_t)vocab_size;
+static int64_t role_dim(char letter, const gb_metadata *metadata) {
+    switch (letter) {
+    case 'N':
+        return GB_DIM_N;
+    case 'B':
+        return GB_DIM_B;
+    case 'L':
+        return (int64_t)metadata->max_bias;
+    case 'K':
+        return (int64_t)metadata->max_top_logprobs;
+    default:
+        return (int64_t)metadata->vocab_size;
     }
+}
+
+gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata) {
+    gb_type type = {.dtype = role->dtype, .shape.rank = (int32_t)strlen(role->dims)};
+    for (int32_t i = 0; i < type.shape.rank; i++)
+        type.shape.dims[i] = role_dim(role->dims[i], metadata);
     return type;
 }
 

@@ -70,6 +70,12 @@ typedef struct gb_op_info {
 /* The table's line of an op number, or NULL for a number that is no op. */
 const gb_op_info *gb_op_find(uint32_t number);
 
+/* Limits of ops, so that kernels need no memory that grows with a program's numbers. */
+enum {
+    GB_MAX_CONV_WIDTH = 64, /* of causal_conv */
+    GB_MAX_EXPERTS = 4096   /* of route_top_k and expert_linear */
+};
+
 /* Attribute names are numbered once for all ops. The numbers are part of the file format. */
 #define GB_ATTRIBUTES(X)                                                                                     \
     X(1, SCALE, scale)                                                                                       \
@@ -80,6 +86,9 @@ const gb_op_info *gb_op_find(uint32_t number);
     X(6, CAP, cap)                                                                                           \
     X(7, VALUE, value)                                                                                       \
     X(8, COUNT, count)                                                                                       \
+    X(9, START, start)                                                                                       \
+    X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
+    X(11, NORMALIZE, normalize)                                                                              \
     X(12, ACTIVATION, activation)
 
 typedef enum gb_attribute_key {
@@ -131,7 +140,7 @@ typedef struct gb_role_info {
     const char *name;
     gb_role_direction direction;
     gb_dtype dtype;
-    const char *dims; /* letters N, B, V */
+    const char *dims; /* letters N, B, V, L, K */
     bool required;
 } gb_role_info;
 
@@ -139,7 +148,7 @@ typedef struct gb_role_info {
 const gb_role_info *gb_role_find(uint32_t number);
 
 /* The type that a value bound to the role has. */
-gb_type gb_role_type(const gb_role_info *role, uint64_t vocab_size);
+gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata);
 
 /* ---- The graph ----------------------------------------------------------------------------------------- */
 

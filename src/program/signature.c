@@ -32,6 +32,8 @@ static bool parse_kind(const char *text, size_t length, gb_pattern *pattern) {
         pattern->kind = GB_PATTERN_CACHE;
     else if (is_word(text, length, "state"))
         pattern->kind = GB_PATTERN_STATE;
+    else if (is_word(text, length, "i32_state"))
+        pattern->kind = GB_PATTERN_I32_STATE;
     else if (is_word(text, length, "T"))
         pattern->kind = GB_PATTERN_ANY;
     else

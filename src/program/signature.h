@@ -15,7 +15,8 @@ typedef enum gb_pattern_kind {
     GB_PATTERN_MATRIX, /* a constant of a float dtype or quantized */
     GB_PATTERN_CACHE,  /* a state of f32 or bf16 */
     GB_PATTERN_STATE,  /* a state of f32 */
-    GB_PATTERN_RULE    /* a result whose type a function of infer.c makes */
+    GB_PATTERN_I32_STATE,
+    GB_PATTERN_RULE /* a result whose type a function of infer.c makes */
 } gb_pattern_kind;
 
 /* In a pattern a dim is a number, GB_DIM_N, GB_DIM_B, minus a capital letter, or this, which stands for any

@@ -16,6 +16,7 @@ enum {
     GB_MAX_REGIONS = 1 << 16,
     GB_MAX_STATES = 1 << 16,
     GB_MAX_STOP_TOKENS = 1024,
+    GB_MAX_BIAS = 65536,
     GB_MAX_NAME = 512 /* bytes of a constant's or state's name */
 };
 #define GB_MAX_SESSION_BYTES (UINT64_C(1) << 48)
@@ -52,7 +53,8 @@ gumbel_status gb_verify_values(gb_verification *verification);
 /* Rules 19-28: regions, nodes and their order. Calls gb_verify_uses for each node. */
 gumbel_status gb_verify_regions(gb_verification *verification);
 
-/* Rules 29-33: what a node does with states, tokens, positions, slots and rows. depth: 0 in the body. */
+/* Rules 29-33 and 38-40: what a node does with states, tokens, positions, slots, rows and experts. depth: 0
+ * in the body. */
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth);
 
 /* Rules 34-37: outputs. */

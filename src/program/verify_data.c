@@ -100,9 +100,10 @@ static gumbel_status check_ring(const gb_state *state, uint64_t chunk, gumbel_er
 static gumbel_status check_state(const gb_state *state, const gb_metadata *metadata, uint64_t *bytes,
                                  gumbel_error *error) {
     GB_TRY(check_data_type("state", state->name, &state->type, bytes, error));
-    if (state->type.dtype != GB_F32 && state->type.dtype != GB_BF16)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: dtype %s, expected f32 or bf16", state->name,
-                       gb_dtype_name(state->type.dtype));
+    gb_dtype dtype = state->type.dtype;
+    if (dtype != GB_F32 && dtype != GB_BF16 && dtype != GB_I32)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: dtype %s, expected f32, bf16 or i32",
+                       state->name, gb_dtype_name(dtype));
     if (state->kind < GB_STATE_CACHE || state->kind > GB_STATE_RECURRENT)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "state %s: kind %u is not known to this version",
                        state->name, (unsigned)state->kind);

@@ -57,6 +57,26 @@ static gumbel_status check_tokens(const gb_metadata *metadata, gumbel_error *err
     return GUMBEL_OK;
 }
 
+static gumbel_status check_number(const char *name, bool given, double value, double least, double most,
+                                  gumbel_error *error) {
+    if (given && !(value >= least && value <= most)) /* also refuses a NaN */
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "metadata: %s = %g, expected %g .. %g", name, value, least,
+                       most);
+    return GUMBEL_OK;
+}
+
+/* Rules 7 and 39. */
+static gumbel_status check_more_settings(const gb_metadata *metadata, gumbel_error *error) {
+    const gb_metadata *m = metadata;
+    GB_TRY(check_number("min_p", m->has_min_p, m->min_p, 0, 1, error));
+    GB_TRY(check_number("presence_penalty", m->has_presence_penalty, m->presence_penalty, -2, 2, error));
+    GB_TRY(check_number("frequency_penalty", m->has_frequency_penalty, m->frequency_penalty, -2, 2, error));
+    GB_TRY(check_number("repetition_penalty", m->has_repetition_penalty, m->repetition_penalty, 0.01, 100,
+                        error));
+    GB_TRY(check_range("max_bias", m->max_bias, 0, GB_MAX_BIAS, error));
+    return check_range("max_top_logprobs", m->max_top_logprobs, 0, m->vocab_size, error);
+}
+
 /* Rule 7. The comparisons are false for a NaN. */
 static gumbel_status check_settings(const gb_metadata *metadata, gumbel_error *error) {
     double temperature = metadata->temperature, top_p = metadata->top_p;
@@ -68,7 +88,7 @@ static gumbel_status check_settings(const gb_metadata *metadata, gumbel_error *e
                        top_p);
     if (metadata->has_top_k)
         GB_TRY(check_range("top_k", metadata->top_k, 0, INT32_MAX, error));
-    return GUMBEL_OK;
+    return check_more_settings(metadata, error);
 }
 
 gumbel_status gb_verify_metadata(const gb_program *program, gumbel_error *error) {

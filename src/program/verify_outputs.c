@@ -22,7 +22,7 @@ static gumbel_status check_output_value(gb_verification *verification, uint32_t 
     const gb_program *program = verification->program;
     const gb_role_info *info = gb_role_find(program->outputs[index].role);
     gb_ref ref = program->outputs[index].value;
-    gb_type type = gb_role_type(info, program->metadata.vocab_size);
+    gb_type type = gb_role_type(info, &program->metadata);
     char found[GB_TYPE_TEXT], expected[GB_TYPE_TEXT];
     if (ref >= program->value_count || program->values[ref].kind != GB_VALUE_RESULT ||
         !(verification->values[ref] & GB_VALUE_VISIBLE))

@@ -68,6 +68,44 @@ static gumbel_status check_embedding(gb_verification *verification, const gb_nod
     return GUMBEL_OK;
 }
 
+/* Rule 38: what has no rows per position is no cache. */
+static gumbel_status check_recurrent(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const gb_value *value = &program->values[node->operands[i]];
+        if (value->kind == GB_VALUE_STATE && program->states[value->index].kind != GB_STATE_RECURRENT)
+            return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                           "%s: state %s is a %s, expected recurrent", gb_op_find(node->op)->name,
+                           program->states[value->index].name,
+                           gb_state_kind_name(program->states[value->index].kind));
+    }
+    return GUMBEL_OK;
+}
+
+/* Rule 39: the experts were chosen among as many as the weight has. */
+static gumbel_status check_experts(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_value *experts = &program->values[node->operands[2]];
+    int64_t count = program->values[node->operands[1]].type.shape.dims[0];
+    const gb_node *router = experts->kind == GB_VALUE_RESULT ? &program->nodes[experts->index] : NULL;
+    if (!router || router->op != GB_OP_ROUTE_TOP_K || router->results[0] != node->operands[2] ||
+        program->values[router->operands[0]].type.shape.dims[1] != count)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "expert_linear: operand experts is not chosen by route_top_k from %lld experts",
+                       (long long)count);
+    return GUMBEL_OK;
+}
+
+/* Rule 40: history is indexed by position. */
+static gumbel_status check_count_tokens(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_state *history = &program->states[program->values[node->operands[5]].index];
+    if (history->kind != GB_STATE_CACHE)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "count_tokens: %s is a %s, expected a cache",
+                       history->name, gb_state_kind_name(history->kind));
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         GB_TRY(check_engine_operand(verification, node, i));
@@ -77,5 +115,11 @@ gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node,
         return check_attention(verification, node);
     if (node->op == GB_OP_EMBEDDING)
         return check_embedding(verification, node);
+    if (node->op == GB_OP_CAUSAL_CONV || node->op == GB_OP_GATED_DELTA)
+        return check_recurrent(verification, node);
+    if (node->op == GB_OP_EXPERT_LINEAR)
+        return check_experts(verification, node);
+    if (node->op == GB_OP_COUNT_TOKENS)
+        return check_count_tokens(verification, node);
     return GUMBEL_OK;
 }

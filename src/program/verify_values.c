@@ -35,7 +35,7 @@ static bool defined_type(const gb_program *program, gb_ref ref, gb_type *type) {
     case GB_VALUE_INPUT:
         if (value->index >= program->input_count || program->inputs[value->index].value != ref)
             return false;
-        *type = gb_role_type(gb_role_find(program->inputs[value->index].role), program->metadata.vocab_size);
+        *type = gb_role_type(gb_role_find(program->inputs[value->index].role), &program->metadata);
         return true;
     case GB_VALUE_CONSTANT:
         if (value->index >= program->constant_count)

@@ -16,13 +16,24 @@ typedef struct gb_batch {
     const int32_t *positions; /* [N], below max_context */
     const int32_t *slots; /* [N], below slots; the tokens of one slot stand together, positions ascending */
     const int32_t *rows;  /* [B], below N */
-    const float *temperature; /* [B] */
-    const int32_t *top_k;     /* [B] */
-    const float *top_p;       /* [B] */
-    const uint64_t *seed;     /* [B] */
+    const float *temperature;                                               /* [B] */
+    const int32_t *top_k;                                                   /* [B] */
+    const float *top_p;                                                     /* [B] */
+    const uint64_t *seed;                                                   /* [B] */
+    const float *min_p;                                                     /* [B] */
+    const float *repetition_penalty, *frequency_penalty, *presence_penalty; /* [B] */
+    const int32_t *generated_from;  /* [B] a position, or -1: the row has no penalties */
+    const int32_t *penalize_prompt; /* [B] bit 0: for repetition, bit 1: for frequency and presence */
+    const int32_t *bias_ids;        /* [B, max_bias], up to the first -1; below vocab_size */
+    const float *bias_values;       /* [B, max_bias] */
+    const bool *want_logprobs;      /* [B] */
     /* out */
-    int32_t *next;       /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
-    const float *logits; /* [B, V], the backend's own memory until the next step; NULL when it has none */
+    int32_t *next; /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
+    /* The backend's own memory until the next step; NULL where the program lacks the output. */
+    const float *logits;       /* [B, V] */
+    const float *logprob;      /* [B] */
+    const int32_t *top_ids;    /* [B, max_top_logprobs] */
+    const float *top_logprobs; /* [B, max_top_logprobs] */
 } gb_batch;
 
 typedef struct gb_backend_options {

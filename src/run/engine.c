@@ -65,6 +65,37 @@ static bool reserve_batch(gumbel_engine *engine) {
     return true;
 }
 
+/* The arrays of the settings that not every program takes: rows of numbers, then of lists of biases. */
+static bool reserve_settings(gumbel_engine *engine) {
+    size_t rows = engine->slots, biases = engine->max_bias;
+    uint64_t words;
+    if (!gb_multiply_size(rows, 7 + 2 * biases, &words) || words > SIZE_MAX)
+        return false;
+    float *block = gb_allocate_aligned((size_t)words, sizeof *block);
+    engine->settings_storage = block;
+    if (!block)
+        return false;
+    engine->batch_min_p = block;
+    engine->batch_repetition = block += rows;
+    engine->batch_frequency = block += rows;
+    engine->batch_presence = block += rows;
+    engine->batch_generated_from = (int32_t *)(void *)(block += rows);
+    engine->batch_penalize_prompt = (int32_t *)(void *)(block += rows);
+    engine->batch_want_logprobs = (bool *)(void *)(block += rows);
+    engine->batch_bias_ids = (int32_t *)(void *)(block += rows);
+    engine->batch_bias_values = block + rows * biases;
+    engine->batch.min_p = engine->batch_min_p;
+    engine->batch.repetition_penalty = engine->batch_repetition;
+    engine->batch.frequency_penalty = engine->batch_frequency;
+    engine->batch.presence_penalty = engine->batch_presence;
+    engine->batch.generated_from = engine->batch_generated_from;
+    engine->batch.penalize_prompt = engine->batch_penalize_prompt;
+    engine->batch.bias_ids = engine->batch_bias_ids;
+    engine->batch.bias_values = engine->batch_bias_values;
+    engine->batch.want_logprobs = engine->batch_want_logprobs;
+    return true;
+}
+
 static bool reserve_sessions(gumbel_engine *engine) {
     size_t context = engine->max_context, each = 2 * context + 1;
     uint64_t words;
@@ -72,13 +103,18 @@ static bool reserve_sessions(gumbel_engine *engine) {
     if (!engine->sessions || !gb_multiply_size(engine->slots, each, &words) || words > SIZE_MAX)
         return false;
     engine->token_storage = gb_allocate((size_t)words, sizeof *engine->token_storage);
-    if (!engine->token_storage)
+    if (!engine->token_storage || !gb_multiply_size(engine->slots, engine->max_bias, &words) ||
+        words > SIZE_MAX)
+        return false;
+    engine->bias_storage = gb_allocate((size_t)words + 1, sizeof *engine->bias_storage);
+    if (!engine->bias_storage)
         return false;
     for (uint32_t i = 0; i < engine->slots; i++) {
         engine->sessions[i].engine = engine;
         engine->sessions[i].slot = i;
         engine->sessions[i].tokens = engine->token_storage + i * each;
         engine->sessions[i].prompt = engine->sessions[i].tokens + context;
+        engine->sessions[i].bias = engine->bias_storage + (size_t)i * engine->max_bias;
     }
     return true;
 }
@@ -116,8 +152,9 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     made->step_tokens = options.step_tokens;
     made->prefill_chunk = (uint32_t)program->program->metadata.prefill_chunk;
     made->snapshots = options.snapshots;
+    made->max_bias = (uint32_t)program->program->metadata.max_bias;
     gumbel_status status =
-        reserve_batch(made) && reserve_sessions(made)
+        reserve_batch(made) && reserve_settings(made) && reserve_sessions(made)
             ? create_backend(made, &options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %d sessions of %u positions", options.slots,
                       options.max_context);
@@ -135,6 +172,8 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
     gb_free(engine->batch_storage);
+    gb_free(engine->settings_storage);
+    gb_free(engine->bias_storage);
     gb_free(engine->token_storage);
     gb_free(engine->sessions);
     gb_free(engine);

@@ -28,7 +28,18 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
                        "generate: option snapshot needs an engine created with snapshots");
     gumbel_sampling sampling;
     gb_settle_sampling(engine->program, options->sampling, &sampling);
-    return gb_check_sampling(&sampling, "", error);
+    GB_TRY(gb_check_sampling(&sampling, "", error));
+    GB_TRY(gb_check_inputs(engine->program, &sampling, "", error));
+    return gb_check_logprobs(engine->program, options->wants_logprob != 0, options->top_logprobs, "", error);
+}
+
+/* The settings, with biases of the session's own. */
+static void keep_sampling(gumbel_session *session, const gumbel_sampling *given) {
+    gumbel_sampling *kept = &session->generation.sampling;
+    gb_settle_sampling(session->engine->program, given, kept);
+    if (kept->bias_count > 0)
+        memmove(session->bias, kept->bias, kept->bias_count * sizeof *session->bias);
+    kept->bias = session->bias;
 }
 
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
@@ -43,8 +54,10 @@ gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, si
         .ignore_stop = options.ignore_stop,
         .snapshot = options.snapshot,
         .max_new_tokens = options.max_new_tokens,
+        .wants_logprob = options.wants_logprob != 0,
+        .top_logprobs = options.top_logprobs,
     };
-    gb_settle_sampling(session->engine->program, options.sampling, &generation->sampling);
+    keep_sampling(session, options.sampling);
     if (session->pending_token >= 0)
         session->prompt[generation->prompt_count++] = session->pending_token;
     if (count > 0)
@@ -79,11 +92,22 @@ static gumbel_status run_due_tokens(gumbel_session *session, gumbel_request *nex
     return run_prompt(session, due, next, error);
 }
 
+/* The fields that came after the first release, where the caller's structure has them. */
+static void hand_out_logprobs(const gumbel_request *request, gumbel_generated *generated) {
+    if (generated->size < sizeof *generated)
+        return;
+    generated->logprob = request->logprob;
+    generated->top_logprobs = request->top_tokens ? request->top_logprobs : 0;
+    generated->top_tokens = request->top_tokens;
+    generated->top_token_logprob = request->top_token_logprob;
+}
+
 gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
     if (!generation->active)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
-    gumbel_request request;
+    gumbel_request request = {.wants_logprob = generation->wants_logprob,
+                              .top_logprobs = generation->top_logprobs};
     gumbel_status status = run_due_tokens(session, &request, error);
     if (status != GUMBEL_OK) {
         generation->active = false;
@@ -101,5 +125,6 @@ gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, 
     generated->token = request.token;
     generated->finish = finish;
     generated->seed = request.seed;
+    hand_out_logprobs(&request, generated);
     return GUMBEL_OK;
 }

@@ -17,7 +17,9 @@ struct gumbel_program {
 /* A prompt that is being run and then continued, see generate.c. */
 typedef struct gb_generation {
     bool active, ignore_stop, snapshot;
-    gumbel_sampling sampling;
+    gumbel_sampling sampling; /* its biases are in gumbel_session.bias */
+    bool wants_logprob;
+    uint32_t top_logprobs;
     uint32_t max_new_tokens, generated; /* max 0: no limit */
     uint32_t prompt_count, prompt_done; /* of gumbel_session.prompt */
 } gb_generation;
@@ -31,13 +33,16 @@ struct gumbel_session {
     uint32_t written_end;    /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
     int32_t pending_token;   /* generated but not yet run; -1: none */
+    uint32_t generated_from; /* tokens from this position on were generated, earlier ones are the prompt */
+    int32_t drawn_token;     /* by the last step; -1: none. When it is run next, it counts as generated */
     bool has_snapshot;
     uint32_t snapshot_position;
     bool has_seed;
     uint64_t seed, seed_counter; /* the next token is drawn with their sum */
     atomic_bool cancelled;
     gb_generation generation;
-    int32_t *prompt; /* [max_context + 1] the generation's tokens still to run */
+    int32_t *prompt;   /* [max_context + 1] the generation's tokens still to run */
+    gumbel_bias *bias; /* [max_bias] of the generation */
 };
 
 struct gumbel_engine {
@@ -45,22 +50,45 @@ struct gumbel_engine {
     gb_backend *backend;
     uint32_t slots, max_context, step_tokens, prefill_chunk;
     bool snapshots;
-    gumbel_session *sessions; /* [slots] */
-    int32_t *token_storage;   /* what the sessions' token arrays are cut from */
-    void *batch_storage;      /* what the batch's arrays are cut from */
-    gb_batch batch;           /* arrays of step_tokens and slots */
+    gumbel_session *sessions;               /* [slots] */
+    int32_t *token_storage;                 /* what the sessions' token arrays are cut from */
+    gumbel_bias *bias_storage;              /* and their biases */
+    void *batch_storage, *settings_storage; /* what the batch's arrays are cut from */
+    gb_batch batch;                         /* arrays of step_tokens and slots */
     int32_t *batch_tokens, *batch_positions, *batch_slots, *batch_rows, *batch_top_k;
     float *batch_temperature, *batch_top_p;
     uint64_t *batch_seed;
     uint32_t *batch_request; /* [slots] the request of each row */
+    float *batch_min_p, *batch_repetition, *batch_frequency, *batch_presence;
+    int32_t *batch_generated_from, *batch_penalize_prompt;
+    int32_t *batch_bias_ids; /* [slots, max_bias] */
+    float *batch_bias_values;
+    bool *batch_want_logprobs;
+    uint32_t max_bias;
 };
 
 /* The given settings (of a caller's version of the structure), or the program's defaults when given is NULL.
  */
 void gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, gumbel_sampling *settled);
 
-/* Checks a row's settings. where ("request 2: ") begins the message. */
+/* Checks the ranges of a row's settings. where ("request 2: ") begins the message. */
 gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *where, gumbel_error *error);
+
+/* Checks that the program has an input for each setting that is not neutral, and that its biases are tokens.
+ */
+gumbel_status gb_check_inputs(const gb_program *program, const gumbel_sampling *sampling, const char *where,
+                              gumbel_error *error);
+
+/* Checks a list of biases against a vocabulary. */
+gumbel_status gb_check_bias(const gumbel_sampling *sampling, uint64_t vocab_size, const char *where,
+                            gumbel_error *error);
+
+/* Checks that the program gives log-probabilities, where they are wanted, and so many likeliest tokens. */
+gumbel_status gb_check_logprobs(const gb_program *program, bool wanted, uint32_t top, const char *where,
+                                gumbel_error *error);
+
+/* Whether a penalty of these settings changes anything. */
+bool gb_has_penalties(const gumbel_sampling *sampling);
 
 /* What a negative token of a backend means, as a sentence. */
 const char *gb_token_problem(int32_t token);
@@ -69,9 +97,16 @@ const char *gb_token_problem(int32_t token);
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
 
 /* Runs tokens in steps of at most the prefill chunk, in absolute chunks where that matters to a backend, and
- * asks for the successor of the last one when next is given. Stops with CANCELLED between steps. */
+ * asks for the successor of the last one when next is given: as its wants_logprob and top_logprobs say, and
+ * then it receives the last request. Stops with CANCELLED between steps. */
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
                              const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error);
+
+/* How many of count tokens the session runs in one step. */
+size_t gb_session_chunk(const gumbel_session *session, size_t count);
+
+/* Goes back to the snapshot, or to position 0 without one. What has been run stays in tokens. */
+void gb_session_start_over(gumbel_session *session);
 
 /* Makes the session's state that of an empty one; keeps seed and snapshot flags alone. */
 void gb_session_clear(gumbel_session *session);

@@ -59,6 +59,9 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .session_state_bytes = gb_program_state_bytes(graph),
         .has_tokenizer = graph->tokenizer.data != NULL,
         .has_chat_format = graph->chat_format.data != NULL,
+        .max_bias = (uint32_t)metadata->max_bias,
+        .max_top_logprobs = (uint32_t)metadata->max_top_logprobs,
+        .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
     };
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return GUMBEL_OK;
@@ -101,5 +104,7 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
     if (!graph->tokenizer.data)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
-    return gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error);
+    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error));
+    gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
+    return GUMBEL_OK;
 }

@@ -30,7 +30,8 @@ void gb_session_clear(gumbel_session *session) {
     gb_backend *backend = session->engine->backend;
     backend->functions->reset_slot(backend, session->slot);
     session->position = session->written_end = session->whole_position = 0;
-    session->pending_token = -1;
+    session->generated_from = 0;
+    session->pending_token = session->drawn_token = -1;
     session->has_snapshot = false;
     session->generation.active = false;
 }
@@ -49,6 +50,14 @@ void gumbel_session_cancel(gumbel_session *session) {
     atomic_store(&session->cancelled, true);
 }
 
+size_t gb_session_chunk(const gumbel_session *session, size_t count) {
+    const gumbel_engine *engine = session->engine;
+    size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
+    if (chunk > engine->step_tokens)
+        chunk = engine->step_tokens;
+    return chunk < count ? chunk : count;
+}
+
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
                              const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error) {
     gumbel_engine *engine = session->engine;
@@ -60,17 +69,18 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
     while (count > 0) {
         if (atomic_exchange(&session->cancelled, false))
             return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
-        size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
-        if (chunk > engine->step_tokens)
-            chunk = engine->step_tokens;
         gumbel_request request = {.size = sizeof request, .session = session, .tokens = tokens};
-        request.token_count = chunk < count ? chunk : count;
+        request.token_count = gb_session_chunk(session, count);
         request.wants_token = next && request.token_count == count;
         request.sampling = sampling;
+        if (request.wants_token) {
+            request.wants_logprob = next->wants_logprob;
+            request.top_logprobs = next->top_logprobs;
+        }
         GB_TRY(gumbel_step(engine, &request, 1, error));
         tokens += request.token_count;
         count -= request.token_count;
-        if (next)
+        if (request.wants_token)
             *next = request;
     }
     return GUMBEL_OK;
@@ -114,6 +124,29 @@ static bool can_truncate(const gumbel_session *session, uint32_t position) {
     return true;
 }
 
+void gb_session_start_over(gumbel_session *session) {
+    gb_backend *backend = session->engine->backend;
+    if (session->has_snapshot) {
+        backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
+        session->position = session->snapshot_position;
+    } else {
+        backend->functions->reset_slot(backend, session->slot);
+        session->position = 0;
+    }
+    session->written_end = session->whole_position = session->position;
+}
+
+/* Takes the state to an earlier position. */
+static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
+    if (can_truncate(session, position)) {
+        session->position = position;
+        return GUMBEL_OK;
+    }
+    gb_session_start_over(session);
+    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
+                          NULL, error);
+}
+
 gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
     if (position > session->position)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "rewind to position %u: the session is at %u", position,
@@ -124,21 +157,13 @@ gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, 
         session->has_snapshot = false;
     if (position == session->position)
         return GUMBEL_OK;
-    if (can_truncate(session, position)) {
-        session->position = position;
-        return GUMBEL_OK;
-    }
-    gb_backend *backend = session->engine->backend;
-    if (session->has_snapshot) {
-        backend->functions->restore_snapshot(backend, session->slot, session->snapshot_position);
-        session->position = session->snapshot_position;
-    } else {
-        backend->functions->reset_slot(backend, session->slot);
-        session->position = 0;
-    }
-    session->written_end = session->whole_position = session->position;
-    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
-                          NULL, error);
+    /* Running the tokens again must not make those that were generated part of the prompt. */
+    uint32_t generated_from = session->generated_from;
+    int32_t following = position >= generated_from ? session->tokens[position] : -1;
+    gumbel_status status = go_back(session, position, error);
+    session->generated_from = generated_from < session->position ? generated_from : session->position;
+    session->drawn_token = status == GUMBEL_OK ? following : -1;
+    return status;
 }
 
 gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *error) {
@@ -162,6 +187,8 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     made->written_end = session->written_end;
     made->whole_position = session->whole_position;
     made->pending_token = session->pending_token;
+    made->generated_from = session->generated_from;
+    made->drawn_token = session->drawn_token;
     made->has_seed = session->has_seed;
     made->seed = session->seed;
     made->seed_counter = session->seed_counter;

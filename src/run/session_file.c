@@ -2,9 +2,11 @@
  *
  * Session files: one session's tokens, seed and state, for the program that made it. Little-endian:
  *
- *     magic "gumbelSF" | u32 version = 1 | u8[16] program id | u32 position | i32 pending token | u32 has
- * seed | u64 seed | u64 seed counter | i32 tokens[position] | state bytes of the backend | u64 XXH3 of all
- * before
+ *     magic "gumbelSF" | u32 version = 2 | u8[16] program id | u32 position | i32 pending token |
+ *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
+ *     i32 tokens[position] | state bytes of the backend | u64 XXH3 of all before
+ *
+ * Version 1 lacks the two fields before the tokens: those are all of the prompt.
  */
 #include "run/handles.h"
 
@@ -17,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SESSION_FILE_VERSION = 1 };
+enum { SESSION_FILE_VERSION = 2 };
 static const char magic[8] = {'g', 'u', 'm', 'b', 'e', 'l', 'S', 'F'};
 
 typedef struct session_header {
@@ -31,6 +33,14 @@ typedef struct session_header {
 } session_header;
 
 _Static_assert(sizeof(session_header) == 56, "the header is written as it stands");
+
+/* Since version 2. */
+typedef struct session_origin {
+    uint32_t generated_from;
+    int32_t drawn_token;
+} session_origin;
+
+_Static_assert(sizeof(session_origin) == 8, "it is written as it stands");
 
 typedef struct session_writer {
     FILE *file;
@@ -59,6 +69,8 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.program_id, session->engine->program->id, sizeof header.program_id);
     GB_TRY(write_bytes(writer, &header, sizeof header, error));
+    session_origin origin = {session->generated_from, session->drawn_token};
+    GB_TRY(write_bytes(writer, &origin, sizeof origin, error));
     GB_TRY(write_bytes(writer, session->tokens, session->position * sizeof *session->tokens, error));
     gb_backend *backend = session->engine->backend;
     GB_TRY(
@@ -105,9 +117,23 @@ static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_er
     return GUMBEL_OK;
 }
 
+static gumbel_status check_origin(const session_header *header, uint64_t vocab_size, session_reader *reader,
+                                  session_origin *origin, gumbel_error *error) {
+    *origin = (session_origin){header->position, header->pending_token};
+    if (header->version == 1)
+        return GUMBEL_OK;
+    GB_TRY(read_bytes(reader, origin, sizeof *origin, error));
+    if (origin->generated_from > header->position)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
+                       origin->generated_from, header->position);
+    if (origin->drawn_token < -1 || (int64_t)origin->drawn_token >= (int64_t)vocab_size)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", origin->drawn_token);
+    return GUMBEL_OK;
+}
+
 /* Everything that can be checked before the session is touched. Advances reader past the header. */
 static gumbel_status check_file(const gumbel_session *session, session_reader *reader, session_header *header,
-                                gumbel_error *error) {
+                                session_origin *origin, gumbel_error *error) {
     uint64_t checksum;
     if (reader->left < sizeof *header + sizeof checksum || memcmp(reader->data, magic, sizeof magic) != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "not a session file");
@@ -117,8 +143,8 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "truncated or corrupt: the checksum does not match");
     GB_TRY(read_bytes(reader, header, sizeof *header, error));
     const gumbel_engine *engine = session->engine;
-    if (header->version != SESSION_FILE_VERSION)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads %d",
+    if (header->version < 1 || header->version > SESSION_FILE_VERSION)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads 1 to %d",
                        header->version, SESSION_FILE_VERSION);
     if (memcmp(header->program_id, engine->program->id, sizeof header->program_id) != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "saved from another program");
@@ -129,6 +155,7 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
     if (header->pending_token < -1 || (int64_t)header->pending_token >= (int64_t)vocab_size)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary",
                        header->pending_token);
+    GB_TRY(check_origin(header, vocab_size, reader, origin, error));
     if (header->position * sizeof *session->tokens > reader->left)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "its tokens are missing");
     for (uint32_t i = 0; i < header->position; i++) {
@@ -140,8 +167,8 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
     return GUMBEL_OK;
 }
 
-static gumbel_status load_state(gumbel_session *session, const session_header *header, session_reader *reader,
-                                gumbel_error *error) {
+static gumbel_status load_state(gumbel_session *session, const session_header *header,
+                                const session_origin *origin, session_reader *reader, gumbel_error *error) {
     gb_backend *backend = session->engine->backend;
     GB_TRY(read_bytes(reader, session->tokens, header->position * sizeof *session->tokens, error));
     GB_TRY(
@@ -151,6 +178,8 @@ static gumbel_status load_state(gumbel_session *session, const session_header *h
                        (unsigned long long)reader->left);
     session->position = session->written_end = session->whole_position = header->position;
     session->pending_token = header->pending_token;
+    session->generated_from = origin->generated_from;
+    session->drawn_token = origin->drawn_token;
     session->has_seed = header->has_seed != 0;
     session->seed = header->seed;
     session->seed_counter = header->seed_counter;
@@ -162,10 +191,11 @@ gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gum
     GB_TRY(gb_map_file(path, &map, error));
     session_reader reader = {map.data, map.size};
     session_header header;
-    gumbel_status status = check_file(session, &reader, &header, error);
+    session_origin origin;
+    gumbel_status status = check_file(session, &reader, &header, &origin, error);
     if (status == GUMBEL_OK) {
         gb_session_clear(session);
-        status = load_state(session, &header, &reader, error);
+        status = load_state(session, &header, &origin, &reader, error);
         if (status != GUMBEL_OK)
             gb_session_clear(session);
     }

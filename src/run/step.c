@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/handles.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +10,16 @@ static gumbel_request *request_at(gumbel_request *requests, size_t index) {
     return (gumbel_request *)(void *)((char *)requests + index * requests->size);
 }
 
-/* What gumbel_request was in the first release; smaller ones are from nobody. */
+/* gumbel_request was smaller in the first release; even smaller ones are from nobody. */
+enum { FIRST_REQUEST_SIZE = offsetof(gumbel_request, wants_logprob) };
+
 static bool known_size(const gumbel_request *request) {
-    return request->size >= sizeof(gumbel_request) && request->size % _Alignof(gumbel_request) == 0;
+    return request->size >= FIRST_REQUEST_SIZE && request->size % _Alignof(gumbel_request) == 0;
+}
+
+/* Whether the request has the fields that came after the first release. */
+static bool has_later_fields(const gumbel_request *request) {
+    return request->size >= sizeof(gumbel_request);
 }
 
 static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_request *request, size_t index,
@@ -64,18 +72,77 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
     engine->batch.token_count = first + count;
 }
 
+/* The position from which on tokens were generated, once the request's have been run. A session goes on
+ * generating while it is given nothing but the token that it drew. */
+static uint32_t generated_from(const gumbel_request *request) {
+    const gumbel_session *session = request->session;
+    bool goes_on = request->token_count == 1 && request->tokens[0] == session->drawn_token;
+    return goes_on ? session->generated_from : session->position + (uint32_t)request->token_count;
+}
+
+/* The prompt counts as the settings say, by bits for repetition, and for frequency and presence. */
+static int32_t prompt_flags(gumbel_penalized penalized) {
+    static const int32_t flags[] = {
+        [GUMBEL_PENALIZED_USUAL] = 1, [GUMBEL_PENALIZED_GENERATED] = 0, [GUMBEL_PENALIZED_ALL] = 3};
+    return flags[penalized];
+}
+
+/* Fills in the settings of a row that came after the first release. */
+static void set_later_settings(gumbel_engine *engine, const gumbel_request *request,
+                               const gumbel_sampling *settings, uint32_t row) {
+    engine->batch_min_p[row] = settings->min_p;
+    engine->batch_repetition[row] = settings->repetition_penalty;
+    engine->batch_frequency[row] = settings->frequency_penalty;
+    engine->batch_presence[row] = settings->presence_penalty;
+    engine->batch_generated_from[row] = gb_has_penalties(settings) ? (int32_t)generated_from(request) : -1;
+    engine->batch_penalize_prompt[row] = prompt_flags(settings->penalized);
+    engine->batch_want_logprobs[row] =
+        has_later_fields(request) && (request->wants_logprob || request->top_logprobs > 0);
+    int32_t *ids = engine->batch_bias_ids + (size_t)row * engine->max_bias;
+    float *values = engine->batch_bias_values + (size_t)row * engine->max_bias;
+    for (size_t i = 0; i < settings->bias_count && i < engine->max_bias; i++) {
+        ids[i] = settings->bias[i].token;
+        values[i] = settings->bias[i].value;
+    }
+    if (settings->bias_count < engine->max_bias)
+        ids[settings->bias_count] = -1;
+}
+
+/* Checks a row's settings against their ranges and what the program takes. */
+static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_request *request, size_t index,
+                                    const gumbel_sampling *settings, gumbel_error *error) {
+    char where[48];
+    snprintf(where, sizeof where, "request %zu: ", index);
+    if (has_later_fields(request))
+        GB_TRY(
+            gb_check_logprobs(engine->program, request->wants_logprob, request->top_logprobs, where, error));
+    if (!engine->program->metadata.use_sampling)
+        return GUMBEL_OK;
+    GB_TRY(gb_check_sampling(settings, where, error));
+    return gb_check_inputs(engine->program, settings, where, error);
+}
+
+static void report_settings(gumbel_request *request, const gumbel_sampling *settings) {
+    request->used.size = sizeof request->used;
+    request->used.temperature = settings->temperature;
+    request->used.top_k = settings->top_k;
+    request->used.top_p = settings->top_p;
+    if (!has_later_fields(request))
+        return;
+    request->used_min_p = settings->min_p;
+    request->used_presence_penalty = settings->presence_penalty;
+    request->used_frequency_penalty = settings->frequency_penalty;
+    request->used_repetition_penalty = settings->repetition_penalty;
+}
+
 /* Appends a row for the request's last token, with its settings and its seed. */
 static gumbel_status add_row(gumbel_engine *engine, gumbel_request *request, size_t index,
                              gumbel_error *error) {
-    bool samples = engine->program->metadata.use_sampling;
     gumbel_sampling settings;
     gb_settle_sampling(engine->program, request->sampling, &settings);
-    char where[48];
-    snprintf(where, sizeof where, "request %zu: ", index);
-    if (samples)
-        GB_TRY(gb_check_sampling(&settings, where, error));
+    GB_TRY(check_settings(engine, request, index, &settings, error));
     uint64_t seed = 0;
-    if (samples && settings.temperature > 0)
+    if (engine->program->metadata.use_sampling && settings.temperature > 0)
         GB_TRY(gumbel_session_get_seed(request->session, &seed, error));
     uint32_t row = engine->batch.row_count++;
     engine->batch_rows[row] = (int32_t)engine->batch.token_count - 1;
@@ -84,7 +151,8 @@ static gumbel_status add_row(gumbel_engine *engine, gumbel_request *request, siz
     engine->batch_top_p[row] = settings.top_p;
     engine->batch_seed[row] = seed;
     engine->batch_request[row] = (uint32_t)index;
-    request->used = settings;
+    set_later_settings(engine, request, &settings, row);
+    report_settings(request, &settings);
     request->seed = seed;
     return GUMBEL_OK;
 }
@@ -103,6 +171,11 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests,
         request->token = -1;
         request->finish = GUMBEL_FINISH_NONE;
         request->logits = NULL;
+        if (has_later_fields(request)) {
+            request->logprob = 0;
+            request->top_tokens = NULL;
+            request->top_token_logprob = NULL;
+        }
         add_tokens(engine, request);
         if (request->wants_token)
             GB_TRY(add_row(engine, request, i, error));
@@ -134,8 +207,10 @@ static void advance_sessions(gumbel_request *requests, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const gumbel_request *request = request_at(requests, i);
         gumbel_session *session = request->session;
-        memcpy(session->tokens + session->position, request->tokens,
-               request->token_count * sizeof *session->tokens);
+        session->generated_from = generated_from(request);
+        session->drawn_token = -1;
+        memmove(session->tokens + session->position, request->tokens, /* maybe its own, run again */
+                request->token_count * sizeof *session->tokens);
         session->position += (uint32_t)request->token_count;
         session->pending_token = -1;
     }
@@ -149,6 +224,18 @@ static bool is_stop_token(const gb_program *program, int32_t token) {
     return false;
 }
 
+static void hand_out_logprobs(const gumbel_engine *engine, gumbel_request *request, uint32_t row) {
+    const gb_batch *batch = &engine->batch;
+    if (!batch->want_logprobs[row])
+        return;
+    request->logprob = batch->logprob[row];
+    if (request->top_logprobs == 0)
+        return;
+    const size_t first = row * engine->program->metadata.max_top_logprobs;
+    request->top_tokens = batch->top_ids + first;
+    request->top_token_logprob = batch->top_logprobs + first;
+}
+
 static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests) {
     const gb_metadata *metadata = &engine->program->metadata;
     for (uint32_t row = 0; row < engine->batch.row_count; row++) {
@@ -159,11 +246,54 @@ static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests)
             continue;
         request->token = engine->batch.next[row];
         request->session->seed_counter++;
+        request->session->drawn_token = request->token;
+        hand_out_logprobs(engine, request, row);
         if (is_stop_token(engine->program, request->token))
             request->finish = GUMBEL_FINISH_STOP;
         else if (request->session->position == engine->max_context)
             request->finish = GUMBEL_FINISH_CONTEXT;
     }
+}
+
+static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                              gumbel_error *error) {
+    GB_TRY(fill_batch(engine, requests, count, error));
+    note_written(requests, count);
+    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
+    GB_TRY(check_rows(engine, error));
+    advance_sessions(requests, count);
+    hand_out_rows(engine, requests);
+    return GUMBEL_OK;
+}
+
+/* Whether a failed step has left something that the session's next tokens do not overwrite. */
+static bool is_ahead(const gumbel_session *session) {
+    const gb_program *program = session->engine->program;
+    bool is_recurrent = false;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        is_recurrent = is_recurrent || program->states[i].kind == GB_STATE_RECURRENT;
+    return is_recurrent && session->written_end > session->position;
+}
+
+/* Makes the state that of the session's position again, by running tokens again. A session whose own tokens
+ * the backend refuses is emptied. */
+static void bring_back(gumbel_session *session) {
+    uint32_t position = session->position, generated_from_position = session->generated_from;
+    int32_t pending_token = session->pending_token, drawn_token = session->drawn_token;
+    gb_session_start_over(session);
+    while (session->position < position) {
+        gumbel_request request = {
+            .size = sizeof request, .session = session, .tokens = session->tokens + session->position};
+        request.token_count = gb_session_chunk(session, position - session->position);
+        gumbel_error ignored; /* the first error is the one to tell */
+        if (run_step(session->engine, &request, 1, &ignored) != GUMBEL_OK) {
+            gb_session_clear(session);
+            return;
+        }
+    }
+    session->pending_token = pending_token;
+    session->generated_from = generated_from_position;
+    session->drawn_token = drawn_token;
 }
 
 gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
@@ -175,11 +305,9 @@ gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_
     if (count > engine->slots)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
                        engine->slots);
-    GB_TRY(fill_batch(engine, requests, count, error));
-    note_written(requests, count);
-    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
-    GB_TRY(check_rows(engine, error));
-    advance_sessions(requests, count);
-    hand_out_rows(engine, requests);
-    return GUMBEL_OK;
+    gumbel_status status = run_step(engine, requests, count, error);
+    for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
+        if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))
+            bring_back(&engine->sessions[i]);
+    return status;
 }

@@ -96,19 +96,24 @@ static bool has_byte_fallback(const gb_text_steps *decoder) {
     return decoder->count > 0 && decoder->items[decoder->count - 1].kind == GB_DECODE_BYTE_FALLBACK;
 }
 
+static bool is_shown(const gumbel_detokenizer *detokenizer, int32_t token) {
+    bool is_special = detokenizer->tokenizer->vocabulary.flags[token] & GB_ADDED_SPECIAL;
+    return detokenizer->show_special || !is_special;
+}
+
 gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
                                 size_t *length, gumbel_error *error) {
     const gb_tokenizer_data *data = &detokenizer->tokenizer->data;
+    uint32_t id_limit = detokenizer->tokenizer->id_limit;
+    if (token < 0 || (uint32_t)token >= id_limit)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "token %d is not in the vocabulary of %u", token,
+                       id_limit);
     size_t spelling_length = 0;
     const char *spelling = "";
-    if (token >= 0 && (uint32_t)token < data->token_count)
+    if ((uint32_t)token < data->token_count)
         spelling = gb_token_text(data, token, &spelling_length);
-    if (spelling_length == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "token %d is not in the vocabulary of %u", token,
-                       data->token_count);
     detokenizer->output.size = 0;
-    bool is_special = detokenizer->tokenizer->vocabulary.flags[token] & GB_ADDED_SPECIAL;
-    if (detokenizer->show_special || !is_special) {
+    if (spelling_length > 0 && is_shown(detokenizer, token)) {
         int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, spelling_length) : -1;
         if (byte >= 0) {
             add_byte(detokenizer, byte);

@@ -69,6 +69,7 @@ static gumbel_status index_added(gumbel_tokenizer *tokenizer, gumbel_error *erro
 static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, const gb_blob *chat_format,
                           gumbel_error *error) {
     GB_TRY(gb_tokenizer_parse(section, &tokenizer->data, error));
+    tokenizer->id_limit = tokenizer->data.token_count;
     GB_TRY(gb_vocabulary_create(&tokenizer->vocabulary, &tokenizer->data, error));
     GB_TRY(gb_merge_table_create(&tokenizer->merges, &tokenizer->vocabulary, error));
     GB_TRY(index_added(tokenizer, error));
@@ -105,6 +106,11 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     gb_chat_format_free(&tokenizer->chat_format);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
+}
+
+void gb_tokenizer_allow_ids(gumbel_tokenizer *tokenizer, uint32_t limit) {
+    if (limit > tokenizer->id_limit)
+        tokenizer->id_limit = limit;
 }
 
 void gb_tokenizer_keep(gumbel_tokenizer *tokenizer, void *storage) {

@@ -19,7 +19,8 @@ struct gumbel_tokenizer {
     gb_added_tokens normalized_added; /* found after it */
     gb_chat_format chat_format;       /* valid where has_chat_format */
     bool has_chat_format;
-    void *storage; /* what gb_tokenizer_keep was given */
+    uint32_t id_limit; /* at least the tokenizer's own count; ids without a spelling below it give no text */
+    void *storage;     /* what gb_tokenizer_keep was given */
 };
 
 /* Makes a tokenizer of a program's sections; chat_format may be NULL or absent (data NULL). The tokenizer
@@ -27,6 +28,9 @@ struct gumbel_tokenizer {
  * MEMORY. Destroy with gumbel_tokenizer_destroy. */
 gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat_format,
                                   gumbel_tokenizer **result, gumbel_error *error);
+
+/* Ids below limit are the model's, whether they have a spelling or not: a vocabulary is often padded. */
+void gb_tokenizer_allow_ids(gumbel_tokenizer *tokenizer, uint32_t limit);
 
 /* Gives the tokenizer a block to free with gb_free when it is destroyed: its section, where that belongs to
  * no program. */

@@ -45,6 +45,16 @@ static void an_object_with_messages(void **state) {
     cli_messages_free(&messages);
 }
 
+static void developer_is_system(void **state) {
+    (void)state;
+    cli_messages messages;
+    gumbel_error error;
+    assert_ok(parse("[{\"role\":\"developer\",\"content\":\"a\",\"tool_calls\":[]}]", &messages, &error),
+              &error);
+    assert_string_equal(messages.items[0].role, "system");
+    cli_messages_free(&messages);
+}
+
 static void wrong_files_are_refused(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -56,6 +66,7 @@ static void wrong_files_are_refused(void **state) {
         {"[3]", "message 0: expected an object with a string \"role\""},
         {"[{\"content\":\"a\"}]", "message 0: expected an object with a string \"role\""},
         {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]", "message 1: expected \"content\""},
+        {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]}]", "message 0: \"tool_calls\""},
         {"[{\"role\":\"user\",\"content\":7}]", "message 0: expected \"content\""},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"x\"}]}]",
          "message 0: expected \"content\""},
@@ -73,6 +84,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms_of_content),
         cmocka_unit_test(an_object_with_messages),
+        cmocka_unit_test(developer_is_system),
         cmocka_unit_test(wrong_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,18 @@ static void an_empty_prompt_is_refused(void **state) {
     free_result(&result);
 }
 
+static void ids_outside_the_vocabulary_are_refused(void **state) {
+    (void)state;
+    command_result result = GUMBEL(NULL, "run", program, "--tokens", "2,9999999", "--print-tokens");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "--tokens: 9999999: expected ids from 0 to ");
+    free_result(&result);
+    result = GUMBEL(NULL, "logits", program, "--tokens", "9999999", "-o", temporary_path("no.npy"));
+    assert_status(result, 1);
+    assert_one_error_line(&result, "--tokens: 9999999");
+    free_result(&result);
+}
+
 static void text_stops_at_128_tokens_and_says_so(void **state) {
     (void)state;
     command_result result = GUMBEL(NULL, "run", program, "-p", "Hello", "--temp", "0", "--ignore-eos");
@@ -281,6 +293,7 @@ int main(void) {
         cmocka_unit_test(stats_name_values_and_origins),
         cmocka_unit_test(prompts_from_everywhere),
         cmocka_unit_test(an_empty_prompt_is_refused),
+        cmocka_unit_test(ids_outside_the_vocabulary_are_refused),
         cmocka_unit_test(text_stops_at_128_tokens_and_says_so),
         cmocka_unit_test(a_full_context_ends_the_answer),
         cmocka_unit_test(programs_without_a_sampler),

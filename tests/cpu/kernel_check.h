@@ -99,31 +99,42 @@ static inline void free_tensor(const gb_tensor *tensor) {
 
 /* What a team would do, one thread after the other. */
 static inline void run_as_team(gb_kernel kernel, const gb_kernel_call *call, size_t count) {
-    void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(1 << 16), 1);
+    void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(&(gb_row_lengths){.logits = 1 << 16}), 1);
     assert_non_null(scratch);
     for (size_t i = 0; i < count; i++)
         kernel(call, &(gb_worker){i, count, scratch});
     gb_free(scratch);
 }
 
-/* Runs the kernel on every set and team; leaves the portable result in results[0]. */
+/* The results' bytes one after the other into `to`, which has room for them. */
+static inline void collect_results(const gb_kernel_call *call, uint8_t *to) {
+    for (size_t r = 0; r < GB_MAX_RESULTS && call->results[r]; r++) {
+        memcpy(to, call->results[r]->data, tensor_bytes(call->results[r]));
+        to += tensor_bytes(call->results[r]);
+    }
+}
+
+/* Runs the kernel on every set and team; leaves a result in the results. */
 static inline void check_kernel(gb_kernel kernel, gb_kernel_call *call) {
-    const gb_tensor *result = call->results[0];
-    size_t size = tensor_bytes(result);
-    uint8_t *expected = malloc(size);
-    assert_non_null(expected);
+    size_t size = 0;
+    for (size_t r = 0; r < GB_MAX_RESULTS && call->results[r]; r++)
+        size += tensor_bytes(call->results[r]);
+    uint8_t *expected = malloc(size), *found = malloc(size);
+    assert_true(expected && found);
     for (size_t set = 0; (call->vector = gb_available_vector_kernels(set)); set++) {
         for (size_t team = 1; team <= MAX_TEAM; team++) {
-            memset(result->data, 0x5a, size);
+            for (size_t r = 0; r < GB_MAX_RESULTS && call->results[r]; r++)
+                memset(call->results[r]->data, 0x5a, tensor_bytes(call->results[r]));
             run_as_team(kernel, call, team);
-            assert_guarded(result->data, size);
-            if (set == 0 && team == 1)
-                memcpy(expected, result->data, size);
-            if (memcmp(expected, result->data, size) != 0)
+            for (size_t r = 0; r < GB_MAX_RESULTS && call->results[r]; r++)
+                assert_guarded(call->results[r]->data, tensor_bytes(call->results[r]));
+            collect_results(call, set == 0 && team == 1 ? expected : found);
+            if ((set > 0 || team > 1) && memcmp(expected, found, size) != 0)
                 fail_msg("%s on %zu threads differs from portable on one", call->vector->name, team);
         }
     }
     free(expected);
+    free(found);
 }
 
 static inline void assert_near(double found, double expected, double tolerance, const char *what) {

@@ -19,6 +19,9 @@ static void rms_norm(void **unused) {
         gb_tensor x = random_tensor(&state, GB_F32, 3, a, b, size), y = new_tensor(GB_F32, 3, a, b, size);
         gb_tensor weight = random_tensor(&state, dtypes[round % 3], 1, size, 1, 1);
         bool weighted = round % 4 != 0;
+        double offset = round % 5 == 0 ? 1 : 0;
+        node.attributes[1] = gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, offset);
+        node.attribute_count = offset > 0 ? 2 : 1;
         gb_kernel_call call = {&node, {&x, weighted ? &weight : NULL}, {&y}, NULL};
         check_kernel(gb_kernel_rms_norm, &call);
         for (size_t r = 0; r < a * b; r++) {
@@ -27,13 +30,57 @@ static void rms_norm(void **unused) {
                 sum += pow((double)element(&x, r * size + d), 2);
             for (size_t d = 0; d < size; d++) {
                 double expected = element(&x, r * size + d) / sqrt(sum / (double)size + 1e-6) *
-                                  (weighted ? (double)element(&weight, d) : 1);
+                                  (weighted ? offset + (double)element(&weight, d) : 1);
                 assert_near(element(&y, r * size + d), expected, 2e-6 * (1 + fabs(expected)), "rms_norm");
             }
         }
         free_tensor(&x);
         free_tensor(&y);
         free_tensor(&weight);
+    }
+}
+
+static void l2_normalize(void **unused) {
+    (void)unused;
+    uint64_t state = 6;
+    for (int round = 0; round < 20; round++) {
+        size_t rows = 1 + random_below(&state, 9), size = 1 + random_below(&state, 150);
+        double scale = round % 3 ? 1 / sqrt((double)size) : 1, epsilon = round % 2 ? 1e-6 : 0.25;
+        gb_tensor x = random_tensor(&state, GB_F32, 3, rows, 1, size),
+                  y = new_tensor(GB_F32, 3, rows, 1, size);
+        gb_node node = node_with(gb_float(GB_ATTRIBUTE_EPSILON, epsilon), GB_OP_L2_NORMALIZE);
+        node.attributes[node.attribute_count++] = gb_float(GB_ATTRIBUTE_SCALE, scale);
+        gb_kernel_call call = {&node, {&x}, {&y}, NULL};
+        check_kernel(gb_kernel_l2_normalize, &call);
+        for (size_t r = 0; r < rows; r++) {
+            double sum = epsilon;
+            for (size_t d = 0; d < size; d++)
+                sum += pow((double)element(&x, r * size + d), 2);
+            for (size_t d = 0; d < size; d++)
+                assert_near(element(&y, r * size + d), scale * element(&x, r * size + d) / sqrt(sum), 1e-6,
+                            "l2_normalize");
+        }
+        free_tensor(&x);
+        free_tensor(&y);
+    }
+}
+
+static void slice(void **unused) {
+    (void)unused;
+    uint64_t state = 7;
+    static const size_t cases[][4] = {{1, 1, 0, 1}, {3, 20, 0, 7}, {5, 33, 32, 1}, {2, 100, 17, 66}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        size_t rows = cases[c][0] * 2, width = cases[c][1], start = cases[c][2], count = cases[c][3];
+        gb_tensor x = random_tensor(&state, GB_F32, 3, cases[c][0], 2, width);
+        gb_tensor y = new_tensor(GB_F32, 3, cases[c][0], 2, count);
+        gb_node node = node_with(gb_int(GB_ATTRIBUTE_START, (int64_t)start), GB_OP_SLICE);
+        gb_kernel_call call = {&node, {&x}, {&y}, NULL};
+        check_kernel(gb_kernel_slice, &call);
+        for (size_t r = 0; r < rows; r++)
+            assert_memory_equal((float *)y.data + r * count, (float *)x.data + r * width + start,
+                                count * sizeof(float));
+        free_tensor(&x);
+        free_tensor(&y);
     }
 }
 
@@ -146,6 +193,12 @@ static void elementwise(void **unused) {
         check_kernel(gb_kernel_gelu_tanh, &call);
         for (size_t i = 0; i < sizes[s]; i++)
             assert_near(element(&y, i), gelu(element(&a, i)), 2e-6, "gelu_tanh");
+        check_kernel(gb_kernel_silu, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_near(element(&y, i), element(&a, i) / (1 + exp(-(double)element(&a, i))), 2e-6, "silu");
+        check_kernel(gb_kernel_sigmoid, &call);
+        for (size_t i = 0; i < sizes[s]; i++)
+            assert_near(element(&y, i), 1 / (1 + exp(-(double)element(&a, i))), 3e-7, "sigmoid");
         check_kernel(gb_kernel_soft_cap, &call);
         for (size_t i = 0; i < sizes[s]; i++)
             assert_near(element(&y, i), 30 * tanh(element(&a, i) / 30.0), 3e-6, "soft_cap");
@@ -165,7 +218,8 @@ static void elementwise(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rms_norm),    cmocka_unit_test(rope),        cmocka_unit_test(embedding),
-        cmocka_unit_test(gather_rows), cmocka_unit_test(elementwise),
+        cmocka_unit_test(gather_rows), cmocka_unit_test(elementwise), cmocka_unit_test(l2_normalize),
+        cmocka_unit_test(slice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/tiny_backend.h"
 
+#include <math.h>
+
 enum { TEXTS = 3, LENGTH = 50 }; /* several times around the ring */
 
 /* What every other way of running must give: alone, token by token, portable, one thread, node by node. */
@@ -127,6 +129,22 @@ static void neighbours(void **unused) {
     free_tiny(program);
 }
 
+/* Biases, penalties and min-p of all kinds. */
+static void set_later_settings(tiny_batch *b, uint32_t row, uint32_t position) {
+    b->min_p[row] = (float)(row % 3) * 0.03f;
+    b->repetition[row] = 1 + 0.2f * (float)row;
+    b->frequency[row] = 0.3f * (float)(position % 4);
+    b->presence[row] = row == 2 ? 1.5f : -0.5f;
+    b->generated_from[row] = (int32_t)(position / 2);
+    b->penalize_prompt[row] = (int32_t)(position % 4);
+    for (int32_t i = 0; i < TINY_BIASES; i++) {
+        b->bias_ids[row][i] =
+            position % 5 == 0 && i == 2 ? -1 : ((int32_t)position + i * i) % TINY_VOCABULARY;
+        b->bias_values[row][i] = i == 1 ? -INFINITY : 2.5f * (float)i + 1;
+    }
+    b->want_logprobs[row] = row == 1;
+}
+
 /* The fused sampler draws what the chain of nodes draws, in batches of greedy and sampled rows. */
 static void fused_and_unfused_tokens(void **unused) {
     (void)unused;
@@ -149,11 +167,16 @@ static void fused_and_unfused_tokens(void **unused) {
             a.top_k[slot] = (int32_t)(position * slot % 9) - 1;
             a.top_p[slot] = slot == 1 ? 0.6f : 1.0f;
             a.seed[slot] = position * 1000003ull << (slot * 8);
+            if (position % 3 > 0)
+                set_later_settings(&a, slot, position);
         }
         tiny_batch b = a;
         run_batch(fused, &a);
         run_batch(unfused, &b);
         assert_memory_equal(a.next, b.next, sizeof a.next);
+        if (a.batch.row_count > 0)
+            assert_memory_equal(a.batch.top_logprobs, b.batch.top_logprobs,
+                                a.batch.row_count * TINY_TOP * sizeof(float));
         memset(a.temperature, 0, sizeof a.temperature);
         run_batch(fused, &a);
         for (uint32_t row = 0; row < a.batch.row_count; row++)

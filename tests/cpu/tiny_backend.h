@@ -75,6 +75,11 @@ typedef struct tiny_batch {
     int32_t rows[MOST_SLOTS], top_k[MOST_SLOTS], next[MOST_SLOTS];
     float temperature[MOST_SLOTS], top_p[MOST_SLOTS];
     uint64_t seed[MOST_SLOTS];
+    float min_p[MOST_SLOTS], repetition[MOST_SLOTS], frequency[MOST_SLOTS], presence[MOST_SLOTS];
+    int32_t generated_from[MOST_SLOTS], penalize_prompt[MOST_SLOTS];
+    int32_t bias_ids[MOST_SLOTS][TINY_BIASES];
+    float bias_values[MOST_SLOTS][TINY_BIASES];
+    bool want_logprobs[MOST_SLOTS];
 } tiny_batch;
 
 /* The token at a position of text number `text`. */
@@ -98,7 +103,8 @@ static inline void add_row(tiny_batch *b, uint32_t row) {
     uint32_t i = b->batch.row_count++;
     assert_true(i < MOST_SLOTS);
     b->rows[i] = (int32_t)row;
-    b->top_p[i] = 1;
+    b->top_p[i] = b->repetition[i] = 1;
+    b->generated_from[i] = b->bias_ids[i][0] = -1;
 }
 
 static inline void run_batch(gb_backend *backend, tiny_batch *b) {
@@ -110,6 +116,15 @@ static inline void run_batch(gb_backend *backend, tiny_batch *b) {
     b->batch.top_k = b->top_k;
     b->batch.top_p = b->top_p;
     b->batch.seed = b->seed;
+    b->batch.min_p = b->min_p;
+    b->batch.repetition_penalty = b->repetition;
+    b->batch.frequency_penalty = b->frequency;
+    b->batch.presence_penalty = b->presence;
+    b->batch.generated_from = b->generated_from;
+    b->batch.penalize_prompt = b->penalize_prompt;
+    b->batch.bias_ids = b->bias_ids[0];
+    b->batch.bias_values = b->bias_values[0];
+    b->batch.want_logprobs = b->want_logprobs;
     b->batch.next = b->next;
     gumbel_error error;
     assert_ok(backend->functions->step(backend, &b->batch, &error), &error);

@@ -3,16 +3,7 @@
  * The graph that a Gemma 4 configuration becomes: where rows are gathered, what a layer holds, and that no
  * damaged configuration gets further than an error.
  */
-#include "export/models/model.h"
-#include "support/assertions.h"
-#include "support/temporary.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "export/model_graph.h"
 
 static const char CONFIG[] =
     "{\"model_type\":\"gemma4\",\"text_config\":{\"hidden_size\":32,\"intermediate_size\":48,"
@@ -23,52 +14,9 @@ static const char CONFIG[] =
     "\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":10000.0},\"full_attention\":"
     "{\"rope_type\":\"proportional\",\"rope_theta\":1e6,\"partial_rotary_factor\":0.25}}}}";
 
-/* Builds the graph of the config.json at path; no weights are made. */
-static gumbel_status build(const char *path, gb_program **program, gumbel_error *error) {
-    gb_config_file *file = NULL;
-    const gb_model *model = NULL;
-    *program = NULL;
-    GB_TRY(gb_config_open(path, &file, error));
-    gb_config root = gb_config_root(file);
-    gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
-    gb_builder *builder = gb_builder_create();
-    gb_model_options options = {.use_sampling = true};
-    gumbel_status status = gb_model_find(&root, &model, error);
-    if (status == GUMBEL_OK)
-        status = model->build(&root, &options, builder, weights, error);
-    if (status == GUMBEL_OK) {
-        gb_builder_metadata(builder)->architecture = model->name;
-        status = gb_builder_finish(builder, program, error);
-    }
-    gb_builder_destroy(builder);
-    gb_weights_destroy(weights);
-    gb_config_close(file);
-    return status;
-}
-
-static gb_program *build_config(void) {
-    gb_program *program = NULL;
-    gumbel_error error;
-    const char *path = temporary_path("config.json");
-    write_text(path, CONFIG);
-    assert_ok(build(path, &program, &error), &error);
-    return program;
-}
-
-/* How many results of that op have their first dim equal to dim. */
-static size_t count_results(const gb_program *program, gb_op op, int64_t dim) {
-    size_t count = 0;
-    for (uint32_t i = 0; i < program->node_count; i++) {
-        const gb_node *node = &program->nodes[i];
-        if (node->op == op)
-            count += program->values[node->results[0]].type.shape.dims[0] == dim;
-    }
-    return count;
-}
-
 static void runs_the_end_on_gathered_rows_alone(void **state) {
     (void)state;
-    gb_program *program = build_config();
+    gb_program *program = graph_of(CONFIG, 0);
     assert_int_equal(count_results(program, GB_OP_GATHER_ROWS, GB_DIM_B), 2);
     assert_int_equal(count_results(program, GB_OP_ATTENTION, GB_DIM_N), 3);
     /* The last layer's o_proj and MLP, and the head. */
@@ -79,16 +27,9 @@ static void runs_the_end_on_gathered_rows_alone(void **state) {
     gb_program_destroy(program);
 }
 
-static const gb_constant *find_constant(const gb_program *program, const char *name) {
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        if (strcmp(program->constants[i].name, name) == 0)
-            return &program->constants[i];
-    return NULL;
-}
-
 static void has_the_released_names_and_shapes(void **state) {
     (void)state;
-    gb_program *program = build_config();
+    gb_program *program = graph_of(CONFIG, 0);
 #define LAYER "model.language_model.layers.2."
     assert_non_null(find_constant(program, LAYER "layer_scalar"));
     assert_non_null(find_constant(program, LAYER "post_feedforward_layernorm.weight"));
@@ -109,22 +50,9 @@ static void has_the_released_names_and_shapes(void **state) {
     gb_program_destroy(program);
 }
 
-/* A flipped bit may leave another valid configuration; it never crashes, and errors name the file. */
 static void survives_every_bit_flip(void **state) {
     (void)state;
-    char text[sizeof CONFIG];
-    memcpy(text, CONFIG, sizeof text);
-    const char *path = temporary_path("config.json");
-    for (size_t bit = 0; bit < (sizeof CONFIG - 1) * 8; bit++) {
-        gb_program *program = NULL;
-        gumbel_error error;
-        text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
-        write_file(path, text, sizeof CONFIG - 1);
-        gumbel_status status = build(path, &program, &error);
-        assert_true(status == GUMBEL_OK || strlen(error.message) > 0);
-        gb_program_destroy(program);
-        text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
-    }
+    assert_survives_bit_flips(CONFIG);
 }
 
 int main(void) {

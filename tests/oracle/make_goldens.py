@@ -14,14 +14,14 @@ import sys
 
 import numpy as np
 
-from reference import explicit, generate, load
+from reference import family_of, generate, load
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "agreement"
 SAMPLING = dict(temperature=0.8, top_k=20, top_p=0.9, seed=42)
 NEW_TOKENS = 64
 
 
-def text(**keys):
+def gemma(**keys):
     return dict(
         dict(model_type="gemma4_text", vocab_size=512, hidden_size=64, intermediate_size=128, num_hidden_layers=6,
              num_attention_heads=4, num_key_value_heads=2, head_dim=16, global_head_dim=32, sliding_window=16,
@@ -29,40 +29,60 @@ def text(**keys):
         **keys)
 
 
-def wrapper(dtype, text_config):
+def gemma_wrapper(dtype, text_config):
     return dict(architectures=["Gemma4ForConditionalGeneration"], model_type="gemma4", dtype=dtype,
                 vocab_size=text_config["vocab_size"], text_config=text_config)
 
 
-def plain(dtype, text_config, **keys):
+def gemma_plain(dtype, text_config, **keys):
     return dict(architectures=["Gemma4ForCausalLM"], torch_dtype=dtype, **text_config, **keys)
 
 
-# Head sizes, KV heads, windows of 8 to 64, weights in each dtype, both kinds of file, both forms of the per-layer
+def qwen(**keys):
+    return dict(
+        dict(model_type="qwen3_5_moe_text", vocab_size=512, hidden_size=64, num_hidden_layers=4,
+             num_attention_heads=4, num_key_value_heads=2, head_dim=32, linear_num_key_heads=2,
+             linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16, num_experts=16,
+             num_experts_per_tok=4, moe_intermediate_size=32, shared_expert_intermediate_size=48,
+             max_position_embeddings=1024),
+        **keys)
+
+
+def qwen_dense(**keys):
+    experts = ("num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size")
+    sizes = {k: v for k, v in qwen(model_type="qwen3_5_text", intermediate_size=96).items() if k not in experts}
+    return dict(sizes, **keys)
+
+
+def qwen_wrapper(text_config, **keys):
+    return dict(model_type=text_config["model_type"].removesuffix("_text"), text_config=text_config, **keys)
+
+
+# Gemma 4: head sizes, KV heads, windows of 8 to 64, weights in each dtype, both kinds of file, both forms of the per-layer
 # shapes. Prompts are longer than two windows.
 CONFIGS = {
-    "released": wrapper("bfloat16", text(
+    "released": gemma_wrapper("bfloat16", gemma(
         attention_k_eq_v=True, num_global_key_value_heads=1, num_attention_heads=8, num_key_value_heads=4,
         layer_types=["sliding_attention"] * 5 + ["full_attention"],
         rope_parameters=dict(
             sliding_attention=dict(rope_type="default", rope_theta=10000.0),
             full_attention=dict(rope_type="proportional", partial_rotary_factor=0.25, rope_theta=1000000.0)))),
-    "defaults": plain("float32", text(num_hidden_layers=12, head_dim=24, sliding_window=8)),
-    "per_layer": plain("float32", {k: v for k, v in text(
+    "defaults": gemma_plain("float32", gemma(num_hidden_layers=12, head_dim=24, sliding_window=8)),
+    "per_layer": gemma_plain("float32", {k: v for k, v in gemma(
         num_hidden_layers=12, attention_k_eq_v=True, num_key_value_heads=4, sliding_window=24,
         per_layer_config={"05": dict(head_dim=64, num_key_value_heads=2), "11": dict(head_dim=64, num_key_value_heads=2)}
     ).items() if k != "global_head_dim"}),
-    "wide_window": wrapper("float32", text(
+    "wide_window": gemma_wrapper("float32", gemma(
         hidden_size=96, head_dim=32, global_head_dim=64, sliding_window=64, num_key_value_heads=1,
         final_logit_softcapping=2.0, rms_norm_eps=1e-5)),
-    "odd_sizes": plain("bfloat16", text(
+    "odd_sizes": gemma_plain("bfloat16", gemma(
         vocab_size=389, hidden_size=72, intermediate_size=100, num_attention_heads=6, num_key_value_heads=3, head_dim=10,
         global_head_dim=40, sliding_window=13, num_hidden_layers=5,
         layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"])),
-    "half": wrapper("float16", text(
+    "half": gemma_wrapper("float16", gemma(
         num_attention_heads=2, num_key_value_heads=2, head_dim=64, global_head_dim=128, sliding_window=32,
         attention_k_eq_v=True, num_hidden_layers=7)),
-    "own_head": plain("bfloat16", text(
+    "own_head": gemma_plain("bfloat16", gemma(
         sliding_window=48, final_logit_softcapping=None, vocab_size=1000, attention_k_eq_v=True,
         num_global_key_value_heads=4,
         rope_parameters=dict(
@@ -71,15 +91,45 @@ CONFIGS = {
         tie_word_embeddings=False),
 }
 
+# Qwen3.5: heads and key-to-value ratios, 8 to 64 experts, widths of the convolution, intervals of 2 to 4, a last layer
+# of either kind, both kinds of file and both forms of each key.
+CONFIGS.update({
+    "qwen_released": qwen_wrapper(qwen(
+        num_hidden_layers=8, dtype="bfloat16", attn_output_gate=True, mlp_only_layers=[], mamba_ssm_dtype="float32",
+        layer_types=["linear_attention", "linear_attention", "linear_attention", "full_attention"] * 2,
+        rope_parameters=dict(mrope_interleaved=True, mrope_section=[2, 1, 1], rope_type="default",
+                             rope_theta=10000000, partial_rotary_factor=0.25)), tie_word_embeddings=False),
+    "qwen_older": qwen(
+        dtype="float32", num_experts=8, num_experts_per_tok=2, linear_num_key_heads=4, rope_theta=500000.0,
+        partial_rotary_factor=0.5, rms_norm_eps=1e-5),
+    "qwen_many_experts": qwen(
+        dtype="bfloat16", num_hidden_layers=6, full_attention_interval=2, num_experts=64, num_experts_per_tok=8,
+        num_attention_heads=8, num_key_value_heads=1, linear_conv_kernel_dim=3, norm_topk_prob=False),
+    "qwen_odd_sizes": qwen(
+        torch_dtype="float32", vocab_size=389, hidden_size=72, num_hidden_layers=5, num_attention_heads=6,
+        num_key_value_heads=3, head_dim=24, linear_num_key_heads=3, linear_num_value_heads=12, linear_key_head_dim=20,
+        linear_value_head_dim=12, linear_conv_kernel_dim=2, num_experts=12, num_experts_per_tok=3,
+        moe_intermediate_size=20, shared_expert_intermediate_size=36),
+    "qwen_tied": qwen_wrapper(qwen(
+        num_hidden_layers=6, full_attention_interval=3, linear_conv_kernel_dim=5, linear_key_head_dim=64,
+        linear_value_head_dim=128, num_experts=32), dtype="float16", tie_word_embeddings=True),
+    "qwen_dense": qwen_wrapper(qwen_dense(
+        dtype="bfloat16", linear_num_key_heads=4, rope_parameters=dict(rope_type="default", rope_theta=10000000.0)),
+        tie_word_embeddings=True),
+    "qwen_dense_text": qwen_dense(
+        dtype="float32", num_hidden_layers=7, full_attention_interval=3, num_attention_heads=2, num_key_value_heads=2),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     for index, (name, config) in enumerate(CONFIGS.items()):
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue
-        sizes = explicit(config)
+        family = family_of(config)
         random = np.random.default_rng(index)
-        prompt = random.integers(0, sizes["vocab_size"], 2 * sizes["sliding_window"] + 11 + index).tolist()
+        vocab_size = family.explicit(config)["vocab_size"]
+        prompt = random.integers(0, vocab_size, family.prompt_length(config) + index).tolist()
         seed = 1000 + index
         model = load(config, seed)
         logits, greedy = generate(model, prompt, NEW_TOKENS)

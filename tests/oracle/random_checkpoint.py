@@ -14,7 +14,7 @@ import shutil
 
 import mlx.core as mx
 
-from reference import load, mlx_parameters
+from reference import draw, dtype_of
 
 
 def main():
@@ -25,10 +25,8 @@ def main():
     parser.add_argument("--shards", type=int, default=1)
     args = parser.parse_args()
     config = json.loads(args.config.read_text())
-    dtype = getattr(mx, config.get("dtype", config.get("torch_dtype", "bfloat16")))
-    prefix = "model.language_model." if "text_config" in config else "model."
-    weights = {prefix + name.removeprefix("model.") if name.startswith("model.") else name: value.astype(dtype)
-               for name, value in mlx_parameters(load(config, args.seed))}
+    dtype = getattr(mx, dtype_of(config))
+    weights = {name: mx.array(value).astype(dtype) for name, value in draw(config, args.seed).items()}
     args.out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(args.config, args.out / "config.json")
     if args.shards == 1:

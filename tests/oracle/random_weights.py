@@ -32,11 +32,15 @@ def round_to(values, dtype):
     return bits.view(np.float32)
 
 
-def tensor(seed, name, shape, dtype):
-    """The tensor of that name: a matrix of variance 1 / inputs, or gains around 1 where shape has one dimension."""
-    low, high = np.float32(0.75), np.float32(1.25)
-    if len(shape) == 2:
-        high = np.float32(np.sqrt(3.0 / shape[1]))
+def tensor(seed, name, shape, dtype, bounds=None):
+    """The tensor of that name, drawn from bounds, or as usual: gains around 1 where shape has one dimension, else
+    variance 1 / inputs, the last dimension."""
+    if bounds:
+        low, high = np.float32(bounds[0]), np.float32(bounds[1])
+    elif len(shape) == 1:
+        low, high = np.float32(0.75), np.float32(1.25)
+    else:
+        high = np.float32(np.sqrt(3.0 / shape[-1]))
         low = -high
     index = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):

@@ -10,25 +10,54 @@
 
 #include <cmocka.h>
 
-static void builds_the_tiny_program(void **state) {
-    (void)state;
-    gb_program *program = tiny_program_build(true);
+static void note_ops(const gb_program *program, bool present[GB_OP_LIMIT]) {
     gumbel_error error = {0};
     if (gb_program_verify(program, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
-    bool present[GB_OP_LIMIT] = {false};
     for (uint32_t i = 0; i < program->node_count; i++)
         present[program->nodes[i].op] = true;
+}
+
+static void builds_the_tiny_programs(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true), *recurrent = tiny_recurrent_build(true);
+    bool present[GB_OP_LIMIT] = {false};
+    note_ops(program, present);
+    note_ops(recurrent, present);
     for (uint32_t op = 0; op < GB_OP_LIMIT; op++) {
         if (gb_op_find(op) && !present[op])
-            fail_msg("the tiny program lacks op %s", gb_op_find(op)->name);
+            fail_msg("the tiny programs lack op %s", gb_op_find(op)->name);
     }
     assert_int_equal(program->region_count, 3);
-    assert_int_equal(program->state_count, 4);
+    assert_int_equal(program->state_count, 5);
     assert_true(program->metadata.has_architecture && program->metadata.has_vocab_size);
     assert_false(program->metadata.has_recipe);
     assert_string_equal(program->metadata.recipe, "");
+    assert_int_equal(recurrent->state_count, 3);
     gb_program_destroy(program);
+    gb_program_destroy(recurrent);
+}
+
+static void nodes_may_have_several_results(void **state) {
+    (void)state;
+    gb_program *program = tiny_recurrent_build(false);
+    const gb_node *router = NULL;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_ROUTE_TOP_K)
+            router = &program->nodes[i];
+    char text[GB_TYPE_TEXT];
+    assert_int_equal(router->result_count, 2);
+    assert_string_equal(gb_type_text(&program->values[router->results[0]].type, text), "i32[N,2]");
+    assert_string_equal(gb_type_text(&program->values[router->results[1]].type, text), "f32[N,2]");
+    gb_program_destroy(program);
+
+    gb_builder *builder = gb_builder_create();
+    gb_ref temperature = gb_build_input(builder, GB_ROLE_TEMPERATURE), results[2];
+    gb_build_op_results(builder, GB_OP_IS_ZERO, &temperature, 1, NULL, 0, results, 2);
+    assert_int_equal(results[0], GB_NO_VALUE);
+    assert_int_equal(results[1], GB_NO_VALUE);
+    assert_int_equal(gb_builder_status(builder, NULL), GUMBEL_ERROR_ARGUMENT);
+    gb_builder_destroy(builder);
 }
 
 static void ends_in_logits_without_sampling(void **state) {
@@ -123,7 +152,8 @@ static void every_failed_allocation_is_reported(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(builds_the_tiny_program),
+        cmocka_unit_test(builds_the_tiny_programs),
+        cmocka_unit_test(nodes_may_have_several_results),
         cmocka_unit_test(ends_in_logits_without_sampling),
         cmocka_unit_test(optional_attributes_have_their_defaults),
         cmocka_unit_test(the_first_error_stays),

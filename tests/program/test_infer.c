@@ -67,7 +67,7 @@ static gumbel_status infer(const infer_case *test, gb_type *result, gumbel_error
                                     results, &result_count, error);
     *result = results[0];
     if (status == GUMBEL_OK)
-        assert_int_equal(result_count, test->op == GB_OP_IF ? 0 : 1);
+        assert_int_equal(result_count, test->op == GB_OP_IF ? 0 : test->op == GB_OP_ROUTE_TOP_K ? 2 : 1);
     return status;
 }
 
@@ -128,6 +128,19 @@ static const infer_case good_cases[] = {
     {GB_OP_ADD, {"f32[N,2,3]", "f32[N,2,3]"}, {{0}}, "f32[N,2,3]"},
     {GB_OP_SCALE, {"f32[N,4]", "constant f32[1]"}, {{0}}, "f32[N,4]"},
     {GB_OP_GATHER_ROWS, {"f32[N,4]", "i32[B]"}, {{0}}, "f32[B,4]"},
+    {GB_OP_SLICE, {"f32[N,2,8]"}, {INT(START, 3), INT(COUNT, 5)}, "f32[N,2,5]"},
+    {GB_OP_L2_NORMALIZE, {"f32[N,2,4]"}, {FLOAT(EPSILON, 0)}, "f32[N,2,4]"},
+    {GB_OP_CAUSAL_CONV, {"f32[N,6]", "constant bf16[6,1,4]", "i32[N]", "state f32[3,6]"}, {{0}}, "f32[N,6]"},
+    {GB_OP_DELTA_DECAY, {"f32[N,3]", "constant f32[3]", "constant bf16[3]"}, {{0}}, "f32[N,3]"},
+    {GB_OP_GATED_DELTA,
+     {"f32[N,2,8]", "f32[N,2,8]", "f32[N,4,6]", "f32[N,4]", "f32[N,4]", "i32[N]", "state f32[4,8,6]"},
+     {{0}},
+     "f32[N,4,6]"},
+    {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 8)}, "i32[N,8]"},
+    {GB_OP_EXPERT_LINEAR, {"f32[N,4]", "constant f16[8,5,4]", "i32[N,3]"}, {{0}}, "f32[N,3,5]"},
+    {GB_OP_EXPERT_LINEAR, {"f32[B,3,4]", "constant f16[8,5,4]", "i32[B,3]"}, {{0}}, "f32[B,3,5]"},
+    {GB_OP_COMBINE_EXPERTS, {"f32[N,3,5]", "f32[N,3]"}, {{0}}, "f32[N,5]"},
+    {GB_OP_SCALE_ROWS, {"f32[N,5]", "f32[N,1]"}, {{0}}, "f32[N,5]"},
     {GB_OP_ANY_FALSE, {"bool[B]"}, {{0}}, "bool[]"},
     {GB_OP_IF, {"bool[]"}, {{0}}, ""},
     {GB_OP_SELECT, {"bool[B]", "i32[B]", "i32[B]"}, {{0}}, "i32[B]"},
@@ -195,6 +208,92 @@ static void wrong_operands_are_refused(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof operand_cases / sizeof *operand_cases; i++)
         assert_refuses(&operand_cases[i]);
+}
+
+static const infer_case delta_net_cases[] = {
+    {GB_OP_CAUSAL_CONV,
+     {"f32[N,6]", "constant f32[6,1,1]", "i32[N]", "state f32[1,6]"},
+     {{0}},
+     "causal_conv: a width of 1, expected 2 to 64"},
+    {GB_OP_CAUSAL_CONV,
+     {"f32[N,6]", "constant f32[6,1,65]", "i32[N]", "state f32[64,6]"},
+     {{0}},
+     "causal_conv: a width of 65, expected 2 to 64"},
+    {GB_OP_CAUSAL_CONV,
+     {"f32[N,6]", "constant f32[6,1,4]", "i32[N]", "state f32[4,6]"},
+     {{0}},
+     "causal_conv: a tail of 4 rows, expected 3"},
+    {GB_OP_CAUSAL_CONV,
+     {"f32[N,6]", "constant f32[6,1,4]", "i32[N]", "state bf16[3,6]"},
+     {{0}},
+     "causal_conv: operand tail is state bf16[3,6], expected an f32 state [S,6]"},
+    {GB_OP_CAUSAL_CONV,
+     {"f32[N,6]", "constant f32[6,2,4]", "i32[N]", "state f32[3,6]"},
+     {{0}},
+     "causal_conv: operand weight is constant f32[6,2,4], expected a float constant [6,1,W]"},
+    {GB_OP_GATED_DELTA,
+     {"f32[N,2,8]", "f32[N,2,8]", "f32[N,3,6]", "f32[N,3]", "f32[N,3]", "i32[N]", "state f32[3,8,6]"},
+     {{0}},
+     "gated_delta: 3 value heads are not a multiple of 2 key heads"},
+    {GB_OP_GATED_DELTA,
+     {"f32[N,2,8]", "f32[N,2,8]", "f32[N,4,6]", "f32[N,4]", "f32[N,4]", "i32[N]", "state f32[4,6,8]"},
+     {{0}},
+     "gated_delta: operand memory is state f32[4,6,8], expected an f32 state [4,8,6]"},
+};
+
+static void wrong_operands_of_delta_nets_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof delta_net_cases / sizeof *delta_net_cases; i++)
+        assert_refuses(&delta_net_cases[i]);
+}
+
+static const infer_case expert_cases[] = {
+    {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 9)}, "route_top_k: count = 9, expected 1 to the 8 experts"},
+    {GB_OP_ROUTE_TOP_K, {"f32[N,8]"}, {INT(COUNT, 0)}, "route_top_k: count = 0, expected 1 to the 8 experts"},
+    {GB_OP_ROUTE_TOP_K, {"f32[N,4097]"}, {INT(COUNT, 1)}, "route_top_k: 4097 experts, expected at most 4096"},
+    {GB_OP_EXPERT_LINEAR,
+     {"f32[N,4]", "constant f32[4097,5,4]", "i32[N,3]"},
+     {{0}},
+     "expert_linear: 4097 experts, expected at most 4096"},
+    {GB_OP_EXPERT_LINEAR,
+     {"f32[N,2,4]", "constant f32[8,5,4]", "i32[N,3]"},
+     {{0}},
+     "expert_linear: operand x is f32[N,2,4], expected [M,K] or [M,T,K] with experts of i32[N,3]"},
+    {GB_OP_EXPERT_LINEAR,
+     {"f32[B,4]", "constant f32[8,5,4]", "i32[N,3]"},
+     {{0}},
+     "expert_linear: operand x is f32[B,4], expected [M,K] or [M,T,K] with experts of i32[N,3]"},
+    {GB_OP_EXPERT_LINEAR,
+     {"f32[N,4]", "constant f32[8,5,6]", "i32[N,3]"},
+     {{0}},
+     "expert_linear: operand weight is constant f32[8,5,6], expected a float constant [X,O,4]"},
+    {GB_OP_EXPERT_LINEAR,
+     {"f32[N,4]", "constant f32[8,2147483647,4]", "i32[N,3]"},
+     {{0}},
+     "expert_linear: a result f32[N,3,2147483647] is too large"},
+    {GB_OP_SLICE,
+     {"f32[N,8]"},
+     {INT(START, 4), INT(COUNT, 5)},
+     "slice: 5 elements from 4 on leave rows of 8"},
+    {GB_OP_SLICE,
+     {"f32[N,8]"},
+     {INT(START, 2147483647), INT(COUNT, 2147483647)},
+     "slice: 2147483647 elements from 2147483647 on leave rows of 8"},
+    {GB_OP_SLICE,
+     {"f32[N,8]"},
+     {INT(START, 4), INT(COUNT, 0)},
+     "slice: 0 elements from 4 on leave rows of 8"},
+    {GB_OP_L2_NORMALIZE, {"f32[N,4]"}, {FLOAT(EPSILON, -1)}, "l2_normalize: epsilon = -1 is negative"},
+    {GB_OP_SCALE_ROWS,
+     {"f32[N,5]", "f32[N,2]"},
+     {{0}},
+     "scale_rows: operand factor is f32[N,2], expected f32[N,1]"},
+};
+
+static void wrong_experts_and_slices_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof expert_cases / sizeof *expert_cases; i++)
+        assert_refuses(&expert_cases[i]);
 }
 
 static const infer_case attribute_cases[] = {
@@ -299,6 +398,8 @@ int main(void) {
         cmocka_unit_test(every_line_of_the_table_parses),
         cmocka_unit_test(ops_have_their_result_types),
         cmocka_unit_test(wrong_operands_are_refused),
+        cmocka_unit_test(wrong_operands_of_delta_nets_are_refused),
+        cmocka_unit_test(wrong_experts_and_slices_are_refused),
         cmocka_unit_test(wrong_attributes_are_refused),
         cmocka_unit_test(unknown_ops_are_unsupported),
         cmocka_unit_test(operands_have_names),

@@ -35,7 +35,7 @@ static void the_summary_has_limits_memory_and_ops(void **state) {
         "top-p              0.95 (reco", "stop tokens        1,7\n",
         "bos token          2\n",        "scratch            3.0 MiB (3145728 bytes)\n",
         "attention          2\n",        "linear             15\n",
-        "in all             67\n",       "state per session  4.8 KiB (4864 bytes)\n",
+        "in all             76\n",       "state per session  5.0 KiB (5120 bytes)\n",
         "tokenizer          no\n",       "same bits\n  cpu ",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -58,31 +58,58 @@ static void the_graph_is_readable(void **state) {
         "body\n  %0 = embedding(embedding, tokens) {scale = 4} : f32[N,16]\n",
         "  %1 = rms_norm(%0, layers.0.norm) {epsilon = 1e-06} : f32[N,16]\n",
         " positions, slots, layers.0.key_cache, layers.0.value_cache) {scale = 1, window = 8} : f32[N,2,8]\n",
-        "  %52 = any_false(%51) : bool[]\n"
-        "  %53 = if(%52) : i32[B] {\n"
+        "  %51 = log_normalizer(%50, want_logprobs) : f32[B,2]\n"
+        "  %52 = top_ids(%50, want_logprobs) {count = 5} : i32[B,5]\n"
+        "  %53 = argmax(%50) : i32[B]\n"
+        "  %54 = log_probability(%50, %51, %53) : f32[B]\n"
+        "  %55 = log_probability(%50, %51, %52) : f32[B,5]\n"
+        "  %56 = apply_bias(%50, bias_ids, bias_values) : f32[B,48]\n"
+        "  %57 = count_tokens(tokens, positions, slots, rows, generated_from, sampler.tokens) : i32[B,64,3]\n"
+        "  %58 = penalize(%56, %57, repetition_penalty, frequency_penalty, presence_penalty, "
+        "penalize_prompt) : f32[B,48]\n"
+        "  %59 = is_zero(temperature) : bool[B]\n"
+        "  %60 = any_false(%59) : bool[]\n"
+        "  %61 = if(%60) : i32[B] {\n"
         "    then:\n"
-        "      %54 = candidates(%50) : bool[B,48]\n"
-        "      %55 = fill_like(temperature) {value = 1} : f32[B]\n"
-        "      %56 = select(%51, %55, temperature) : f32[B]\n"
-        "      %57 = apply_temperature(%50, %56) : f32[B,48]\n"
-        "      %58 = top_k_mask(%57, %54, top_k) : bool[B,48]\n"
-        "      %59 = top_p_mask(%57, %58, top_p) : bool[B,48]\n"
-        "      %60 = random_bits(seed) {count = 48} : u32[B,48]\n"
-        "      %61 = gumbel_noise(%60) : f32[B,48]\n"
-        "      %62 = add(%57, %61) : f32[B,48]\n"
-        "      %63 = argmax(%62, %59) : i32[B]\n"
-        "      %64 = argmax(%50) : i32[B]\n"
-        "      %65 = choose_token(%51, %64, %63) : i32[B]\n"
-        "      yield %65\n"
+        "      %62 = candidates(%58) : bool[B,48]\n"
+        "      %63 = fill_like(temperature) {value = 1} : f32[B]\n"
+        "      %64 = select(%59, %63, temperature) : f32[B]\n"
+        "      %65 = apply_temperature(%58, %64) : f32[B,48]\n"
+        "      %66 = top_k_mask(%65, %62, top_k) : bool[B,48]\n"
+        "      %67 = top_p_mask(%65, %66, top_p) : bool[B,48]\n"
+        "      %68 = min_p_mask(%65, %67, min_p) : bool[B,48]\n"
+        "      %69 = random_bits(seed) {count = 48} : u32[B,48]\n"
+        "      %70 = gumbel_noise(%69) : f32[B,48]\n"
+        "      %71 = add(%65, %70) : f32[B,48]\n"
+        "      %72 = argmax(%71, %68) : i32[B]\n"
+        "      %73 = argmax(%58) : i32[B]\n"
+        "      %74 = choose_token(%59, %73, %72) : i32[B]\n"
+        "      yield %74\n"
         "    else:\n"
-        "      %66 = argmax(%50) : i32[B]\n"
-        "      yield %66\n"
+        "      %75 = argmax(%58) : i32[B]\n"
+        "      yield %75\n"
         "  }\n"
         "outputs\n"
-        "  next: %53\n",
+        "  next: %61\n"
+        "  logprob: %54\n"
+        "  top_ids: %52\n"
+        "  top_logprobs: %55\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+static void several_results_are_printed(void **state) {
+    (void)state;
+    gb_program *program = tiny_recurrent_build(false);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
+    assert_contains(&printed, "states\n  tail: recurrent f32[2,32]\n  memory: recurrent f32[2,8,8]\n");
+    assert_contains(&printed, ", %22 = route_top_k(%20) {count = 2} : i32[N,2], f32[N,2]\n"
+                              "  %23 = expert_linear(%19, up, %21) : f32[N,2,32]\n");
     free(printed.text);
     gb_program_destroy(program);
 }
@@ -175,6 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_has_limits_memory_and_ops),
         cmocka_unit_test(the_graph_is_readable),
+        cmocka_unit_test(several_results_are_printed),
         cmocka_unit_test(tensors_are_a_table),
         cmocka_unit_test(the_json_has_it_all),
         cmocka_unit_test(names_are_escaped),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules 29 to 37 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
+ * Rules 29 to 39 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
  * breaks just that rule and looks at what the verifier says.
  */
 #include "program/verifier.h"
@@ -16,7 +16,8 @@
 
 #include <cmocka.h>
 
-/* ---- Rules 29-33: uses --------------------------------------------------------------------------------- */
+/* ---- Rules 29-33, 38, 39: uses
+ * --------------------------------------------------------------------------------- */
 
 static void set_state_use(gb_program *program, int64_t which) {
     gb_node *first = node_of(program, GB_OP_ATTENTION, 0);
@@ -153,6 +154,71 @@ static void rule_33_embedding_table(void **state) {
     refuse(set_vocab_size, TINY_VOCABULARY + 1, "embedding: a table of 48 rows, vocab_size is 49");
 }
 
+static void set_state_kind(gb_program *program, int64_t state) {
+    gb_type *type = &program->states[state].type;
+    program->states[state].kind = GB_STATE_CACHE;
+    program->metadata.max_context = (uint64_t)type->shape.dims[0];
+    program->metadata.prefill_chunk = 1;
+}
+
+static void rule_38_recurrent_states(void **state) {
+    (void)state;
+    refuse_recurrent(set_state_kind, 0, "causal_conv: state tail is a cache, expected recurrent");
+    refuse_recurrent(set_state_kind, 1, "gated_delta: state memory is a cache, expected recurrent");
+}
+
+/* Other integers of that shape, other experts, and other numbers of them. */
+static void set_experts(gb_program *program, int64_t which) {
+    gb_node *linear = node_of(program, GB_OP_EXPERT_LINEAR, 0);
+    gb_ref weight = linear->operands[1];
+    if (which == 0)
+        linear->operands[2] = gb_program_input(program, GB_ROLE_TOKENS);
+    else {
+        int64_t experts = which == 1 ? TINY_EXPERTS - 1 : TINY_EXPERTS + 1;
+        gb_constant *constant = &program->constants[program->values[weight].index];
+        constant->size = constant->size / TINY_EXPERTS * (uint64_t)experts;
+        program->values[weight].type.shape.dims[0] = constant->type.shape.dims[0] = experts;
+    }
+}
+
+/* A program whose expert indices are another thing of the right type: both branches of an if. */
+static void rule_39_experts_through_an_if(void) {
+    gb_builder *builder = gb_builder_create();
+    *gb_builder_metadata(builder) =
+        (gb_metadata){.architecture = "experts", .vocab_size = 4, .max_context = 2, .prefill_chunk = 1};
+    gb_build_input(builder, GB_ROLE_POSITIONS);
+    gb_build_input(builder, GB_ROLE_SLOTS);
+    gb_ref table = gb_build_constant(builder, "table", GB_F32, 2, (const int64_t[]){4, 4});
+    gb_ref embedding[] = {table, gb_build_input(builder, GB_ROLE_TOKENS)};
+    gb_ref x = gb_build_op(builder, GB_OP_EMBEDDING, embedding, 2, NULL, 0), routes[2];
+    gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, 1);
+    gb_build_op_results(builder, GB_OP_ROUTE_TOP_K, &x, 1, &count, 1, routes, 2);
+    gb_ref temperature = gb_build_input(builder, GB_ROLE_TEMPERATURE);
+    gb_ref zero = gb_build_op(builder, GB_OP_IS_ZERO, &temperature, 1, NULL, 0);
+    gb_build_if_begin(builder, gb_build_op(builder, GB_OP_ANY_FALSE, &zero, 1, NULL, 0));
+    gb_build_if_else(builder, routes[0]);
+    gb_ref operands[] = {x, gb_build_constant(builder, "weight", GB_F32, 3, (const int64_t[]){4, 4, 4}),
+                         gb_build_if_end(builder, routes[0])};
+    gb_ref y = gb_build_op(builder, GB_OP_EXPERT_LINEAR, operands, 3, NULL, 0);
+    gb_ref combine[] = {y, routes[1]};
+    gb_ref gather[] = {gb_build_op(builder, GB_OP_COMBINE_EXPERTS, combine, 2, NULL, 0),
+                       gb_build_input(builder, GB_ROLE_ROWS)};
+    gb_build_output(builder, GB_ROLE_LOGITS, gb_build_op(builder, GB_OP_GATHER_ROWS, gather, 2, NULL, 0));
+    gb_program *program;
+    gumbel_error error;
+    assert_int_equal(gb_builder_finish(builder, &program, &error), GUMBEL_ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "operand experts is not chosen by route_top_k from 4 experts"));
+    gb_builder_destroy(builder);
+}
+
+static void rule_39_experts_come_from_a_router(void **state) {
+    (void)state;
+    refuse_recurrent(set_experts, 0, "expert_linear: operand experts is input i32[N], expected i32[M,T]");
+    refuse_recurrent(set_experts, 1, "operand experts is not chosen by route_top_k from 4 experts");
+    refuse_recurrent(set_experts, 2, "operand experts is not chosen by route_top_k from 6 experts");
+    rule_39_experts_through_an_if();
+}
+
 /* ---- Rules 34-37: outputs ------------------------------------------------------------------------------ */
 
 static void set_output_role(gb_program *program, int64_t role) {
@@ -234,6 +300,8 @@ int main(void) {
         cmocka_unit_test(rule_31_indices_come_from_the_engine),
         cmocka_unit_test(rule_32_attention_and_its_caches),
         cmocka_unit_test(rule_33_embedding_table),
+        cmocka_unit_test(rule_38_recurrent_states),
+        cmocka_unit_test(rule_39_experts_come_from_a_router),
         cmocka_unit_test(rule_34_output_roles),
         cmocka_unit_test(rule_35_output_values),
         cmocka_unit_test(rule_36_endings),

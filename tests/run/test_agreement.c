@@ -153,8 +153,11 @@ static void agrees(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        AGREES("released"),  AGREES("defaults"), AGREES("per_layer"), AGREES("wide_window"),
-        AGREES("odd_sizes"), AGREES("half"),     AGREES("own_head"),
+        AGREES("released"),          AGREES("defaults"),        AGREES("per_layer"),
+        AGREES("wide_window"),       AGREES("odd_sizes"),       AGREES("half"),
+        AGREES("own_head"),          AGREES("qwen_released"),   AGREES("qwen_older"),
+        AGREES("qwen_many_experts"), AGREES("qwen_odd_sizes"),  AGREES("qwen_tied"),
+        AGREES("qwen_dense"),        AGREES("qwen_dense_text"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void compute_expected(bench *b) {
 
 static int set_up(void **state, const char *config, const char *recipe) {
     bench *b = calloc(1, sizeof *b);
-    b->program = open_quantized_program(config, recipe, false);
+    b->program = export_random_program(config, (gumbel_export_options){.quantize = recipe});
     random_tokens(1, VOCAB, b->prompt, PROMPT);
     compute_expected(b);
     *state = b;
@@ -73,6 +73,9 @@ static int set_up_f32(void **state) {
 }
 static int set_up_bf16(void **state) {
     return set_up(state, "small_bf16.json", NULL);
+}
+static int set_up_qwen(void **state) {
+    return set_up(state, "qwen.json", NULL);
 }
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
@@ -104,12 +107,15 @@ static void test_append_at_once(void **state) {
     bench *b = *state;
     gumbel_error error;
     float logits[VOCAB];
-    gumbel_engine *engine = make_engine(b->program, 2, 1, NULL);
-    gumbel_session *session = make_session(engine);
-    assert_ok(gumbel_session_append(session, b->prompt, PROMPT - 1, &error), &error);
-    run_to(session, engine, b->prompt, PROMPT - 1, PROMPT, 1, logits);
-    assert_memory_equal(logits, b->expected[PROMPT - 1], sizeof logits);
-    gumbel_engine_destroy(engine);
+    gumbel_engine *engines[2] = {make_engine(b->program, 2, 1, NULL)}; /* and one of the largest steps */
+    assert_ok(gumbel_engine_create(b->program, NULL, &engines[1], &error), &error);
+    for (int i = 0; i < 2; i++) {
+        gumbel_session *session = make_session(engines[i]);
+        assert_ok(gumbel_session_append(session, b->prompt, PROMPT - 1, &error), &error);
+        run_to(session, engines[i], b->prompt, PROMPT - 1, PROMPT, 1, logits);
+        assert_memory_equal(logits, b->expected[PROMPT - 1], sizeof logits);
+        gumbel_engine_destroy(engines[i]);
+    }
 }
 
 static void test_instruction_sets(void **state) {
@@ -217,16 +223,18 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-/* With float32 weights, with bfloat16 ones, and with 4-bit weights, 8-bit activations and bfloat16 caches. */
-#define all(test)                                                                                            \
+/* With float32 weights; with bfloat16 ones; with delta nets and experts; with 4-bit weights, 8-bit
+ * activations and bfloat16 caches. */
+#define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        all(test_pieces_and_threads), all(test_append_at_once), all(test_instruction_sets),
-        all(test_neighbours),         all(test_rewind),         all(test_fork_and_unfused),
+        each(test_pieces_and_threads), each(test_append_at_once), each(test_instruction_sets),
+        each(test_neighbours),         each(test_rewind),         each(test_fork_and_unfused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

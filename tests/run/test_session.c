@@ -44,7 +44,7 @@ static int close_program(void **state) {
     return 0;
 }
 
-static const gumbel_sampling warm = {sizeof warm, 1.3f, 0, 1.0f};
+static const gumbel_sampling warm = {.size = sizeof warm, .temperature = 1.3f, .top_p = 1.0f};
 
 /* Generates into ids until a finish; returns how many, and the finish. */
 static size_t generate(gumbel_session *which, const int32_t *tokens, size_t count, uint32_t max_new_tokens,
@@ -263,7 +263,7 @@ static void test_bad_session_files(void **state) {
 static void test_wrong_calls(void **state) {
     (void)state;
     gumbel_generated next = {.size = sizeof next};
-    gumbel_sampling hot = {sizeof hot, 1e5f, 0, 1};
+    gumbel_sampling hot = {.size = sizeof hot, .temperature = 1e5f, .top_p = 1};
     gumbel_generate_options options = {.size = sizeof options, .sampling = &hot};
     assert_fails(gumbel_next(session, &next, &error), GUMBEL_ERROR_ARGUMENT, &error, "gumbel_generate");
     assert_fails(gumbel_generate(session, NULL, 0, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "no tokens");

@@ -92,7 +92,10 @@ static void test_sampling_ranges(void **state) {
         {INFINITY, 1, false}, {1, 1e-9f, true}, {1, NAN, false}, {0, 0, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        gumbel_sampling sampling = {sizeof sampling, cases[i].temperature, 5, cases[i].top_p};
+        gumbel_sampling sampling = {.size = sizeof sampling,
+                                    .temperature = cases[i].temperature,
+                                    .top_k = 5,
+                                    .top_p = cases[i].top_p};
         gumbel_request r = request(0, 1);
         r.sampling = &sampling;
         if (cases[i].fine)
@@ -105,7 +108,8 @@ static void test_sampling_ranges(void **state) {
 /* A greedy row, a sampled row and a prefill without a row: each as if it were alone. */
 static void test_mixed_rows(void **state) {
     (void)state;
-    gumbel_sampling greedy = {sizeof greedy, 0, 0, 1}, warm = {sizeof warm, 1.5f, 20, 0.9f};
+    gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_p = 1},
+                    warm = {.size = sizeof warm, .temperature = 1.5f, .top_k = 20, .top_p = 0.9f};
     gumbel_request alone[SLOTS], mixed[SLOTS];
     for (int together = 0; together < 2; together++) {
         gumbel_request *r = together ? mixed : alone;
@@ -229,7 +233,7 @@ static void test_logits_program(void **state) {
 static void test_sample_on_host(void **state) {
     (void)state;
     float row[5] = {0, 3, 3, -INFINITY, 1};
-    gumbel_sampling sampling = {sizeof sampling, 0, 0, 1};
+    gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 0, .top_p = 1};
     int32_t token;
     assert_ok(gumbel_sample(row, 5, &sampling, 0, &token, &error), &error);
     assert_int_equal(token, 1);

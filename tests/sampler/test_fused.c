@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 static const float temperatures[] = {0.0f, 1e-4f, 0.1f, 0.8f, 1.0f, 2.0f, 100.0f, 1e4f};
+static const float shares[] = {0.0f, 0.05f, 0.3f, 1.0f, 1e-12f, 1e-6f, 0x1.fffffep-1f};
 static const float masses[] = {1.0f, 0.95f, 0.5f, 0.1f, 1e-9f, 0x1.fffffep-1f, 0.999f};
 
 static gb_row_settings random_settings(uint64_t *state, uint32_t count) {
@@ -25,6 +26,7 @@ static gb_row_settings random_settings(uint64_t *state, uint32_t count) {
         .top_k = plain ? 0 : ranks[random_below(state, sizeof ranks / sizeof *ranks)],
         .top_p = plain ? 1.0f : masses[random_below(state, sizeof masses / sizeof *masses)],
         .seed = next_random(state),
+        .min_p = random_below(state, 3) > 0 ? 0.0f : shares[random_below(state, 7)],
     };
 }
 
@@ -40,9 +42,9 @@ static void check_rows(uint64_t seed, uint32_t rows, uint32_t least, uint32_t mo
             const int32_t chain = run_chain(&row, count, &settings);
             const int32_t fused = gb_sample_row(row.logits, count, &settings, row.scratch);
             if (chain != fused)
-                print_error("kind %d count %u T %g top_k %d top_p %.9g seed %llu\n", (int)kind, count,
-                            (double)settings.temperature, settings.top_k, (double)settings.top_p,
-                            (unsigned long long)settings.seed);
+                print_error("kind %d count %u T %g top_k %d top_p %.9g min_p %.9g seed %llu\n", (int)kind,
+                            count, (double)settings.temperature, settings.top_k, (double)settings.top_p,
+                            (double)settings.min_p, (unsigned long long)settings.seed);
             assert_int_equal(fused, chain);
             assert_in_range(fused + 2, 0, count + 1);
         }

@@ -30,6 +30,13 @@ void refuse(breakage change, int64_t argument, const char *part) {
     refuse_of(true, change, argument, GUMBEL_ERROR_FORMAT, part);
 }
 
+void refuse_recurrent(breakage change, int64_t argument, const char *part) {
+    gb_program *program = tiny_recurrent_build(false);
+    change(program, argument);
+    refuse_as(program, GUMBEL_ERROR_FORMAT, part);
+    gb_program_destroy(program);
+}
+
 gb_node *node_of(gb_program *program, gb_op op, uint32_t nth) {
     for (uint32_t i = 0; i < program->node_count; i++) {
         if (program->nodes[i].op == op && nth-- == 0)

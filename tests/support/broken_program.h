@@ -19,6 +19,9 @@ void refuse_of(bool sampling, breakage change, int64_t argument, gumbel_status e
 /* The same with sampling and GUMBEL_ERROR_FORMAT. */
 void refuse(breakage change, int64_t argument, const char *part);
 
+/* The same for a tiny recurrent program. */
+void refuse_recurrent(breakage change, int64_t argument, const char *part);
+
 /* The nth node of an op in the node array, counting from 0. */
 gb_node *node_of(gb_program *program, gb_op op, uint32_t nth);
 

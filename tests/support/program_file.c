@@ -26,13 +26,13 @@ static program_file read_whole(const char *path) {
     return file;
 }
 
-program_file tiny_program_file(bool use_sampling) {
+/* The program's file, with a tokenizer and a chat format. Destroys the program. */
+static program_file file_of(gb_program *program) {
     static const uint8_t tokenizer[] = "a tokenizer", chat_format[] = "a chat format";
     char path[] = "/tmp/gumbel-test-XXXXXX";
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
     close(descriptor);
-    gb_program *program = tiny_program_build(use_sampling);
     program->tokenizer = (gb_blob){tokenizer, sizeof tokenizer};
     program->chat_format = (gb_blob){chat_format, sizeof chat_format};
     gumbel_error error;
@@ -42,6 +42,14 @@ program_file tiny_program_file(bool use_sampling) {
     gb_program_destroy(program);
     unlink(path);
     return file;
+}
+
+program_file tiny_program_file(bool use_sampling) {
+    return file_of(tiny_program_build(use_sampling));
+}
+
+program_file tiny_recurrent_file(bool use_sampling) {
+    return file_of(tiny_recurrent_build(use_sampling));
 }
 
 program_file copy_program_file(const program_file *file, uint64_t extra) {

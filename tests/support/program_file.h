@@ -13,8 +13,10 @@ typedef struct program_file {
     uint64_t size;
 } program_file;
 
-/* The tiny program's file with a tokenizer and a chat format section. Fails the test on an error. */
+/* The file of the tiny program, or of the tiny recurrent one, with a tokenizer and a chat format section.
+ * Fails the test on an error. */
 program_file tiny_program_file(bool use_sampling);
+program_file tiny_recurrent_file(bool use_sampling);
 
 /* A copy with room for extra more bytes, which are zero and not counted in its size. */
 program_file copy_program_file(const program_file *file, uint64_t extra);

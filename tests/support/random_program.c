@@ -14,20 +14,18 @@ const char *random_program_path(void) {
 }
 
 gumbel_program *open_random_program(const char *config, bool logits) {
-    return open_quantized_program(config, NULL, logits);
+    return export_random_program(config, (gumbel_export_options){.logits = logits});
 }
 
-gumbel_program *open_quantized_program(const char *config, const char *recipe, bool logits) {
+gumbel_program *export_random_program(const char *config, gumbel_export_options options) {
     char source[512];
     gumbel_error error;
     gumbel_program *program;
     const char *path = random_program_path();
     snprintf(source, sizeof source, "%s/run/%s", GUMBEL_TEST_DATA, config);
-    gumbel_export_options options = {.size = sizeof options,
-                                     .random_weights = true,
-                                     .random_seed = 5,
-                                     .logits = logits,
-                                     .quantize = recipe};
+    options.size = sizeof options;
+    options.random_weights = true;
+    options.random_seed = 5;
     assert_ok(gumbel_export(source, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &program, &error), &error);
     return program;

@@ -12,8 +12,8 @@
  * Ends the test on an error. */
 gumbel_program *open_random_program(const char *config, bool logits);
 
-/* The same with weights quantized by a recipe; NULL: not. */
-gumbel_program *open_quantized_program(const char *config, const char *recipe, bool logits);
+/* The same with other options; those of the weights are filled in. */
+gumbel_program *export_random_program(const char *config, gumbel_export_options options);
 
 /* The file of the program opened last; it is removed at the end of the process. Valid for a few calls. */
 const char *random_program_path(void);

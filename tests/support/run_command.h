@@ -11,7 +11,7 @@
 typedef struct command_result {
     int status;            /* exit status; 128 + the signal that ended it; -1: the time limit passed */
     char *output, *errors; /* standard output and standard error; end in a zero */
-    size_t output_length;  /* */
+    size_t output_length;  /* bytes */
 } command_result;
 
 /* A program that runs. */

@@ -86,6 +86,35 @@ static gb_ref layer(gb_builder *b, gb_ref x, const char *prefix, bool ring) {
     return PLAIN(SCALE, x, constant(b, prefix, "scalar", 1, 0));
 }
 
+/* Logits with their biases and under their penalties. */
+static gb_ref adjust(gb_builder *b, gb_ref logits) {
+    gb_ref ids = gb_build_input(b, GB_ROLE_BIAS_IDS), values = gb_build_input(b, GB_ROLE_BIAS_VALUES);
+    gb_ref biased = PLAIN(APPLY_BIAS, logits, ids, values);
+    gb_ref history =
+        gb_build_state(b, "sampler.tokens", GB_STATE_CACHE, GB_I32, 1, (const int64_t[]){TINY_CONTEXT}, 0);
+    gb_ref counts =
+        PLAIN(COUNT_TOKENS, gb_build_input(b, GB_ROLE_TOKENS), gb_build_input(b, GB_ROLE_POSITIONS),
+              gb_build_input(b, GB_ROLE_SLOTS), gb_build_input(b, GB_ROLE_ROWS),
+              gb_build_input(b, GB_ROLE_GENERATED_FROM), history);
+    return PLAIN(PENALIZE, biased, counts, gb_build_input(b, GB_ROLE_REPETITION_PENALTY),
+                 gb_build_input(b, GB_ROLE_FREQUENCY_PENALTY), gb_build_input(b, GB_ROLE_PRESENCE_PENALTY),
+                 gb_build_input(b, GB_ROLE_PENALIZE_PROMPT));
+}
+
+typedef struct logprobs {
+    gb_ref logprob, ids, top;
+} logprobs;
+
+/* Of the likeliest token, not of the one that is drawn: so the `if` is the graph's last node, as tests of
+ * regions take for granted. */
+static logprobs build_logprobs(gb_builder *b, gb_ref logits) {
+    gb_ref wanted = gb_build_input(b, GB_ROLE_WANT_LOGPROBS);
+    gb_ref normalizer = PLAIN(LOG_NORMALIZER, logits, wanted);
+    gb_ref ids = OP(TOP_IDS, INT(COUNT, TINY_TOP), logits, wanted);
+    gb_ref logprob = PLAIN(LOG_PROBABILITY, logits, normalizer, PLAIN(ARGMAX, logits));
+    return (logprobs){logprob, ids, PLAIN(LOG_PROBABILITY, logits, normalizer, ids)};
+}
+
 gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
     gb_ref temperature = gb_build_input(b, GB_ROLE_TEMPERATURE);
     gb_ref greedy = PLAIN(IS_ZERO, temperature);
@@ -95,6 +124,7 @@ gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
     gb_ref scaled = PLAIN(APPLY_TEMPERATURE, logits, PLAIN(SELECT, greedy, one, temperature));
     keep = PLAIN(TOP_K_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_K));
     keep = PLAIN(TOP_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_P));
+    keep = PLAIN(MIN_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_MIN_P));
     gb_ref bits = OP(RANDOM_BITS, INT(COUNT, TINY_VOCABULARY), gb_build_input(b, GB_ROLE_SEED));
     gb_ref scores = PLAIN(ADD, scaled, PLAIN(GUMBEL_NOISE, bits));
     gb_ref drawn = PLAIN(ARGMAX, scores, keep);
@@ -121,6 +151,30 @@ static void set_metadata(gb_metadata *metadata, bool use_sampling) {
     metadata->has_top_k = true;
     metadata->top_p = 0.95;
     metadata->has_top_p = true;
+    metadata->max_bias = TINY_BIASES;
+    metadata->has_max_bias = true;
+    metadata->max_top_logprobs = TINY_TOP;
+    metadata->has_max_top_logprobs = true;
+}
+
+/* Everything after the layers; ends the builder. */
+static gumbel_status finish(gb_builder *b, gb_ref x, gb_ref table, bool use_sampling, gb_program **program,
+                            gumbel_error *error) {
+    gb_ref rows = PLAIN(GATHER_ROWS, x, gb_build_input(b, GB_ROLE_ROWS));
+    gb_ref head = PLAIN(LINEAR, norm(b, rows, constant(b, "", "final_norm", TINY_WIDTH, 0)), table);
+    gb_ref logits = OP(SOFT_CAP, FLOAT(CAP, 30), head);
+    if (use_sampling) {
+        logprobs made = build_logprobs(b, logits);
+        gb_build_output(b, GB_ROLE_NEXT, tiny_program_sampler(b, adjust(b, logits)));
+        gb_build_output(b, GB_ROLE_LOGPROB, made.logprob);
+        gb_build_output(b, GB_ROLE_TOP_IDS, made.ids);
+        gb_build_output(b, GB_ROLE_TOP_LOGPROBS, made.top);
+    } else {
+        gb_build_output(b, GB_ROLE_LOGITS, logits);
+    }
+    gumbel_status status = gb_builder_finish(b, program, error);
+    gb_builder_destroy(b);
+    return status;
 }
 
 gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_error *error) {
@@ -133,16 +187,7 @@ gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_e
     gb_ref x = OP(EMBEDDING, FLOAT(SCALE, 4), table, gb_build_input(b, GB_ROLE_TOKENS));
     x = layer(b, x, "layers.0.", true);
     x = layer(b, x, "layers.1.", false);
-    gb_ref rows = PLAIN(GATHER_ROWS, x, gb_build_input(b, GB_ROLE_ROWS));
-    gb_ref head = PLAIN(LINEAR, norm(b, rows, constant(b, "", "final_norm", TINY_WIDTH, 0)), table);
-    gb_ref logits = OP(SOFT_CAP, FLOAT(CAP, 30), head);
-    if (use_sampling)
-        gb_build_output(b, GB_ROLE_NEXT, tiny_program_sampler(b, logits));
-    else
-        gb_build_output(b, GB_ROLE_LOGITS, logits);
-    gumbel_status status = gb_builder_finish(b, program, error);
-    gb_builder_destroy(b);
-    return status;
+    return finish(b, x, table, use_sampling, program, error);
 }
 
 gb_program *tiny_program_build(bool use_sampling) {
@@ -152,6 +197,70 @@ gb_program *tiny_program_build(bool use_sampling) {
         fail_msg("%s", error.message);
     return program;
 }
+
+/* ---- The recurrent one --------------------------------------------------------------------------------- */
+
+enum { MIXED = (2 * TINY_KEY_HEADS + TINY_HEADS) * TINY_HEAD_WIDTH }; /* a row of query, key and value */
+
+/* count heads of the mixed row, from element start on. */
+static gb_ref part_of_mixed(gb_builder *b, gb_ref mixed, int64_t start, int64_t count) {
+    gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_START, start),
+                                 gb_int(GB_ATTRIBUTE_COUNT, count * TINY_HEAD_WIDTH)};
+    gb_ref part = gb_build_op(b, GB_OP_SLICE, &mixed, 1, attributes, 2);
+    return OP(SPLIT_HEADS, INT(HEADS, count), part);
+}
+
+static gb_ref delta_net(gb_builder *b, gb_ref x) {
+    const int64_t kernel[] = {MIXED, 1, TINY_CONV}, tail[] = {TINY_CONV - 1, MIXED};
+    const int64_t memory[] = {TINY_HEADS, TINY_HEAD_WIDTH, TINY_HEAD_WIDTH};
+    gb_ref slots = gb_build_input(b, GB_ROLE_SLOTS);
+    gb_ref mixed = PLAIN(LINEAR, x, constant(b, "", "mix", MIXED, TINY_WIDTH));
+    mixed = PLAIN(CAUSAL_CONV, mixed, gb_build_constant(b, "conv", GB_F32, 3, kernel), slots,
+                  gb_build_state(b, "tail", GB_STATE_RECURRENT, GB_F32, 2, tail, 0));
+    mixed = PLAIN(SILU, mixed);
+    int64_t key_width = TINY_KEY_HEADS * TINY_HEAD_WIDTH;
+    gb_ref query = OP(L2_NORMALIZE, FLOAT(EPSILON, 1e-6), part_of_mixed(b, mixed, 0, TINY_KEY_HEADS));
+    gb_ref key = OP(L2_NORMALIZE, FLOAT(EPSILON, 1e-6), part_of_mixed(b, mixed, key_width, TINY_KEY_HEADS));
+    gb_ref value = part_of_mixed(b, mixed, 2 * key_width, TINY_HEADS);
+    gb_ref decay = PLAIN(DELTA_DECAY, PLAIN(LINEAR, x, constant(b, "", "decay", TINY_HEADS, TINY_WIDTH)),
+                         constant(b, "", "a_log", TINY_HEADS, 0), constant(b, "", "bias", TINY_HEADS, 0));
+    gb_ref beta = PLAIN(SIGMOID, PLAIN(LINEAR, x, constant(b, "", "beta", TINY_HEADS, TINY_WIDTH)));
+    gb_ref y = PLAIN(GATED_DELTA, query, key, value, decay, beta, slots,
+                     gb_build_state(b, "memory", GB_STATE_RECURRENT, GB_F32, 3, memory, 0));
+    return PLAIN(LINEAR, PLAIN(MERGE_HEADS, y),
+                 constant(b, "", "output", TINY_WIDTH, TINY_HEADS * TINY_HEAD_WIDTH));
+}
+
+static gb_ref experts(gb_builder *b, gb_ref x) {
+    const int64_t up[] = {TINY_EXPERTS, 2 * TINY_WIDTH, TINY_WIDTH};
+    const int64_t down[] = {TINY_EXPERTS, TINY_WIDTH, 2 * TINY_WIDTH};
+    gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, TINY_CHOICES);
+    gb_ref logits = PLAIN(LINEAR, x, constant(b, "", "router", TINY_EXPERTS, TINY_WIDTH)), routes[2];
+    gb_build_op_results(b, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
+    gb_ref y = PLAIN(EXPERT_LINEAR, x, gb_build_constant(b, "up", GB_F32, 3, up), routes[0]);
+    y = PLAIN(EXPERT_LINEAR, y, gb_build_constant(b, "down", GB_F32, 3, down), routes[0]);
+    y = PLAIN(COMBINE_EXPERTS, y, routes[1]);
+    gb_ref gate = PLAIN(LINEAR, x, constant(b, "", "gate", 1, TINY_WIDTH));
+    return PLAIN(SCALE_ROWS, y, gate);
+}
+
+gb_program *tiny_recurrent_build(bool use_sampling) {
+    gb_builder *b = gb_builder_create();
+    assert_non_null(b);
+    set_metadata(gb_builder_metadata(b), use_sampling);
+    gb_build_input(b, GB_ROLE_POSITIONS);
+    gb_ref table = constant(b, "", "embedding", TINY_VOCABULARY, TINY_WIDTH);
+    gb_ref x = PLAIN(EMBEDDING, table, gb_build_input(b, GB_ROLE_TOKENS));
+    x = PLAIN(ADD, x, delta_net(b, x));
+    x = PLAIN(ADD, x, experts(b, x));
+    gb_program *program;
+    gumbel_error error;
+    if (finish(b, x, table, use_sampling, &program, &error) != GUMBEL_OK)
+        fail_msg("%s", error.message);
+    return program;
+}
+
+/* ---- Its file ------------------------------------------------------------------------------------------ */
 
 static gumbel_status write_constant(gb_writer *writer, uint32_t index, uint64_t size, gumbel_error *error) {
     GB_TRY(gb_writer_begin_constant(writer, index, error));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small valid program: two layers (a sliding window in a ring, a full cache), soft-capped logits, the
- * sampler. It has every op of ops.def, so that tests of files, plans and printers see all of them.
+ * Small valid programs. The tiny program has two layers (a sliding window in a ring, a full cache),
+ * soft-capped logits and the full sampler; the tiny recurrent program a delta net and experts. Between them
+ * they have every op of ops.def, so that tests of files, plans and printers see all of them.
  */
 #ifndef GUMBEL_TESTS_TINY_PROGRAM_H
 #define GUMBEL_TESTS_TINY_PROGRAM_H
@@ -18,7 +19,12 @@ enum {
     TINY_CONTEXT = 64,
     TINY_CHUNK = 4,
     TINY_WINDOW = 8,
-    TINY_RING = 12
+    TINY_RING = 12,
+    TINY_CONV = 3, /* of the recurrent program: its convolution's width, its experts and choices */
+    TINY_EXPERTS = 5,
+    TINY_CHOICES = 2,
+    TINY_BIASES = 3,
+    TINY_TOP = 5
 };
 
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */
@@ -26,6 +32,8 @@ gb_program *tiny_program_build(bool use_sampling);
 
 /* The same, handing the error on. */
 gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_error *error);
+
+gb_program *tiny_recurrent_build(bool use_sampling);
 
 /* The sampler on soft-capped logits [B,V], as DESIGN's contract of the sampler has it. */
 gb_ref tiny_program_sampler(gb_builder *builder, gb_ref logits);

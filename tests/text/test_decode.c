@@ -195,11 +195,28 @@ static void test_unknown_id(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+static void test_padded_vocabulary(void **state) {
+    (void)state;
+    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("gemma.tokenizer.json"));
+    int32_t count = (int32_t)tokenizer->data.token_count;
+    gumbel_detokenizer *detokenizer;
+    const char *text;
+    size_t length;
+    assert_int_equal(gumbel_detokenizer_create(tokenizer, true, &detokenizer, NULL), GUMBEL_OK);
+    assert_int_equal(gumbel_detokenize(detokenizer, count, &text, &length, NULL), GUMBEL_ERROR_ARGUMENT);
+    gb_tokenizer_allow_ids(tokenizer, (uint32_t)count + 8);
+    assert_int_equal(gumbel_detokenize(detokenizer, count + 7, &text, &length, NULL), GUMBEL_OK);
+    assert_int_equal(length, 0);
+    assert_int_equal(gumbel_detokenize(detokenizer, count + 8, &text, &length, NULL), GUMBEL_ERROR_ARGUMENT);
+    gumbel_detokenizer_destroy(detokenizer);
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_ids),         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_character_by_bytes), cmocka_unit_test(test_does_not_allocate),
-        cmocka_unit_test(test_unknown_id),
+        cmocka_unit_test(test_unknown_id),         cmocka_unit_test(test_padded_vocabulary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

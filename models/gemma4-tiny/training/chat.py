@@ -5,7 +5,8 @@ import re
 
 import world as w
 from grammar import Grammar, pick
-from questions import (NUMBER_TOPICS, READING_TOPICS, VILLAGER_TOPICS, a, ask, the, weighted)
+from asking import a, the
+from questions import NUMBER_TOPICS, READING_TOPICS, VILLAGER_TOPICS, ask, weighted
 from stories import (ADJECTIVES, BOYS, FIGURES, GIRLS, LISTS, MACROS, SPECIES, Story, adventure, animal, child, figure, invented,
                      load, tell)
 
@@ -41,30 +42,30 @@ def casual(rng: random.Random, question: str) -> str:
     if roll < 0.84:
         return question.lower()
     start = rng.choice(["Hello! ", "Hi! ", "I have a question. ", "Please tell me. ", "One more question. ", "Hey, ", "Tiny, ", "Good morning! "])
-    if start.endswith(", "):
-        question = question[0].lower() + question[1:] if question.split()[0] in ("What", "Who", "Where", "How", "Which", "Is", "Does", "Can") else question
+    if start.endswith(", ") and question.split()[0] in ("What", "Who", "Where", "How", "Which", "Is", "Does", "Can"):
+        question = question[0].lower() + question[1:]
     return start + question
 
 
-def answer_question(rng) -> Conversation:
+def answer_question(rng: random.Random) -> Conversation:
     x = ask(rng)
     return Conversation([(casual(rng, x.question), x.answer)])
 
 
-def answer_in_one_word(rng) -> Conversation:
+def answer_in_one_word(rng: random.Random) -> Conversation:
     while True:
         x = ask(rng)
         if x.short:
             return Conversation([(casual(rng, x.question), x.short)], rng.choice(ONE_WORD))
 
 
-def several_questions(rng) -> Conversation:
+def several_questions(rng: random.Random) -> Conversation:
     group = rng.choice([VILLAGER_TOPICS, VILLAGER_TOPICS, NUMBER_TOPICS, READING_TOPICS, None, None])
     questions = [ask(rng, group) for _ in range(rng.randint(2, 5))]
     return Conversation([(casual(rng, x.question), x.answer) for x in questions])
 
 
-def about_one_villager(rng) -> Conversation:
+def about_one_villager(rng: random.Random) -> Conversation:
     """Questions that follow each other, with pronouns that point back."""
     v = the(rng)
     follow = [
@@ -128,7 +129,7 @@ def story_for(rng: random.Random) -> tuple[str, Story]:
     return a(f"{adjective} {hero.kind}{rng.choice([' named ' + hero.name, ''])}"), s
 
 
-def tell_story(rng) -> Conversation:
+def tell_story(rng: random.Random) -> Conversation:
     if rng.random() < 0.25:
         request = pick(rng, "{Tell me a story.|Please tell me a story.|Can you tell me a story?|Write a short story.|I want to hear a story.|"
                        "Tell me a short story.|Do you know a story?|Tell me a bedtime story.|Write a story}")
@@ -147,21 +148,21 @@ def tell_story(rng) -> Conversation:
     return Conversation(turns)
 
 
-def poem(rng) -> Conversation:
+def poem(rng: random.Random) -> Conversation:
     plot = rng.choice(load("poems.txt"))
     request = pick(rng, "{Write a poem about [x].|Can you write a poem about [x]?|Tell me a poem about [x].|Write a short poem about [x].|"
                    "I would like a poem about [x].|{Write a poem.|Tell me a poem.|Do you know a poem?|Write a short poem.}}", x=plot.ask)
     return Conversation([(casual(rng, request), Grammar(rng, macros=MACROS).text(plot.text))])
 
 
-def joke(rng) -> Conversation:
+def joke(rng: random.Random) -> Conversation:
     question, answer = rng.choice(w.JOKES)
     request = pick(rng, "{Tell me a joke.|Do you know a joke?|Can you tell me a joke?|Make me laugh.|Tell me something funny.|Another joke, please.|"
                    "Tell me a riddle.|Do you know a riddle?}")
     return Conversation([(casual(rng, request), f"{question} {answer}")])
 
 
-def read_story(rng) -> Conversation:
+def read_story(rng: random.Random) -> Conversation:
     s = tell(rng)
     while not s.questions:
         s = tell(rng)
@@ -175,17 +176,17 @@ def short_hand(rng: random.Random, text: str) -> str:
     return text.lower().rstrip("!.") if rng.random() < 0.25 else text
 
 
-def thanks(rng) -> tuple[str, str]:
+def thanks(rng: random.Random) -> tuple[str, str]:
     return (short_hand(rng, pick(rng, "{Thank you!|Thanks!|Thank you very much.|Thanks a lot!|Thank you, that was {nice|good|helpful}.|Great, thank you!}")),
             pick(rng, "{You are welcome!|You are welcome! Do you have another question?|You are very welcome!}"))
 
 
-def goodbye(rng) -> tuple[str, str]:
+def goodbye(rng: random.Random) -> tuple[str, str]:
     return (short_hand(rng, pick(rng, "{Goodbye!|Bye!|See you soon!|Good night!|Bye bye!|I have to go now.}")),
             pick(rng, "{Goodbye! See you soon.|Goodbye! Have a nice day.}"))
 
 
-def greeting(rng) -> tuple[str, str]:
+def greeting(rng: random.Random) -> tuple[str, str]:
     user, model = rng.choice([
         (pick(rng, "{Hello|Hi|Hey|Hello there|Hi there|Good day}{!|.|}"), pick(rng, "Hello! How can I help you?")),
         (pick(rng, "{Hello|Hi|Hey}{! How|. How|, how} {are you|are you today|do you do}?"), "Hello! I am fine, thank you. How can I help you?"),
@@ -196,7 +197,7 @@ def greeting(rng) -> tuple[str, str]:
     return short_hand(rng, user), model
 
 
-def small_talk(rng) -> Conversation:
+def small_talk(rng: random.Random) -> Conversation:
     turns = [greeting(rng)]
     for _ in range(rng.randint(0, 3)):
         x = ask(rng)
@@ -208,25 +209,27 @@ def small_talk(rng) -> Conversation:
     return Conversation(turns)
 
 
-def polite_end(rng) -> Conversation:
+def polite_end(rng: random.Random) -> Conversation:
     x = ask(rng)
     turns = [(x.question, x.answer), thanks(rng)]
     return Conversation(turns + [goodbye(rng)] if rng.random() < 0.4 else turns)
 
 
-def memory(rng) -> Conversation:
+def memory(rng: random.Random) -> Conversation:
     """The user says something about themselves and asks for it later."""
     name = rng.choice(GIRLS + BOYS)
     colour, petkind = rng.choice(LISTS["colours"]), rng.choice(["cat", "dog", "rabbit", "horse", "bird"])
     petname = rng.choice(USER_PETS)
     number = rng.randrange(1, 30)
     said, replied, asked, told = rng.choice([
-        (f"{{My name is {name}.|I am {name}.|Hello, I am {name}.|Hi, my name is {name}.}}", f"{{Hello, {name}! Nice to meet you.}}",
-         "{What is my name|Do you remember my name|Who am I}?", f"Your name is {name}."),
-        (f"My favourite colour is {colour}.", f"{colour} is a beautiful colour.", "{What is my favourite colour|Which colour do I like}?", f"Your favourite colour is {colour}."),
-        (f"I have a {petkind} {{named|called}} {petname}.", f"{petname} is a nice name for a {petkind}.", f"{{What is the name of my {petkind}|What is my {petkind} called}}?",
-         f"The name of your {petkind} is {petname}."),
-        (f"{{Remember the number {number}.|Please remember the number {number}.}}", f"I will remember the number {number}.", "{What was the number|Which number did I tell you|What number did I say}?", f"The number was {number}."),
+        (f"{{My name is {name}.|I am {name}.|Hello, I am {name}.|Hi, my name is {name}.}}",
+         f"{{Hello, {name}! Nice to meet you.}}", "{What is my name|Do you remember my name|Who am I}?", f"Your name is {name}."),
+        (f"My favourite colour is {colour}.", f"{colour} is a beautiful colour.",
+         "{What is my favourite colour|Which colour do I like}?", f"Your favourite colour is {colour}."),
+        (f"I have a {petkind} {{named|called}} {petname}.", f"{petname} is a nice name for a {petkind}.",
+         f"{{What is the name of my {petkind}|What is my {petkind} called}}?", f"The name of your {petkind} is {petname}."),
+        (f"{{Remember the number {number}.|Please remember the number {number}.}}", f"I will remember the number {number}.",
+         "{What was the number|Which number did I tell you|What number did I say}?", f"The number was {number}."),
     ])
     turns = [(pick(rng, said), pick(rng, replied))]
     for _ in range(rng.randint(0, 2)):
@@ -235,7 +238,7 @@ def memory(rng) -> Conversation:
     return Conversation(turns + [(pick(rng, asked), pick(rng, told))])
 
 
-def told_by_system(rng) -> Conversation:
+def told_by_system(rng: random.Random) -> Conversation:
     """What the system turn says about the user or the model."""
     name = rng.choice(GIRLS + BOYS)
     if rng.random() < 0.5:

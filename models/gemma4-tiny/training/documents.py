@@ -2,9 +2,10 @@
 import random
 
 import world as w
+from asking import the
 from grammar import Grammar, pick, polish
 from questions import (NUMBER_TOPICS, READING_TOPICS, THING_TOPICS, TIME_TOPICS, VILLAGE_TOPICS, VILLAGER_TOPICS, WORD_TOPICS,
-                       ask, the, weighted)
+                       ask, weighted)
 from stories import MACROS, Story, adventure, cast_plot, load, tell
 
 

@@ -21,13 +21,16 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import _get_classes, load_config
 from tokenizers import Tokenizer
 
+import ask_puzzles
+import ask_village
+import ask_world
 import questions
 from chat import NO_THOUGHT
 
 mx.set_default_device(mx.cpu)
 HERE = pathlib.Path(__file__).parent
 # These have more than one right answer.
-OPEN = {questions.listing, questions.sentence_with, questions.colour_things, questions.people, questions.pet_colour}
+OPEN = {ask_world.listing, ask_world.colour_things, ask_puzzles.sentence_with, ask_village.people, ask_village.pet_colour}
 
 
 def round_weight(w: np.ndarray, bits: int, group: int) -> np.ndarray:
@@ -109,6 +112,8 @@ def ask_generated(model: Model, style: str, count: int, seed: int) -> None:
         right[kind.__name__] += answer == x.answer
         if answer != x.answer:
             wrong.append(f"  {x.question}  ->  {answer!r}, not {x.answer!r}")
+    if count == 0:
+        return
     print(*wrong, sep="\n")
     print(" ".join(f"{k} {right[k]}/{n}" for k, n in total.items()))
     print(f"generated questions: {sum(right.values())} of {count} right ({sum(right.values()) / count:.1%})")

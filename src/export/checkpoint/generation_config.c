@@ -25,6 +25,24 @@ static void read_token_ids(const gb_config *config, int64_t vocab_size, gb_gener
         generation->bos_token = (int32_t)ids[0];
 }
 
+static void read_number(const gb_config *config, const char *key, double least, double most, bool *has,
+                        double *value) {
+    *has = gb_config_has(config, key);
+    if (*has)
+        *value = gb_config_number(config, key, 0, least, most);
+}
+
+/* Settings beyond temperature, top-k and top-p. */
+static void read_more_sampling(const gb_config *config, gb_generation_config *generation) {
+    read_number(config, "min_p", 0, 1, &generation->has_min_p, &generation->min_p);
+    read_number(config, "presence_penalty", -2, 2, &generation->has_presence_penalty,
+                &generation->presence_penalty);
+    read_number(config, "frequency_penalty", -2, 2, &generation->has_frequency_penalty,
+                &generation->frequency_penalty);
+    read_number(config, "repetition_penalty", 0.01, 100, &generation->has_repetition_penalty,
+                &generation->repetition_penalty);
+}
+
 static void read_sampling(const gb_config *config, gb_generation_config *generation) {
     generation->has_temperature = gb_config_has(config, "temperature");
     if (generation->has_temperature)
@@ -42,6 +60,7 @@ static void read_sampling(const gb_config *config, gb_generation_config *generat
     generation->has_top_p = gb_config_has(config, "top_p");
     if (generation->has_top_p)
         generation->top_p = gb_config_number(config, "top_p", 1, 1e-9, 1);
+    read_more_sampling(config, generation);
 }
 
 static gumbel_status read_file(const char *path, int64_t vocab_size, gb_generation_config *generation,

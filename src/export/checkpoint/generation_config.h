@@ -17,7 +17,9 @@ typedef struct gb_generation_config {
     double temperature; /* 0 when the authors say do_sample: false */
     uint32_t top_k;
     double top_p;
+    double min_p, presence_penalty, frequency_penalty, repetition_penalty;
     bool has_temperature, has_top_k, has_top_p; /* only what the file says */
+    bool has_min_p, has_presence_penalty, has_frequency_penalty, has_repetition_penalty;
 } gb_generation_config;
 
 /* Reads directory/generation_config.json when it exists; token ids that it lacks come from model, the root of

@@ -56,10 +56,6 @@ static gb_ref attention(const gemma4 *model, int64_t index, const gb_scope *scop
     return gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
 }
 
-static gb_ref gather_rows(const gb_scope *scope, gb_ref x) {
-    return gb_node2(scope, GB_OP_GATHER_ROWS, x, gb_build_input(scope->builder, GB_ROLE_ROWS));
-}
-
 /* In the last layer only the rows whose next token is wanted go on after attention: the others have then left
  * their keys and values, which is all that later tokens need of them. */
 static gb_ref decoder_layer(const gemma4 *model, int64_t index, const gb_scope *scope, gb_ref x) {
@@ -71,8 +67,8 @@ static gb_ref decoder_layer(const gemma4 *model, int64_t index, const gb_scope *
     gb_ref h = gb_rms_norm(scope, "input_layernorm.weight", x, epsilon);
     h = attention(model, index, &self_attn, h);
     if (index == config->layer_count - 1) {
-        h = gather_rows(scope, h);
-        x = gather_rows(scope, x);
+        h = gb_gather_rows(scope, h);
+        x = gb_gather_rows(scope, x);
     }
     h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
     h = gb_rms_norm(scope, "post_attention_layernorm.weight", h, epsilon);
@@ -126,32 +122,12 @@ static gb_rotary rotary_of(const gb_scope *scope, const gb_gemma4_config *config
     return gb_rotary_create(scope, name, rope->theta, rope->factor, layer->head_dim, (turning + 1) / 2);
 }
 
-/* Where the text model's tensors and an untied head may stand; which is usual depends on the kind of config.
- */
-typedef struct tensor_place {
-    const char *text, *head;
-} tensor_place;
-
-static tensor_place find_place(const gb_weights *weights, bool is_wrapped) {
-    static const tensor_place PLACES[] = {
-        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
-    enum { COUNT = sizeof PLACES / sizeof PLACES[0] };
-    for (size_t i = 0; i < COUNT; i++) {
-        const tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];
-        char name[GB_SCOPE_NAME];
-        snprintf(name, sizeof name, "%sembed_tokens.weight", candidate->text);
-        if (gb_weights_has(weights, name))
-            return *candidate;
-    }
-    return PLACES[is_wrapped];
-}
-
 static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_options *options,
                                  gb_builder *builder, gb_weights *weights, gumbel_error *error) {
     int64_t max_context = 0;
     GB_TRY(gb_choose_context(options->max_context, config->max_positions, &max_context, error));
     int64_t window = find_layer(config, GB_GEMMA4_SLIDING) ? config->sliding_window : 0;
-    tensor_place place = find_place(weights, config->is_wrapped);
+    gb_tensor_place place = gb_find_tensors(weights, config->is_wrapped);
     gb_scope root = {.builder = builder, .weights = weights};
     gb_scope scope = gb_scope_in(&root, "%s", place.text), head = gb_scope_in(&root, "%s", place.head);
     gemma4 model = {
@@ -162,23 +138,12 @@ static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_
         .rotary = {[GB_GEMMA4_SLIDING] = rotary_of(&scope, config, GB_GEMMA4_SLIDING),
                    [GB_GEMMA4_FULL] = rotary_of(&scope, config, GB_GEMMA4_FULL)},
     };
-    gb_finish_with_logits(&scope, forward(&model, &scope, &head), options->use_sampling);
-
     gb_metadata *metadata = gb_builder_metadata(builder);
     metadata->vocab_size = (uint64_t)config->vocab_size;
     metadata->max_context = (uint64_t)max_context;
     metadata->prefill_chunk = (uint64_t)model.context.prefill_chunk;
+    gb_finish_with_logits(&scope, forward(&model, &scope, &head), &options->sampler, max_context);
     return gb_builder_status(builder, error);
-}
-
-static gumbel_status keep_layers(gb_gemma4_config *config, uint32_t layers, gumbel_error *error) {
-    if (layers > config->layer_count)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "layers: %" PRIu32 ", expected at most the model's %" PRId64, layers,
-                       config->layer_count);
-    if (layers > 0)
-        config->layer_count = layers;
-    return GUMBEL_OK;
 }
 
 static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
@@ -186,7 +151,7 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     gb_gemma4_config config;
     gumbel_status status = gb_gemma4_config_read(root, &config, error);
     if (status == GUMBEL_OK)
-        status = keep_layers(&config, options->layers, error);
+        status = gb_keep_layers(options->layers, &config.layer_count, error);
     if (status == GUMBEL_OK)
         status = build_graph(&config, options, builder, weights, error);
     gb_gemma4_config_free(&config);

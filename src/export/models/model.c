@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const gb_model *const MODELS[] = {&gb_gemma4};
+static const gb_model *const MODELS[] = {&gb_gemma4, &gb_qwen3_5, &gb_qwen3_5_moe};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
 
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
@@ -35,4 +35,27 @@ gumbel_status gb_choose_context(uint32_t asked, int64_t model_context, int64_t *
                    : model_context < DEFAULT_CONTEXT ? model_context
                                                      : (int64_t)DEFAULT_CONTEXT;
     return GUMBEL_OK;
+}
+
+gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error *error) {
+    if ((int64_t)asked > *layer_count)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "layers: %" PRIu32 ", expected at most the model's %" PRId64, asked, *layer_count);
+    if (asked > 0)
+        *layer_count = asked;
+    return GUMBEL_OK;
+}
+
+gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped) {
+    static const gb_tensor_place PLACES[] = {
+        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+    enum { COUNT = sizeof PLACES / sizeof PLACES[0] };
+    for (size_t i = 0; i < COUNT; i++) {
+        const gb_tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];
+        char name[64];
+        snprintf(name, sizeof name, "%sembed_tokens.weight", candidate->text);
+        if (gb_weights_has(weights, name))
+            return *candidate;
+    }
+    return PLACES[is_wrapped];
 }

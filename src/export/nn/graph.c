@@ -14,8 +14,8 @@ gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) {
     return inner;
 }
 
-static gb_ref constant(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
-                       gb_uniform uniform) {
+gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
+                 gb_uniform uniform) {
     char full[GB_SCOPE_NAME + 64];
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
@@ -86,7 +86,7 @@ gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {
 }
 
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {
-    return constant(scope, name, 1, &size, gb_random_gain());
+    return gb_weight(scope, name, 1, &size, gb_random_gain());
 }
 
 gb_ref gb_values(const gb_scope *scope, const char *name, const float *values, size_t count) {

@@ -25,8 +25,13 @@ gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2
  * says so. */
 gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
 
-/* Weights by name: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). The
- * constant has the tensor's own name and dtype; a matrix the format that the recipe gives it. */
+/* A weight by name, of that shape; uniform is what it is drawn from when weights are random. The constant has
+ * the tensor's own name and dtype. */
+gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
+                 gb_uniform uniform);
+
+/* The usual ones: a matrix [outputs, inputs], in the format that the recipe gives it, and a vector of gains
+ * [size] (norm weights, scales). */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
 
 /* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is

@@ -18,6 +18,14 @@ gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double eps
                         gb_float(GB_ATTRIBUTE_EPSILON, epsilon));
 }
 
+gb_ref gb_rms_norm_from_one(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {
+    const int64_t size = width(scope, x);
+    const gb_ref operands[] = {x, gb_weight(scope, name, 1, &size, gb_random_difference())};
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_EPSILON, epsilon),
+                                       gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, 1)};
+    return gb_build_op(scope->builder, GB_OP_RMS_NORM, operands, 2, attributes, 2);
+}
+
 gb_ref gb_rms_normalize(const gb_scope *scope, gb_ref x, double epsilon) {
     return gb_node_with(scope, GB_OP_RMS_NORM, x, GB_NO_VALUE, gb_float(GB_ATTRIBUTE_EPSILON, epsilon));
 }
@@ -26,8 +34,25 @@ gb_ref gb_split_heads(const gb_scope *scope, gb_ref x, int64_t heads) {
     return gb_node_with(scope, GB_OP_SPLIT_HEADS, x, GB_NO_VALUE, gb_int(GB_ATTRIBUTE_HEADS, heads));
 }
 
-gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
-    gb_ref gate = gb_node1(scope, GB_OP_GELU_TANH, gb_linear(scope, "gate_proj.weight", x, inner));
+gb_ref gb_slice(const gb_scope *scope, gb_ref x, int64_t start, int64_t count) {
+    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_START, start), gb_int(GB_ATTRIBUTE_COUNT, count)};
+    return gb_build_op(scope->builder, GB_OP_SLICE, &x, 1, attributes, 2);
+}
+
+gb_ref gb_gather_rows(const gb_scope *scope, gb_ref x) {
+    return gb_node2(scope, GB_OP_GATHER_ROWS, x, gb_build_input(scope->builder, GB_ROLE_ROWS));
+}
+
+static gb_ref gated_mlp(const gb_scope *scope, gb_ref x, int64_t inner, gb_op activation) {
+    gb_ref gate = gb_node1(scope, activation, gb_linear(scope, "gate_proj.weight", x, inner));
     gb_ref up = gb_linear(scope, "up_proj.weight", x, inner);
     return gb_linear(scope, "down_proj.weight", gb_node2(scope, GB_OP_MULTIPLY, gate, up), width(scope, x));
+}
+
+gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
+    return gated_mlp(scope, x, inner, GB_OP_GELU_TANH);
+}
+
+gb_ref gb_swiglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
+    return gated_mlp(scope, x, inner, GB_OP_SILU);
 }

@@ -14,14 +14,26 @@ gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outp
 /* x / rms(x) * w with w = name [size]; size is x's last dim. (RMSNorm: Zhang and Sennrich, 2019) */
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
 
+/* x / rms(x) * (1 + w): the weight is kept as its difference from 1. */
+gb_ref gb_rms_norm_from_one(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
+
 /* x / rms(x), without a weight. */
 gb_ref gb_rms_normalize(const gb_scope *scope, gb_ref x, double epsilon);
 
 /* f32[M, K] -> f32[M, heads, K / heads]. */
 gb_ref gb_split_heads(const gb_scope *scope, gb_ref x, int64_t heads);
 
+/* Elements start .. start + count - 1 of x's last dim. */
+gb_ref gb_slice(const gb_scope *scope, gb_ref x, int64_t start, int64_t count);
+
+/* The rows of x f32[N, K] whose next token is wanted: f32[B, K]. */
+gb_ref gb_gather_rows(const gb_scope *scope, gb_ref x);
+
 /* down(gelu(gate(x)) * up(x)) with the weights gate_proj, up_proj and down_proj of the scope; the tanh form
  * of GELU. inner is the width between. (GEGLU: Shazeer, "GLU variants improve transformer", 2020) */
 gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner);
+
+/* The same with SiLU in GELU's place. (SwiGLU, ibid.) */
+gb_ref gb_swiglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner);
 
 #endif

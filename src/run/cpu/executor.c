@@ -92,6 +92,24 @@ static void *input_data(const gb_batch *batch, gb_role role) {
         return (void *)(uintptr_t)batch->top_p;
     case GB_ROLE_SEED:
         return (void *)(uintptr_t)batch->seed;
+    case GB_ROLE_MIN_P:
+        return (void *)(uintptr_t)batch->min_p;
+    case GB_ROLE_REPETITION_PENALTY:
+        return (void *)(uintptr_t)batch->repetition_penalty;
+    case GB_ROLE_FREQUENCY_PENALTY:
+        return (void *)(uintptr_t)batch->frequency_penalty;
+    case GB_ROLE_PRESENCE_PENALTY:
+        return (void *)(uintptr_t)batch->presence_penalty;
+    case GB_ROLE_GENERATED_FROM:
+        return (void *)(uintptr_t)batch->generated_from;
+    case GB_ROLE_PENALIZE_PROMPT:
+        return (void *)(uintptr_t)batch->penalize_prompt;
+    case GB_ROLE_BIAS_IDS:
+        return (void *)(uintptr_t)batch->bias_ids;
+    case GB_ROLE_BIAS_VALUES:
+        return (void *)(uintptr_t)batch->bias_values;
+    case GB_ROLE_WANT_LOGPROBS:
+        return (void *)(uintptr_t)batch->want_logprobs;
     default:
         return NULL;
     }
@@ -210,6 +228,12 @@ static void walk(void *user, unsigned index) {
     }
 }
 
+/* Rows that the program gave, or NULL. */
+static const void *output_data(const gb_executor *e, gb_role role) {
+    gb_ref value = gb_program_output(e->plan->program, role);
+    return value != GB_NO_VALUE && e->row_count > 0 ? e->tensors[value].data : NULL;
+}
+
 void gb_executor_run(gb_executor *e, gb_batch *batch) {
     const gb_program *program = e->plan->program;
     bind_batch(e, batch);
@@ -219,30 +243,42 @@ void gb_executor_run(gb_executor *e, gb_batch *batch) {
     else
         gb_team_run(e->team, walk, e);
     gb_ref next = gb_program_output(program, GB_ROLE_NEXT);
-    gb_ref logits = gb_program_output(program, GB_ROLE_LOGITS);
     if (next != GB_NO_VALUE && batch->row_count > 0)
         memcpy(batch->next, e->tensors[next].data, batch->row_count * sizeof *batch->next);
-    batch->logits = logits != GB_NO_VALUE && batch->row_count > 0 ? gb_floats(&e->tensors[logits]) : NULL;
+    batch->logits = output_data(e, GB_ROLE_LOGITS);
+    batch->logprob = output_data(e, GB_ROLE_LOGPROB);
+    batch->top_ids = output_data(e, GB_ROLE_TOP_IDS);
+    batch->top_logprobs = output_data(e, GB_ROLE_TOP_LOGPROBS);
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */
 
-/* The longest row that a sample step reads. */
-static uint32_t longest_row(const gb_plan *plan) {
-    uint32_t longest = 0;
+/* Makes *longest at least the length of the rows of a value, if there is one. */
+static void include_rows(const gb_program *program, gb_ref value, uint32_t *longest) {
+    if (value == GB_NO_VALUE)
+        return;
+    uint32_t length = (uint32_t)program->values[value].type.shape.dims[1];
+    *longest = length > *longest ? length : *longest;
+}
+
+static gb_row_lengths longest_rows(const gb_plan *plan) {
+    gb_row_lengths longest = {0};
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const gb_step *step = &plan->steps[s];
-        if (step->kind != GB_STEP_SAMPLE)
-            continue;
-        gb_ref logits = step->operands[GB_SAMPLE_LOGITS];
-        uint32_t length = (uint32_t)plan->program->values[logits].type.shape.dims[1];
-        longest = length > longest ? length : longest;
+        if (step->kind == GB_STEP_SAMPLE) {
+            include_rows(plan->program, step->operands[GB_SAMPLE_LOGITS], &longest.logits);
+            include_rows(plan->program, step->operands[GB_SAMPLE_BIAS_IDS], &longest.bias);
+            include_rows(plan->program, step->operands[GB_SAMPLE_COUNTS], &longest.counts);
+        }
+        if (step->kind == GB_STEP_NODE && step->node->op == GB_OP_COUNT_TOKENS)
+            include_rows(plan->program, step->results[0], &longest.counts);
     }
     return longest;
 }
 
 static bool reserve(gb_executor *e) {
-    uint64_t bytes = gb_kernel_scratch_bytes(longest_row(e->plan));
+    gb_row_lengths longest = longest_rows(e->plan);
+    uint64_t bytes = gb_kernel_scratch_bytes(&longest);
     if (!gb_align_size(bytes, 64, &bytes))
         return false;
     e->scratch_bytes = (size_t)bytes;

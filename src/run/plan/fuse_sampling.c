@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/plan/passes.h"
 
-/* The sub-graph that a sample step replaces (docs/sampling.md), temperature t, logits x, both of B rows:
+/* The sub-graph that a sample step replaces (docs/sampling.md), temperature t, logits, both of B rows:
  *
+ *     x = logits
+ *     x = apply_bias(x, bias_ids, bias_values)                (optional)
+ *     x = penalize(x, counts, repetition, frequency, presence, penalize_prompt)    (optional)
  *     zero = is_zero(t)
  *     next = if any_false(zero):
  *                scaled = apply_temperature(x, select(zero, fill_like(1), t))
  *                keep = candidates(x)
  *                keep = top_k_mask(scaled, keep, top_k)      (optional)
  *                keep = top_p_mask(scaled, keep, top_p)      (optional)
+ *                keep = min_p_mask(scaled, keep, min_p)      (optional)
  *                drawn = argmax(add(scaled, gumbel_noise(random_bits(seed))), keep)
  *                yield choose_token(zero, greedy, drawn)
  *            else:
@@ -46,19 +50,20 @@ static bool match_divisor(const gb_program *program, gb_ref value, gb_ref *tempe
 
 /* Follows the masks from the last to candidates(logits); gives their settings. */
 static bool match_masks(const gb_program *program, gb_ref keep, gb_ref scaled, gb_step *step) {
-    const gb_node *top_p = made_by(program, keep, GB_OP_TOP_P_MASK);
-    if (top_p) {
-        if (top_p->operands[0] != scaled)
+    static const struct {
+        gb_op op;
+        uint32_t setting;
+    } masks[] = {{GB_OP_MIN_P_MASK, GB_SAMPLE_MIN_P},
+                 {GB_OP_TOP_P_MASK, GB_SAMPLE_TOP_P},
+                 {GB_OP_TOP_K_MASK, GB_SAMPLE_TOP_K}};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        const gb_node *mask = made_by(program, keep, masks[i].op);
+        if (!mask)
+            continue;
+        if (mask->operands[0] != scaled)
             return false;
-        step->operands[GB_SAMPLE_TOP_P] = top_p->operands[2];
-        keep = top_p->operands[1];
-    }
-    const gb_node *top_k = made_by(program, keep, GB_OP_TOP_K_MASK);
-    if (top_k) {
-        if (top_k->operands[0] != scaled)
-            return false;
-        step->operands[GB_SAMPLE_TOP_K] = top_k->operands[2];
-        keep = top_k->operands[1];
+        step->operands[masks[i].setting] = mask->operands[2];
+        keep = mask->operands[1];
     }
     const gb_node *candidates = made_by(program, keep, GB_OP_CANDIDATES);
     return candidates && candidates->operands[0] == step->operands[GB_SAMPLE_LOGITS];
@@ -82,6 +87,21 @@ static bool match_draw(const gb_program *program, gb_ref value, gb_step *step) {
     step->operands[GB_SAMPLE_SEED] = bits->operands[0];
     return match_divisor(program, temper->operands[1], &step->operands[GB_SAMPLE_TEMPERATURE]) &&
            match_masks(program, argmax->operands[1], scaled, step);
+}
+
+/* Goes from the logits that are drawn from back to those before penalties and biases. */
+static void match_adjustments(const gb_program *program, gb_step *step) {
+    const gb_node *penalize = made_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_PENALIZE);
+    for (uint32_t i = 1; penalize && i < penalize->operand_count; i++)
+        step->operands[GB_SAMPLE_COUNTS + i - 1] = penalize->operands[i];
+    if (penalize)
+        step->operands[GB_SAMPLE_LOGITS] = penalize->operands[0];
+    const gb_node *bias = made_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_APPLY_BIAS);
+    if (!bias)
+        return;
+    step->operands[GB_SAMPLE_BIAS_IDS] = bias->operands[1];
+    step->operands[GB_SAMPLE_BIAS_VALUES] = bias->operands[2];
+    step->operands[GB_SAMPLE_LOGITS] = bias->operands[0];
 }
 
 /* The sampler draws one token for each row of the batch from a row of known length. */
@@ -108,6 +128,7 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
         return false;
     gb_ref logits = step->operands[GB_SAMPLE_LOGITS], temperature = step->operands[GB_SAMPLE_TEMPERATURE];
     const gb_node *any = made_by(program, node->operands[0], GB_OP_ANY_FALSE);
+    match_adjustments(program, step);
     return any && is_zero_of(program, any->operands[0], temperature) &&
            is_zero_of(program, choose->operands[0], temperature) &&
            is_greedy(program, choose->operands[1], logits) && is_greedy(program, greedy->yields[0], logits) &&

@@ -40,8 +40,8 @@ static gumbel_status append_node(lister *l, const gb_node *node, gumbel_error *e
     gb_step step = {.kind = GB_STEP_NODE, .node = node};
     step.operand_count = node->operand_count;
     step.result_count = node->result_count;
-    memcpy(step.operands, node->operands, sizeof step.operands);
-    memcpy(step.results, node->results, sizeof step.results);
+    memcpy(step.operands, node->operands, sizeof node->operands);
+    memcpy(step.results, node->results, sizeof node->results);
     step.needs_rows = works_on_rows(l->plan->program, &step);
     return append_step(l, &step, error);
 }

@@ -16,15 +16,26 @@ typedef enum gb_step_kind {
     GB_STEP_MOVE = 5    /* result 0 = operand 0, of the same type: a region's yield becomes its if's result */
 } gb_step_kind;
 
-/* Operands of a sample step; GB_NO_VALUE for a mask that the program does not have. */
+/* Operands of a sample step; GB_NO_VALUE for a mask, biases or penalties that the program does not have. The
+ * step may write to its logits, as long as they are as before when it ends. */
 enum {
     GB_SAMPLE_LOGITS,
     GB_SAMPLE_TEMPERATURE,
     GB_SAMPLE_TOP_K,
     GB_SAMPLE_TOP_P,
     GB_SAMPLE_SEED,
+    GB_SAMPLE_MIN_P,
+    GB_SAMPLE_BIAS_IDS, /* both or none of the two */
+    GB_SAMPLE_BIAS_VALUES,
+    GB_SAMPLE_COUNTS, /* all or none of the five */
+    GB_SAMPLE_REPETITION,
+    GB_SAMPLE_FREQUENCY,
+    GB_SAMPLE_PRESENCE,
+    GB_SAMPLE_PENALIZE_PROMPT,
     GB_SAMPLE_OPERANDS
 };
+
+enum { GB_MAX_STEP_OPERANDS = 16 };
 
 typedef struct gb_step {
     gb_step_kind kind;
@@ -32,7 +43,7 @@ typedef struct gb_step {
     uint8_t operand_count, result_count;
     uint32_t target;     /* BRANCH and JUMP: a later step, or step_count */
     const gb_node *node; /* NODE; otherwise NULL */
-    gb_ref operands[GB_MAX_OPERANDS], results[GB_MAX_RESULTS];
+    gb_ref operands[GB_MAX_STEP_OPERANDS], results[GB_MAX_RESULTS];
 } gb_step;
 
 /* Where a value's bytes are, row-major. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The nodes of the chain, but for the noise: candidates, apply_temperature, top_k_mask, top_p_mask, argmax.
+ * The nodes of the chain, but for the noise: candidates, apply_temperature, top_k_mask, top_p_mask,
+ * min_p_mask, argmax.
  */
 #include "run/sampler/rule.h"
 #include "run/sampler/sampler.h"
@@ -56,6 +57,13 @@ void gb_top_p_mask(const float *x, const bool *keep, uint32_t count, float top_p
     gb_mass_bins bins;
     gb_sum_masses(&values, max, &bins);
     keep_from(x, keep, count, gb_mass_threshold(&bins, gb_mass_limit(bins.total, top_p)), kept);
+}
+
+void gb_min_p_mask(const float *x, const bool *keep, uint32_t count, float min_p, bool *kept) {
+    const float max = gb_largest(&(gb_values){x, keep, count});
+    const uint64_t least = gb_least_mass(min_p);
+    for (uint32_t i = 0; i < count; i++)
+        kept[i] = keep[i] && gb_mass(x[i], max) >= least;
 }
 
 /* Among the kept values even -inf is a candidate. */

@@ -14,6 +14,8 @@ typedef struct draw_state {
     const gb_row *row;
     uint64_t seed;
     float temperature, least;
+    float max; /* the largest s */
+    uint64_t least_mass;
     bool infinite; /* the candidates are the logits of +inf, with s = 0 */
     float bound;   /* logits below it cannot win */
     float score;   /* the best one so far */
@@ -48,6 +50,8 @@ static void consider(draw_state *draw, uint32_t index, uint32_t bits) {
     const float x = draw->row->logits[index];
     const float s = scaled_logit(draw, x);
     if (x < draw->bound || x == gb_negative_infinity() || !(s >= draw->least))
+        return;
+    if (draw->least_mass > 0 && gb_mass(s, draw->max) < draw->least_mass)
         return;
     const float score = s + gb_gumbel(bits);
     draw->has_nan |= score != score;
@@ -132,12 +136,25 @@ static void visit_pair(draw_state *draw, uint32_t block) {
     consider_few(draw, partner, upper, in_upper);
 }
 
-int32_t gb_draw(const gb_row *row, float temperature, float least, uint64_t seed) {
+/* A bound such that every s below it has less than the least mass: max + log(least_mass), clear of all
+ * roundings. */
+static float mass_bound(float max, uint64_t least_mass) {
+    if (least_mass == 0 || !(fabsf(max) <= FLT_MAX))
+        return gb_negative_infinity();
+    return (max + gb_log((float)least_mass * 0x1p-40f)) - (fabsf(max) * 0x1p-20f + 1e-2f);
+}
+
+int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule) {
     const bool infinite = row->max > FLT_MAX;
+    const float max = infinite ? 0.0f : gb_scale(row->max, rule->temperature);
+    const float least = fmaxf(rule->least, mass_bound(max, rule->least_mass));
+    const uint64_t seed = rule->seed;
     draw_state draw = {.row = row,
                        .seed = seed,
-                       .temperature = temperature,
+                       .temperature = rule->temperature,
                        .least = infinite ? 0.0f : least,
+                       .max = max,
+                       .least_mass = infinite ? 0 : rule->least_mass,
                        .infinite = infinite,
                        .bound = infinite ? row->max : gb_negative_infinity(),
                        .score = gb_negative_infinity(),

@@ -14,9 +14,17 @@
 /* A bound such that every x below it has gb_scale(x, temperature) < s: close to the largest, not above it. */
 float gb_logit_bound(float s, float temperature);
 
-/* The token, among the candidates with gb_scale(x, temperature) >= least, to which the row's largest logit
- * belongs. row->max is above -inf; where it is +inf, temperature and least mean nothing. GB_TOKEN_NAN where
+/* What a logit needs to take part. */
+typedef struct gb_draw_rule {
+    float temperature;
+    float least;         /* the smallest s */
+    uint64_t least_mass; /* the smallest mass beside the row's largest s */
+    uint64_t seed;
+} gb_draw_rule;
+
+/* The token, among the candidates that the rule lets take part, to which the row's largest logit
+ * belongs. row->max is above -inf; where it is +inf, only the seed matters. GB_TOKEN_NAN where
  * a score is not a number: s overflowed to +inf and the bits were 0. */
-int32_t gb_draw(const gb_row *row, float temperature, float least, uint64_t seed);
+int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule);
 
 #endif

@@ -50,6 +50,28 @@ GB_MATH uint64_t gb_mass_limit(uint64_t total, float top_p) {
     return (total >> 32) * p + (((total & 0xffffffff) * p) >> 32);
 }
 
+/* The least mass that min-p keeps: floor(min_p * 2^40). */
+GB_MATH uint64_t gb_least_mass(float min_p) {
+    return (uint64_t)((double)min_p * 0x1p+40);
+}
+
+/* A logit with its bias. -inf bans, whatever the logit; only a NaN stays one. */
+GB_MATH float gb_biased(float x, float bias) {
+    const float infinity = gb_float_from_bits(0x7f800000);
+    return x == x && bias == -infinity ? bias : x + bias;
+}
+
+/* A logit under the repetition penalty (Keskar et al., CTRL, 2019, in the form that also lowers negative
+ * logits). */
+GB_MATH float gb_repetition_penalized(float x, float repetition) {
+    return x < 0.0f ? x * repetition : x / repetition;
+}
+
+/* A logit whose token occurred count times, count > 0, under the frequency and the presence penalty. */
+GB_MATH float gb_occurrence_penalized(float x, float count, float frequency, float presence) {
+    return (x - frequency * count) - presence;
+}
+
 /* Two words of random bits: threefry2x32 with 20 rounds. (Salmon et al., Parallel random numbers: as easy as
  * 1, 2, 3, 2011) */
 GB_MATH void gb_threefry(uint64_t seed, uint32_t counter0, uint32_t counter1, uint32_t *word0,

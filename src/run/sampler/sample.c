@@ -158,5 +158,9 @@ int32_t gb_sample_row(const float *logits, uint32_t count, const gb_row_settings
         return (int32_t)gb_row_argmax(&row);
     const float least =
         row.max == infinity ? -infinity : least_kept(&row, settings, values, block_max + row.block_count);
-    return gb_draw(&row, settings->temperature, least, settings->seed);
+    const gb_draw_rule rule = {.temperature = settings->temperature,
+                               .least = least,
+                               .least_mass = gb_least_mass(settings->min_p),
+                               .seed = settings->seed};
+    return gb_draw(&row, &rule);
 }

@@ -66,15 +66,6 @@ static void attend_tile(const gb_kernel_call *call, const tile *t) {
     call->vector->attend(&attend);
 }
 
-/* The end of the run of tokens of one slot that begins at first, of at most `most` tokens. */
-static size_t end_of_run(const gb_tensor *slots, size_t first, size_t most) {
-    const int32_t *slot = slots->data;
-    size_t end = first + 1;
-    while (end < slots->dims[0] && end - first < most && slot[end] == slot[first])
-        end++;
-    return end;
-}
-
 /* Tiles of up to GB_ATTEND_QUERIES queries that read the same keys go to the threads in turn, since later
  * tokens read more. */
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
@@ -84,7 +75,7 @@ void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
     size_t tile_heads = group < GB_ATTEND_QUERIES ? group : GB_ATTEND_QUERIES;
     tile t = {0};
     for (; t.first < slots->dims[0]; t.first = t.end) {
-        t.end = end_of_run(slots, t.first, GB_ATTEND_QUERIES / tile_heads);
+        t.end = gb_end_of_run(slots, t.first, GB_ATTEND_QUERIES / tile_heads);
         for (t.kv_head = 0; t.kv_head < kv_heads; t.kv_head++) {
             size_t group_end = (t.kv_head + 1) * group;
             for (t.head = group_end - group; t.head < group_end; t.head = t.head_end) {

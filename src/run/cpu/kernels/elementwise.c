@@ -37,6 +37,16 @@ void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker) {
     call->vector->gelu_tanh(gb_floats(call->operands[0]) + s.first, s.end - s.first, output(call, s));
 }
 
+void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker) {
+    gb_share s = elements_of(call, worker);
+    call->vector->silu(gb_floats(call->operands[0]) + s.first, s.end - s.first, output(call, s));
+}
+
+void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker) {
+    gb_share s = elements_of(call, worker);
+    call->vector->sigmoid(gb_floats(call->operands[0]) + s.first, s.end - s.first, output(call, s));
+}
+
 void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker) {
     gb_share s = elements_of(call, worker);
     float cap = (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP);

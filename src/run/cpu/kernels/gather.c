@@ -16,3 +16,13 @@ void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker) 
             memset(to, 0, width * sizeof *to);
     }
 }
+
+/* operands: x [...,K]. */
+void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_tensor *x = call->operands[0], *y = call->results[0];
+    size_t from_width = x->dims[x->rank - 1], width = y->dims[y->rank - 1];
+    const float *from = gb_floats(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
+    gb_share share = gb_share_of(worker, gb_elements(y) / width, 1);
+    for (size_t r = share.first; r < share.end; r++)
+        memcpy((float *)y->data + r * width, from + r * from_width, width * sizeof *from);
+}

@@ -9,6 +9,7 @@
 
 #include "program/program.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
+#include "run/plan/plan.h"
 
 /* A value in one step: the dims that are N or B in the graph have this batch's sizes. */
 typedef struct gb_tensor {
@@ -21,8 +22,8 @@ typedef struct gb_tensor {
 } gb_tensor;
 
 typedef struct gb_kernel_call {
-    const gb_node *node;                        /* for its attributes; NULL for a fused step */
-    const gb_tensor *operands[GB_MAX_OPERANDS]; /* NULL: absent */
+    const gb_node *node;                             /* for its attributes; NULL for a fused step */
+    const gb_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
 } gb_kernel_call;
@@ -42,25 +43,48 @@ gb_kernel gb_find_kernel(gb_op op, gb_kernel *before);
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
 
-/* Bytes of scratch that each thread needs for kernels on rows of at most `longest` elements. */
-size_t gb_kernel_scratch_bytes(uint32_t longest);
+/* The longest rows that a plan's sampling works on. */
+typedef struct gb_row_lengths {
+    uint32_t logits, bias, counts;
+} gb_row_lengths;
+
+/* Bytes of scratch that each thread needs for the kernels of such a plan. */
+size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest);
+
+/* Of these, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
+size_t gb_expert_scratch_bytes(void);
 
 /* embedding.c, linear.c, norm.c, rope.c, gather.c */
 void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_l2_normalize(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker);
 
 /* attention.c: gb_kernel_attention_append stores keys and values, gb_kernel_attention reads them. */
 void gb_kernel_attention_append(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker);
+
+/* delta_net.c */
+void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker);
+
+/* route.c, expert_linear.c, weighted_rows.c */
+void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_expert_linear(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker);
 
 /* elementwise.c; gb_kernel_move copies operand 0 to result 0. */
 void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
 
@@ -80,6 +104,18 @@ void gb_kernel_random_bits(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_gumbel_noise(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker);
+
+/* adjusting.c; gb_kernel_count_tokens_append stores the tokens, gb_kernel_count_tokens counts them. */
+void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_count_tokens_append(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker);
+
+/* logprob.c */
+void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_top_ids(const gb_kernel_call *call, const gb_worker *worker);
 
 /* ---- For the kernels ----------------------------------------------------------------------------------- */
 
@@ -101,6 +137,15 @@ static inline gb_share gb_share_of(const gb_worker *worker, size_t count, size_t
     size_t first = units * worker->index / worker->count * unit;
     size_t end = units * (worker->index + 1) / worker->count * unit;
     return (gb_share){first < count ? first : count, end < count ? end : count};
+}
+
+/* The end of the run of tokens of one slot that begins at first, of at most `most` tokens. */
+static inline size_t gb_end_of_run(const gb_tensor *slots, size_t first, size_t most) {
+    const int32_t *slot = slots->data;
+    size_t end = first + 1;
+    while (end < slots->dims[0] && end - first < most && slot[end] == slot[first])
+        end++;
+    return end;
 }
 
 static inline const float *gb_floats(const gb_tensor *tensor) {

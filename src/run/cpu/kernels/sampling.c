@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cpu/kernels/kernels.h"
-#include "run/plan/plan.h"
+#include "run/cpu/kernels/row_kernels.h"
 #include "run/sampler/sampler.h"
 
 /* The nodes of the sampler's chain, a row of the batch per turn; sampler.h says what they compute. */
-
-static size_t row_count(const gb_tensor *tensor) {
-    return tensor->dims[0];
-}
-
-static uint32_t row_length(const gb_tensor *tensor) {
-    return (uint32_t)tensor->dims[1];
-}
-
-/* Element 0 of row b of operand or result tensor, as a pointer to type. */
-#define ROW(type, tensor, b) ((type *)(tensor)->data + (b) * (tensor)->dims[1])
-#define FOR_ROWS_OF(worker, tensor, b)                                                                       \
-    for (size_t b = (worker)->index; b < row_count(tensor); b += (worker)->count)
 
 void gb_kernel_candidates(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *logits = call->operands[0], *keep = call->results[0];
@@ -67,19 +53,42 @@ void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker) {
     index[b] = gb_argmax(ROW(const float, x, b), keep ? ROW(const bool, keep, b) : NULL, row_length(x));
 }
 
+/* An entry of row b, or what is neutral where the program lacks the operand. */
+#define SETTING(type, operand, b, neutral)                                                                   \
+    (call->operands[operand] ? ITEM(type, call->operands[operand], b) : (neutral))
+
+static gb_row_settings settings_of(const gb_kernel_call *call, size_t b) {
+    return (gb_row_settings){
+        .temperature = ITEM(float, call->operands[GB_SAMPLE_TEMPERATURE], b),
+        .top_k = SETTING(int32_t, GB_SAMPLE_TOP_K, b, 0),
+        .top_p = SETTING(float, GB_SAMPLE_TOP_P, b, 1.0f),
+        .seed = ITEM(uint64_t, call->operands[GB_SAMPLE_SEED], b),
+        .min_p = SETTING(float, GB_SAMPLE_MIN_P, b, 0.0f),
+    };
+}
+
+static gb_bias_list bias_of(const gb_kernel_call *call, size_t b) {
+    const gb_tensor *ids = call->operands[GB_SAMPLE_BIAS_IDS],
+                    *values = call->operands[GB_SAMPLE_BIAS_VALUES];
+    if (!ids)
+        return (gb_bias_list){.limit = 0};
+    return (gb_bias_list){ROW(const int32_t, ids, b), ROW(const float, values, b), row_length(ids)};
+}
+
+static gb_penalties penalties_of(const gb_kernel_call *call, size_t b) {
+    if (!call->operands[GB_SAMPLE_COUNTS])
+        return (gb_penalties){.repetition = 1.0f};
+    return gb_penalties_of(&call->operands[GB_SAMPLE_COUNTS], b);
+}
+
 void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *logits = call->operands[GB_SAMPLE_LOGITS];
-    const float *temperature = call->operands[GB_SAMPLE_TEMPERATURE]->data;
-    const gb_tensor *top_k = call->operands[GB_SAMPLE_TOP_K], *top_p = call->operands[GB_SAMPLE_TOP_P];
-    const uint64_t *seed = call->operands[GB_SAMPLE_SEED]->data;
     int32_t *token = call->results[0]->data;
     FOR_ROWS_OF(worker, logits, b) {
-        gb_row_settings settings = {
-            .temperature = temperature[b],
-            .top_k = top_k ? ((const int32_t *)top_k->data)[b] : 0,
-            .top_p = top_p ? ((const float *)top_p->data)[b] : 1.0f,
-            .seed = seed[b],
-        };
-        token[b] = gb_sample_row(ROW(const float, logits, b), row_length(logits), &settings, worker->scratch);
+        const gb_row_settings settings = settings_of(call, b);
+        const gb_bias_list bias = bias_of(call, b);
+        const gb_penalties penalties = penalties_of(call, b);
+        token[b] = gb_sample_adjusted_row(ROW(float, logits, b), row_length(logits), &bias, &penalties,
+                                          &settings, worker->scratch);
     }
 }

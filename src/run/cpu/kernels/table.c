@@ -15,11 +15,16 @@ static const gb_kernel kernels[GB_OP_LIMIT] = {
 };
 
 gb_kernel gb_find_kernel(gb_op op, gb_kernel *before) {
-    *before = op == GB_OP_ATTENTION ? gb_kernel_attention_append : NULL;
+    *before = op == GB_OP_ATTENTION      ? gb_kernel_attention_append
+              : op == GB_OP_COUNT_TOKENS ? gb_kernel_count_tokens_append
+                                         : NULL;
     return (unsigned)op < GB_OP_LIMIT ? kernels[op] : NULL;
 }
 
-size_t gb_kernel_scratch_bytes(uint32_t longest) {
-    size_t sample = gb_sample_scratch_bytes(longest);
-    return sample > GB_LINEAR_SCRATCH ? sample : GB_LINEAR_SCRATCH;
+size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest) {
+    size_t sample = gb_sample_adjusted_scratch_bytes(longest->logits, longest->bias, longest->counts);
+    size_t count = gb_count_scratch_bytes(longest->counts);
+    size_t experts = gb_expert_scratch_bytes(); /* the other kernels need less */
+    size_t most = sample > count ? sample : count;
+    return most > experts ? most : experts;
 }

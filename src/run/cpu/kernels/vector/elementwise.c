@@ -27,9 +27,25 @@ void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y) {
     }
 }
 
+/* Sigmoid linear units (Elfwing, Uchibe and Doya, 2017). */
+void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] / (1.0f + gb_exp(-x[i]));
+}
+
+void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = 1.0f / (1.0f + gb_exp(-x[i]));
+}
+
 void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y) {
     for (size_t i = 0; i < count; i++)
         y[i] = cap * gb_tanh(x[i] / cap);
+}
+
+void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] += x[i] * factor;
 }
 
 void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to) {

@@ -25,16 +25,26 @@ _Static_assert(sizeof(workspace) <= GB_LINEAR_SCRATCH, "the scratch holds a work
 
 /* Rows of x from token on, each from element index on. */
 GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int columns, const float **x) {
-    for (int c = 0; c < columns; c++)
-        x[c] = l->x + (token + (size_t)c) * l->x_stride + index;
+    for (int c = 0; c < columns; c++) {
+        size_t row = token + (size_t)c;
+        if (l->rows)
+            row = l->rows[row] / l->x_reuse;
+        x[c] = l->x + row * l->x_stride + index;
+    }
+}
+
+static float *result_row(const gb_linear *l, size_t token) {
+    return l->y + (l->rows ? l->rows[token] : token) * l->y_stride;
 }
 
 GB_INLINE void dot_rows(const gb_linear *l, gb_dtype dtype, int rows, int columns, size_t row, size_t token) {
     const float *x[GB_TILE_COLUMNS];
+    float sums[GB_TILE_COLUMNS][FEW_ROWS];
     point_at_rows(l, token, 0, columns, x);
     gb_dot_tile(rows, columns, gb_matrix_row(l->weight, dtype, l->weight_stride, row), dtype,
-                l->weight_stride, x, l->inputs, columns == 1 ? FETCH_AHEAD : 0,
-                l->y + token * l->y_stride + row, 1, l->y_stride);
+                l->weight_stride, x, l->inputs, columns == 1 ? FETCH_AHEAD : 0, sums[0], 1, FEW_ROWS);
+    for (int c = 0; c < columns; c++)
+        memcpy(result_row(l, token + (size_t)c) + row, sums[c], (size_t)rows * sizeof(float));
 }
 
 /* rows weight rows with all tokens. */
@@ -133,7 +143,7 @@ static void linear_block(const gb_linear *l, span rows, span tokens, workspace *
     }
     for (size_t t = 0; t < tokens.count; t++)
         for (size_t r = 0; r < rows.count; r++)
-            l->y[(tokens.first + t) * l->y_stride + rows.first + r] = gb_sum_lanes(space->sums[r][t]);
+            result_row(l, tokens.first + t)[rows.first + r] = gb_sum_lanes(space->sums[r][t]);
 }
 
 static void linear_many(const gb_linear *l, size_t first, size_t end, workspace *space) {

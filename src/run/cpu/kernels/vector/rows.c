@@ -19,31 +19,37 @@ static float sum_of_squares(const float *x, size_t count) {
 }
 
 /* The weight's dtype decides here, outside of the loops. */
-GB_INLINE void multiply_weight(const void *weight, gb_dtype dtype, size_t count, float *y) {
+GB_INLINE void multiply_weight(const void *weight, gb_dtype dtype, float offset, size_t count, float *y) {
     for (size_t i = 0; i < count; i++) {
         if (dtype == GB_F32)
-            y[i] *= ((const float *)weight)[i];
+            y[i] *= offset + ((const float *)weight)[i];
         else if (dtype == GB_BF16)
-            y[i] *= gb_float_from_bf16(((const uint16_t *)weight)[i]);
+            y[i] *= offset + gb_float_from_bf16(((const uint16_t *)weight)[i]);
         else
-            y[i] *= gb_float_from_f16(((const uint16_t *)weight)[i]);
+            y[i] *= offset + gb_float_from_f16(((const uint16_t *)weight)[i]);
     }
 }
 
 /* Root mean square layer normalization (Zhang and Sennrich, 2019). */
 void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
-                             gb_dtype weight_dtype, float *y) {
+                             gb_dtype weight_dtype, float weight_offset, float *y) {
     float factor = 1.0f / sqrtf(sum_of_squares(x, count) / (float)count + epsilon);
     for (size_t i = 0; i < count; i++)
         y[i] = x[i] * factor;
     if (!weight)
         return;
     if (weight_dtype == GB_F32)
-        multiply_weight(weight, GB_F32, count, y);
+        multiply_weight(weight, GB_F32, weight_offset, count, y);
     else if (weight_dtype == GB_BF16)
-        multiply_weight(weight, GB_BF16, count, y);
+        multiply_weight(weight, GB_BF16, weight_offset, count, y);
     else
-        multiply_weight(weight, GB_F16, count, y);
+        multiply_weight(weight, GB_F16, weight_offset, count, y);
+}
+
+void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y) {
+    float factor = scale / sqrtf(sum_of_squares(x, count) + epsilon);
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] * factor;
 }
 
 enum { ANGLES = 64 };

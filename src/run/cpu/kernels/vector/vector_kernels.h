@@ -23,9 +23,12 @@ typedef struct gb_quantized_matrix {
     const void *data;
 } gb_quantized_matrix;
 
-/* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. */
+/* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. With rows, token m has instead row
+ * rows[m] of y and row rows[m] / x_reuse of x. */
 typedef struct gb_linear {
     size_t tokens, inputs;
+    const uint32_t *rows; /* [tokens], or NULL */
+    uint32_t x_reuse;
     const float *x;
     size_t x_stride;
     const void *weight;
@@ -74,6 +77,33 @@ typedef struct gb_rotation {
     float position;
 } gb_rotation;
 
+/* Tokens of one slot through a causal convolution; see ops.def. x row -1 is tail's last row. Each sum goes
+ * from the oldest x to the newest. */
+typedef struct gb_conv {
+    size_t tokens, channels, width; /* width 2 .. GB_MAX_CONV_WIDTH */
+    const float *x;                 /* [tokens, channels] */
+    const float *tail;              /* [width - 1, channels] */
+    const void *weight;             /* [channels, width] */
+    gb_dtype dtype;
+    float *y; /* [tokens, channels] */
+} gb_conv;
+
+enum { GB_CONV_SCRATCH = 32 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
+
+/* Tokens of one slot and one head through a gated delta net; see ops.def. Sums over d go in order, each
+ * product rounded before it is added. */
+typedef struct gb_delta {
+    size_t tokens, key_size, value_size; /* D, E */
+    const float *query, *key;            /* of the first token */
+    size_t key_stride;                   /* from one token's to the next one's */
+    const float *value;
+    float *y;
+    size_t value_stride;
+    const float *decay, *beta;
+    size_t gate_stride;
+    float *memory; /* [D, E], changed */
+} gb_delta;
+
 typedef struct gb_vector_kernels {
     const char *name; /* of the instruction set */
 
@@ -98,16 +128,34 @@ typedef struct gb_vector_kernels {
     void (*attend)(const gb_attend *attend);
     void (*rotate)(const gb_rotation *rotation);
 
-    /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * weight; weight may be NULL (1). */
+    /* Channels first .. end - 1. scratch: GB_CONV_SCRATCH bytes. */
+    void (*conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
+
+    /* Columns first .. end - 1 of the memory; they do not depend on each other. */
+    void (*delta)(const gb_delta *delta, size_t first, size_t end);
+
+    /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * (weight_offset + weight); weight may be NULL
+     * (the last factor is 1). */
     void (*rms_norm)(const float *x, size_t count, float epsilon, const void *weight, gb_dtype weight_dtype,
-                     float *y);
+                     float weight_offset, float *y);
+
+    /* y = x * (scale / sqrt(sum of squares + epsilon)) */
+    void (*l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
 
     /* Element by element; y may be an input. */
     void (*add)(const float *a, const float *b, size_t count, float *y);
     void (*multiply)(const float *a, const float *b, size_t count, float *y);
     void (*scale)(const float *x, float factor, size_t count, float *y);
     void (*gelu_tanh)(const float *x, size_t count, float *y);
+    void (*silu)(const float *x, size_t count, float *y);
+    void (*sigmoid)(const float *x, size_t count, float *y);
     void (*soft_cap)(const float *x, float cap, size_t count, float *y);
+
+    /* y += x * factor, the product rounded first. */
+    void (*add_scaled)(const float *x, float factor, size_t count, float *y);
+
+    /* y = exp(-(exp(a_log) * softplus(x + bias))) */
+    void (*delta_decay)(const float *x, const float *a_log, const float *bias, size_t count, float *y);
 
     /* From a float dtype to float32, exactly, and from float32 to f32 or bf16, rounded to nearest even. */
     void (*widen)(const void *from, gb_dtype dtype, size_t count, float *to);

@@ -15,11 +15,19 @@ void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, si
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend);
 void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
 void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
-                             gb_dtype weight_dtype, float *y);
+                             gb_dtype weight_dtype, float weight_offset, float *y);
+void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
+void GB_FOR_ISA(gb_conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end);
 void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
 void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y);
+void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
+                                float *y);
 void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y);
 void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to);
 void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to);

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/models/qwen3_5_config.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 20, MAX_HEADS = 1 << 12, MAX_HEAD_DIM = 1 << 12 };
+static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
+
+static const char *const KIND_NAMES[GB_QWEN3_5_KINDS] = {"linear_attention", "full_attention"};
+
+/* ---- What is not supported ----------------------------------------------------------------------------- */
+
+static void refuse_true(const gb_config *text, const char *key) {
+    if (gb_config_bool(text, key, false))
+        gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED,
+                       "is not supported in this version; expected false");
+}
+
+/* Keys of relatives of the model, which transformers does not read here: they must not change anything. */
+static void refuse_relatives(const gb_config *text, const gb_qwen3_5_config *config) {
+    if (!gb_config_bool(text, "attn_output_gate", true))
+        gb_config_fail(text, "attn_output_gate", GUMBEL_ERROR_UNSUPPORTED,
+                       "queries without a gate are not supported in this version; expected true");
+    if (gb_config_list_size(text, "mlp_only_layers") > 0)
+        gb_config_fail(text, "mlp_only_layers", GUMBEL_ERROR_UNSUPPORTED,
+                       "layers without experts are not supported in this version; expected []");
+    if (gb_config_integer(text, "decoder_sparse_step", 1, 0, MAX_LAYERS) != 1)
+        gb_config_fail(text, "decoder_sparse_step", GUMBEL_ERROR_UNSUPPORTED,
+                       "layers without experts are not supported in this version; expected 1");
+    if (!config->has_experts && gb_config_integer(text, "num_experts", 0, 0, GB_MAX_EXPERTS) != 0)
+        gb_config_fail(text, "num_experts", GUMBEL_ERROR_UNSUPPORTED,
+                       "experts in a dense model are not supported in this version; expected 0");
+}
+
+static void refuse_unsupported(const gb_config *text, const gb_qwen3_5_config *config) {
+    refuse_true(text, "attention_bias");
+    const char *activation = gb_config_string(text, "hidden_act", "silu");
+    if (strcmp(activation, "silu") != 0)
+        gb_config_fail(text, "hidden_act", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" is not supported in this version; expected \"silu\"", activation);
+    refuse_relatives(text, config);
+}
+
+/* ---- Sizes --------------------------------------------------------------------------------------------- */
+
+static void read_sizes(const gb_config *text, gb_qwen3_5_config *config) {
+    bool moe = config->has_experts;
+    config->vocab_size = gb_config_integer(text, "vocab_size", 248320, 1, MAX_VOCABULARY);
+    config->hidden_size = gb_config_integer(text, "hidden_size", moe ? 2048 : 4096, 1, MAX_WIDTH);
+    config->max_positions = gb_config_integer(text, "max_position_embeddings", 32768, 1, INT32_MAX);
+    config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
+    config->layer_count = gb_config_integer(text, "num_hidden_layers", moe ? 40 : 32, 1, MAX_LAYERS);
+    config->heads = gb_config_integer(text, "num_attention_heads", 16, 1, MAX_HEADS);
+    config->kv_heads = gb_config_integer(text, "num_key_value_heads", moe ? 2 : 4, 1, MAX_HEADS);
+    config->head_dim = gb_config_integer(text, "head_dim", 256, 1, MAX_HEAD_DIM);
+    if (config->heads % config->kv_heads != 0)
+        gb_config_fail(text, "num_key_value_heads", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 ", expected a divisor of the %" PRId64 " of num_attention_heads",
+                       config->kv_heads, config->heads);
+}
+
+static void read_delta_net(const gb_config *text, gb_qwen3_5_config *config) {
+    gb_delta_net *net = &config->delta_net;
+    net->key_heads = gb_config_integer(text, "linear_num_key_heads", 16, 1, MAX_HEADS);
+    net->value_heads = gb_config_integer(text, "linear_num_value_heads", 32, 1, MAX_HEADS);
+    net->key_dim = gb_config_integer(text, "linear_key_head_dim", 128, 1, MAX_HEAD_DIM);
+    net->value_dim = gb_config_integer(text, "linear_value_head_dim", 128, 1, MAX_HEAD_DIM);
+    net->conv_width = gb_config_integer(text, "linear_conv_kernel_dim", 4, 2, GB_MAX_CONV_WIDTH);
+    net->epsilon = config->rms_norm_eps;
+    if (net->value_heads % net->key_heads != 0)
+        gb_config_fail(text, "linear_num_value_heads", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 ", expected a multiple of the %" PRId64 " of linear_num_key_heads",
+                       net->value_heads, net->key_heads);
+}
+
+static void read_mlp(const gb_config *text, gb_qwen3_5_config *config) {
+    gb_experts *experts = &config->experts;
+    if (!config->has_experts) {
+        config->intermediate_size = gb_config_integer(text, "intermediate_size", 12288, 1, MAX_WIDTH);
+        return;
+    }
+    experts->count = gb_config_integer(text, "num_experts", 256, 1, GB_MAX_EXPERTS);
+    experts->choices = gb_config_integer(text, "num_experts_per_tok", 8, 1, GB_MAX_EXPERTS);
+    experts->inner = gb_config_integer(text, "moe_intermediate_size", 512, 1, MAX_WIDTH);
+    experts->shared_inner = gb_config_integer(text, "shared_expert_intermediate_size", 512, 1, MAX_WIDTH);
+    experts->normalize = gb_config_bool(text, "norm_topk_prob", true);
+    if (experts->choices > experts->count)
+        gb_config_fail(text, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 ", expected at most the %" PRId64 " of num_experts", experts->choices,
+                       experts->count);
+}
+
+/* ---- Layers and rotary --------------------------------------------------------------------------------- */
+
+static gb_qwen3_5_kind read_kind(const gb_config *text, size_t index) {
+    const char *name = gb_config_list_string(text, "layer_types", index);
+    for (int kind = 0; kind < GB_QWEN3_5_KINDS; kind++)
+        if (strcmp(name, KIND_NAMES[kind]) == 0)
+            return (gb_qwen3_5_kind)kind;
+    gb_config_fail(text, "layer_types", GUMBEL_ERROR_UNSUPPORTED,
+                   "layer %zu is \"%s\", expected \"linear_attention\" or \"full_attention\"", index, name);
+    return GB_QWEN3_5_FULL;
+}
+
+/* As listed, or the last of every interval full. */
+static void read_layers(const gb_config *text, gb_qwen3_5_config *config) {
+    bool is_listed = gb_config_has(text, "layer_types");
+    size_t listed = gb_config_list_size(text, "layer_types");
+    int64_t interval = gb_config_integer(text, "full_attention_interval", 4, 1, MAX_LAYERS);
+    if (is_listed && listed != (size_t)config->layer_count) {
+        gb_config_fail(text, "layer_types", GUMBEL_ERROR_FORMAT,
+                       "%zu layers, expected the %" PRId64 " of num_hidden_layers", listed,
+                       config->layer_count);
+        return;
+    }
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        gb_qwen3_5_kind kind = (i + 1) % interval == 0 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR;
+        config->layers[i] = is_listed ? read_kind(text, (size_t)i) : kind;
+    }
+}
+
+/* The sections of multimodal rotary (mrope_section) are for images; all of a text's positions are equal. */
+static void read_rope(const gb_config *text, gb_qwen3_5_config *config) {
+    gb_config rope =
+        gb_config_child(text, gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters");
+    const char *type = gb_config_string(&rope, "rope_type", gb_config_string(&rope, "type", "default"));
+    if (strcmp(type, "default") != 0)
+        gb_config_fail(&rope, "rope_type", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" is not supported in this version; expected \"default\"", type);
+    if (gb_config_has(&rope, KIND_NAMES[GB_QWEN3_5_FULL]))
+        gb_config_fail(&rope, KIND_NAMES[GB_QWEN3_5_FULL], GUMBEL_ERROR_UNSUPPORTED,
+                       "parameters for one kind of layer are not supported in this version");
+    double theta = gb_config_number(text, "rope_theta", 1e4, 1, 1e12);
+    double proportion = gb_config_number(text, "partial_rotary_factor", 0.25, 0, 1);
+    config->rope_theta = gb_config_number(&rope, "rope_theta", theta, 1, 1e12);
+    proportion = gb_config_number(&rope, "partial_rotary_factor", proportion, 0, 1);
+    config->rotary_dim = (int64_t)((double)config->head_dim * proportion);
+    if (config->rotary_dim % 2 != 0)
+        gb_config_fail(text, "partial_rotary_factor", GUMBEL_ERROR_UNSUPPORTED,
+                       "%" PRId64 " of a head's %" PRId64 " dimensions turn, expected an even number",
+                       config->rotary_dim, config->head_dim);
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------- */
+
+/* The text model's object. model_type says which of the forms the file has. */
+static gb_config find_text(const gb_config *root, gb_qwen3_5_config *config) {
+    const char *type = gb_config_string(root, "model_type", "");
+    config->has_experts = strstr(type, "_moe") != NULL;
+    config->is_wrapped = strstr(type, "_text") == NULL;
+    const char *expected = config->has_experts ? "qwen3_5_moe_text" : "qwen3_5_text";
+    gb_config text = config->is_wrapped ? gb_config_child(root, "text_config") : *root;
+    if (!text.object)
+        gb_config_fail(root, "text_config", GUMBEL_ERROR_FORMAT, "is missing");
+    type = gb_config_string(&text, "model_type", expected);
+    if (strcmp(type, expected) != 0)
+        gb_config_fail(&text, "model_type", GUMBEL_ERROR_UNSUPPORTED, "\"%s\", expected \"%s\"", type,
+                       expected);
+    return text;
+}
+
+gumbel_status gb_qwen3_5_config_read(const gb_config *root, gb_qwen3_5_config *config, gumbel_error *error) {
+    *config = (gb_qwen3_5_config){0};
+    gb_config text = find_text(root, config);
+    read_sizes(&text, config);
+    read_delta_net(&text, config);
+    read_mlp(&text, config);
+    refuse_unsupported(&text, config);
+    config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
+    if (!config->layers)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);
+    read_layers(&text, config);
+    read_rope(&text, config);
+    config->has_tied_head =
+        gb_config_bool(root, "tie_word_embeddings", gb_config_bool(&text, "tie_word_embeddings", false));
+    return gb_config_status(root->file, error);
+}
+
+void gb_qwen3_5_config_free(gb_qwen3_5_config *config) {
+    gb_free(config->layers);
+    *config = (gb_qwen3_5_config){0};
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/nn/delta_net.h"
+
+#include "export/nn/layers.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const double KEY_EPSILON = 1e-6;
+
+static gb_ref state(const gb_scope *scope, const char *name, const char *suffix, int32_t rank,
+                    const int64_t *dims) {
+    char full[GB_SCOPE_NAME];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    return gb_build_state(scope->builder, full, GB_STATE_RECURRENT, GB_F32, rank, dims, 0);
+}
+
+/* Query, key and value of each token, side by side. */
+static gb_ref convolve(const gb_scope *scope, const gb_delta_net *net, const char *name, gb_ref x,
+                       int64_t channels) {
+    const int64_t kernel[] = {channels, 1, net->conv_width}, tail[] = {net->conv_width - 1, channels};
+    const gb_ref operands[] = {
+        gb_linear(scope, "in_proj_qkv.weight", x, channels),
+        gb_weight(scope, "conv1d.weight", 3, kernel, gb_random_matrix(net->conv_width)),
+        gb_build_input(scope->builder, GB_ROLE_SLOTS),
+        state(scope, name, ".conv", 2, tail),
+    };
+    gb_ref mixed = gb_build_op(scope->builder, GB_OP_CAUSAL_CONV, operands, 4, NULL, 0);
+    return gb_node1(scope, GB_OP_SILU, mixed);
+}
+
+/* Keys and queries have length 1, and queries then the usual scale of attention. */
+static gb_ref unit_heads(const gb_scope *scope, const gb_delta_net *net, gb_ref x, double scale) {
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_EPSILON, KEY_EPSILON),
+                                       gb_float(GB_ATTRIBUTE_SCALE, scale)};
+    gb_ref heads = gb_split_heads(scope, x, net->key_heads);
+    return gb_build_op(scope->builder, GB_OP_L2_NORMALIZE, &heads, 1, attributes, 2);
+}
+
+/* How much of the memory a token leaves. Random weights forget within some ten tokens to some hundreds. */
+static gb_ref decay(const gb_scope *scope, const gb_delta_net *net, gb_ref x) {
+    gb_ref step = gb_linear(scope, "in_proj_a.weight", x, net->value_heads);
+    gb_ref rate = gb_weight(scope, "A_log", 1, &net->value_heads, (gb_uniform){0.0f, 2.0f});
+    gb_ref bias = gb_weight(scope, "dt_bias", 1, &net->value_heads, (gb_uniform){-5.0f, -1.0f});
+    return gb_node3(scope, GB_OP_DELTA_DECAY, step, rate, bias);
+}
+
+static gb_ref remember(const gb_scope *scope, const gb_delta_net *net, const char *name, gb_ref x) {
+    int64_t key_width = net->key_heads * net->key_dim, value_width = net->value_heads * net->value_dim;
+    const int64_t memory[] = {net->value_heads, net->key_dim, net->value_dim};
+    gb_ref mixed = convolve(scope, net, name, x, 2 * key_width + value_width);
+    gb_ref query = gb_slice(scope, mixed, 0, key_width);
+    gb_ref key = gb_slice(scope, mixed, key_width, key_width);
+    gb_ref value = gb_slice(scope, mixed, 2 * key_width, value_width);
+    const gb_ref operands[] = {
+        unit_heads(scope, net, query, 1 / sqrt((double)net->key_dim)),
+        unit_heads(scope, net, key, 1),
+        gb_split_heads(scope, value, net->value_heads),
+        decay(scope, net, x),
+        gb_node1(scope, GB_OP_SIGMOID, gb_linear(scope, "in_proj_b.weight", x, net->value_heads)),
+        gb_build_input(scope->builder, GB_ROLE_SLOTS),
+        state(scope, name, ".memory", 3, memory),
+    };
+    return gb_build_op(scope->builder, GB_OP_GATED_DELTA, operands, 7, NULL, 0);
+}
+
+gb_ref gb_delta_net_mixer(const gb_scope *scope, const gb_delta_net *net, const char *name, gb_ref x,
+                          bool rows_only) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    int64_t hidden = gb_build_type(scope->builder, x).shape.dims[1];
+    gb_ref y = remember(scope, net, name, x);
+    if (rows_only) {
+        x = gb_gather_rows(scope, x);
+        y = gb_gather_rows(scope, gb_node1(scope, GB_OP_MERGE_HEADS, y));
+        y = gb_split_heads(scope, y, net->value_heads);
+    }
+    gb_ref gate = gb_linear(scope, "in_proj_z.weight", x, net->value_heads * net->value_dim);
+    gate = gb_node1(scope, GB_OP_SILU, gb_split_heads(scope, gate, net->value_heads));
+    y = gb_node2(scope, GB_OP_MULTIPLY, gb_rms_norm(scope, "norm.weight", y, net->epsilon), gate);
+    return gb_linear(scope, "out_proj.weight", gb_node1(scope, GB_OP_MERGE_HEADS, y), hidden);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graphs of configurations, for tests that look at them. No weights are made.
+ */
+#ifndef GUMBEL_TESTS_EXPORT_MODEL_GRAPH_H
+#define GUMBEL_TESTS_EXPORT_MODEL_GRAPH_H
+
+#include "export/models/model.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Builds the graph of the config.json at path, of its first layers (0: all). */
+static inline gumbel_status build_graph(const char *path, uint32_t layers, gb_program **program,
+                                        gumbel_error *error) {
+    gb_config_file *file = NULL;
+    const gb_model *model = NULL;
+    *program = NULL;
+    GB_TRY(gb_config_open(path, &file, error));
+    gb_config root = gb_config_root(file);
+    gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
+    gb_builder *builder = gb_builder_create();
+    gb_model_options options = {.sampler = {.kind = GB_SAMPLER_MINIMAL}, .layers = layers};
+    gumbel_status status = gb_model_find(&root, &model, error);
+    if (status == GUMBEL_OK)
+        status = model->build(&root, &options, builder, weights, error);
+    if (status == GUMBEL_OK) {
+        gb_builder_metadata(builder)->architecture = model->name;
+        status = gb_builder_finish(builder, program, error);
+    }
+    gb_builder_destroy(builder);
+    gb_weights_destroy(weights);
+    gb_config_close(file);
+    return status;
+}
+
+static inline gb_program *graph_of(const char *config, uint32_t layers) {
+    gb_program *program = NULL;
+    gumbel_error error;
+    const char *path = temporary_path("config.json");
+    write_text(path, config);
+    assert_ok(build_graph(path, layers, &program, &error), &error);
+    return program;
+}
+
+/* How many first results of that op have their first dim equal to dim. */
+static inline size_t count_results(const gb_program *program, gb_op op, int64_t dim) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const gb_node *node = &program->nodes[i];
+        if (node->op == op)
+            count += program->values[node->results[0]].type.shape.dims[0] == dim;
+    }
+    return count;
+}
+
+/* NULL where there is none of that name. */
+static inline const gb_constant *find_constant(const gb_program *program, const char *name) {
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (strcmp(program->constants[i].name, name) == 0)
+            return &program->constants[i];
+    return NULL;
+}
+
+/* Flips every bit of a configuration in turn. One may leave another that is valid; none crashes, and errors
+ * say something. */
+static inline void assert_survives_bit_flips(const char *config) {
+    size_t size = strlen(config);
+    char text[4096];
+    assert_true(size < sizeof text);
+    memcpy(text, config, size);
+    const char *path = temporary_path("config.json");
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        gb_program *program = NULL;
+        gumbel_error error;
+        text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
+        write_file(path, text, size);
+        gumbel_status status = build_graph(path, 0, &program, &error);
+        assert_true(status == GUMBEL_OK || strlen(error.message) > 0);
+        gb_program_destroy(program);
+        text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
+    }
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Agreement with mlx-lm under min-p and penalties: continuations of programs with random weights and of the
+ * bundled model are equal. tests/oracle/make_penalty_goldens.py writes the answers.
+ */
+#include "gumbel.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { MOST_TOKENS = 256 };
+
+static gumbel_error error;
+
+static size_t read_tokens(const json_t *array, int32_t *tokens) {
+    size_t count = json_array_size(array);
+    assert_in_range(count, 1, MOST_TOKENS);
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)json_integer_value(json_array_get(array, i));
+    return count;
+}
+
+static float number(const json_t *settings, const char *key, float neutral) {
+    const json_t *value = json_object_get(settings, key);
+    return value ? (float)json_number_value(value) : neutral;
+}
+
+static gumbel_sampling read_sampling(const json_t *settings) {
+    return (gumbel_sampling){
+        .size = sizeof(gumbel_sampling),
+        .temperature = number(settings, "temperature", 0),
+        .top_k = (int32_t)number(settings, "top_k", 0),
+        .top_p = number(settings, "top_p", 1),
+        .min_p = number(settings, "min_p", 0),
+        .presence_penalty = number(settings, "presence_penalty", 0),
+        .frequency_penalty = number(settings, "frequency_penalty", 0),
+        .repetition_penalty = number(settings, "repetition_penalty", 1),
+    };
+}
+
+/* A configuration with random weights, or a bundled model. */
+static gumbel_program *open_program(const json_t *golden) {
+    char source[512];
+    const char *config = json_string_value(json_object_get(golden, "config"));
+    gumbel_export_options options = {
+        .size = sizeof options,
+        .random_weights = config != NULL,
+        .random_seed = (uint64_t)json_integer_value(json_object_get(golden, "weights_seed"))};
+    if (config)
+        snprintf(source, sizeof source, "%s/export/agreement/%s.json", GUMBEL_TEST_DATA, config);
+    else
+        snprintf(source, sizeof source, "%s/%s", GUMBEL_MODELS,
+                 json_string_value(json_object_get(golden, "model")));
+    const char *path = temporary_path("penalties.gumbel");
+    gumbel_program *program;
+    assert_ok(gumbel_export(source, path, &options, &error), &error);
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    return program;
+}
+
+static void compare(gumbel_session *session, const json_t *golden, const json_t *answer) {
+    int32_t prompt[MOST_TOKENS], expected[MOST_TOKENS];
+    size_t prompt_count = read_tokens(json_object_get(golden, "prompt"), prompt);
+    size_t count = read_tokens(json_object_get(answer, "tokens"), expected);
+    const json_t *settings = json_object_get(answer, "settings");
+    gumbel_sampling sampling = read_sampling(settings);
+    gumbel_generate_options options = {.size = sizeof options, .sampling = &sampling, .ignore_stop = true};
+    gumbel_session_reset(session);
+    gumbel_session_set_seed(session, (uint64_t)json_integer_value(json_object_get(settings, "seed")));
+    assert_ok(gumbel_generate(session, prompt, prompt_count, &options, &error), &error);
+    for (size_t i = 0; i < count; i++) {
+        gumbel_generated next = {.size = sizeof next};
+        assert_ok(gumbel_next(session, &next, &error), &error);
+        if (next.token != expected[i])
+            fail_msg("token %zu is %d, expected %d", i, next.token, expected[i]);
+    }
+}
+
+static void test_agrees(void **state) {
+    (void)state;
+    json_error_t reason;
+    json_t *goldens = json_load_file(GUMBEL_TEST_DATA "/run/penalties.golden.json", 0, &reason);
+    if (!goldens)
+        fail_msg("%s", reason.text);
+    for (size_t i = 0; i < json_array_size(goldens); i++) {
+        const json_t *golden = json_array_get(goldens, i), *answers = json_object_get(golden, "answers");
+        gumbel_program *program = open_program(golden);
+        gumbel_engine *engine;
+        gumbel_session *session;
+        assert_ok(gumbel_engine_create(program, NULL, &engine, &error), &error);
+        assert_ok(gumbel_session_create(engine, &session, &error), &error);
+        for (size_t n = 0; n < json_array_size(answers); n++)
+            compare(session, golden, json_array_get(answers, n));
+        gumbel_engine_destroy(engine);
+        gumbel_program_close(program);
+    }
+    json_decref(goldens);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
