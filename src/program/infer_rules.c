@@ -11,14 +11,15 @@ static gumbel_status norm(const gb_op_info *op, const gb_node *node, gumbel_erro
 }
 
 /* 8-bit activations go with groups, which only quantized weights have. */
-static gumbel_status linear(const gb_operand_type *operands, const gb_node *node, gumbel_error *error) {
-    int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
-    if (activation > GB_ACTIVATION_INT8_PER_GROUP)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "linear: activation = %lld is not known to this version", (long long)activation);
-    if (activation != GB_ACTIVATION_NONE && operands[1].type.dtype != GB_QUANTIZED)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "linear: activation = %lld, but its weight is not quantized", (long long)activation);
+static gumbel_status activation(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                                gumbel_error *error) {
+    int64_t kind = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
+    if (kind > GB_ACTIVATION_INT8_PER_GROUP)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: activation = %lld is not known to this version",
+                       op->name, (long long)kind);
+    if (kind != GB_ACTIVATION_NONE && operands[1].type.dtype != GB_QUANTIZED)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: activation = %lld, but its weight is not quantized",
+                       op->name, (long long)kind);
     return GUMBEL_OK;
 }
 
@@ -177,7 +178,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
     case GB_OP_LINEAR:
-        return linear(operands, node, error);
+        return activation(op, operands, node, error);
     case GB_OP_RMS_NORM:
     case GB_OP_L2_NORMALIZE:
         return norm(op, node, error);
@@ -199,6 +200,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_ROUTE_TOP_K:
         return route_top_k(op, operands, node, results, error);
     case GB_OP_EXPERT_LINEAR:
+        GB_TRY(activation(op, operands, node, error));
         return expert_linear(op, operands, &results[0], error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);

@@ -202,6 +202,51 @@ static void numbers_that_are_none_are_seen(void **unused) {
     free((void *)(uintptr_t)matrix.data);
 }
 
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+/* Each output is that of linear for the token and the expert alone. */
+static void check_experts(uint64_t *state, const gb_format *format, gb_activation activation) {
+    enum { TOKENS = 11, CHOICES = 3, EXPERTS = 5, ROWS = 20, COLUMNS = 256 };
+    gb_attribute attribute = gb_int(GB_ATTRIBUTE_ACTIVATION, activation);
+    gb_node node = {.op = GB_OP_EXPERT_LINEAR, .attribute_count = 1, .attributes = {attribute}};
+    gb_node one_node = {.op = GB_OP_LINEAR, .attribute_count = 1, .attributes = {attribute}};
+    gb_quantized_matrix matrix = random_matrix(state, format, EXPERTS * ROWS, COLUMNS);
+    gb_tensor weight = tensor_of(&matrix, EXPERTS * ROWS, COLUMNS), all = weight;
+    weight.rank = 3;
+    weight.dims[0] = EXPERTS;
+    weight.dims[1] = ROWS;
+    weight.dims[2] = COLUMNS;
+    gb_tensor x = random_tensor(state, GB_F32, 2, TOKENS, COLUMNS, 1);
+    gb_tensor chosen = new_tensor(GB_I32, 2, TOKENS, CHOICES, 1);
+    gb_tensor y = new_tensor(GB_F32, 3, TOKENS, CHOICES, ROWS);
+    gb_tensor every = new_tensor(GB_F32, 2, TOKENS, EXPERTS * ROWS, 1);
+    for (size_t i = 0; i < TOKENS * CHOICES; i++)
+        ((int32_t *)chosen.data)[i] = (int32_t)random_below(state, EXPERTS);
+    gb_kernel_call call = {.node = &node, .operands = {&x, &weight, &chosen}, .results = {&y}};
+    check_kernel(gb_kernel_expert_linear, &call);
+    call = (gb_kernel_call){.node = &one_node, .operands = {&x, &all}, .results = {&every}};
+    check_kernel(gb_kernel_linear, &call);
+    for (size_t i = 0; i < TOKENS * CHOICES; i++) {
+        size_t expert = (size_t)((int32_t *)chosen.data)[i];
+        const float *expected = gb_floats(&every) + (i / CHOICES * EXPERTS + expert) * ROWS;
+        assert_memory_equal(gb_floats(&y) + i * ROWS, expected, ROWS * sizeof(float));
+    }
+    free_tensor(&x);
+    free_tensor(&chosen);
+    free_tensor(&y);
+    free_tensor(&every);
+    free((void *)(uintptr_t)matrix.data);
+}
+
+static void experts(void **unused) {
+    (void)unused;
+    uint64_t state = 8;
+    for (size_t f = 0; f < FORMATS; f++) {
+        check_experts(&state, &formats[f], GB_ACTIVATION_NONE);
+        check_experts(&state, &formats[f], GB_ACTIVATION_INT8_PER_GROUP);
+    }
+}
+
 /* ---- Embedding ----------------------------------------------------------------------------------------- */
 
 static void rows_of_tables(void **unused) {
@@ -236,6 +281,7 @@ int main(void) {
         cmocka_unit_test(plain_activations),
         cmocka_unit_test(int8_activations),
         cmocka_unit_test(numbers_that_are_none_are_seen),
+        cmocka_unit_test(experts),
         cmocka_unit_test(rows_of_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,7 +266,7 @@ static const infer_case expert_cases[] = {
     {GB_OP_EXPERT_LINEAR,
      {"f32[N,4]", "constant f32[8,5,6]", "i32[N,3]"},
      {{0}},
-     "expert_linear: operand weight is constant f32[8,5,6], expected a float constant [X,O,4]"},
+     "expert_linear: operand weight is constant f32[8,5,6], expected a float or quantized constant [X,O,4]"},
     {GB_OP_EXPERT_LINEAR,
      {"f32[N,4]", "constant f32[8,2147483647,4]", "i32[N,3]"},
      {{0}},

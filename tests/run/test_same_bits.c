@@ -80,6 +80,9 @@ static int set_up_qwen(void **state) {
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
 }
+static int set_up_qwen_int4(void **state) {
+    return set_up(state, "qwen_groups.json", "int4");
+}
 static int tear_down(void **state) {
     bench *b = *state;
     gumbel_program_close(b->program);
@@ -229,7 +232,8 @@ static void test_fork_and_unfused(void **state) {
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
-        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down)
+        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -31,27 +31,34 @@ gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const in
 }
 
 /* The matrix of that name, made from that tensor. */
-static gb_ref matrix(const gb_scope *scope, const char *name, const char *tensor, int64_t outputs,
-                     int64_t inputs) {
-    const int64_t dims[] = {outputs, inputs};
+static gb_ref matrix(const gb_scope *scope, const char *name, const char *tensor, int32_t rank,
+                     const int64_t *dims) {
     gumbel_error error;
     gb_stored stored;
-    gumbel_status status = gb_weights_add_matrix(scope->weights, name, tensor, 2, dims,
-                                                 gb_random_matrix(inputs), &stored, &error);
+    gumbel_status status = gb_weights_add_matrix(scope->weights, name, tensor, rank, dims,
+                                                 gb_random_matrix(dims[rank - 1]), &stored, &error);
     if (status != GUMBEL_OK) {
         gb_builder_fail(scope->builder, status, "%s", error.message);
         return GB_NO_VALUE;
     }
-    return stored.dtype == GB_QUANTIZED ? gb_build_quantized(scope->builder, name, &stored.format, 2, dims)
-                                        : gb_build_constant(scope->builder, name, stored.dtype, 2, dims);
+    return stored.dtype == GB_QUANTIZED ? gb_build_quantized(scope->builder, name, &stored.format, rank, dims)
+                                        : gb_build_constant(scope->builder, name, stored.dtype, rank, dims);
 }
 
-gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
+static gb_ref named_matrix(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims) {
     char full[GB_SCOPE_NAME + 64];
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, full, full, outputs, inputs);
+    return matrix(scope, full, full, rank, dims);
+}
+
+gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
+    return named_matrix(scope, name, 2, (const int64_t[]){outputs, inputs});
+}
+
+gb_ref gb_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs, int64_t inputs) {
+    return named_matrix(scope, name, 3, (const int64_t[]){count, outputs, inputs});
 }
 
 gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
@@ -73,16 +80,26 @@ gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
     }
     if (table.dtype == head.dtype && gb_format_equal(&table.format, &head.format))
         return embedding;
-    return matrix(scope, HEAD, tensor, type.shape.dims[0], type.shape.dims[1]);
+    return matrix(scope, HEAD, tensor, 2, type.shape.dims);
+}
+
+/* A node that multiplies by the quantized or dense operand 1. */
+static gb_ref multiply(const gb_scope *scope, gb_op op, const gb_ref *operands, uint32_t count) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gb_activation kind = gb_weights_activation(scope->weights);
+    gb_attribute activation = gb_int(GB_ATTRIBUTE_ACTIVATION, kind);
+    bool is_quantized = gb_build_type(scope->builder, operands[1]).dtype == GB_QUANTIZED;
+    return gb_build_op(scope->builder, op, operands, count, &activation,
+                       is_quantized && kind != GB_ACTIVATION_NONE);
 }
 
 gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {
-    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
-        return GB_NO_VALUE;
-    gb_activation activation = gb_weights_activation(scope->weights);
-    if (activation == GB_ACTIVATION_NONE || gb_build_type(scope->builder, weight).dtype != GB_QUANTIZED)
-        return gb_node2(scope, GB_OP_LINEAR, x, weight);
-    return gb_node_with(scope, GB_OP_LINEAR, x, weight, gb_int(GB_ATTRIBUTE_ACTIVATION, activation));
+    return multiply(scope, GB_OP_LINEAR, (const gb_ref[]){x, weight}, 2);
+}
+
+gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weights, gb_ref chosen) {
+    return multiply(scope, GB_OP_EXPERT_LINEAR, (const gb_ref[]){x, weights, chosen}, 3);
 }
 
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {

@@ -57,7 +57,8 @@ static void quantize_group(const float *x, size_t count, int16_t *codes, float *
 
 static void quantize_block(const gb_linear *l, const block *b, activations *a) {
     for (size_t t = 0; t < b->tokens; t++) {
-        const float *x = l->x + (b->token + t) * l->x_stride + b->first;
+        size_t row = l->rows ? l->rows[b->token + t] / l->x_reuse : b->token + t;
+        const float *x = l->x + row * l->x_stride + b->first;
         for (size_t g = 0; g < b->groups; g++) {
             size_t at = g * b->group, left = b->count - at;
             quantize_group(x + at, left < b->group ? left : b->group, a->codes + t * b->count + at,
@@ -98,7 +99,7 @@ GB_INLINE void add_run(const gb_linear *l, const block *b, const row_run *run, c
         const int16_t *x = a->codes + t * b->count + run->at;
         const float *scales = a->scales + t * b->groups + first_group;
         const float *sums = a->sums + t * b->groups + first_group;
-        float *y = l->y + (b->token + t) * l->y_stride + row;
+        float *y = l->y + (l->rows ? l->rows[b->token + t] : b->token + t) * l->y_stride + row;
         float sum = b->first + run->at == 0 ? 0.0f : *y;
         for (size_t g = 0; g < groups; g++) {
             size_t at = g * group, left = run->count - at;
