@@ -74,11 +74,11 @@ static int set_up_f32(void **state) {
 static int set_up_bf16(void **state) {
     return set_up(state, "small_bf16.json", NULL);
 }
-static int set_up_int4(void **state) {
-    return set_up(state, "small_groups.json", "int4");
-}
 static int set_up_qwen(void **state) {
     return set_up(state, "qwen.json", NULL);
+}
+static int set_up_int4(void **state) {
+    return set_up(state, "small_groups.json", "int4");
 }
 static int set_up_qwen_int4(void **state) {
     return set_up(state, "qwen_groups.json", "int4");
@@ -226,12 +226,13 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-/* With float32 weights, with bfloat16 ones, and with 4-bit weights, 8-bit activations and bfloat16 caches. */
+/* With float32 weights; with bfloat16 ones; with delta nets and experts; with 4-bit weights, 8-bit
+ * activations and bfloat16 caches. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
-        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down)
 
 int main(void) {
