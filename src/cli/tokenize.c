@@ -19,7 +19,7 @@ typedef struct tokenize_arguments {
     const char *model, *text, *file, *messages, *chat_format;
     cli_tokens decode;
     int thinking; /* gumbel_thinking */
-    bool raw, parse_special, show;
+    bool raw, add_special, parse_special, show;
 } tokenize_arguments;
 
 static const cli_option input_table[] = {
@@ -53,8 +53,12 @@ static const cli_option input_table[] = {
 };
 
 static const cli_option format_table[] = {
+    {.names = "--add-special --add-bos",
+     .help = "Add what the model expects around a text: its bos token, for one.",
+     .type = CLI_FLAG,
+     .offset = offsetof(tokenize_arguments, add_special)},
     {.names = "--raw --no-special --no-bos",
-     .help = "Add nothing around the text.",
+     .help = "Add nothing around the text, which is the default.",
      .type = CLI_FLAG,
      .offset = offsetof(tokenize_arguments, raw)},
     {.names = "--parse-special",
@@ -154,8 +158,9 @@ static gumbel_status encode_input(const tokenize_arguments *arguments, const gum
         status = cli_read_file(path ? path : "-", &text, error);
     else
         cli_text_add(&text, arguments->text, strlen(arguments->text));
-    gumbel_encode_options options = {
-        .size = sizeof options, .parse_special = arguments->parse_special, .add_special = !arguments->raw};
+    gumbel_encode_options options = {.size = sizeof options,
+                                     .parse_special = arguments->parse_special,
+                                     .add_special = arguments->add_special && !arguments->raw};
     if (status == GUMBEL_OK)
         status = arguments->messages
                      ? encode_conversation(arguments, tokenizer, &text, tokens, error)
@@ -164,11 +169,21 @@ static gumbel_status encode_input(const tokenize_arguments *arguments, const gum
     return status;
 }
 
-/* A directory is a checkpoint, a file a program. */
+/* GGUF files begin with these bytes. */
+static bool is_gguf(const char *path) {
+    char magic[4] = "";
+    FILE *file = fopen(path, "rb");
+    bool found = file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* A directory or a GGUF is a checkpoint, another file a program. */
 static gumbel_status open_tokenizer(const char *model, gumbel_program **program, gumbel_tokenizer **tokenizer,
                                     gumbel_error *error) {
     struct stat file;
-    if (stat(model, &file) == 0 && S_ISDIR(file.st_mode))
+    if (stat(model, &file) == 0 && (S_ISDIR(file.st_mode) || (S_ISREG(file.st_mode) && is_gguf(model))))
         return gumbel_export_tokenizer(model, tokenizer, error);
     gumbel_status status = gumbel_program_open(model, program, error);
     return status == GUMBEL_OK ? gumbel_tokenizer_create(*program, tokenizer, error) : status;
@@ -216,11 +231,11 @@ const cli_command cli_command_tokenize = {
     .summary = "turn text or a conversation into token ids",
     .synopsis = "MODEL [TEXT | -f FILE | --messages FILE.json | --decode IDS] [options]",
     .description =
-        "Prints the token ids of a text as one line, separated by commas. Text gets what the model "
-        "expects around it (its bos token) unless --raw is given. A pipe is read when there is no "
-        "other input.",
+        "Prints the token ids of a text as one line, separated by commas. Nothing is added to a text "
+        "unless --add-special is given. A pipe is read when there is no other input.",
     .operands = (const cli_operand[]){{"MODEL", offsetof(tokenize_arguments, model), true,
-                                       "A program, or the directory of a checkpoint."},
+                                       "A program, the directory of a checkpoint, or a GGUF, which may be "
+                                       "a vocabulary alone."},
                                       {"TEXT", offsetof(tokenize_arguments, text), false, "The text."},
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Input", .options = input_table},

@@ -139,7 +139,12 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
             return GUMBEL_OK;
         }
     }
-    GB_TRY(gb_read_text_sections(job->source.directory, options->log, options->log_user, &job->text, error));
+    if (job->source.is_gguf)
+        GB_TRY(gb_read_gguf_text_sections(&job->source.gguf.files.files[0], job->source.directory,
+                                          options->log, options->log_user, &job->text, error));
+    else
+        GB_TRY(
+            gb_read_text_sections(job->source.directory, options->log, options->log_user, &job->text, error));
     uint64_t vocab_size = gb_builder_metadata(job->builder)->vocab_size;
     if (job->text.token_count > 0 && (uint64_t)job->text.token_count > vocab_size)
         report(job, GUMBEL_LOG_WARNING,
@@ -158,7 +163,10 @@ static gumbel_status read_generation_config(export_job *job, gumbel_error *error
     gb_config root = gb_config_root(job->source.config);
     gb_generation_config *generation = &job->generation;
     int64_t vocab_size = (int64_t)gb_builder_metadata(job->builder)->vocab_size;
-    GB_TRY(gb_generation_config_read(job->source.directory, &root, vocab_size, generation, error));
+    if (job->source.is_gguf)
+        GB_TRY(gb_generation_config_from(&root, vocab_size, generation, error));
+    else
+        GB_TRY(gb_generation_config_read(job->source.directory, &root, vocab_size, generation, error));
     if (generation->stop_token_count == 0)
         add_stop(job, job->model->eos_token);
     add_stop(job, job->text.stop_token);
@@ -174,7 +182,9 @@ static void set_metadata(export_job *job) {
     const gb_generation_config *generation = &job->generation;
     metadata->architecture = job->model->name;
     metadata->name = job->source.name;
-    metadata->source = job->source.checkpoint ? "safetensors" : "random weights";
+    metadata->source = job->source.is_gguf      ? "GGUF"
+                       : job->source.checkpoint ? "safetensors"
+                                                : "random weights";
     metadata->exporter = GUMBEL_VERSION;
     metadata->recipe = gb_recipe_name(job->recipe);
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};

@@ -14,19 +14,6 @@ static bool ends_with(const char *text, const char *ending) {
     return length >= tail && strcmp(text + length - tail, ending) == 0;
 }
 
-/* GGUF files begin with these four bytes, whatever they are called. */
-static bool is_gguf(const char *path) {
-    char magic[4] = "";
-    FILE *file = fopen(path, "rb");
-    if (file) {
-        bool read = fread(magic, 1, sizeof magic, file) == sizeof magic;
-        fclose(file);
-        if (read && memcmp(magic, "GGUF", sizeof magic) == 0)
-            return true;
-    }
-    return ends_with(path, ".gguf");
-}
-
 /* The last component of a path, without the slashes at its end; in new memory. */
 static char *last_component(const char *path) {
     size_t length = strlen(path);
@@ -38,6 +25,14 @@ static char *last_component(const char *path) {
     return gb_copy_string(path + begin, length - begin);
 }
 
+/* The last component without this ending; in new memory. */
+static char *file_stem(const char *path, const char *ending) {
+    char *name = last_component(path);
+    if (name && ends_with(name, ending))
+        name[strlen(name) - strlen(ending)] = '\0';
+    return name;
+}
+
 /* A name for people: the configuration's own, else the directory's or the file's. */
 static char *choose_name(const gb_source *source, const char *path, bool is_file) {
     gb_config root = gb_config_root(source->config);
@@ -45,10 +40,7 @@ static char *choose_name(const gb_source *source, const char *path, bool is_file
     if (own[0] != '\0')
         return last_component(own);
     if (is_file && !ends_with(path, "/config.json") && strcmp(path, "config.json") != 0) {
-        char *name = last_component(path);
-        if (name && ends_with(name, ".json"))
-            name[strlen(name) - strlen(".json")] = '\0';
-        return name;
+        return file_stem(path, ".json");
     }
     char *absolute = realpath(source->directory, NULL); /* so that "." has a name */
     char *name = last_component(absolute ? absolute : source->directory);
@@ -81,14 +73,30 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
     return random_weights ? GUMBEL_OK : gb_checkpoint_open(source->directory, &source->checkpoint, error);
 }
 
+static gumbel_status open_gguf(const char *path, gb_source *source, gumbel_error *error) {
+    source->is_gguf = true;
+    GB_TRY(gb_gguf_import_open(path, &source->gguf, error));
+    source->config = source->gguf.config;
+    source->checkpoint = source->gguf.checkpoint;
+    source->directory = gb_copy_string(path, strlen(path));
+    const char *own = source->gguf.name;
+    source->name = own && own[0] ? gb_copy_string(own, strlen(own)) : file_stem(path, ".gguf");
+    if (!source->directory || !source->name)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its name", path);
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_source_open(const char *path, bool random_weights, gb_source *source, gumbel_error *error) {
     *source = (gb_source){0};
     struct stat information;
     if (stat(path, &information) != 0)
         return gb_fail_errno(error, errno, "%s", path);
     bool is_file = !S_ISDIR(information.st_mode);
-    if (is_file && is_gguf(path))
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: GGUF import is not in this version", path);
+    if (is_file && gb_is_gguf(path) && random_weights)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: random weights need a config.json, found a GGUF",
+                       path);
+    if (is_file && gb_is_gguf(path))
+        return open_gguf(path, source, error);
     if (is_file && !random_weights)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "%s: expected a checkpoint directory (a config.json alone needs random weights: "
@@ -98,8 +106,11 @@ gumbel_status gb_source_open(const char *path, bool random_weights, gb_source *s
 }
 
 void gb_source_close(gb_source *source) {
-    gb_checkpoint_close(source->checkpoint);
-    gb_config_close(source->config);
+    if (!source->is_gguf) {
+        gb_checkpoint_close(source->checkpoint);
+        gb_config_close(source->config);
+    }
+    gb_gguf_import_close(&source->gguf);
     gb_free(source->name);
     gb_free(source->directory);
     *source = (gb_source){0};

@@ -8,17 +8,20 @@
 
 #include "export/checkpoint/checkpoint.h"
 #include "export/checkpoint/config.h"
+#include "export/gguf/import.h"
 
 typedef struct gb_source {
-    char *directory;           /* that config.json lies in; tokenizer and generation_config.json lie beside */
+    gb_gguf_import gguf; /* of a GGUF: owns config and checkpoint; else zeroed */
+    bool is_gguf;
+    char *directory;           /* of config.json, tokenizer and generation_config.json; or the GGUF's path */
     char *name;                /* what to call the model */
     gb_config_file *config;    /* config.json */
     gb_checkpoint *checkpoint; /* NULL: random weights */
 } gb_source;
 
-/* Opens a Hugging Face directory; or, with random_weights, a config.json or the directory that it lies in.
- * Errors: IO, FORMAT, MEMORY; UNSUPPORTED for a GGUF file; ARGUMENT for a config.json without random_weights.
- * Close with gb_source_close, also after an error. */
+/* Opens a Hugging Face directory or a GGUF file; or, with random_weights, a config.json or the directory that
+ * it lies in. Errors: IO, FORMAT, UNSUPPORTED, MEMORY; ARGUMENT for a config.json without random_weights, or
+ * a GGUF with. Close with gb_source_close, also after an error. */
 gumbel_status gb_source_open(const char *path, bool random_weights, gb_source *source, gumbel_error *error);
 
 void gb_source_close(gb_source *source);

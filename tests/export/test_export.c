@@ -301,7 +301,7 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_fails(gumbel_export("/nowhere", path, NULL, &error), GUMBEL_ERROR_IO, &error, "/nowhere");
     write_text(temporary_path("model.bin"), "GGUF....");
     assert_fails(gumbel_export(temporary_path("model.bin"), path, NULL, &error), GUMBEL_ERROR_UNSUPPORTED,
-                 &error, "GGUF import is not in this version");
+                 &error, "model.bin: GGUF version");
     write_text(config, "{\"model_type\":\"llama\"}");
     options = (gumbel_export_options){.size = sizeof options, .random_weights = true};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,

@@ -19,11 +19,13 @@ typedef struct shard {
 } shard;
 
 struct gb_checkpoint {
-    char *directory;
+    char *directory; /* or the file's path */
     shard *shards;
     size_t shard_count, shard_capacity;
     const gb_tensor **tensors; /* sorted by name */
     size_t tensor_count, tensor_capacity;
+    gb_file_name file_name; /* NULL: the file's names are ours */
+    const void *file_name_user;
 };
 
 char *gb_join_path(const char *directory, const char *name) {
@@ -209,6 +211,37 @@ gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoi
     return GUMBEL_OK;
 }
 
+static gumbel_status add_all(gb_checkpoint *checkpoint, const gb_tensor *tensors, size_t count,
+                             gumbel_error *error) {
+    for (size_t i = 0; i < count; i++)
+        GB_TRY(add_tensor(checkpoint, &tensors[i], error));
+    if (count > 1)
+        qsort(checkpoint->tensors, count, sizeof *checkpoint->tensors, compare_tensors);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(checkpoint->tensors[i - 1]->name, checkpoint->tensors[i]->name) == 0)
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s stands twice", checkpoint->directory,
+                           checkpoint->tensors[i]->name);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_checkpoint_of(const char *path, const gb_tensor *tensors, size_t count,
+                               gb_file_name file_name, const void *user, gb_checkpoint **checkpoint,
+                               gumbel_error *error) {
+    *checkpoint = NULL;
+    gb_checkpoint *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return out_of_memory(error);
+    *made = (gb_checkpoint){
+        .directory = gb_copy_string(path, strlen(path)), .file_name = file_name, .file_name_user = user};
+    gumbel_status status = made->directory ? add_all(made, tensors, count, error) : out_of_memory(error);
+    if (status != GUMBEL_OK) {
+        gb_checkpoint_close(made);
+        return status;
+    }
+    *checkpoint = made;
+    return GUMBEL_OK;
+}
+
 void gb_checkpoint_close(gb_checkpoint *checkpoint) {
     if (!checkpoint)
         return;
@@ -236,22 +269,33 @@ static const char *shape_text(int32_t rank, const int64_t *dims, char text[stati
     return text;
 }
 
+/* Whether the graph can have a weight as its tensor is stored. Block types of GGUF files that become a
+ * program's own formats are to be let through here, by tensor->blocks. */
+static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                  const char *file_name, gumbel_error *error) {
+    if (gb_dtype_is_float(tensor->dtype))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected F32, F16 or BF16",
+                   checkpoint->directory, file_name, tensor->dtype_name);
+}
+
 gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, const gb_tensor **tensor, gumbel_error *error) {
-    char found_text[200], expected_text[200];
+    char found_text[200], expected_text[200], own_name[300];
+    const char *file_name = name;
+    if (checkpoint->file_name &&
+        checkpoint->file_name(checkpoint->file_name_user, name, own_name, sizeof own_name))
+        file_name = own_name;
     shape_text(rank, dims, expected_text);
     const gb_tensor *found = gb_checkpoint_find(checkpoint, name);
     if (!found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",
-                       checkpoint->directory, name, expected_text);
+                       checkpoint->directory, file_name, expected_text);
     if (found->rank != rank || memcmp(found->dims, dims, (size_t)rank * sizeof *dims) != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
-                       checkpoint->directory, name, shape_text(found->rank, found->dims, found_text),
+                       checkpoint->directory, file_name, shape_text(found->rank, found->dims, found_text),
                        expected_text);
-    if (!gb_dtype_is_float(found->dtype))
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "%s: tensor %s has dtype %s, expected F32, F16 or BF16", checkpoint->directory, name,
-                       found->dtype_name);
+    GB_TRY(check_usable(checkpoint, found, file_name, error));
     *tensor = found;
     return GUMBEL_OK;
 }

@@ -15,6 +15,16 @@ typedef struct gb_checkpoint gb_checkpoint;
  * or a tensor that its file lacks. Close with gb_checkpoint_close. */
 gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error);
 
+/* Writes the name that a tensor has in its file into text, which holds size bytes; false when it is the same.
+ */
+typedef bool (*gb_file_name)(const void *user, const char *name, char *text, size_t size);
+
+/* A checkpoint of tensors from elsewhere, which must outlive it, as must path, its name in messages.
+ * file_name may be NULL. Errors: FORMAT (a name stands twice), MEMORY. Close with gb_checkpoint_close. */
+gumbel_status gb_checkpoint_of(const char *path, const gb_tensor *tensors, size_t count,
+                               gb_file_name file_name, const void *user, gb_checkpoint **checkpoint,
+                               gumbel_error *error);
+
 /* NULL is allowed. */
 void gb_checkpoint_close(gb_checkpoint *checkpoint);
 

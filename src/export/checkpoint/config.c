@@ -16,20 +16,26 @@ struct gb_config_file {
     gumbel_error error; /* status is GUMBEL_OK until something is wrong */
 };
 
-gumbel_status gb_config_open(const char *path, gb_config_file **file, gumbel_error *error) {
+gumbel_status gb_config_from_json(const char *name, json_t *root, gb_config_file **file,
+                                  gumbel_error *error) {
     *file = NULL;
     gb_config_file *opened = gb_allocate(1, sizeof *opened);
-    if (!opened || !(opened->path = gb_copy_string(path, strlen(path)))) {
+    if (!opened || !(opened->path = gb_copy_string(name, strlen(name)))) {
         gb_config_close(opened);
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", path);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", name);
     }
-    gumbel_status status = gb_read_json(path, MAX_CONFIG_BYTES, &opened->root, error);
-    if (status != GUMBEL_OK) {
-        gb_config_close(opened);
-        return status;
-    }
+    opened->root = json_incref(root);
     *file = opened;
     return GUMBEL_OK;
+}
+
+gumbel_status gb_config_open(const char *path, gb_config_file **file, gumbel_error *error) {
+    *file = NULL;
+    json_t *root = NULL;
+    GB_TRY(gb_read_json(path, MAX_CONFIG_BYTES, &root, error));
+    gumbel_status status = gb_config_from_json(path, root, file, error);
+    json_decref(root);
+    return status;
 }
 
 void gb_config_close(gb_config_file *file) {

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 typedef struct gb_config_file gb_config_file;
+struct json_t;
 
 /* One object of the file. Copied by value; valid while the file is open. */
 enum { GB_CONFIG_PATH = 192 };
@@ -28,6 +29,11 @@ typedef struct gb_config {
 
 /* Reads the file at path, which holds one JSON object of at most 16 MB. Errors: IO, FORMAT, MEMORY. */
 gumbel_status gb_config_open(const char *path, gb_config_file **file, gumbel_error *error);
+
+/* The same for an object in memory, of which it takes a reference; name stands for the path in messages.
+ * Errors: MEMORY. */
+gumbel_status gb_config_from_json(const char *name, struct json_t *root, gb_config_file **file,
+                                  gumbel_error *error);
 
 /* NULL is allowed. */
 void gb_config_close(gb_config_file *file);

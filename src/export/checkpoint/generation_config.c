@@ -63,14 +63,20 @@ static void read_sampling(const gb_config *config, gb_generation_config *generat
     read_more_sampling(config, generation);
 }
 
+gumbel_status gb_generation_config_from(const gb_config *config, int64_t vocab_size,
+                                        gb_generation_config *generation, gumbel_error *error) {
+    *generation = (gb_generation_config){.bos_token = -1};
+    read_token_ids(config, vocab_size, generation);
+    read_sampling(config, generation);
+    return gb_config_status(config->file, error);
+}
+
 static gumbel_status read_file(const char *path, int64_t vocab_size, gb_generation_config *generation,
                                gumbel_error *error) {
     gb_config_file *file = NULL;
     GB_TRY(gb_config_open(path, &file, error));
     gb_config root = gb_config_root(file);
-    read_token_ids(&root, vocab_size, generation);
-    read_sampling(&root, generation);
-    gumbel_status status = gb_config_status(file, error);
+    gumbel_status status = gb_generation_config_from(&root, vocab_size, generation, error);
     gb_config_close(file);
     return status;
 }

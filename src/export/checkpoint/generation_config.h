@@ -28,6 +28,10 @@ typedef struct gb_generation_config {
 gumbel_status gb_generation_config_read(const char *directory, const gb_config *model, int64_t vocab_size,
                                         gb_generation_config *generation, gumbel_error *error);
 
+/* The same from one object that holds all of it. */
+gumbel_status gb_generation_config_from(const gb_config *config, int64_t vocab_size,
+                                        gb_generation_config *generation, gumbel_error *error);
+
 /* Adds a stop token unless it is there or the list is full. */
 void gb_generation_config_add_stop(gb_generation_config *generation, int32_t token);
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 enum { GB_TENSOR_MAX_RANK = 8 };
+struct gb_ggml_type;
 
 /* A named tensor of a checkpoint, row-major and little-endian. */
 typedef struct gb_tensor {
@@ -23,8 +24,9 @@ typedef struct gb_tensor {
     gb_dtype dtype;         /* GB_DTYPE_NONE: a dtype that this version lists but cannot use */
     int32_t rank;           /* 0 is a scalar */
     int64_t dims[GB_TENSOR_MAX_RANK];
-    const uint8_t *data; /* in the mapping; not aligned */
-    uint64_t size;       /* bytes */
+    const uint8_t *data;               /* in the mapping; not aligned */
+    uint64_t size;                     /* bytes */
+    const struct gb_ggml_type *blocks; /* the type in a GGUF file; NULL: not from one */
 } gb_tensor;
 
 typedef struct gb_safetensors {

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "export/text/chat_template.h"
+#include "export/text/tokenizer_gguf.h"
 #include "export/text/tokenizer_json.h"
 #include "text/tokenizer.h"
 
@@ -18,26 +19,20 @@ static gumbel_status tokenizer_path(const char *directory, char path[MAX_PATH], 
                : gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", directory);
 }
 
-static gumbel_status read_chat_format(const char *directory, gumbel_log_callback log, void *log_user,
-                                      gb_byte_buffer *bytes, gumbel_error *error) {
-    gb_chat_template chat;
+/* An unknown template is no error: the program does without. */
+static gumbel_status write_chat_format(const gb_chat_template *chat, gumbel_log_callback log, void *log_user,
+                                       gb_byte_buffer *bytes, gumbel_error *error) {
     gumbel_error reason = {0};
-    gumbel_status status = gb_read_chat_template(directory, &chat, error);
-    if (status == GUMBEL_OK && chat.text) {
-        status = gb_recognize_chat_template(&chat, bytes, &reason);
-        if (status == GUMBEL_ERROR_UNSUPPORTED) {
-            char line[sizeof reason.message + 64];
-            snprintf(line, sizeof line, "%s; chat needs --chat-format FILE or --raw", reason.message);
-            if (log)
-                log(log_user, GUMBEL_LOG_WARNING, line);
-            bytes->size = 0;
-            status = GUMBEL_OK;
-        } else if (status != GUMBEL_OK) {
-            gb_fail(error, status, "%s", reason.message);
-        }
+    gumbel_status status = chat->text ? gb_recognize_chat_template(chat, bytes, &reason) : GUMBEL_OK;
+    if (status == GUMBEL_ERROR_UNSUPPORTED) {
+        char line[sizeof reason.message + 64];
+        snprintf(line, sizeof line, "%s; chat needs --chat-format FILE or --raw", reason.message);
+        if (log)
+            log(log_user, GUMBEL_LOG_WARNING, line);
+        bytes->size = 0;
+        return GUMBEL_OK;
     }
-    gb_chat_template_free(&chat);
-    return status;
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, status, "%s", reason.message);
 }
 
 static gumbel_status make_tokenizer(const gb_text_sections *sections, gumbel_tokenizer **tokenizer,
@@ -73,7 +68,31 @@ gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback l
         return GUMBEL_OK;
     }
     GB_TRY(gb_read_tokenizer_json(path, &sections->tokenizer, error));
-    GB_TRY(read_chat_format(directory, log, log_user, &sections->chat_format, error));
+    gb_chat_template chat;
+    gumbel_status status = gb_read_chat_template(directory, &chat, error);
+    if (status == GUMBEL_OK)
+        status = write_chat_format(&chat, log, log_user, &sections->chat_format, error);
+    gb_chat_template_free(&chat);
+    GB_TRY(status);
+    return resolve_tokens(sections, error);
+}
+
+gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, gumbel_log_callback log,
+                                         void *log_user, gb_text_sections *sections, gumbel_error *error) {
+    *sections = (gb_text_sections){.bos_token = -1, .stop_token = -1};
+    if (!gb_gguf_has_tokenizer(file)) {
+        if (log)
+            log(log_user, GUMBEL_LOG_WARNING,
+                "the GGUF has no tokenizer: the program will read and write token ids only");
+        return GUMBEL_OK;
+    }
+    GB_TRY(gb_read_gguf_tokenizer(file, path, &sections->tokenizer, error));
+    gb_chat_template chat;
+    gumbel_status status = gb_read_gguf_chat_template(file, path, &chat, error);
+    if (status == GUMBEL_OK)
+        status = write_chat_format(&chat, log, log_user, &sections->chat_format, error);
+    gb_chat_template_free(&chat);
+    GB_TRY(status);
     return resolve_tokens(sections, error);
 }
 
@@ -90,17 +109,32 @@ static gumbel_status create_owning(gb_text_sections *sections, gumbel_tokenizer 
     return GUMBEL_OK;
 }
 
+static gumbel_status read_gguf(const char *path, gb_text_sections *sections, gumbel_error *error) {
+    gb_gguf file;
+    GB_TRY(gb_gguf_open(path, &file, error));
+    gumbel_status status = gb_gguf_has_tokenizer(&file)
+                               ? gb_read_gguf_text_sections(&file, path, NULL, NULL, sections, error)
+                               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: the file has no tokenizer", path);
+    gb_gguf_close(&file);
+    return status;
+}
+
+static gumbel_status read_directory(const char *directory, gb_text_sections *sections, gumbel_error *error) {
+    char path[MAX_PATH];
+    GB_TRY(tokenizer_path(directory, path, error));
+    GB_TRY(gb_read_text_sections(directory, NULL, NULL, sections, error));
+    return sections->tokenizer.size > 0 ? GUMBEL_OK
+                                        : gb_fail(error, GUMBEL_ERROR_IO, "%s: there is no such file", path);
+}
+
 gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,
                                       gumbel_error *error) {
-    char path[MAX_PATH];
-    gb_text_sections sections;
+    gb_text_sections sections = {0};
     *tokenizer = NULL;
-    GB_TRY(tokenizer_path(checkpoint, path, error));
-    gumbel_status status = gb_read_text_sections(checkpoint, NULL, NULL, &sections, error);
+    gumbel_status status = gb_is_gguf(checkpoint) ? read_gguf(checkpoint, &sections, error)
+                                                  : read_directory(checkpoint, &sections, error);
     if (status == GUMBEL_OK)
-        status = sections.tokenizer.size > 0
-                     ? create_owning(&sections, tokenizer, error)
-                     : gb_fail(error, GUMBEL_ERROR_IO, "%s: there is no such file", path);
+        status = create_owning(&sections, tokenizer, error);
     gb_text_sections_free(&sections);
     return status;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything that a program needs to know about text, read from a checkpoint's directory.
+ * Everything that a program needs to know about text, read from a checkpoint's directory or from a GGUF
+ * file.
  */
 #ifndef GUMBEL_EXPORT_TEXT_TEXT_SECTIONS_H
 #define GUMBEL_EXPORT_TEXT_TEXT_SECTIONS_H
 
-#include "base/status.h"
+#include "export/checkpoint/gguf.h"
 #include "text/byte_buffer.h"
 
 typedef struct gb_text_sections {
-    gb_byte_buffer tokenizer;   /* empty: the checkpoint has no tokenizer.json */
+    gb_byte_buffer tokenizer;   /* empty: the checkpoint has no tokenizer */
     gb_byte_buffer chat_format; /* empty: it has no chat template, or an unknown one */
     int32_t token_count;        /* ids are below it; 0 without a tokenizer */
     int32_t bos_token;          /* the first token of plain text or of a conversation, or -1 */
@@ -21,6 +22,11 @@ typedef struct gb_text_sections {
  * key), MEMORY. Free with gb_text_sections_free, also after an error. */
 gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
                                     gb_text_sections *sections, gumbel_error *error);
+
+/* The same from a GGUF file's metadata; path stands in messages. */
+gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, gumbel_log_callback log,
+                                         void *log_user, gb_text_sections *sections, gumbel_error *error);
+
 void gb_text_sections_free(gb_text_sections *sections);
 
 #endif

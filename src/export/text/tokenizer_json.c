@@ -106,16 +106,21 @@ static gumbel_status write_parts(const json_t *root, gb_json_vocabulary *vocabul
     return check_section(bytes, error);
 }
 
+gumbel_status gb_convert_tokenizer(const json_t *root, gb_byte_buffer *bytes, gumbel_error *error) {
+    gb_json_vocabulary vocabulary = {0};
+    gumbel_status status =
+        json_is_object(root) ? write_parts(root, &vocabulary, bytes, error) : BROKEN("not a JSON object");
+    gb_json_vocabulary_free(&vocabulary);
+    return status;
+}
+
 gumbel_status gb_convert_tokenizer_json(const char *text, size_t length, const char *path,
                                         gb_byte_buffer *bytes, gumbel_error *error) {
     json_error_t reason;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
     if (!root)
         return BROKEN("%s: line %d: %s", path, reason.line, reason.text);
-    gb_json_vocabulary vocabulary = {0};
-    gumbel_status status =
-        json_is_object(root) ? write_parts(root, &vocabulary, bytes, error) : BROKEN("not a JSON object");
-    gb_json_vocabulary_free(&vocabulary);
+    gumbel_status status = gb_convert_tokenizer(root, bytes, error);
     json_decref(root);
     return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
 }

@@ -19,6 +19,9 @@ gumbel_status gb_read_tokenizer_json(const char *path, gb_byte_buffer *bytes, gu
 gumbel_status gb_convert_tokenizer_json(const char *text, size_t length, const char *path,
                                         gb_byte_buffer *bytes, gumbel_error *error);
 
+/* The same for the file's root value; messages begin with the key. */
+gumbel_status gb_convert_tokenizer(const json_t *root, gb_byte_buffer *bytes, gumbel_error *error);
+
 /* ---- Parts, for the files of this folder ---- */
 
 /* Starts a part of the section; gb_end_part takes what this returns. */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/gguf/architecture.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const gb_gguf_architecture *const ARCHITECTURES[] = {&gb_gguf_gemma4};
+enum { ARCHITECTURE_COUNT = sizeof ARCHITECTURES / sizeof ARCHITECTURES[0] };
+static const char KEY[] = "general.architecture";
+
+static void refuse(gb_gguf_metadata *metadata, const char *found) {
+    char known[256] = "";
+    for (size_t i = 0; i < ARCHITECTURE_COUNT; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", ARCHITECTURES[i]->name);
+    }
+    gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                 "\"%.60s\" is not supported in this version; known are %s", found, known);
+}
+
+gumbel_status gb_gguf_architecture_find(gb_gguf_metadata *metadata, const gb_gguf_architecture **architecture,
+                                        gumbel_error *error) {
+    char *found = gb_gguf_copy_text(metadata, KEY);
+    *architecture = NULL;
+    for (size_t i = 0; found && i < ARCHITECTURE_COUNT; i++)
+        if (strcmp(found, ARCHITECTURES[i]->name) == 0)
+            *architecture = ARCHITECTURES[i];
+    if (!found)
+        gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_FORMAT, "the key is missing");
+    else if (!*architecture)
+        refuse(metadata, found);
+    gb_free(found);
+    if (metadata->error.status != GUMBEL_OK && error)
+        *error = metadata->error;
+    return metadata->error.status;
+}

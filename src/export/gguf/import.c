@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/gguf/import.h"
+
+#include "base/memory.h"
+#include "export/gguf/generation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own. */
+static gumbel_status rename_tensor(const gb_gguf_import *import, const gb_tensor *tensor, gb_tensor *renamed,
+                                   gumbel_error *error) {
+    char name[GB_GGUF_NAME];
+    *renamed = *tensor;
+    if (!gb_gguf_to_checkpoint(import->architecture->names, tensor->name, name))
+        snprintf(name, sizeof name, "%s", tensor->name);
+    renamed->name = gb_copy_string(name, strlen(name));
+    return renamed->name ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for tensor names");
+}
+
+/* Tensors that the configuration speaks for are left out. */
+static bool is_weight(const gb_gguf_import *import, const gb_tensor *tensor) {
+    char name[GB_GGUF_NAME];
+    return !gb_gguf_to_checkpoint(import->architecture->names, tensor->name, name) || name[0] != '\0';
+}
+
+static gumbel_status rename_tensors(gb_gguf_import *import, gumbel_error *error) {
+    import->tensors = gb_allocate(import->files.tensor_count, sizeof *import->tensors);
+    if (!import->tensors)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu tensors", import->files.tensor_count);
+    for (size_t f = 0; f < import->files.count; f++) {
+        const gb_gguf *file = &import->files.files[f];
+        for (size_t i = 0; i < file->tensor_count; i++) {
+            if (!is_weight(import, &file->tensors[i]))
+                continue;
+            GB_TRY(rename_tensor(import, &file->tensors[i], &import->tensors[import->tensor_count], error));
+            import->tensor_count++;
+        }
+    }
+    return GUMBEL_OK;
+}
+
+static bool name_in_file(const void *user, const char *name, char *text, size_t size) {
+    const gb_gguf_architecture *architecture = user;
+    char other[GB_GGUF_NAME];
+    if (!gb_gguf_from_checkpoint(architecture->names, name, other))
+        return false;
+    snprintf(text, size, "%s", other);
+    return true;
+}
+
+static gumbel_status make_config(gb_gguf_metadata *metadata, gb_gguf_import *import, json_t *object,
+                                 gumbel_error *error) {
+    char label[512];
+    import->architecture->configure(metadata, object);
+    gb_gguf_read_generation(metadata, object);
+    import->name = gb_gguf_copy_text(metadata, "general.name");
+    if (metadata->error.status != GUMBEL_OK) {
+        if (error)
+            *error = metadata->error;
+        return metadata->error.status;
+    }
+    snprintf(label, sizeof label, "%.480s: as config.json", metadata->path);
+    return gb_config_from_json(label, object, &import->config, error);
+}
+
+static gumbel_status read_all(const char *path, gb_gguf_import *import, gumbel_error *error) {
+    gb_gguf_metadata metadata = {.files = &import->files, .path = path, .architecture = ""};
+    GB_TRY(gb_gguf_architecture_find(&metadata, &import->architecture, error));
+    metadata.architecture = import->architecture->name;
+    if (import->files.tensor_count == 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: it has no tensors, only a vocabulary", path);
+    json_t *object = json_object();
+    gumbel_status status = object ? make_config(&metadata, import, object, error)
+                                  : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", path);
+    json_decref(object);
+    GB_TRY(status);
+    GB_TRY(rename_tensors(import, error));
+    return gb_checkpoint_of(path, import->tensors, import->tensor_count, name_in_file, import->architecture,
+                            &import->checkpoint, error);
+}
+
+gumbel_status gb_gguf_import_files(const char *path, const gb_gguf_files *files, gb_gguf_import *import,
+                                   gumbel_error *error) {
+    *import = (gb_gguf_import){.files = *files};
+    return read_all(path, import, error);
+}
+
+gumbel_status gb_gguf_import_open(const char *path, gb_gguf_import *import, gumbel_error *error) {
+    gb_gguf_files files;
+    *import = (gb_gguf_import){0};
+    GB_TRY(gb_gguf_files_open(path, &files, error));
+    return gb_gguf_import_files(path, &files, import, error);
+}
+
+void gb_gguf_import_close(gb_gguf_import *import) {
+    gb_checkpoint_close(import->checkpoint);
+    gb_config_close(import->config);
+    for (size_t i = 0; i < import->tensor_count; i++)
+        gb_free((void *)(uintptr_t)import->tensors[i].name);
+    gb_free(import->tensors);
+    gb_free(import->name);
+    gb_gguf_files_close(&import->files);
+    *import = (gb_gguf_import){0};
+}

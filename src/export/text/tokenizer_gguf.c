@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/text/tokenizer_gguf.h"
+
+#include "base/memory.h"
+#include "export/text/tokenizer_json.h"
+#include "text/tokenizer_data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define KEY(name) "tokenizer.ggml." name
+#define BROKEN(...) gb_fail(error, GUMBEL_ERROR_FORMAT, __VA_ARGS__)
+#define REFUSED(...) gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, __VA_ARGS__)
+
+enum { MAX_TEMPLATE_BYTES = 1 << 20, MAX_SPELLINGS = 8 };
+
+/* Values of tokenizer.ggml.token_type, of those that change how a token is found. */
+enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
+
+/* A kind of tokenizer: what tokenizer.json says besides the lists that the file has. */
+typedef struct tokenizer_kind {
+    const char *model; /* tokenizer.ggml.model */
+    const char *json;
+    bool adds_bos;                       /* whatever tokenizer.ggml.add_bos_token says */
+    const char *specials[MAX_SPELLINGS]; /* user-defined in GGUF, but special tokens of the model */
+    const char *stops[GB_GGUF_MAX_STOPS];
+} tokenizer_kind;
+
+/* llama.cpp makes some special tokens of Gemma 4 user-defined, so that they are shown; files from before it
+ * added bos say false and are overruled. */
+static const tokenizer_kind KINDS[] = {
+    {.model = "gemma4",
+     .json =
+         "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"fuse_unk\":true},"
+         "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},"
+         "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},"
+         "\"behavior\":\"MergedWithPrevious\",\"invert\":false},"
+         "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
+         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"
+         "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}}",
+     .adds_bos = true,
+     .specials = {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
+                  "<tool_response|>", "<|\"|>"},
+     .stops = {"<eos>", "<turn|>", "<|tool_response>"}},
+};
+enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
+
+static bool is_text(const gb_gguf_value *value, const char *text) {
+    return value && value->type == GB_GGUF_STRING && value->size == strlen(text) &&
+           memcmp(value->data, text, (size_t)value->size) == 0;
+}
+
+bool gb_gguf_has_tokenizer(const gb_gguf *file) {
+    const gb_gguf_value *model = gb_gguf_find(file, KEY("model"));
+    return model && !is_text(model, "none") && !is_text(model, "no_vocab");
+}
+
+static const tokenizer_kind *find_kind(const gb_gguf *file) {
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (is_text(gb_gguf_find(file, KEY("model")), KINDS[i].model))
+            return &KINDS[i];
+    return NULL;
+}
+
+static gumbel_status need_kind(const gb_gguf *file, const tokenizer_kind **kind, gumbel_error *error) {
+    const gb_gguf_value *model = gb_gguf_find(file, KEY("model"));
+    char known[128] = "";
+    *kind = find_kind(file);
+    if (*kind)
+        return GUMBEL_OK;
+    if (!model || model->type != GB_GGUF_STRING)
+        return BROKEN(KEY("model") ": expected a string, found %s",
+                      model ? gb_gguf_type_name(model->type) : "nothing");
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", KINDS[i].model);
+    }
+    return REFUSED(KEY("model") ": \"%.*s\" is not supported in this version; known are %s",
+                   (int)(model->size < 60 ? model->size : 60), (const char *)model->data, known);
+}
+
+/* ---- The file's lists ---- */
+
+static gumbel_status need_list(const gb_gguf *file, const char *key, gb_gguf_type item_type,
+                               const gb_gguf_value **list, gumbel_error *error) {
+    *list = gb_gguf_find(file, key);
+    if (!*list)
+        return BROKEN("%s: the key is missing", key);
+    if ((*list)->type != GB_GGUF_ARRAY || (*list)->item_type != item_type)
+        return BROKEN("%s: expected an array of %s, found %s of %s", key, gb_gguf_type_name(item_type),
+                      gb_gguf_type_name((*list)->type),
+                      gb_gguf_type_name((*list)->type == GB_GGUF_ARRAY ? (*list)->item_type : (*list)->type));
+    return GUMBEL_OK;
+}
+
+static gumbel_status no_memory(gumbel_error *error) {
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
+}
+
+static bool is_special(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    if (type == TYPE_CONTROL || type == TYPE_UNKNOWN)
+        return true;
+    for (size_t i = 0; i < MAX_SPELLINGS && kind->specials[i]; i++)
+        if (is_text(token, kind->specials[i]))
+            return true;
+    return false;
+}
+
+/* A token that the converter found beside the model's vocabulary: merges never make it. */
+static bool is_outside(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    return type == TYPE_USER_DEFINED && !is_special(kind, type, token);
+}
+
+/* model.vocab. An empty spelling is an id that nothing uses. */
+static gumbel_status add_tokens(const tokenizer_kind *kind, const gb_gguf_value *tokens,
+                                const gb_gguf_value *types, json_t *vocab, gumbel_error *error) {
+    gb_gguf_items items = gb_gguf_items_of(tokens), type_items = gb_gguf_items_of(types);
+    gb_gguf_value token, type_value;
+    for (uint64_t id = 0; gb_gguf_next(&items, &token) && gb_gguf_next(&type_items, &type_value); id++) {
+        const char *text = (const char *)token.data;
+        size_t length = (size_t)token.size;
+        int64_t type = 0;
+        gb_gguf_integer(&type_value, &type);
+        if (length == 0 || is_outside(kind, type, &token))
+            continue;
+        if (memchr(text, 0, length))
+            return BROKEN(KEY("tokens") ": token %" PRIu64 " has a zero byte", id);
+        const json_t *same = json_object_getn(vocab, text, length);
+        if (same)
+            return BROKEN(KEY("tokens") ": token %" PRIu64 " is spelled as token %" JSON_INTEGER_FORMAT " is",
+                          id, json_integer_value(same));
+        if (json_object_setn_new(vocab, text, length, json_integer((json_int_t)id)) != 0)
+            return BROKEN(KEY("tokens") ": token %" PRIu64 " is not UTF-8, or memory is short", id);
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_merges(const gb_gguf_value *merges, json_t *list, gumbel_error *error) {
+    gb_gguf_items items = gb_gguf_items_of(merges);
+    gb_gguf_value merge;
+    for (uint64_t i = 0; gb_gguf_next(&items, &merge); i++)
+        if (json_array_append_new(list, json_stringn((const char *)merge.data, (size_t)merge.size)) != 0)
+            return BROKEN(KEY("merges") ": merge %" PRIu64 " is not UTF-8, or memory is short", i);
+    return GUMBEL_OK;
+}
+
+/* added_tokens: those that are found in a text before anything else. */
+static gumbel_status add_added(const tokenizer_kind *kind, const gb_gguf_value *tokens,
+                               const gb_gguf_value *types, json_t *added, gumbel_error *error) {
+    gb_gguf_items items = gb_gguf_items_of(tokens), type_items = gb_gguf_items_of(types);
+    gb_gguf_value token, type_value;
+    for (uint64_t id = 0; gb_gguf_next(&items, &token) && gb_gguf_next(&type_items, &type_value); id++) {
+        int64_t type = 0;
+        if (!gb_gguf_integer(&type_value, &type) || token.size == 0 ||
+            (type != TYPE_UNKNOWN && type != TYPE_CONTROL && type != TYPE_USER_DEFINED))
+            continue;
+        json_t *entry =
+            json_pack("{s:I, s:s%, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)id, "content",
+                      (const char *)token.data, (size_t)token.size, "special", is_special(kind, type, &token),
+                      "normalized", false, "lstrip", false, "rstrip", false, "single_word", false);
+        if (json_array_append_new(added, entry) != 0)
+            return no_memory(error);
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_lists(const gb_gguf *file, const tokenizer_kind *kind, json_t *root,
+                               gumbel_error *error) {
+    const gb_gguf_value *tokens, *merges, *types;
+    GB_TRY(need_list(file, KEY("tokens"), GB_GGUF_STRING, &tokens, error));
+    GB_TRY(need_list(file, KEY("merges"), GB_GGUF_STRING, &merges, error));
+    GB_TRY(need_list(file, KEY("token_type"), GB_GGUF_INT32, &types, error));
+    if (tokens->count == 0 || tokens->count > GB_MAX_TOKENS)
+        return BROKEN(KEY("tokens") ": %" PRIu64 " tokens, expected 1 to %d", tokens->count, GB_MAX_TOKENS);
+    if (types->count != tokens->count)
+        return BROKEN(KEY("token_type") ": an array of %" PRIu64 ", expected one for each of %" PRIu64
+                                        " tokens",
+                      types->count, tokens->count);
+    json_t *model = json_object_get(root, "model");
+    json_t *vocab = json_object(), *merge_list = json_array(), *added = json_array();
+    if (json_object_set_new(model, "vocab", vocab) != 0 ||
+        json_object_set_new(model, "merges", merge_list) != 0 ||
+        json_object_set_new(root, "added_tokens", added) != 0)
+        return no_memory(error);
+    GB_TRY(add_tokens(kind, tokens, types, vocab, error));
+    GB_TRY(add_merges(merges, merge_list, error));
+    return add_added(kind, tokens, types, added, error);
+}
+
+/* ---- Single tokens ---- */
+
+/* The token whose id the key holds, with its spelling; *id is -1 when the key is absent. */
+static gumbel_status named_token(const gb_gguf *file, const char *key, int64_t *id, gb_gguf_value *token,
+                                 gumbel_error *error) {
+    const gb_gguf_value *value = gb_gguf_find(file, key), *tokens;
+    *id = -1;
+    if (!value)
+        return GUMBEL_OK;
+    GB_TRY(need_list(file, KEY("tokens"), GB_GGUF_STRING, &tokens, error));
+    if (!gb_gguf_integer(value, id) || *id < 0 || (uint64_t)*id >= tokens->count)
+        return BROKEN("%s: expected an id below %" PRIu64, key, tokens->count);
+    gb_gguf_items items = gb_gguf_items_of(tokens);
+    for (int64_t i = 0; i <= *id && gb_gguf_next(&items, token); i++)
+        ;
+    return GUMBEL_OK;
+}
+
+static bool flag(const gb_gguf *file, const char *key) {
+    const gb_gguf_value *value = gb_gguf_find(file, key);
+    int64_t integer = 0;
+    return value && value->type == GB_GGUF_BOOL && gb_gguf_integer(value, &integer) && integer;
+}
+
+/* post_processor: the tokens before and after a text; -1 is none. */
+static gumbel_status add_around(int64_t bos, int64_t eos, json_t *root, gumbel_error *error) {
+    json_t *single = json_array(), *tokens = json_object();
+    const struct {
+        const char *name;
+        int64_t id;
+    } pieces[] = {{"bos", bos}, {NULL, 0}, {"eos", eos}};
+    bool failed = false;
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        const char *name = pieces[i].name;
+        if (!name)
+            failed |= json_array_append_new(single, json_pack("{s:{s:s}}", "Sequence", "id", "A")) != 0;
+        if (!name || pieces[i].id < 0)
+            continue;
+        failed |= json_array_append_new(single, json_pack("{s:{s:s}}", "SpecialToken", "id", name)) != 0;
+        failed |=
+            json_object_set_new(tokens, name, json_pack("{s:[I]}", "ids", (json_int_t)pieces[i].id)) != 0;
+    }
+    json_t *processor = json_pack("{s:s, s:o, s:o}", "type", "TemplateProcessing", "single", single,
+                                  "special_tokens", tokens);
+    failed |= json_object_set_new(root, "post_processor", processor) != 0;
+    return failed ? no_memory(error) : GUMBEL_OK;
+}
+
+static gumbel_status add_named(const gb_gguf *file, const tokenizer_kind *kind, json_t *root,
+                               gumbel_error *error) {
+    int64_t bos, eos, unknown;
+    gb_gguf_value token;
+    GB_TRY(named_token(file, KEY("bos_token_id"), &bos, &token, error));
+    GB_TRY(named_token(file, KEY("eos_token_id"), &eos, &token, error));
+    if (!kind->adds_bos && !flag(file, KEY("add_bos_token")))
+        bos = -1;
+    if (!flag(file, KEY("add_eos_token")))
+        eos = -1;
+    GB_TRY(add_around(bos, eos, root, error));
+    GB_TRY(named_token(file, KEY("unknown_token_id"), &unknown, &token, error));
+    if (unknown < 0)
+        return GUMBEL_OK;
+    json_t *spelling = json_stringn((const char *)token.data, (size_t)token.size);
+    return json_object_set_new(json_object_get(root, "model"), "unk_token", spelling) == 0 ? GUMBEL_OK
+                                                                                           : no_memory(error);
+}
+
+/* ---- The whole ---- */
+
+static gumbel_status convert(const gb_gguf *file, gb_byte_buffer *bytes, gumbel_error *error) {
+    const tokenizer_kind *kind;
+    GB_TRY(need_kind(file, &kind, error));
+    json_t *root = json_loads(kind->json, 0, NULL);
+    gumbel_status status = root ? add_lists(file, kind, root, error) : no_memory(error);
+    if (status == GUMBEL_OK)
+        status = add_named(file, kind, root, error);
+    if (status == GUMBEL_OK)
+        status = gb_convert_tokenizer(root, bytes, error);
+    json_decref(root);
+    return status;
+}
+
+gumbel_status gb_read_gguf_tokenizer(const gb_gguf *file, const char *path, gb_byte_buffer *bytes,
+                                     gumbel_error *error) {
+    gumbel_status status = convert(file, bytes, error);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
+}
+
+/* A template is given the spellings of the tokens that it may write. */
+static gumbel_status add_spelling(const gb_gguf *file, const char *key, const char *name, json_t *tokens,
+                                  gumbel_error *error) {
+    int64_t id;
+    gb_gguf_value token;
+    GB_TRY(named_token(file, key, &id, &token, error));
+    if (id < 0)
+        return GUMBEL_OK;
+    json_t *spelling = json_stringn((const char *)token.data, (size_t)token.size);
+    return json_object_set_new(tokens, name, spelling) == 0 ? GUMBEL_OK : no_memory(error);
+}
+
+static gumbel_status read_template(const gb_gguf *file, gb_chat_template *chat, gumbel_error *error) {
+    static const char KEY_NAME[] = "tokenizer.chat_template";
+    const gb_gguf_value *value = gb_gguf_find(file, KEY_NAME);
+    chat->special_tokens = json_object();
+    if (!value)
+        return chat->special_tokens ? GUMBEL_OK : no_memory(error);
+    if (value->type != GB_GGUF_STRING || value->size > MAX_TEMPLATE_BYTES)
+        return BROKEN("%s: expected a string of at most %d bytes, found %s", KEY_NAME, MAX_TEMPLATE_BYTES,
+                      gb_gguf_type_name(value->type));
+    GB_TRY(add_spelling(file, KEY("bos_token_id"), "bos_token", chat->special_tokens, error));
+    GB_TRY(add_spelling(file, KEY("eos_token_id"), "eos_token", chat->special_tokens, error));
+    chat->length = (size_t)value->size;
+    chat->text = gb_copy_string((const char *)value->data, chat->length);
+    chat->source = KEY_NAME;
+    return chat->text ? GUMBEL_OK : no_memory(error);
+}
+
+gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, gb_chat_template *chat,
+                                         gumbel_error *error) {
+    *chat = (gb_chat_template){0};
+    gumbel_status status = read_template(file, chat, error);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
+}
+
+size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]) {
+    const tokenizer_kind *kind = find_kind(file);
+    const gb_gguf_value *tokens = gb_gguf_find(file, KEY("tokens"));
+    if (!kind || !tokens || tokens->type != GB_GGUF_ARRAY || tokens->item_type != GB_GGUF_STRING ||
+        tokens->count > GB_MAX_TOKENS)
+        return 0;
+    size_t count = 0;
+    gb_gguf_items items = gb_gguf_items_of(tokens);
+    gb_gguf_value token;
+    for (int32_t id = 0; count < GB_GGUF_MAX_STOPS && gb_gguf_next(&items, &token); id++)
+        for (size_t i = 0; i < GB_GGUF_MAX_STOPS && kind->stops[i]; i++)
+            if (is_text(&token, kind->stops[i])) {
+                ids[count++] = id;
+                break;
+            }
+    return count;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tokenizer and the chat template in a GGUF file's metadata. The file names a kind of tokenizer and lists
+ * vocabulary and merges; the rest, which tokenizer.json would say, belongs to the kind and stands here.
+ */
+#ifndef GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
+#define GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
+
+#include "export/checkpoint/gguf.h"
+#include "export/text/chat_template.h"
+#include "text/byte_buffer.h"
+
+/* Whether the file has a tokenizer at all. */
+bool gb_gguf_has_tokenizer(const gb_gguf *file);
+
+/* Appends the section to bytes. path only stands in messages. Errors: FORMAT and UNSUPPORTED naming path and
+ * key; MEMORY. */
+gumbel_status gb_read_gguf_tokenizer(const gb_gguf *file, const char *path, gb_byte_buffer *bytes,
+                                     gumbel_error *error);
+
+/* Reads tokenizer.chat_template; chat->text stays NULL when there is none. Errors: FORMAT, MEMORY. Free with
+ * gb_chat_template_free, also after an error. */
+gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, gb_chat_template *chat,
+                                         gumbel_error *error);
+
+/* The ids of the tokens that end a turn by what they spell, in a tokenizer of a known kind. Returns how many.
+ */
+enum { GB_GGUF_MAX_STOPS = 4 };
+size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]);
+
+#endif

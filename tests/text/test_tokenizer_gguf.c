@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tokenizers from GGUF metadata: the same section as from the tokenizer.json that it was made from, and bad
+ * metadata.
+ */
+#include "golden.h"
+
+#include "export/text/tokenizer_gguf.h"
+#include "support/assertions.h"
+#include "support/gguf_writer.h"
+#include "support/temporary.h"
+
+#include <stdlib.h>
+
+#define KEY(name) "tokenizer.ggml." name
+enum { MAX_GOLDEN_TOKENS = 4096, NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, BYTE = 6 };
+
+/* ---- Equal to tokenizer.json ---- */
+
+/* The lists of a tokenizer.json as llama.cpp's converter writes them. */
+static void add_tokenizer_json(gguf_writer *w, const json_t *root) {
+    static const char *spellings[MAX_GOLDEN_TOKENS], *merges[MAX_GOLDEN_TOKENS];
+    static int32_t types[MAX_GOLDEN_TOKENS];
+    static char joined[MAX_GOLDEN_TOKENS][512];
+    const json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "merges");
+    const char *spelling;
+    json_t *value;
+    size_t index, count = 0;
+    json_object_foreach(json_object_get(model, "vocab"), spelling, value) {
+        size_t id = (size_t)json_integer_value(value);
+        assert_true(id < MAX_GOLDEN_TOKENS);
+        spellings[id] = spelling;
+        types[id] = NORMAL;
+        count = id >= count ? id + 1 : count;
+    }
+    json_array_foreach(json_object_get(root, "added_tokens"), index, value) {
+        size_t id = (size_t)json_integer_value(json_object_get(value, "id"));
+        spelling = json_string_value(json_object_get(value, "content"));
+        bool is_shown = strcmp(spelling, "<|channel>") == 0 || strcmp(spelling, "<channel|>") == 0;
+        bool is_special = json_is_true(json_object_get(value, "special"));
+        spellings[id] = spelling;
+        types[id] = is_special && !is_shown ? CONTROL : USER_DEFINED;
+        count = id >= count ? id + 1 : count;
+    }
+    json_array_foreach(list, index, value) {
+        snprintf(joined[index], sizeof joined[index], "%s %s", json_string_value(json_array_get(value, 0)),
+                 json_string_value(json_array_get(value, 1)));
+        merges[index] = joined[index];
+    }
+    gguf_add_text(w, KEY("model"), "gemma4");
+    gguf_add_texts(w, KEY("tokens"), spellings, count);
+    gguf_add_i32s(w, KEY("token_type"), types, count);
+    gguf_add_texts(w, KEY("merges"), merges, json_array_size(list));
+}
+
+static void equals_tokenizer_json(void **state) {
+    (void)state;
+    json_t *root = load_json(DATA("gemma.tokenizer.json"));
+    /* its last token is special and outside the vocabulary, which GGUF does not tell from one inside */
+    json_t *added = json_object_get(root, "added_tokens");
+    assert_int_equal(json_array_remove(added, json_array_size(added) - 1), 0);
+    gb_byte_buffer expected = {0}, found = {0};
+    gb_gguf file;
+    gumbel_error error;
+    size_t size = 0;
+    gguf_writer w = {.version = 3};
+    add_tokenizer_json(&w, root);
+    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    gguf_add_u32(&w, KEY("bos_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<bos>")));
+    gguf_add_u32(&w, KEY("unknown_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<unk>")));
+    uint8_t *bytes = gguf_finish(&w, &size);
+    assert_ok(gb_convert_tokenizer(root, &expected, &error), &error);
+    assert_ok(gb_gguf_parse("file", bytes, size, &file, &error), &error);
+    assert_ok(gb_read_gguf_tokenizer(&file, "file", &found, &error), &error);
+    assert_int_equal(expected.size, found.size);
+    assert_memory_equal(expected.data, found.data, found.size);
+    gb_gguf_close(&file);
+    gb_buffer_free(&expected);
+    gb_buffer_free(&found);
+    free(bytes);
+    json_decref(root);
+}
+
+/* ---- A small one ---- */
+
+enum { SMALL_TOKENS = 10 };
+static const char *const SMALL[SMALL_TOKENS] = {"<unk>", "<bos>",  "<eos>",   "a",       "b",
+                                                "ab",    "<0x41>", "<turn|>", "<|turn>", "<|\"|>"};
+static const int32_t SMALL_TYPES[SMALL_TOKENS] = {CONTROL, CONTROL, CONTROL, NORMAL,  NORMAL,
+                                                  NORMAL,  BYTE,    CONTROL, CONTROL, USER_DEFINED};
+static const char *const SMALL_MERGES[] = {"a b"};
+
+/* Writes the small tokenizer but for one key, which may be NULL. */
+static void add_small(gguf_writer *w, const char *skipped) {
+    skipped = skipped ? skipped : "";
+    w->version = 3;
+    if (strcmp(skipped, KEY("model")) != 0)
+        gguf_add_text(w, KEY("model"), "gemma4");
+    if (strcmp(skipped, KEY("tokens")) != 0)
+        gguf_add_texts(w, KEY("tokens"), SMALL, SMALL_TOKENS);
+    if (strcmp(skipped, KEY("token_type")) != 0)
+        gguf_add_i32s(w, KEY("token_type"), SMALL_TYPES, SMALL_TOKENS);
+    if (strcmp(skipped, KEY("merges")) != 0)
+        gguf_add_texts(w, KEY("merges"), SMALL_MERGES, 1);
+    if (strcmp(skipped, KEY("bos_token_id")) != 0)
+        gguf_add_u32(w, KEY("bos_token_id"), 1);
+    if (strcmp(skipped, KEY("unknown_token_id")) != 0)
+        gguf_add_u32(w, KEY("unknown_token_id"), 0);
+}
+
+static const char *write_small(gguf_writer *w, const char *skipped) {
+    const char *path = temporary_path("small.gguf");
+    add_small(w, skipped);
+    gguf_write(w, path);
+    return path;
+}
+
+static void opens_a_vocabulary_alone(void **state) {
+    (void)state;
+    gumbel_tokenizer *tokenizer = NULL;
+    gumbel_error error;
+    gguf_writer w = {0};
+    gguf_add_bool(&w, KEY("add_bos_token"), false); /* overruled for this kind */
+    assert_ok(gumbel_export_tokenizer(write_small(&w, NULL), &tokenizer, &error), &error);
+    gumbel_encode_options options = {.size = sizeof options, .add_special = true, .parse_special = true};
+    int32_t ids[16];
+    size_t count = 0;
+    static const int32_t expected[] = {1, 5, 6, 9, 7};
+    static const char text[] = "abA<|\"|><turn|>";
+    assert_ok(gumbel_encode(tokenizer, text, strlen(text), &options, ids, 16, &count, &error), &error);
+    assert_int_equal(count, 5);
+    assert_memory_equal(ids, expected, sizeof expected);
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+static void finds_stops(void **state) {
+    (void)state;
+    gguf_writer w = {0};
+    gb_gguf file;
+    gumbel_error error;
+    int32_t ids[GB_GGUF_MAX_STOPS];
+    assert_ok(gb_gguf_open(write_small(&w, NULL), &file, &error), &error);
+    assert_int_equal(gb_gguf_find_stops(&file, ids), 2);
+    assert_int_equal(ids[0], 2);
+    assert_int_equal(ids[1], 7);
+    gb_gguf_close(&file);
+    assert_ok(gb_gguf_open(write_small(&(gguf_writer){0}, KEY("tokens")), &file, &error), &error);
+    assert_int_equal(gb_gguf_find_stops(&file, ids), 0);
+    gb_gguf_close(&file);
+}
+
+static void reads_the_chat_template(void **state) {
+    (void)state;
+    gguf_writer w = {0};
+    gb_gguf file;
+    gb_chat_template chat;
+    gumbel_error error;
+    gguf_add_text(&w, "tokenizer.chat_template", "{{ bos_token }}");
+    assert_ok(gb_gguf_open(write_small(&w, NULL), &file, &error), &error);
+    assert_ok(gb_read_gguf_chat_template(&file, "file", &chat, &error), &error);
+    assert_string_equal(chat.text, "{{ bos_token }}");
+    assert_string_equal(json_string_value(json_object_get(chat.special_tokens, "bos_token")), "<bos>");
+    gb_chat_template_free(&chat);
+    gb_gguf_close(&file);
+}
+
+/* ---- Bad metadata ---- */
+
+static void refuses(gguf_writer *w, const char *skipped, gumbel_status status, const char *part) {
+    gumbel_tokenizer *tokenizer = NULL;
+    gumbel_error error;
+    assert_fails(gumbel_export_tokenizer(write_small(w, skipped), &tokenizer, &error), status, &error, part);
+    assert_non_null(strstr(error.message, "small.gguf: "));
+    assert_null(strchr(error.message, '\n'));
+    assert_null(tokenizer);
+}
+
+static void refuses_models(void **state) {
+    (void)state;
+    gguf_writer w = {0};
+    refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "the file has no tokenizer");
+    gguf_add_text(&w, KEY("model"), "none");
+    refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "the file has no tokenizer");
+    gguf_add_text(&w, KEY("model"), "rwkv\n");
+    refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
+            "tokenizer.ggml.model: \"rwkv \" is not supported in this version; known are gemma4");
+    gguf_add_u32(&w, KEY("model"), 1);
+    refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.model: expected a string, found uint32");
+}
+
+static void refuses_missing_lists(void **state) {
+    (void)state;
+    refuses(&(gguf_writer){0}, KEY("tokens"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.tokens: the key is missing");
+    refuses(&(gguf_writer){0}, KEY("merges"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.merges: the key is missing");
+    refuses(&(gguf_writer){0}, KEY("token_type"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.token_type: the key is missing");
+}
+
+static void refuses_tokens(const char *const *tokens, size_t count, const char *part) {
+    gguf_writer w = {0};
+    gguf_add_texts(&w, KEY("tokens"), tokens, count);
+    refuses(&w, KEY("tokens"), GUMBEL_ERROR_FORMAT, part);
+}
+
+static void refuses_bad_lists(void **state) {
+    (void)state;
+    const char *tokens[SMALL_TOKENS];
+    memcpy(tokens, SMALL, sizeof tokens);
+    refuses_tokens(tokens, 9, "tokenizer.ggml.token_type: an array of 10, expected one for each of 9");
+    refuses_tokens(tokens, 0, "tokenizer.ggml.tokens: 0 tokens");
+    tokens[4] = "a";
+    refuses_tokens(tokens, SMALL_TOKENS, "tokenizer.ggml.tokens: token 4 is spelled as token 3 is");
+    tokens[4] = "\xC0\x80";
+    refuses_tokens(tokens, SMALL_TOKENS, "tokenizer.ggml.tokens: token 4 is not UTF-8");
+    tokens[4] = "c";
+    refuses_tokens(tokens, SMALL_TOKENS, "model.merges: the right token of entry 0 is not in the vocabulary");
+    gguf_writer w = {0};
+    gguf_add_i32s(&w, KEY("tokens"), SMALL_TYPES, SMALL_TOKENS);
+    refuses(&w, KEY("tokens"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.tokens: expected an array of string, found array of int32");
+    gguf_add_texts(&w, KEY("merges"), (const char *const[]){"a b c"}, 1);
+    refuses(&w, KEY("merges"), GUMBEL_ERROR_FORMAT, "model.merges: entry 0 is neither");
+}
+
+static void refuses_bad_ids(void **state) {
+    (void)state;
+    gguf_writer w = {0};
+    gguf_add_u32(&w, KEY("bos_token_id"), SMALL_TOKENS);
+    refuses(&w, KEY("bos_token_id"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.bos_token_id: expected an id below 10");
+    gguf_add_text(&w, KEY("unknown_token_id"), "<unk>");
+    refuses(&w, KEY("unknown_token_id"), GUMBEL_ERROR_FORMAT,
+            "tokenizer.ggml.unknown_token_id: expected an id below 10");
+    gguf_add_u32(&w, "tokenizer.chat_template", 1);
+    refuses(&w, NULL, GUMBEL_ERROR_FORMAT, "tokenizer.chat_template: expected a string");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_tokenizer_json), cmocka_unit_test(opens_a_vocabulary_alone),
+        cmocka_unit_test(finds_stops),           cmocka_unit_test(reads_the_chat_template),
+        cmocka_unit_test(refuses_models),        cmocka_unit_test(refuses_missing_lists),
+        cmocka_unit_test(refuses_bad_lists),     cmocka_unit_test(refuses_bad_ids),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
