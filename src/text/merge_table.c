@@ -2,7 +2,6 @@
 #include "text/merge_table.h"
 
 #include "base/memory.h"
-#include "text/utf8.h"
 
 #include <string.h>
 
@@ -43,16 +42,16 @@ static bool hides_its_text(const gb_vocabulary *vocabulary, int32_t id) {
     return id == vocabulary->data->unknown || (byte >= 0 && vocabulary->byte_tokens[byte] == id);
 }
 
-/* A merge joins the last character of its left token to the first of its right one. */
+/* A merge joins the last unit of its left token to the first of its right one. */
 static void insert_joint(gb_merge_table *table, const gb_vocabulary *vocabulary, gb_merge merge) {
     size_t left_length, right_length;
     const char *left = gb_token_text(table->data, merge.left, &left_length);
     const char *right = gb_token_text(table->data, merge.right, &right_length);
     size_t last = left_length - 1;
-    while (((uint8_t)left[last] & 0xC0) == 0x80)
+    while (!gb_is_byte_level(table->data) && ((uint8_t)left[last] & 0xC0) == 0x80)
         last--;
-    int32_t before = gb_vocabulary_find_character(vocabulary, left + last, left_length - last);
-    int32_t after = gb_vocabulary_find_character(vocabulary, right, gb_utf8_size(right[0]));
+    int32_t before = gb_vocabulary_find_unit(vocabulary, left + last, left_length - last);
+    int32_t after = gb_vocabulary_find_unit(vocabulary, right, gb_unit_size(vocabulary, right[0]));
     uint64_t bit = hash_pair(before, after) & table->joint_mask;
     table->joints[bit / 8] |= (uint8_t)(1u << bit % 8);
 }
