@@ -102,13 +102,15 @@ static gumbel_status scan_group(scanner *s, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
-/* {n}, {n,} or {n,m}, and nothing after it that would make it lazy or possessive. */
+/* {n}, {n,} or {n,m}; the latter two may be lazy. */
 static gumbel_status scan_count(scanner *s, gumbel_error *error) {
     size_t end = s->at + 1;
     while (end < s->length && (strchr("0123456789,", s->text[end]) != NULL) && s->text[end] != 0)
         end++;
     bool is_closed = end < s->length && s->text[end] == '}';
-    bool is_followed = is_closed && end + 1 < s->length && strchr("?+*{", s->text[end + 1]);
+    char next = is_closed && end + 1 < s->length ? s->text[end + 1] : 'x';
+    bool is_range = memchr(s->text + s->at, ',', end - s->at) != NULL;
+    bool is_followed = next && strchr(is_range ? "+*{" : "?+*{", next);
     if (!is_closed || s->text[s->at + 1] == ',' || s->text[s->at + 1] == '}' || is_followed)
         return refuse_here(s, end - s->at + 2, error);
     s->at = end + 1;
