@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Speed of encoding single lines of 250 KB and 1 MB, and how much longer the longer one takes (4 is linear):
- * words, one repeated letter, spaces, and characters that have no token; and of decoding the words again.
+ * words, one repeated letter, spaces, characters that have no token, and marks that normalizing puts in order
+ * (byte-level tokenizers normalize); and of decoding the words again.
  *
  *     bench_tokenizer CHECKPOINT_DIRECTORY
  */
@@ -90,7 +91,7 @@ int main(int argc, char **argv) {
         "a ",     "lazy ",  "dog; ",  "3.14 ",  "murciélago ", "日本語の文章 ",
         "Zwölf ", "🙂 ",  "token ", "(x+y) ", "unusual ",    "русский "};
     static const char *const letter[] = {"a"}, *const spaces[] = {" "},
-                             *const unknown[] = {"\U0001FAE8", "ꙮ"};
+                             *const unknown[] = {"\U0001FAE8", "ꙮ"}, *const marks[] = {"\u0301", "\u0323"};
     bench b = {.text = malloc(LONG), .tokens = malloc(LONG * sizeof(int32_t))};
     gumbel_error error;
     if (argc != 2 || !b.text || !b.tokens) {
@@ -106,6 +107,7 @@ int main(int argc, char **argv) {
     report_encode(&b, "letters", letter, 1);
     report_encode(&b, "spaces", spaces, 1);
     report_encode(&b, "unknown", unknown, 2);
+    report_encode(&b, "marks", marks, 2);
     report_encode(&b, "words", words, sizeof words / sizeof words[0]);
     report_decode(&b);
     gumbel_tokenizer_destroy(b.tokenizer);

@@ -184,7 +184,8 @@ GUMBEL_API void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer);
 
 typedef struct gumbel_encode_options {
     size_t size;
-    bool parse_special; /* special tokens in the text become their ids; false: they are ordinary text */
+    bool parse_special; /* special tokens in the text become their ids; false: they are ordinary text. Added
+                           tokens that are not special become their ids either way */
     bool add_special;   /* what the model puts around plain text (bos) is added */
 } gumbel_encode_options;
 

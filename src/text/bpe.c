@@ -2,9 +2,14 @@
 #include "text/bpe.h"
 
 #include "base/memory.h"
-#include "text/utf8.h"
+
+#include <string.h>
 
 #define NO_SYMBOL UINT32_MAX
+
+/* Symbols of a word that is merged without a queue. Most words are, and looking at all pairs of so few is
+ * faster. */
+enum { SHORT_WORD = 24 };
 
 typedef struct encoder {
     const gb_vocabulary *vocabulary;
@@ -80,31 +85,62 @@ static void join(const encoder *e, uint32_t left, int32_t result) {
     push_pair(e, left);
 }
 
-/* Merges the symbols gathered so far, gives out what is left of them, and empties the word. Each merge takes
- * one entry off the queue and adds two at most, so that 2 * count entries are enough. */
+/* Each merge takes one entry off the queue and adds two at most, so that 2 * count entries are enough. */
+static void merge_long(encoder *e, size_t count) {
+    gb_bpe_scratch *scratch = e->scratch;
+    if (!gb_grow((void **)&scratch->queue, &scratch->queue_capacity, 2 * count, sizeof(uint64_t))) {
+        e->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        scratch->symbols[i].previous = i > 0 ? i - 1 : NO_SYMBOL;
+        scratch->symbols[i].next = i + 1 < count ? i + 1 : NO_SYMBOL;
+    }
+    scratch->queued = 0;
+    for (uint32_t i = 0; i < count; i++)
+        push_pair(e, i);
+    while (scratch->queued > 0) {
+        uint64_t top = pop(scratch);
+        int32_t result = gb_merge_at(e->merges->data, (uint32_t)(top >> 32)).result;
+        if (is_current(e, (uint32_t)top, result))
+            join(e, (uint32_t)top, result);
+    }
+}
+
+/* The same merges in the same order, closing each gap at once. Returns how many symbols are left. */
+static size_t merge_short(const encoder *e, size_t count) {
+    gb_symbol *symbols = e->scratch->symbols;
+    uint32_t ranks[SHORT_WORD]; /* of each symbol with the next */
+    for (size_t i = 0; i + 1 < count; i++)
+        ranks[i] = gb_find_merge(e->merges, symbols[i].id, symbols[i + 1].id);
+    while (count > 1) {
+        size_t best = 0;
+        for (size_t i = 1; i + 1 < count; i++)
+            if (ranks[i] < ranks[best])
+                best = i;
+        if (ranks[best] == GB_NO_MERGE)
+            break;
+        symbols[best].id = gb_merge_at(e->merges->data, ranks[best]).result;
+        count--;
+        memmove(symbols + best + 1, symbols + best + 2, (count - best - 1) * sizeof *symbols);
+        memmove(ranks + best, ranks + best + 1, (count - best) * sizeof *ranks);
+        if (best > 0)
+            ranks[best - 1] = gb_find_merge(e->merges, symbols[best - 1].id, symbols[best].id);
+        if (best + 1 < count)
+            ranks[best] = gb_find_merge(e->merges, symbols[best].id, symbols[best + 1].id);
+    }
+    return count;
+}
+
+/* Merges the symbols gathered so far, gives out what is left of them, and empties the word. */
 static void flush_word(encoder *e) {
     gb_bpe_scratch *scratch = e->scratch;
     size_t count = scratch->count;
     scratch->count = 0;
-    if (count > 1) {
-        if (!gb_grow((void **)&scratch->queue, &scratch->queue_capacity, 2 * count, sizeof(uint64_t))) {
-            e->failed = true;
-            return;
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            scratch->symbols[i].previous = i > 0 ? i - 1 : NO_SYMBOL;
-            scratch->symbols[i].next = i + 1 < count ? i + 1 : NO_SYMBOL;
-        }
-        scratch->queued = 0;
-        for (uint32_t i = 0; i < count; i++)
-            push_pair(e, i);
-        while (scratch->queued > 0) {
-            uint64_t top = pop(scratch);
-            int32_t result = gb_merge_at(e->merges->data, (uint32_t)(top >> 32)).result;
-            if (is_current(e, (uint32_t)top, result))
-                join(e, (uint32_t)top, result);
-        }
-    }
+    if (count > SHORT_WORD)
+        merge_long(e, count);
+    else
+        count = merge_short(e, count);
     for (size_t i = 0; i < count; i++)
         if (scratch->symbols[i].id >= 0)
             gb_sink_token(e->sink, scratch->symbols[i].id);
@@ -123,7 +159,7 @@ static void add_symbol(encoder *e, int32_t id) {
     scratch->symbols[scratch->count++] = (gb_symbol){.id = id};
 }
 
-/* ---- From characters to symbols ---- */
+/* ---- From text to symbols ---- */
 
 /* False when the vocabulary lacks one of the character's bytes. */
 static bool add_bytes(encoder *e, const char *text, size_t size) {
@@ -136,15 +172,15 @@ static bool add_bytes(encoder *e, const char *text, size_t size) {
     return true;
 }
 
-/* An unknown token waits until the next character that has a token of its own, also past characters that
+/* An unknown token waits until the next unit that has a token of its own, also past characters that
  * became bytes: the order of the reference. */
-static void add_characters(encoder *e, const char *text, size_t length) {
+static void add_units(encoder *e, const char *text, size_t length) {
     const gb_tokenizer_data *data = e->vocabulary->data;
     bool waiting = false;
     size_t size;
     for (size_t at = 0; at < length && !e->failed; at += size) {
-        size = gb_utf8_size(text[at]);
-        int32_t id = gb_vocabulary_find_character(e->vocabulary, text + at, size);
+        size = gb_unit_size(e->vocabulary, text[at]);
+        int32_t id = gb_vocabulary_find_unit(e->vocabulary, text + at, size);
         if (id >= 0) {
             if (waiting)
                 add_symbol(e, data->unknown);
@@ -174,7 +210,7 @@ gumbel_status gb_bpe_encode(const gb_vocabulary *vocabulary, const gb_merge_tabl
     }
     encoder e = {vocabulary, merges, scratch, sink, false};
     scratch->count = 0;
-    add_characters(&e, text, length);
+    add_units(&e, text, length);
     flush_word(&e);
     return e.failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode %zu bytes of text", length)
                     : GUMBEL_OK;

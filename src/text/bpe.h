@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Byte-pair encoding (Sennrich et al. 2016) of one piece of text, with the results of the `tokenizers`
- * package: characters, or where the vocabulary lacks one its bytes, or the unknown token; then merges by
- * rank.
+ * package: characters, or where the vocabulary lacks one its bytes, or the unknown token; at byte level bytes
+ * from the start; then merges by rank.
  */
 #ifndef GUMBEL_TEXT_BPE_H
 #define GUMBEL_TEXT_BPE_H

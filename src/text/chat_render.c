@@ -76,19 +76,78 @@ static void strip_thoughts(const gb_chat_format *format, gb_byte_buffer *content
     content->size = kept;
 }
 
-static void add_content(renderer *r, role who, const char *content) {
+static void add_part(renderer *r, gb_span part, bool trims) {
+    const char *text = (const char *)r->content.data;
+    if (trims)
+        gb_utf8_strip(text, &part.start, &part.end);
+    if (part.end > part.start)
+        add_literal(r, text + part.start, part.end - part.start);
+}
+
+static void repair_content(renderer *r, const char *content) {
     r->content.size = 0;
     gb_utf8_append_repaired(&r->content, content, strlen(content));
-    if (who == ASSISTANT && r->format->strips_thoughts)
-        strip_thoughts(r->format, &r->content);
-    const char *text = (const char *)r->content.data;
-    size_t start = 0, end = r->content.size;
-    if (r->format->trims_contents)
-        gb_utf8_strip(text, &start, &end);
-    if (end > start)
-        add_literal(r, text + start, end - start);
     r->chat->text.failed |= r->content.failed;
 }
+
+static void add_content(renderer *r, role who, const char *content) {
+    repair_content(r, content);
+    if (who == ASSISTANT && r->format->strips_thoughts)
+        strip_thoughts(r->format, &r->content);
+    add_part(r, (gb_span){0, r->content.size}, r->format->trims_contents);
+}
+
+/* ---- Formats whose thoughts open the content ---- */
+
+/* The first or the last place of mark in a part of text, or -1 (the largest) where it has none. */
+static size_t find_mark(const char *text, gb_span part, const char *mark, bool last) {
+    size_t length = mark ? strlen(mark) : 0, found = SIZE_MAX;
+    for (size_t at = part.start; length > 0 && at + length <= part.end; at++) {
+        if (memcmp(text + at, mark, length) != 0)
+            continue;
+        found = at;
+        if (!last)
+            break;
+    }
+    return found;
+}
+
+/* Cuts the content at its last thought_end. The thought is what stands before the first one, from the last
+ * thought_start there on. So do the templates. */
+static void cut_thought(renderer *r, gb_span *thought, gb_span *rest) {
+    const char *text = (const char *)r->content.data;
+    *thought = (gb_span){0, 0};
+    *rest = (gb_span){0, r->content.size};
+    if (r->format->trims_contents)
+        gb_utf8_strip(text, &rest->start, &rest->end);
+    size_t first = find_mark(text, *rest, r->format->thought_end, false);
+    if (first == SIZE_MAX)
+        return;
+    *thought = (gb_span){rest->start, first};
+    size_t start = find_mark(text, *thought, r->format->thought_start, true);
+    if (start != SIZE_MAX)
+        thought->start = start + strlen(r->format->thought_start);
+    rest->start = find_mark(text, *rest, r->format->thought_end, true) + strlen(r->format->thought_end);
+    while (rest->start < rest->end && text[rest->start] == '\n')
+        rest->start++;
+}
+
+/* The thought stays where the message belongs to the answer to the last user message. */
+static void add_thoughtful_content(renderer *r, bool is_answer, const char *content) {
+    const gb_chat_format *format = r->format;
+    gb_span thought, rest;
+    repair_content(r, content);
+    cut_thought(r, &thought, &rest);
+    bool has_answer_thoughts = format->answer_thought_before && *format->answer_thought_before;
+    if (is_answer && has_answer_thoughts) {
+        add_format(r, format->answer_thought_before);
+        add_part(r, thought, format->trims_contents);
+        add_format(r, format->answer_thought_after);
+    }
+    add_part(r, rest, false);
+}
+
+/* ---- Turns ---- */
 
 /* The system turn, which thinking can call for without a system message (content NULL). */
 static void add_system(renderer *r, const char *content) {
@@ -100,7 +159,7 @@ static void add_system(renderer *r, const char *content) {
     add_format(r, r->format->system_after);
 }
 
-static void add_message(renderer *r, role who, role previous, const char *content) {
+static void add_message(renderer *r, role who, role previous, bool is_answer, const char *content) {
     const gb_chat_format *format = r->format;
     if (who == SYSTEM) {
         add_system(r, content);
@@ -114,7 +173,10 @@ static void add_message(renderer *r, role who, role previous, const char *conten
             if (!r->thinking)
                 add_format(r, format->assistant_thinking_off);
         }
-        add_content(r, who, content);
+        if (format->strips_thoughts && format->thought_opens_content)
+            add_thoughtful_content(r, is_answer, content);
+        else
+            add_content(r, who, content);
         add_format(r, format->assistant_after);
     }
 }
@@ -145,6 +207,12 @@ static gumbel_status check_messages(const gumbel_message *messages, size_t count
     return GUMBEL_OK;
 }
 
+static size_t index_after_last_user(const gumbel_message *messages, size_t count) {
+    while (count > 0 && strcmp(messages[count - 1].role, role_names[USER]) != 0)
+        count--;
+    return count;
+}
+
 static void render(renderer *r, const gumbel_message *messages, size_t count) {
     const gb_chat_format *format = r->format;
     role previous = SYSTEM, who = SYSTEM;
@@ -158,9 +226,10 @@ static void render(renderer *r, const gumbel_message *messages, size_t count) {
         if (calls_for_one && !has_system)
             add_system(r, NULL);
     }
+    size_t answers = index_after_last_user(messages, count);
     for (size_t i = 0; i < count; i++, previous = who) {
         find_role(messages[i].role, &who);
-        add_message(r, who, previous, messages[i].content);
+        add_message(r, who, previous, i >= answers, messages[i].content);
     }
     if (!r->options->no_generation_prompt)
         add_format(r, r->thinking ? format->generation_thinking_on : format->generation_thinking_off);

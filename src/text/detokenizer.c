@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The streaming decoder. Tokens give their spelling with the decoder's replacements; byte tokens gather until
- * they are a character. A byte that can no longer become part of one gives U+FFFD, one for each byte, as in
- * the `tokenizers` package (ByteFallback), which however gives up a whole run of byte tokens for one bad
- * byte: a stream has by then given out the good characters before it.
+ * The streaming decoder. Tokens give their spelling with the decoder's replacements; byte tokens, and at byte
+ * level all tokens, give bytes that gather until they are a character. Those that can no longer become part
+ * of one give U+FFFD: one for each byte token, as in the `tokenizers` package (ByteFallback), which however
+ * gives up a whole run of byte tokens for one bad byte: a stream has by then given out the good characters
+ * before it. At byte level one for each maximal subpart, as in the package (ByteLevel).
  */
 #include "base/memory.h"
 #include "text/text_steps.h"
@@ -26,6 +27,8 @@ static uint64_t longest_output(const gb_tokenizer_data *data) {
     for (uint32_t i = 0; i < data->decoder.count; i++)
         if (data->decoder.items[i].content_length > 1)
             longest *= data->decoder.items[i].content_length;
+    if (gb_is_byte_level(data)) /* each of its bytes may be a broken one */
+        longest *= strlen(GB_REPLACEMENT);
     return longest + sizeof(char[4]) * strlen(GB_REPLACEMENT);
 }
 
@@ -53,8 +56,10 @@ void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer) {
     gb_free(detokenizer);
 }
 
+/* Gives up the first size pending bytes, which are one ill-formed part. */
 static void replace_pending(gumbel_detokenizer *detokenizer, size_t size) {
-    for (size_t i = 0; i < size; i++)
+    size_t marks = size > 0 && gb_is_byte_level(&detokenizer->tokenizer->data) ? 1 : size;
+    for (size_t i = 0; i < marks; i++)
         gb_buffer_append(&detokenizer->output, GB_REPLACEMENT, strlen(GB_REPLACEMENT));
     detokenizer->pending_size -= size;
     memmove(detokenizer->pending, detokenizer->pending + size, detokenizer->pending_size);
@@ -74,6 +79,16 @@ static void add_byte(gumbel_detokenizer *detokenizer, int byte) {
         gb_buffer_append(&detokenizer->output, detokenizer->pending, size);
         detokenizer->pending_size = 0;
     }
+}
+
+/* Gives the token's bytes. Most tokens are whole characters, which need not wait. */
+static void add_bytes(gumbel_detokenizer *detokenizer, const char *text, size_t length) {
+    if (detokenizer->pending_size == 0 && gb_utf8_is_valid(text, length)) {
+        gb_buffer_append(&detokenizer->output, text, length);
+        return;
+    }
+    for (size_t i = 0; i < length; i++)
+        add_byte(detokenizer, (uint8_t)text[i]);
 }
 
 /* Appends the token's spelling with the replacements applied. */
@@ -115,7 +130,9 @@ gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, 
     detokenizer->output.size = 0;
     if (spelling_length > 0 && is_shown(detokenizer, token)) {
         int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, spelling_length) : -1;
-        if (byte >= 0) {
+        if (gb_is_byte_level(data)) {
+            add_bytes(detokenizer, spelling, spelling_length);
+        } else if (byte >= 0) {
             add_byte(detokenizer, byte);
         } else {
             replace_pending(detokenizer, detokenizer->pending_size);

@@ -8,8 +8,26 @@ typedef struct encoding {
     const gumbel_tokenizer *tokenizer;
     gb_byte_buffer normalized, spare;
     gb_bpe_scratch scratch;
+    gb_cutting *cuttings[GB_MAX_TEXT_STEPS]; /* created when they are first needed */
     gb_token_sink *sink;
 } encoding;
+
+/* Begins to cut the text by the step's expression, where it has one. */
+static gumbel_status begin_cutting(encoding *e, uint32_t step, const char *text, size_t length,
+                                   gumbel_error *error) {
+    const gb_splitter *splitter = e->tokenizer->splitters[step];
+    if (splitter && !e->cuttings[step])
+        GB_TRY(gb_cutting_create(splitter, &e->cuttings[step], error));
+    return splitter ? gb_cutting_begin(e->cuttings[step], text, length, error) : GUMBEL_OK;
+}
+
+static gumbel_status next_piece(encoding *e, uint32_t step, const char *text, size_t length, size_t *size,
+                                gumbel_error *error) {
+    if (e->cuttings[step])
+        return gb_cutting_next(e->cuttings[step], size, error);
+    *size = gb_first_piece(&e->tokenizer->data.pre_tokenizer.items[step], text, length);
+    return GUMBEL_OK;
+}
 
 /* Cuts the text with pre-tokenizer step number `step` and the later ones, and encodes the pieces. */
 static gumbel_status encode_pieces(encoding *e, uint32_t step, const char *text, size_t length,
@@ -18,8 +36,9 @@ static gumbel_status encode_pieces(encoding *e, uint32_t step, const char *text,
     if (step == tokenizer->data.pre_tokenizer.count)
         return gb_bpe_encode(&tokenizer->vocabulary, &tokenizer->merges, text, length, &e->scratch, e->sink,
                              error);
+    GB_TRY(begin_cutting(e, step, text, length, error));
     for (size_t size; length > 0; text += size, length -= size) {
-        size = gb_first_piece(&tokenizer->data.pre_tokenizer.items[step], text, length);
+        GB_TRY(next_piece(e, step, text, length, &size, error));
         GB_TRY(encode_pieces(e, step + 1, text, size, error));
     }
     return GUMBEL_OK;
@@ -77,6 +96,8 @@ gumbel_status gb_encode(const gumbel_tokenizer *tokenizer, const char *text, siz
     gb_buffer_free(&e.normalized);
     gb_buffer_free(&e.spare);
     gb_bpe_scratch_free(&e.scratch);
+    for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
+        gb_cutting_free(e.cuttings[i]);
     return status;
 }
 

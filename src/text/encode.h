@@ -11,7 +11,8 @@
 /* Encodes length bytes of well-formed UTF-8. In the literal parts special tokens are ordinary text; where
  * nothing is literal the ids are those of the `tokenizers` package. Special tokens that are found after
  * normalizing are only looked for between raw added tokens where nothing is literal. Errors: LIMIT (2 GiB of
- * text or more), MEMORY. A full sink is no error. Thread-safe. */
+ * text or more), FORMAT (the splitting expression exceeds its limits), MEMORY. A full sink is no error.
+ * Thread-safe. */
 gumbel_status gb_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
                         const gb_literal_spans *literal, gb_token_sink *sink, gumbel_error *error);
 

@@ -9,9 +9,14 @@
 
 #define GB_NO_MERGE UINT32_MAX
 
+/* The tag is more of the pair's hash: most pairs that have no merge are told by it alone. */
+typedef struct gb_merge_slot {
+    uint32_t tag, rank; /* rank GB_NO_MERGE: free */
+} gb_merge_slot;
+
 typedef struct gb_merge_table {
     const gb_tokenizer_data *data;
-    uint32_t *ranks; /* hash table of ranks, GB_NO_MERGE where free; at most half full */
+    gb_merge_slot *slots; /* hash table, at most half full */
     uint64_t mask;
     uint8_t *joints; /* one bit per hashed pair of first symbols, see gb_can_join */
     uint64_t joint_mask;

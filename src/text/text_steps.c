@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/text_steps.h"
 
+#include "text/nfc.h"
+
 #include <string.h>
 
 /* The first place of the pattern in text, or length. */
@@ -34,7 +36,10 @@ void gb_normalize(const gb_text_steps *steps, const char *text, size_t length, g
     gb_buffer_append(output, text, length);
     for (uint32_t i = 0; i < steps->count && !output->failed; i++) {
         spare->size = 0;
-        gb_replace(&steps->items[i], (const char *)output->data, output->size, spare);
+        if (steps->items[i].kind == GB_NORMALIZE_NFC)
+            gb_append_nfc((const char *)output->data, output->size, spare);
+        else
+            gb_replace(&steps->items[i], (const char *)output->data, output->size, spare);
         gb_byte_buffer swapped = *output;
         *output = *spare;
         *spare = swapped;

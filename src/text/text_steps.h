@@ -10,7 +10,8 @@
 #include "text/byte_buffer.h"
 #include "text/tokenizer_data.h"
 
-/* Appends text with every occurrence of the step's pattern, from left to right, replaced by its content. */
+/* Appends text with every occurrence of a replacing step's pattern, from left to right, replaced by its
+ * content. */
 void gb_replace(const gb_text_step *step, const char *text, size_t length, gb_byte_buffer *output);
 
 /* Replaces *output's content by the normalized text. spare is working memory. Out of memory shows in
@@ -18,8 +19,8 @@ void gb_replace(const gb_text_step *step, const char *text, size_t length, gb_by
 void gb_normalize(const gb_text_steps *steps, const char *text, size_t length, gb_byte_buffer *output,
                   gb_byte_buffer *spare);
 
-/* Bytes of the first piece that a pre-tokenizer step cuts off the text, 1 to length for length >= 1. What is
- * left is then cut in the same way. */
+/* Bytes of the first piece that a GB_SPLIT_TEXT step cuts off the text, 1 to length for length >= 1. What is
+ * left is then cut in the same way. For GB_SPLIT_EXPRESSION see splitter.h. */
 size_t gb_first_piece(const gb_text_step *step, const char *text, size_t length);
 
 #endif

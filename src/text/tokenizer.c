@@ -66,6 +66,14 @@ static gumbel_status index_added(gumbel_tokenizer *tokenizer, gumbel_error *erro
     return GUMBEL_OK;
 }
 
+static gumbel_status compile_expressions(gumbel_tokenizer *tokenizer, gumbel_error *error) {
+    const gb_text_steps *steps = &tokenizer->data.pre_tokenizer;
+    for (uint32_t i = 0; i < steps->count; i++)
+        if (steps->items[i].kind == GB_SPLIT_EXPRESSION)
+            GB_TRY(gb_splitter_create(&steps->items[i], &tokenizer->splitters[i], error));
+    return GUMBEL_OK;
+}
+
 static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, const gb_blob *chat_format,
                           gumbel_error *error) {
     GB_TRY(gb_tokenizer_parse(section, &tokenizer->data, error));
@@ -73,6 +81,7 @@ static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, c
     GB_TRY(gb_vocabulary_create(&tokenizer->vocabulary, &tokenizer->data, error));
     GB_TRY(gb_merge_table_create(&tokenizer->merges, &tokenizer->vocabulary, error));
     GB_TRY(index_added(tokenizer, error));
+    GB_TRY(compile_expressions(tokenizer, error));
     if (chat_format && chat_format->data) {
         GB_TRY(gb_chat_format_parse(chat_format, &tokenizer->chat_format, error));
         tokenizer->has_chat_format = true;
@@ -103,6 +112,8 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     gb_merge_table_free(&tokenizer->merges);
     gb_added_tokens_free(&tokenizer->raw_added);
     gb_added_tokens_free(&tokenizer->normalized_added);
+    for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
+        gb_splitter_free(tokenizer->splitters[i]);
     gb_chat_format_free(&tokenizer->chat_format);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);

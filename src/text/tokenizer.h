@@ -9,23 +9,25 @@
 #include "text/added_tokens.h"
 #include "text/chat_format.h"
 #include "text/merge_table.h"
+#include "text/splitter.h"
 #include "text/vocabulary.h"
 
 struct gumbel_tokenizer {
     gb_tokenizer_data data;
     gb_vocabulary vocabulary;
     gb_merge_table merges;
-    gb_added_tokens raw_added;        /* found before normalizing */
-    gb_added_tokens normalized_added; /* found after it */
-    gb_chat_format chat_format;       /* valid where has_chat_format */
+    gb_splitter *splitters[GB_MAX_TEXT_STEPS]; /* of the pre-tokenizer steps that are expressions */
+    gb_added_tokens raw_added;                 /* found before normalizing */
+    gb_added_tokens normalized_added;          /* found after it */
+    gb_chat_format chat_format;                /* valid where has_chat_format */
     bool has_chat_format;
     uint32_t id_limit; /* at least the tokenizer's own count; ids without a spelling below it give no text */
     void *storage;     /* what gb_tokenizer_keep was given */
 };
 
 /* Makes a tokenizer of a program's sections; chat_format may be NULL or absent (data NULL). The tokenizer
- * section must outlive it. Errors: UNSUPPORTED (no tokenizer section, or one of a newer version), FORMAT,
- * MEMORY. Destroy with gumbel_tokenizer_destroy. */
+ * section must outlive it. Errors: UNSUPPORTED (no tokenizer section, or one of a newer version), FORMAT
+ * (which also covers an expression that does not compile), MEMORY. Destroy with gumbel_tokenizer_destroy. */
 gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat_format,
                                   gumbel_tokenizer **result, gumbel_error *error);
 

@@ -28,9 +28,10 @@ static gumbel_status read_model(gb_byte_reader *in, gb_tokenizer_data *data, gum
     if (kind != GB_MODEL_BPE)
         return UNKNOWN("model kind %u is not known to this version", kind);
     data->bpe_flags = gb_read_u32(in);
-    uint32_t known = GB_BPE_BYTE_FALLBACK | GB_BPE_FUSE_UNKNOWN | GB_BPE_IGNORE_MERGES;
-    if (data->bpe_flags & ~known)
+    if (data->bpe_flags & ~(uint32_t)GB_BPE_ALL)
         return UNKNOWN("model flags %#x are not known to this version", data->bpe_flags);
+    if (gb_is_byte_level(data) && data->bpe_flags & GB_BPE_BYTE_FALLBACK)
+        return BROKEN("the model is byte-level and has byte fallback, too");
     data->unknown = (int32_t)gb_read_u32(in);
     return GUMBEL_OK;
 }
@@ -43,7 +44,8 @@ static gumbel_status check_tokens(gb_tokenizer_data *data, size_t byte_count, gu
         uint32_t end = gb_load_u32(data->token_offsets + 4 * ((size_t)id + 1));
         if (end < start || end > byte_count || end - start > GB_MAX_TOKEN_BYTES)
             return BROKEN("the spelling of token %u lies at bytes %u..%u of %zu", id, start, end, byte_count);
-        if (!gb_utf8_is_valid((const char *)data->token_bytes + start, end - start))
+        if (!gb_is_byte_level(data) &&
+            !gb_utf8_is_valid((const char *)data->token_bytes + start, end - start))
             return BROKEN("the spelling of token %u is not UTF-8", id);
         if (end - start > data->longest_token)
             data->longest_token = end - start;
@@ -108,6 +110,10 @@ static gumbel_status read_added(gb_byte_reader *in, gb_tokenizer_data *data, gum
         gb_added_token added = gb_added_at(data, i);
         if (!is_token(data, (uint32_t)added.id))
             return BROKEN("added token %u has id %d, which has no spelling", i, added.id);
+        size_t length;
+        const char *text = gb_token_text(data, added.id, &length);
+        if (!gb_utf8_is_valid(text, length))
+            return BROKEN("the spelling of added token %u (id %d) is not UTF-8", i, added.id);
         if (added.flags & ~(uint32_t)GB_ADDED_ALL)
             return UNKNOWN("added token %u has flags %#x", i, added.flags);
         /* Ascending ids make a second entry for one token impossible. */
@@ -117,15 +123,38 @@ static gumbel_status read_added(gb_byte_reader *in, gb_tokenizer_data *data, gum
     return GUMBEL_OK;
 }
 
-/* Whether a list of this part may have a step of this kind and option. */
-static bool is_known_step(gb_tokenizer_part part, const gb_text_step *step) {
-    if (part == GB_PART_PRE_TOKENIZER)
-        return step->kind == GB_SPLIT_TEXT && step->option == GB_SPLIT_MERGED_WITH_PREVIOUS;
-    if (step->option != 0)
-        return false;
-    if (part == GB_PART_NORMALIZER)
-        return step->kind == GB_NORMALIZE_REPLACE;
-    return step->kind == GB_DECODE_REPLACE || step->kind == GB_DECODE_BYTE_FALLBACK;
+/* Every kind of step. */
+static const struct step_kind {
+    gb_tokenizer_part part;
+    uint32_t kind, option;
+    uint32_t least_pattern, most_pattern, most_content; /* bytes */
+} step_kinds[] = {
+    {GB_PART_NORMALIZER, GB_NORMALIZE_REPLACE, 0, 1, GB_MAX_PATTERN_BYTES, GB_MAX_PATTERN_BYTES},
+    {GB_PART_NORMALIZER, GB_NORMALIZE_NFC, 0, 0, 0, 0},
+    {GB_PART_PRE_TOKENIZER, GB_SPLIT_TEXT, GB_SPLIT_MERGED_WITH_PREVIOUS, 1, GB_MAX_PATTERN_BYTES, 0},
+    {GB_PART_PRE_TOKENIZER, GB_SPLIT_EXPRESSION, GB_SPLIT_ISOLATED, 1, GB_MAX_EXPRESSION_BYTES, 0},
+    {GB_PART_DECODER, GB_DECODE_REPLACE, 0, 1, GB_MAX_PATTERN_BYTES, GB_MAX_PATTERN_BYTES},
+    {GB_PART_DECODER, GB_DECODE_BYTE_FALLBACK, 0, 0, 0, 0},
+    {GB_PART_DECODER, GB_DECODE_BYTE_LEVEL, 0, 0, 0, 0},
+};
+
+static gumbel_status check_step(gb_tokenizer_part part, uint32_t index, const gb_text_step *step,
+                                gumbel_error *error) {
+    for (size_t i = 0; i < sizeof step_kinds / sizeof step_kinds[0]; i++) {
+        const struct step_kind *kind = &step_kinds[i];
+        if (kind->part != part || kind->kind != step->kind || kind->option != step->option)
+            continue;
+        if (step->pattern_length < kind->least_pattern || step->pattern_length > kind->most_pattern ||
+            step->content_length > kind->most_content)
+            return BROKEN("part %d, step %u: texts of %u and %u bytes", part, index, step->pattern_length,
+                          step->content_length);
+        if (!gb_utf8_is_valid(step->pattern, step->pattern_length) ||
+            !gb_utf8_is_valid(step->content, step->content_length))
+            return BROKEN("part %d, step %u: a text is not UTF-8", part, index);
+        return GUMBEL_OK;
+    }
+    return UNKNOWN("part %d has a step of kind %u, option %u, which this version does not know", part,
+                   step->kind, step->option);
 }
 
 static gumbel_status read_steps(gb_byte_reader *in, gb_tokenizer_part part, gb_text_steps *steps,
@@ -141,17 +170,7 @@ static gumbel_status read_steps(gb_byte_reader *in, gb_tokenizer_part part, gb_t
         step->content = gb_read_text(in, &step->content_length);
         if (in->failed)
             return BROKEN("part %d is cut short", part);
-        if (!is_known_step(part, step))
-            return UNKNOWN("part %d has a step of kind %u, option %u, which this version does not know", part,
-                           step->kind, step->option);
-        bool has_pattern = part != GB_PART_DECODER || step->kind == GB_DECODE_REPLACE;
-        if ((has_pattern && step->pattern_length == 0) || step->pattern_length > GB_MAX_PATTERN_BYTES ||
-            step->content_length > GB_MAX_PATTERN_BYTES)
-            return BROKEN("part %d, step %u: texts of %u and %u bytes", part, i, step->pattern_length,
-                          step->content_length);
-        if (!gb_utf8_is_valid(step->pattern, step->pattern_length) ||
-            !gb_utf8_is_valid(step->content, step->content_length))
-            return BROKEN("part %d, step %u: a text is not UTF-8", part, i);
+        GB_TRY(check_step(part, i, step, error));
     }
     return GUMBEL_OK;
 }
@@ -226,12 +245,19 @@ static gumbel_status read_parts(gb_byte_reader *in, gb_tokenizer_data *data, gum
 
 /* The streaming decoder replaces within a token, then turns byte tokens into bytes; it has room for what the
  * replacements can make of the longest token. */
-static gumbel_status check_decoder(const gb_text_steps *decoder, gumbel_error *error) {
+static gumbel_status check_decoder(const gb_tokenizer_data *data, gumbel_error *error) {
+    const gb_text_steps *decoder = &data->decoder;
     uint32_t growth = 1;
+    bool bytes = decoder->count == 1 && decoder->items[0].kind == GB_DECODE_BYTE_LEVEL;
+    if (gb_is_byte_level(data) != bytes)
+        return BROKEN("%s", bytes ? "the decoder is byte-level, the model is not"
+                                  : "the model is byte-level, the decoder is not");
     for (uint32_t i = 0; i < decoder->count; i++) {
         const gb_text_step *step = &decoder->items[i];
         if (step->kind == GB_DECODE_BYTE_FALLBACK && i + 1 < decoder->count)
             return BROKEN("the decoder's byte fallback is not its last step");
+        if (step->kind == GB_DECODE_BYTE_LEVEL && decoder->count > 1)
+            return BROKEN("the decoder has other steps beside the byte-level one");
         growth *= step->content_length > 1 ? step->content_length : 1;
         if (growth > GB_MAX_DECODER_GROWTH)
             return BROKEN("the decoder's replacements are longer than %d bytes", GB_MAX_DECODER_GROWTH);
@@ -251,5 +277,5 @@ gumbel_status gb_tokenizer_parse(const gb_blob *blob, gb_tokenizer_data *data, g
     GB_TRY(read_parts(&in, data, error));
     if (data->unknown != -1 && !is_token(data, (uint32_t)data->unknown))
         return BROKEN("the unknown token %d is not in the vocabulary", data->unknown);
-    return check_decoder(&data->decoder, error);
+    return check_decoder(data, error);
 }

@@ -33,7 +33,13 @@ typedef enum gb_tokenizer_part {
 
 /* Of the model part. */
 enum { GB_MODEL_BPE = 1 };
-enum { GB_BPE_BYTE_FALLBACK = 1, GB_BPE_FUSE_UNKNOWN = 2, GB_BPE_IGNORE_MERGES = 4 };
+enum {
+    GB_BPE_BYTE_FALLBACK = 1,
+    GB_BPE_FUSE_UNKNOWN = 2,
+    GB_BPE_IGNORE_MERGES = 4,
+    GB_BPE_BYTE_LEVEL = 8, /* symbols are bytes; the model's spellings need not be UTF-8 */
+    GB_BPE_ALL = 15
+};
 
 /* Of an added token. */
 enum {
@@ -47,10 +53,23 @@ enum {
 };
 
 /* Kinds of steps. Each list numbers its own. */
-enum { GB_NORMALIZE_REPLACE = 1 };                       /* every pattern becomes content */
-enum { GB_SPLIT_TEXT = 1 };                              /* pieces end where pattern stands; option: how */
-enum { GB_SPLIT_MERGED_WITH_PREVIOUS = 1 };              /* the pattern belongs to the piece that it ends */
-enum { GB_DECODE_REPLACE = 1, GB_DECODE_BYTE_FALLBACK }; /* as above; <0xE2> tokens become bytes */
+enum {
+    GB_NORMALIZE_REPLACE = 1, /* every pattern becomes content */
+    GB_NORMALIZE_NFC = 2      /* normalization form C */
+};
+enum {
+    GB_SPLIT_TEXT = 1,      /* the pattern is text; option: merged with previous */
+    GB_SPLIT_EXPRESSION = 2 /* the pattern is a regular expression; option: isolated */
+};
+enum {
+    GB_SPLIT_MERGED_WITH_PREVIOUS = 1, /* a match belongs to the piece that it ends */
+    GB_SPLIT_ISOLATED = 2              /* a match is a piece of its own */
+};
+enum {
+    GB_DECODE_REPLACE = 1,       /* as in the normalizer */
+    GB_DECODE_BYTE_FALLBACK = 2, /* <0xE2> tokens become bytes */
+    GB_DECODE_BYTE_LEVEL = 3     /* spellings are bytes */
+};
 
 enum {
     GB_MAX_TEXT_STEPS = 8,
@@ -59,6 +78,7 @@ enum {
     GB_MAX_MERGES = 1 << 24,
     GB_MAX_TOKEN_BYTES = 4096,
     GB_MAX_PATTERN_BYTES = 256,
+    GB_MAX_EXPRESSION_BYTES = 1024,
     GB_MAX_DECODER_GROWTH = 256 /* bytes that the decoder may make of one */
 };
 
@@ -97,9 +117,10 @@ typedef struct gb_tokenizer_data {
     uint32_t before_count, after_count;
 } gb_tokenizer_data;
 
-/* Reads and checks the section. After it every id is below token_count, every spelling is well-formed UTF-8,
- * and a merge's result is spelled left + right. data points into blob, which must outlive it.
- * Errors: FORMAT, or UNSUPPORTED for a number that this version does not know. Allocates nothing. */
+/* Reads and checks the section. After it every id is below token_count, every spelling is well-formed UTF-8
+ * (at byte level those of added tokens are), and a merge's result is spelled left + right. Expressions are
+ * not compiled yet. data points into blob, which must outlive it. Errors: FORMAT, or UNSUPPORTED for a number
+ * that this version does not know. Allocates nothing. */
 gumbel_status gb_tokenizer_parse(const gb_blob *blob, gb_tokenizer_data *data, gumbel_error *error);
 
 /* The spelling of id (0 .. token_count-1), not terminated by a zero; *length is 0 for an id that is unused.
@@ -120,6 +141,10 @@ static inline gb_merge gb_merge_at(const gb_tokenizer_data *data, uint32_t rank)
 static inline gb_added_token gb_added_at(const gb_tokenizer_data *data, uint32_t index) {
     const uint8_t *added = data->added + 8 * (size_t)index;
     return (gb_added_token){(int32_t)gb_load_u32(added), gb_load_u32(added + 4)};
+}
+
+static inline bool gb_is_byte_level(const gb_tokenizer_data *data) {
+    return data->bpe_flags & GB_BPE_BYTE_LEVEL;
 }
 
 /* The byte that the token spelled so stands for ("<0xE2>"), or -1. */

@@ -31,7 +31,7 @@ static void find_byte_tokens(gb_vocabulary *vocabulary) {
         int length = snprintf(spelling, sizeof spelling, "<0x%02X>", (unsigned)byte);
         int32_t id = gb_vocabulary_find(vocabulary, spelling, (size_t)length);
         bool in_model = id >= 0 && !(vocabulary->flags[id] & GB_ADDED_OUTSIDE);
-        vocabulary->byte_tokens[byte] = in_model ? id : -1;
+        vocabulary->byte_tokens[byte] = in_model && !gb_is_byte_level(vocabulary->data) ? id : -1;
     }
 }
 
@@ -53,8 +53,8 @@ gumbel_status gb_vocabulary_create(gb_vocabulary *vocabulary, const gb_tokenizer
     }
     for (uint32_t id = 0; id < data->token_count; id++)
         GB_TRY(insert(vocabulary, (int32_t)id, error));
-    for (int c = 0; c < 128; c++)
-        vocabulary->ascii[c] = gb_vocabulary_find_ordinary(vocabulary, (char[]){(char)c}, 1);
+    for (int byte = 0; byte < 256; byte++)
+        vocabulary->one_byte[byte] = gb_vocabulary_find_ordinary(vocabulary, (char[]){(char)byte}, 1);
     find_byte_tokens(vocabulary);
     return GUMBEL_OK;
 }

@@ -6,14 +6,15 @@
 #define GUMBEL_TEXT_VOCABULARY_H
 
 #include "text/tokenizer_data.h"
+#include "text/utf8.h"
 
 typedef struct gb_vocabulary {
     const gb_tokenizer_data *data;
     int32_t *slots; /* id, or -1; a power of two of them, at most half full */
     uint64_t mask;
     uint8_t *flags;           /* GB_ADDED_* by id; 0 for a token that is not an added one */
-    int32_t ascii[128];       /* ids of the one-character tokens that BPE may begin with, or -1 */
-    int32_t byte_tokens[256]; /* ids of <0x00> .. <0xFF>, or -1 */
+    int32_t one_byte[256];    /* ids of the one-byte tokens that BPE may begin with, or -1 */
+    int32_t byte_tokens[256]; /* ids of <0x00> .. <0xFF>, or -1; all -1 at byte level */
 } gb_vocabulary;
 
 /* data must outlive the vocabulary. Errors: FORMAT (a spelling stands twice), MEMORY. On an error
@@ -37,11 +38,17 @@ static inline int32_t gb_vocabulary_find_ordinary(const gb_vocabulary *vocabular
     return id >= 0 && gb_is_ordinary(vocabulary, id) ? id : -1;
 }
 
-/* The ordinary token of the one character of size bytes at text, or -1. */
-static inline int32_t gb_vocabulary_find_character(const gb_vocabulary *vocabulary, const char *text,
-                                                   size_t size) {
+/* What BPE begins with: a character of the text, or at byte level a byte. Its size in bytes, from its first
+ * one. */
+static inline size_t gb_unit_size(const gb_vocabulary *vocabulary, char first) {
+    return gb_is_byte_level(vocabulary->data) ? 1 : gb_utf8_size(first);
+}
+
+/* The ordinary token of the one unit of size bytes at text, or -1. */
+static inline int32_t gb_vocabulary_find_unit(const gb_vocabulary *vocabulary, const char *text,
+                                              size_t size) {
     if (size == 1)
-        return vocabulary->ascii[(uint8_t)text[0]];
+        return vocabulary->one_byte[(uint8_t)text[0]];
     return gb_vocabulary_find_ordinary(vocabulary, text, size);
 }
 

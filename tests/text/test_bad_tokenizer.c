@@ -2,11 +2,7 @@
  *
  * Bad input: tokenizer.json and tokenizer sections that are cut, flipped, or break one rule.
  */
-#include "golden.h"
-
-#include "support/assertions.h"
-
-#include <stdlib.h>
+#include "bad_input.h"
 
 /* A small valid tokenizer.json, with the pieces that the tests replace. */
 #define VOCAB "{\"<unk>\":0,\"a\":1,\"b\":2,\"ab\":3,\"<0x41>\":4}"
@@ -34,41 +30,6 @@
 #define WITH_STEPS(normalizer, splitter, decoder) FILE_OF(MODEL, ADDED, normalizer, splitter, decoder, "null")
 #define WITH_PROCESSOR(processor) FILE_OF(MODEL, ADDED, NORMALIZER, SPLIT, DECODER, processor)
 #define VALID WITH_MODEL(MODEL)
-
-/* Converts, makes a tokenizer, and uses it: whatever is accepted has to work. */
-static gumbel_status use_section(const uint8_t *data, size_t size, gumbel_error *error) {
-    gumbel_tokenizer *tokenizer;
-    gb_blob blob = {data, size};
-    GB_TRY(gb_tokenizer_create(&blob, NULL, &tokenizer, error));
-    gumbel_encode_options options = {.size = sizeof options, .parse_special = true, .add_special = true};
-    int32_t ids[256];
-    size_t count, length;
-    const char *text = "ab <s>A\xFF the quick\n\n<unk>\xE2\x82\xAC <|turn> \xF0\x9F\x99\x82";
-    GB_TRY(gumbel_encode(tokenizer, text, strlen(text), &options, ids, 256, &count, error));
-    gumbel_detokenizer *detokenizer;
-    assert_int_equal(gumbel_detokenizer_create(tokenizer, true, &detokenizer, NULL), GUMBEL_OK);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(gumbel_detokenize(detokenizer, ids[i], &text, &length, NULL), GUMBEL_OK);
-    gumbel_detokenizer_destroy(detokenizer);
-    gumbel_tokenizer_destroy(tokenizer);
-    return GUMBEL_OK;
-}
-
-static gumbel_status use_json(const char *text, size_t length, gumbel_error *error) {
-    gb_byte_buffer bytes = {0};
-    gumbel_status status = gb_convert_tokenizer_json(text, length, "t.json", &bytes, error);
-    if (status == GUMBEL_OK)
-        status = use_section(bytes.data, bytes.size, error);
-    gb_buffer_free(&bytes);
-    return status;
-}
-
-static void expect(const char *text, gumbel_status status, const char *reason) {
-    gumbel_error error;
-    assert_fails(use_json(text, strlen(text), &error), status, &error, reason);
-    assert_non_null(strstr(error.message, "t.json: "));
-    assert_null(strchr(error.message, '\n'));
-}
 
 static void test_valid(void **state) {
     (void)state;
@@ -140,8 +101,8 @@ static void test_steps(void **state) {
     expect(
         WITH_STEPS("{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"\"}", "null", DECODER),
         bad, "0 bytes");
-    expect(WITH_STEPS("null", "{\"type\":\"ByteLevel\"}", DECODER), refused,
-           "pre_tokenizer: the type \"ByteLevel\"");
+    expect(WITH_STEPS("null", "{\"type\":\"Metaspace\"}", DECODER), refused,
+           "pre_tokenizer: the type \"Metaspace\"");
     expect(WITH_STEPS("null", "{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},\"behavior\":\"Isolated\"}",
                       DECODER),
            refused, "Isolated");
@@ -167,45 +128,14 @@ static void test_post_processor(void **state) {
            bad, "token 77");
 }
 
-/* Every truncation and every flipped byte is an error of one line, or another valid file. */
 static void test_damaged_json(void **state) {
     (void)state;
-    size_t length = strlen(VALID);
-    char *text = gb_copy_string(VALID, length);
-    for (size_t i = 0; i < length; i++) {
-        gumbel_error error = {0};
-        char *cut = gb_allocate(i, 1);
-        memcpy(cut, text, i);
-        assert_int_equal(use_json(cut, i, &error), GUMBEL_ERROR_FORMAT);
-        assert_null(strchr(error.message, '\n'));
-        gb_free(cut);
-        for (int bit = 0; bit < 8; bit++) {
-            text[i] = (char)(text[i] ^ 1 << bit);
-            (void)use_json(text, length, NULL);
-            text[i] = (char)(text[i] ^ 1 << bit);
-        }
-    }
-    gb_free(text);
+    check_damaged_json(VALID);
 }
 
 static void test_damaged_section(void **state) {
     (void)state;
-    gb_byte_buffer bytes = {0};
-    assert_int_equal(gb_convert_tokenizer_json(VALID, strlen(VALID), "t.json", &bytes, NULL), GUMBEL_OK);
-    for (size_t i = 0; i < bytes.size; i++) {
-        gumbel_error error = {0};
-        uint8_t *cut = gb_allocate(i, 1);
-        memcpy(cut, bytes.data, i);
-        assert_int_equal(use_section(cut, i, &error), GUMBEL_ERROR_FORMAT);
-        gb_free(cut);
-        static const uint8_t flips[] = {1, 2, 4, 8, 16, 32, 64, 128, 255};
-        for (size_t flip = 0; flip < sizeof flips; flip++) {
-            bytes.data[i] ^= flips[flip];
-            (void)use_section(bytes.data, bytes.size, NULL);
-            bytes.data[i] ^= flips[flip];
-        }
-    }
-    gb_buffer_free(&bytes);
+    check_damaged_section(VALID);
 }
 
 /* The larger file, at many places. */
@@ -226,41 +156,9 @@ static void test_damaged_gemma(void **state) {
     gb_free(text);
 }
 
-static bool fail_at(void *user, size_t bytes) {
-    (void)bytes;
-    int *left = user;
-    return (*left)-- != 0;
-}
-
-/* The n-th allocation fails, for every n. */
 static void test_no_memory(void **state) {
     (void)state;
-    gb_byte_buffer bytes = {0};
-    assert_int_equal(gb_convert_tokenizer_json(VALID, strlen(VALID), "t.json", &bytes, NULL), GUMBEL_OK);
-    gumbel_tokenizer *tokenizer = NULL;
-    gb_blob blob = {bytes.data, bytes.size};
-    int n = 0;
-    for (gumbel_status status = GUMBEL_ERROR_MEMORY; status != GUMBEL_OK; n++) {
-        int left = n;
-        gb_set_allocation_hook(fail_at, &left);
-        status = gb_tokenizer_create(&blob, NULL, &tokenizer, NULL);
-        gb_set_allocation_hook(NULL, NULL);
-        assert_true(status == GUMBEL_OK || status == GUMBEL_ERROR_MEMORY);
-    }
-    assert_true(n > 4);
-    n = 0;
-    for (gumbel_status status = GUMBEL_ERROR_MEMORY; status != GUMBEL_OK; n++) {
-        int left = n;
-        int32_t ids[64];
-        size_t count;
-        gb_set_allocation_hook(fail_at, &left);
-        status = gumbel_encode(tokenizer, "ab\xFF <s> ab", 10, NULL, ids, 64, &count, NULL);
-        gb_set_allocation_hook(NULL, NULL);
-        assert_true(status == GUMBEL_OK || status == GUMBEL_ERROR_MEMORY);
-    }
-    assert_true(n > 3);
-    gumbel_tokenizer_destroy(tokenizer);
-    gb_buffer_free(&bytes);
+    check_no_memory(VALID);
 }
 
 int main(void) {

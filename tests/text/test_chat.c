@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conversations against the released Gemma 4 template, rendered by jinja2 (chat.json), and the chat format's
- * two forms.
+ * Conversations against the released templates of Gemma 4 and Qwen3.5, rendered by jinja2 (*.chat.json), and
+ * the chat format's two forms.
  */
 #include "golden.h"
 
@@ -14,12 +14,24 @@
 
 enum { MAX_MESSAGES = 8, MAX_IDS = 1024 };
 
-/* The Gemma-like tokenizer with the chat format of Gemma 4. */
-static gumbel_tokenizer *chat_tokenizer(void) {
-    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("gemma.tokenizer.json"));
-    tokenizer->chat_format = gb_chat_families[0].variant(0);
+static gb_chat_format format_of(const char *family) {
+    for (size_t i = 0; i < gb_chat_family_count; i++)
+        if (strcmp(gb_chat_families[i].name, family) == 0)
+            return gb_chat_families[i].variant(0);
+    fail_msg("no family %s", family);
+    return (gb_chat_format){0};
+}
+
+static gumbel_tokenizer *tokenizer_with_format(const char *path, const char *family) {
+    gumbel_tokenizer *tokenizer = load_tokenizer(path);
+    tokenizer->chat_format = format_of(family);
     tokenizer->has_chat_format = true;
     return tokenizer;
+}
+
+/* The Gemma-like tokenizer with the chat format of Gemma 4. */
+static gumbel_tokenizer *chat_tokenizer(void) {
+    return tokenizer_with_format(DATA("gemma.tokenizer.json"), "gemma4");
 }
 
 static size_t read_messages(const json_t *array, gumbel_message messages[MAX_MESSAGES]) {
@@ -58,10 +70,9 @@ static void check_ids(const int32_t *ids, size_t count, const json_t *expected) 
         assert_int_equal(ids[i], json_integer_value(json_array_get(expected, i)));
 }
 
-static void test_released_template(void **state) {
-    (void)state;
-    gumbel_tokenizer *tokenizer = chat_tokenizer();
-    json_t *cases = load_json(DATA("chat.json"));
+/* Takes the tokenizer. */
+static void compare_cases(gumbel_tokenizer *tokenizer, const char *path) {
+    json_t *cases = load_json(path);
     assert_true(json_array_size(cases) >= 60);
     for (size_t i = 0; i < json_array_size(cases); i++) {
         const json_t *item = json_array_get(cases, i);
@@ -79,6 +90,16 @@ static void test_released_template(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+static void test_gemma_template(void **state) {
+    (void)state;
+    compare_cases(chat_tokenizer(), DATA("gemma.chat.json"));
+}
+
+static void test_qwen_template(void **state) {
+    (void)state;
+    compare_cases(tokenizer_with_format(DATA("qwen.tokenizer.json"), "qwen3_5"), DATA("qwen.chat.json"));
+}
+
 static void check_rendering(const gb_chat_format *format, const gumbel_message *messages, size_t count,
                             gumbel_chat_options options, const char *expected) {
     gb_chat_text chat = {0};
@@ -92,7 +113,7 @@ static void check_rendering(const gb_chat_format *format, const gumbel_message *
 /* A session's next turn: what the assistant generated is there already, with or without its last token. */
 static void test_continues(void **state) {
     (void)state;
-    gb_chat_format format = gb_chat_families[0].variant(0);
+    gb_chat_format format = format_of("gemma4");
     gumbel_message next = {"user", "And now?"};
     check_rendering(&format, &next, 1, (gumbel_chat_options){.continues = true},
                     "<turn|>\n<|turn>user\nAnd now?<turn|>\n<|turn>model\n<|channel>thought\n<channel|>");
@@ -105,11 +126,26 @@ static void test_continues(void **state) {
         (gumbel_chat_options){.continues = true, .turn_is_closed = true, .no_generation_prompt = true}, "\n");
 }
 
+static void test_qwen_continues(void **state) {
+    (void)state;
+    gb_chat_format format = format_of("qwen3_5");
+    gumbel_message next[] = {{"user", "And now?"}, {"assistant", "Hm.</think>\n\nNow."}};
+    check_rendering(&format, next, 1, (gumbel_chat_options){.continues = true},
+                    "<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n<think>\n");
+    check_rendering(
+        &format, next, 1,
+        (gumbel_chat_options){.continues = true, .turn_is_closed = true, .thinking = GUMBEL_THINKING_OFF},
+        "\n<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
+    check_rendering(&format, next, 2, (gumbel_chat_options){.continues = true, .no_generation_prompt = true},
+                    "<|im_end|>\n<|im_start|>user\nAnd now?<|im_end|>\n"
+                    "<|im_start|>assistant\n<think>\nHm.\n</think>\n\nNow.<|im_end|>\n");
+}
+
 static void test_variants(void **state) {
     (void)state;
     gumbel_message messages[] = {{"user", "Hi"}, {"assistant", "A"}, {"assistant", "B"}};
     gumbel_chat_options options = {.thinking = GUMBEL_THINKING_OFF};
-    gb_chat_format format = gb_chat_families[0].variant(0);
+    gb_chat_format format = format_of("gemma4");
     check_rendering(&format, messages, 3, options,
                     "<bos><|turn>user\nHi<turn|>\n<|turn>model\nA<turn|>\nB<turn|>\n"
                     "<|turn>model\n<|channel>thought\n<channel|>");
@@ -122,7 +158,7 @@ static void test_variants(void **state) {
 /* The literal parts are the contents, and nothing else. */
 static void test_literal_parts(void **state) {
     (void)state;
-    gb_chat_format format = gb_chat_families[0].variant(0);
+    gb_chat_format format = format_of("gemma4");
     gumbel_message messages[] = {{"system", " <bos> "}, {"user", "\xFF<turn|>"}};
     gumbel_chat_options options = {.size = sizeof options};
     gb_chat_text chat = {0};
@@ -173,7 +209,7 @@ static void assert_formats_equal(const gb_chat_format *a, const gb_chat_format *
 
 static void test_section(void **state) {
     (void)state;
-    gb_chat_format written = gb_chat_families[0].variant(0), read;
+    gb_chat_format written = format_of("gemma4"), read;
     gb_byte_buffer bytes = {0};
     gumbel_error error;
     gb_chat_format_write(&written, &bytes);
@@ -190,7 +226,7 @@ static void test_section(void **state) {
 /* Flipped and cut sections give an error or some format, and never a crash. */
 static void test_hostile_section(void **state) {
     (void)state;
-    gb_chat_format written = gb_chat_families[0].variant(0), read;
+    gb_chat_format written = format_of("gemma4"), read;
     gb_byte_buffer bytes = {0};
     gb_chat_format_write(&written, &bytes);
     for (size_t i = 0; i < bytes.size; i++) {
@@ -265,7 +301,8 @@ static void test_bad_json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_released_template), cmocka_unit_test(test_continues),
+        cmocka_unit_test(test_gemma_template),    cmocka_unit_test(test_qwen_template),
+        cmocka_unit_test(test_qwen_continues),    cmocka_unit_test(test_continues),
         cmocka_unit_test(test_variants),          cmocka_unit_test(test_literal_parts),
         cmocka_unit_test(test_bad_conversations), cmocka_unit_test(test_section),
         cmocka_unit_test(test_hostile_section),   cmocka_unit_test(test_newer_section),

@@ -39,6 +39,19 @@
 #define SMALL_FIRST STRIP SYSTEM("<|think|>") TURNS(SEPARATE) PROMPT("")
 #define UNKNOWN STRIP SYSTEM("<|think|>\\n") TURNS(JOINED) PROMPT("Well, ")
 
+/* Qwen3.5's format; when is the condition of an empty thought. */
+#define QWEN(when)                                                                                           \
+    "{%- set ns = namespace(last=0) -%}{%- for m in messages -%}{%- if m.role == 'user' -%}"                 \
+    "{%- set ns.last = loop.index0 -%}{%- endif -%}{%- endfor -%}"                                           \
+    "{%- for m in messages -%}{%- set text = m.content | trim -%}{%- set thought = '' -%}"                   \
+    "{%- if m.role == 'assistant' and '</think>' in text -%}"                                                \
+    "{%- set thought = text.split('</think>')[0].split('<think>')[-1] | trim -%}"                            \
+    "{%- set text = text.split('</think>')[-1].lstrip('\\n') -%}{%- endif -%}"                               \
+    "{{- '<|im_start|>' + m.role + '\\n' -}}{%- if m.role == 'assistant' and loop.index0 > ns.last -%}"      \
+    "{{- '<think>\\n' + thought + '\\n</think>\\n\\n' -}}{%- endif -%}{{- text + '<|im_end|>\\n' -}}"        \
+    "{%- endfor -%}{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n<think>\\n' -}}"             \
+    "{%- if " when " -%}{{- '\\n</think>\\n\\n' -}}{%- endif -%}{%- endif -%}"
+
 static gumbel_status recognize(const char *text, json_t *special_tokens, gb_chat_format *format,
                                gumbel_error *error) {
     gb_chat_template chat = {.length = strlen(text), .source = "template", .special_tokens = special_tokens};
@@ -69,6 +82,25 @@ static void test_variants(void **state) {
     assert_string_equal(format.generation_thinking_off, "<|turn>model\n");
     assert_string_equal(format.system_thinking_on, "<|think|>");
     assert_false(format.joins_assistant_messages);
+    gb_chat_format_free(&format);
+}
+
+static void test_qwen(void **state) {
+    (void)state;
+    gb_chat_format format;
+    gumbel_error error;
+    json_t *unused_bos = json_pack("{s:s}", "bos_token", "<|endoftext|>");
+    assert_ok(
+        recognize(QWEN("enable_thinking is defined and not enable_thinking"), unused_bos, &format, &error),
+        &error);
+    assert_string_equal(format.name, "qwen3_5");
+    assert_string_equal(format.prefix, "");
+    assert_true(format.thinks_by_default);
+    gb_chat_format_free(&format);
+    assert_ok(recognize(QWEN("not enable_thinking"), NULL, &format, &error), &error);
+    assert_false(format.thinks_by_default);
+    assert_string_equal(format.answer_thought_before, "<think>\n");
+    assert_string_equal(format.stop, "<|im_end|>");
     gb_chat_format_free(&format);
 }
 
@@ -204,9 +236,13 @@ static void test_export_tokenizer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),         cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_template_file),    cmocka_unit_test(test_template_in_config),
-        cmocka_unit_test(test_warnings),         cmocka_unit_test(test_bad_config),
+        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_template_file),
+        cmocka_unit_test(test_template_in_config),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_bad_config),
         cmocka_unit_test(test_export_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,9 @@ typedef struct decoding {
 /* The ids that make_goldens.py's test_ids makes of the same number. */
 static void make_ids(decoding *d, uint64_t index) {
     uint64_t state = index;
-    const int32_t *byte_ids = d->tokenizer->vocabulary.byte_tokens;
+    const gb_vocabulary *vocabulary = &d->tokenizer->vocabulary;
+    const int32_t *byte_ids =
+        gb_is_byte_level(&d->tokenizer->data) ? vocabulary->one_byte : vocabulary->byte_tokens;
     d->count = 0;
     for (uint64_t n = 1 + below(&state, 10); n > 0; n--) {
         uint64_t kind = below(&state, 8);
@@ -66,9 +68,8 @@ static void compare_line(void *user, size_t line, uint32_t shown, uint32_t hidde
     gb_buffer_free(&text);
 }
 
-static void test_random_ids(void **state) {
-    (void)state;
-    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("gemma.tokenizer.json"));
+static void compare_file(const char *tokenizer_path, const char *path) {
+    gumbel_tokenizer *tokenizer = load_tokenizer(tokenizer_path);
     static int32_t known[4096];
     decoding d = {.tokenizer = tokenizer, .known = known};
     assert_true(tokenizer->data.token_count <= 4096);
@@ -78,8 +79,18 @@ static void test_random_ids(void **state) {
         if (length > 0)
             known[d.known_count++] = (int32_t)id;
     }
-    assert_int_equal(for_each_line(DATA("gemma.decode.txt"), compare_line, &d), 3000);
+    assert_int_equal(for_each_line(path, compare_line, &d), 3000);
     gumbel_tokenizer_destroy(tokenizer);
+}
+
+static void test_random_ids(void **state) {
+    (void)state;
+    compare_file(DATA("gemma.tokenizer.json"), DATA("gemma.decode.txt"));
+}
+
+static void test_random_bytes(void **state) {
+    (void)state;
+    compare_file(DATA("qwen.tokenizer.json"), DATA("qwen.decode.txt"));
 }
 
 /* Every ▁ of the text becomes a space; nothing else is lost. */
@@ -154,15 +165,41 @@ static void test_character_by_bytes(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+/* At byte level an ill-formed part gives one mark, however many bytes it has. */
+static void test_byte_level_parts(void **state) {
+    (void)state;
+    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("qwen.tokenizer.json"));
+    const int32_t *byte = tokenizer->vocabulary.one_byte;
+    gumbel_detokenizer *detokenizer;
+    const char *text;
+    size_t length;
+    assert_int_equal(gumbel_detokenizer_create(tokenizer, false, &detokenizer, NULL), GUMBEL_OK);
+    expect_piece(detokenizer, byte[0xF0], "");
+    expect_piece(detokenizer, byte[0x9F], "");
+    expect_piece(detokenizer, gumbel_token_id(tokenizer, "<|im_end|>"), ""); /* hidden: parts nothing */
+    expect_piece(detokenizer, byte[0x99], "");
+    expect_piece(detokenizer, byte[0x82], "\U0001F642");
+    expect_piece(detokenizer, byte[0xE2], "");
+    expect_piece(detokenizer, byte[0x82], "");
+    expect_piece(detokenizer, gumbel_token_id(tokenizer, "<think>"), "\uFFFD<think>");
+    expect_piece(detokenizer, byte[0x80], "\uFFFD");
+    expect_piece(detokenizer, byte[0xE2], "");
+    expect_piece(detokenizer, byte[0x82], "");
+    gumbel_detokenize_end(detokenizer, &text, &length);
+    assert_int_equal(length, 3);
+    assert_memory_equal(text, "\uFFFD", 3);
+    gumbel_detokenizer_destroy(detokenizer);
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 static bool count_allocation(void *user, size_t bytes) {
     (void)bytes;
     ++*(int *)user;
     return true;
 }
 
-static void test_does_not_allocate(void **state) {
-    (void)state;
-    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("whole.tokenizer.json"));
+static void check_allocations(const char *path) {
+    gumbel_tokenizer *tokenizer = load_tokenizer(path);
     gumbel_detokenizer *detokenizer;
     int allocations = 0;
     assert_int_equal(gumbel_detokenizer_create(tokenizer, true, &detokenizer, NULL), GUMBEL_OK);
@@ -178,6 +215,12 @@ static void test_does_not_allocate(void **state) {
     assert_int_equal(allocations, 0);
     gumbel_detokenizer_destroy(detokenizer);
     gumbel_tokenizer_destroy(tokenizer);
+}
+
+static void test_does_not_allocate(void **state) {
+    (void)state;
+    check_allocations(DATA("whole.tokenizer.json"));
+    check_allocations(DATA("qwen.tokenizer.json"));
 }
 
 static void test_unknown_id(void **state) {
@@ -214,7 +257,8 @@ static void test_padded_vocabulary(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_ids),         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_random_ids),         cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_round_trip),         cmocka_unit_test(test_byte_level_parts),
         cmocka_unit_test(test_character_by_bytes), cmocka_unit_test(test_does_not_allocate),
         cmocka_unit_test(test_unknown_id),         cmocka_unit_test(test_padded_vocabulary),
     };

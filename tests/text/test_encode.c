@@ -35,35 +35,49 @@ static void compare_line(void *user, size_t line, uint32_t parsed, uint32_t plai
                  (const char *)c->text.data);
 }
 
-static void compare_all(const gumbel_tokenizer *tokenizer, const char *path, size_t lines) {
+static void compare_all(const gumbel_tokenizer *tokenizer, const char *pieces, const char *path,
+                        size_t lines) {
     static comparison c;
-    c = (comparison){.tokenizer = tokenizer, .pieces = load_json(DATA("pieces.json"))};
+    c = (comparison){.tokenizer = tokenizer, .pieces = load_json(pieces)};
     assert_int_equal(for_each_line(path, compare_line, &c), lines);
     json_decref(c.pieces);
     gb_buffer_free(&c.text);
 }
 
-static void compare_file(const char *tokenizer_path, const char *path, size_t lines) {
+static void compare_file(const char *tokenizer_path, const char *pieces, const char *path, size_t lines) {
     gumbel_tokenizer *tokenizer = load_tokenizer(tokenizer_path);
-    compare_all(tokenizer, path, lines);
+    compare_all(tokenizer, pieces, path, lines);
     gumbel_tokenizer_destroy(tokenizer);
 }
 
 static void test_gemma(void **state) {
     (void)state;
-    compare_file(DATA("gemma.tokenizer.json"), DATA("gemma.encode.txt"), 10000);
+    compare_file(DATA("gemma.tokenizer.json"), DATA("pieces.json"), DATA("gemma.encode.txt"), 10000);
 }
 
 /* No normalizer, split pieces, missing byte tokens, separate unknown tokens, all flags of added tokens. */
 static void test_odd(void **state) {
     (void)state;
-    compare_file(DATA("odd.tokenizer.json"), DATA("odd.encode.txt"), 3000);
+    compare_file(DATA("odd.tokenizer.json"), DATA("pieces.json"), DATA("odd.encode.txt"), 3000);
 }
 
 /* Whole pieces before merges, fused unknown tokens, several replacements, normalized added tokens. */
 static void test_whole(void **state) {
     (void)state;
-    compare_file(DATA("whole.tokenizer.json"), DATA("whole.encode.txt"), 3000);
+    compare_file(DATA("whole.tokenizer.json"), DATA("pieces.json"), DATA("whole.encode.txt"), 3000);
+}
+
+/* Byte level: NFC, the family's splitting expression, added tokens that are special and that are not. */
+static void test_qwen(void **state) {
+    (void)state;
+    compare_file(DATA("qwen.tokenizer.json"), DATA("byte_pieces.json"), DATA("qwen.encode.txt"), 10000);
+}
+
+/* Two expressions, one of which also matches nothing; whole pieces before merges, a byte without a token,
+ * normalized added tokens. */
+static void test_bytes(void **state) {
+    (void)state;
+    compare_file(DATA("bytes.tokenizer.json"), DATA("byte_pieces.json"), DATA("bytes.encode.txt"), 3000);
 }
 
 /* The older form of merges: "a b" in place of ["a", "b"]. */
@@ -82,7 +96,7 @@ static void test_merges_as_strings(void **state) {
     json_decref(root);
     gumbel_tokenizer *tokenizer = tokenizer_of(text, strlen(text));
     free(text);
-    compare_all(tokenizer, DATA("gemma.encode.txt"), 10000);
+    compare_all(tokenizer, DATA("pieces.json"), DATA("gemma.encode.txt"), 10000);
     gumbel_tokenizer_destroy(tokenizer);
 }
 
@@ -214,6 +228,8 @@ int main(void) {
         cmocka_unit_test(test_gemma),
         cmocka_unit_test(test_odd),
         cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_qwen),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_merges_as_strings),
         cmocka_unit_test(test_around_plain_text),
         cmocka_unit_test(test_invalid_utf8),

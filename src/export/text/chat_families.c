@@ -45,5 +45,33 @@ static gb_chat_format gemma4(unsigned variant) {
     return format;
 }
 
-const gb_chat_family gb_chat_families[] = {{"gemma4", GEMMA4_VARIANTS, gemma4}};
+/* Qwen3.5, by the released templates (chat_template.jinja of https://huggingface.co/Qwen). Small models of
+ * the family only think when they are told to. */
+enum { QWEN3_5_SILENT = 1, QWEN3_5_VARIANTS = 2 };
+
+static gb_chat_format qwen3_5(unsigned variant) {
+    return (gb_chat_format){.name = "qwen3_5",
+                            .prefix = "",
+                            .system_before = "<|im_start|>system\n",
+                            .system_after = "<|im_end|>\n",
+                            .user_before = "<|im_start|>user\n",
+                            .user_after = "<|im_end|>\n",
+                            .assistant_before = "<|im_start|>assistant\n",
+                            .assistant_after = "<|im_end|>\n",
+                            .generation_thinking_on = "<|im_start|>assistant\n<think>\n",
+                            .generation_thinking_off = "<|im_start|>assistant\n<think>\n\n</think>\n\n",
+                            .thinks_by_default = !(variant & QWEN3_5_SILENT),
+                            .thought_start = "<think>",
+                            .thought_label = "\n",
+                            .thought_end = "</think>",
+                            .strips_thoughts = true,
+                            .trims_contents = true,
+                            .stop = "<|im_end|>",
+                            .thought_opens_content = true,
+                            .answer_thought_before = "<think>\n",
+                            .answer_thought_after = "\n</think>\n\n"};
+}
+
+const gb_chat_family gb_chat_families[] = {{"gemma4", GEMMA4_VARIANTS, gemma4},
+                                           {"qwen3_5", QWEN3_5_VARIANTS, qwen3_5}};
 const size_t gb_chat_family_count = sizeof gb_chat_families / sizeof gb_chat_families[0];

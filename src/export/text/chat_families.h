@@ -11,7 +11,8 @@
 typedef struct gb_chat_family {
     const char *name;
     unsigned variant_count;
-    /* Variant 0 .. variant_count-1, made of literals. prefix is the family's usual first token. */
+    /* Variant 0 .. variant_count-1, made of literals. prefix is the family's usual first token, "" in one
+     * whose conversations begin without. */
     gb_chat_format (*variant)(unsigned number);
 } gb_chat_family;
 

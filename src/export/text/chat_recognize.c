@@ -21,6 +21,10 @@ typedef struct probe {
     { "assistant", "  2.\xC2\xA0\n" }
 #define THOUGHTFUL_ANSWER                                                                                    \
     { "assistant", " <|channel>thought\nOne more.<channel|>\n2. <|channel>thought\nSure" }
+#define REASONED_ANSWER                                                                                      \
+    { "assistant", "\n<think>\n One <think>more. \n</think>\n\n\n 2.</think>\n\nSure.\n" }
+#define CONTINUED_ANSWER                                                                                     \
+    { "assistant", "One more.\n</think>\n\nStill 2." }
 #define SECOND_QUESTION                                                                                      \
     { "user", "And\t1 + 2?" }
 
@@ -45,6 +49,14 @@ static const probe probes[] = {
      GUMBEL_THINKING_DEFAULT,
      false},
     {"an answer at the end", {USER_MESSAGE, THOUGHTFUL_ANSWER}, GUMBEL_THINKING_ON, true},
+    {"an earlier thought of another kind",
+     {USER_MESSAGE, REASONED_ANSWER, SECOND_QUESTION, PLAIN_ANSWER},
+     GUMBEL_THINKING_OFF,
+     true},
+    {"answers at the end",
+     {USER_MESSAGE, CONTINUED_ANSWER, SECOND_QUESTION, REASONED_ANSWER, CONTINUED_ANSWER},
+     GUMBEL_THINKING_ON,
+     false},
 };
 enum { PROBE_COUNT = sizeof probes / sizeof probes[0] };
 
@@ -117,10 +129,11 @@ static gumbel_status count_agreeing(const gb_chat_format *format, const rendered
 }
 
 /* The template's first token is the checkpoint's own; one that tokenizer_config.json does not name is the
- * family's, as in the tokenizer classes of transformers. */
+ * family's, as in the tokenizer classes of transformers. A family without one does not use what the file
+ * names. */
 static const char *bos_of(const gb_chat_template *chat, const gb_chat_format *format) {
     const char *bos = json_string_value(json_object_get(chat->special_tokens, "bos_token"));
-    return bos ? bos : format->prefix;
+    return bos && *format->prefix ? bos : format->prefix;
 }
 
 static gumbel_status try_family(const gb_chat_template *chat, const gb_chat_family *family,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/text/tokenizer_json.h"
 
+#include "export/text/byte_level.h"
+#include "export/text/split_expression.h"
 #include "text/tokenizer_data.h"
 
 #include <string.h>
@@ -23,6 +25,7 @@ typedef struct step_writer {
     const step_list *list;
     gb_byte_buffer *bytes;
     uint32_t count;
+    bool is_byte_level; /* the text has become bytes */
 } step_writer;
 
 static const char *string_at(const json_t *object, const char *key) {
@@ -31,13 +34,13 @@ static const char *string_at(const json_t *object, const char *key) {
 }
 
 static gumbel_status check_text(const step_writer *w, const json_t *text, const char *key, size_t least,
-                                gumbel_error *error) {
+                                size_t most, gumbel_error *error) {
     if (!json_is_string(text))
         return BROKEN("%s: \"%s\" is not a string", w->list->key, key);
     size_t length = json_string_length(text);
-    if (length < least || length > GB_MAX_PATTERN_BYTES)
-        return BROKEN("%s: \"%s\" has %zu bytes; %zu to %d are possible", w->list->key, key, length, least,
-                      GB_MAX_PATTERN_BYTES);
+    if (length < least || length > most)
+        return BROKEN("%s: \"%s\" has %zu bytes; %zu to %zu are possible", w->list->key, key, length, least,
+                      most);
     return GUMBEL_OK;
 }
 
@@ -65,25 +68,50 @@ static gumbel_status get_pattern(const step_writer *w, const json_t *step, const
     if (!*pattern && json_object_get(object, "Regex"))
         return REFUSED("%s: a %s by regular expression is not supported", w->list->key,
                        string_at(step, "type"));
-    return check_text(w, *pattern, "pattern.String", 1, error);
+    return check_text(w, *pattern, "pattern.String", 1, GB_MAX_PATTERN_BYTES, error);
 }
 
 static gumbel_status write_replace(step_writer *w, uint32_t kind, const json_t *step, gumbel_error *error) {
     const json_t *pattern, *content = json_object_get(step, "content");
     GB_TRY(get_pattern(w, step, &pattern, error));
-    GB_TRY(check_text(w, content, "content", 0, error));
+    GB_TRY(check_text(w, content, "content", 0, GB_MAX_PATTERN_BYTES, error));
     return write_step(w, kind, 0, pattern, content, error);
 }
 
-static gumbel_status write_split(step_writer *w, const json_t *step, gumbel_error *error) {
-    const json_t *pattern;
-    GB_TRY(get_pattern(w, step, &pattern, error));
-    if (strcmp(string_at(step, "behavior"), "MergedWithPrevious") != 0)
-        return REFUSED("%s: the Split behavior \"%.40s\" is not supported (MergedWithPrevious is)",
-                       w->list->key, string_at(step, "behavior"));
+static gumbel_status check_behavior(const step_writer *w, const json_t *step, const char *pattern,
+                                    const char *behavior, gumbel_error *error) {
+    if (strcmp(string_at(step, "behavior"), behavior) != 0)
+        return REFUSED("%s: the Split behavior \"%.40s\" by a %s is not supported (%s is)", w->list->key,
+                       string_at(step, "behavior"), pattern, behavior);
     if (json_is_true(json_object_get(step, "invert")))
         return REFUSED("%s: an inverted Split is not supported", w->list->key);
-    return write_step(w, GB_SPLIT_TEXT, GB_SPLIT_MERGED_WITH_PREVIOUS, pattern, NULL, error);
+    return GUMBEL_OK;
+}
+
+static gumbel_status write_split(step_writer *w, const json_t *step, gumbel_error *error) {
+    const json_t *pattern = json_object_get(json_object_get(step, "pattern"), "Regex");
+    if (!pattern) {
+        GB_TRY(get_pattern(w, step, &pattern, error));
+        GB_TRY(check_behavior(w, step, "string", "MergedWithPrevious", error));
+        return write_step(w, GB_SPLIT_TEXT, GB_SPLIT_MERGED_WITH_PREVIOUS, pattern, NULL, error);
+    }
+    GB_TRY(check_text(w, pattern, "pattern.Regex", 1, GB_MAX_EXPRESSION_BYTES, error));
+    GB_TRY(check_behavior(w, step, "regular expression", "Isolated", error));
+    gumbel_status status =
+        gb_check_split_expression(json_string_value(pattern), json_string_length(pattern), error);
+    if (status != GUMBEL_OK)
+        return gb_prefix(error, status, "%s: Split", w->list->key);
+    return write_step(w, GB_SPLIT_EXPRESSION, GB_SPLIT_ISOLATED, pattern, NULL, error);
+}
+
+/* The model's spellings have become bytes, and so need not the text. */
+static gumbel_status enter_byte_level(step_writer *w, const json_t *step, gumbel_error *error) {
+    static const char *const keys[] = {"add_prefix_space", "use_regex"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!json_is_false(json_object_get(step, keys[i])))
+            return REFUSED("%s: ByteLevel with \"%s\" is not supported", w->list->key, keys[i]);
+    w->is_byte_level = true;
+    return GUMBEL_OK;
 }
 
 static gumbel_status refuse_type(const step_writer *w, const char *type, const char *known,
@@ -95,19 +123,28 @@ static gumbel_status write_one(step_writer *w, const json_t *step, gumbel_error 
     const char *type = string_at(step, "type");
     switch (w->list->part) {
     case GB_PART_NORMALIZER:
+        if (strcmp(type, "NFC") == 0)
+            return write_step(w, GB_NORMALIZE_NFC, 0, NULL, NULL, error);
         return strcmp(type, "Replace") == 0 ? write_replace(w, GB_NORMALIZE_REPLACE, step, error)
-                                            : refuse_type(w, type, "Replace is", error);
+                                            : refuse_type(w, type, "Replace and NFC are", error);
     case GB_PART_PRE_TOKENIZER:
+        if (w->is_byte_level)
+            return REFUSED("%s: %.40s after ByteLevel is not supported", w->list->key, type);
+        if (strcmp(type, "ByteLevel") == 0)
+            return enter_byte_level(w, step, error);
         return strcmp(type, "Split") == 0 ? write_split(w, step, error)
-                                          : refuse_type(w, type, "Split is", error);
+                                          : refuse_type(w, type, "Split and ByteLevel are", error);
     default:
+        if (strcmp(type, "ByteLevel") == 0)
+            return write_step(w, GB_DECODE_BYTE_LEVEL, 0, NULL, NULL, error);
         if (strcmp(type, "Replace") == 0)
             return write_replace(w, GB_DECODE_REPLACE, step, error);
         if (strcmp(type, "ByteFallback") == 0)
             return write_step(w, GB_DECODE_BYTE_FALLBACK, 0, NULL, NULL, error);
         /* Fuse joins the tokens, which a stream of text does anyway. */
-        return strcmp(type, "Fuse") == 0 ? GUMBEL_OK
-                                         : refuse_type(w, type, "Replace, ByteFallback and Fuse are", error);
+        return strcmp(type, "Fuse") == 0
+                   ? GUMBEL_OK
+                   : refuse_type(w, type, "Replace, ByteFallback, ByteLevel and Fuse are", error);
     }
 }
 
@@ -141,6 +178,9 @@ static gumbel_status write_list(const step_list *list, const json_t *root, gb_by
 gumbel_status gb_write_text_steps(const json_t *root, gb_byte_buffer *bytes, gumbel_error *error) {
     if (!json_is_object(json_object_get(root, "decoder")))
         return REFUSED("decoder: there is none; without one tokens are joined by spaces");
+    if (gb_json_has_byte_level(json_object_get(root, "pre_tokenizer"), "pretokenizers") !=
+        gb_json_has_byte_level(json_object_get(root, "decoder"), "decoders"))
+        return REFUSED("decoder: ByteLevel is only supported in pre_tokenizer and decoder together");
     GB_TRY(write_list(&normalizer_list, root, bytes, error));
     GB_TRY(write_list(&pre_tokenizer_list, root, bytes, error));
     return write_list(&decoder_list, root, bytes, error);
@@ -188,10 +228,18 @@ static gumbel_status read_template(const json_t *processor, around *result, gumb
     return after ? GUMBEL_OK : BROKEN("post_processor: \"single\" does not contain the text");
 }
 
+/* ByteLevel concerns only where in the text a token is from. */
 static gumbel_status read_processor(const json_t *processor, around *result, gumbel_error *error) {
     const char *type = string_at(processor, "type");
+    if (strcmp(type, "ByteLevel") == 0)
+        return GUMBEL_OK;
     if (strcmp(type, "TemplateProcessing") != 0)
-        return REFUSED("post_processor: the type \"%.40s\" is not supported (TemplateProcessing is)", type);
+        return REFUSED(
+            "post_processor: the type \"%.40s\" is not supported (TemplateProcessing and ByteLevel "
+            "are)",
+            type);
+    if (result->counts[0] + result->counts[1] > 0)
+        return REFUSED("post_processor: a second TemplateProcessing is not supported");
     return read_template(processor, result, error);
 }
 
@@ -201,11 +249,9 @@ static gumbel_status read_post_processor(const json_t *value, around *result, gu
     if (strcmp(string_at(value, "type"), "Sequence") != 0)
         return read_processor(value, result, error);
     const json_t *members = json_object_get(value, "processors");
-    if (json_array_size(members) > 1)
-        return REFUSED("post_processor: a Sequence of %zu processors is not supported",
-                       json_array_size(members));
-    return json_array_size(members) == 1 ? read_processor(json_array_get(members, 0), result, error)
-                                         : GUMBEL_OK;
+    for (size_t i = 0; i < json_array_size(members); i++)
+        GB_TRY(read_processor(json_array_get(members, i), result, error));
+    return GUMBEL_OK;
 }
 
 gumbel_status gb_write_around(const json_t *root, gb_byte_buffer *bytes, gumbel_error *error) {

@@ -4,6 +4,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/vocabulary_json.h"
+#include "text/splitter.h"
 #include "text/tokenizer_data.h"
 #include "text/vocabulary.h"
 
@@ -52,7 +53,7 @@ static gumbel_status write_model(const json_t *model, const gb_json_vocabulary *
     } keys[] = {{"byte_fallback", GB_BPE_BYTE_FALLBACK},
                 {"fuse_unk", GB_BPE_FUSE_UNKNOWN},
                 {"ignore_merges", GB_BPE_IGNORE_MERGES}};
-    uint32_t flags = 0;
+    uint32_t flags = vocabulary->bytes ? GB_BPE_BYTE_LEVEL : 0;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const json_t *value = json_object_get(model, keys[i].key);
         if (value && !json_is_boolean(value) && !json_is_null(value))
@@ -60,6 +61,8 @@ static gumbel_status write_model(const json_t *model, const gb_json_vocabulary *
         if (json_is_true(value))
             flags |= keys[i].flag;
     }
+    if (flags & GB_BPE_BYTE_LEVEL && flags & GB_BPE_BYTE_FALLBACK)
+        return REFUSED("model: \"byte_fallback\" beside a ByteLevel pre_tokenizer is not supported");
     const json_t *unknown = json_object_get(model, "unk_token");
     int32_t unknown_id = -1;
     if (json_is_string(unknown)) {
@@ -77,11 +80,23 @@ static gumbel_status write_model(const json_t *model, const gb_json_vocabulary *
     return GUMBEL_OK;
 }
 
+static gumbel_status check_expressions(const gb_text_steps *steps, gumbel_error *error) {
+    for (uint32_t i = 0; i < steps->count; i++) {
+        gb_splitter *splitter;
+        if (steps->items[i].kind != GB_SPLIT_EXPRESSION)
+            continue;
+        GB_TRY(gb_splitter_create(&steps->items[i], &splitter, error));
+        gb_splitter_free(splitter);
+    }
+    return GUMBEL_OK;
+}
+
 /* The reader has the last word on what is valid. */
 static gumbel_status check_section(const gb_byte_buffer *bytes, gumbel_error *error) {
     gb_tokenizer_data data;
     gb_blob blob = {bytes->data, bytes->size};
     GB_TRY(gb_tokenizer_parse(&blob, &data, error));
+    GB_TRY(check_expressions(&data.pre_tokenizer, error));
     gb_vocabulary spellings;
     gumbel_status status = gb_vocabulary_create(&spellings, &data, error);
     gb_vocabulary_free(&spellings);

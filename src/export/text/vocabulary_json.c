@@ -2,6 +2,7 @@
 #include "export/text/vocabulary_json.h"
 
 #include "base/memory.h"
+#include "export/text/byte_level.h"
 #include "export/text/tokenizer_json.h"
 #include "text/tokenizer_data.h"
 
@@ -49,8 +50,20 @@ static json_t *mutable_json(const json_t *value) {
     return (json_t *)(uintptr_t)value;
 }
 
+/* Room for what the keys stand for, which is never longer than they are. */
+static gumbel_status allocate_bytes(const json_t *vocab, char **bytes, gumbel_error *error) {
+    const char *key;
+    json_t *value;
+    size_t total = 0;
+    json_object_foreach(mutable_json(vocab), key, value) total += strlen(key);
+    *bytes = gb_allocate(total, 1);
+    return *bytes ? GUMBEL_OK
+                  : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu bytes of tokens", total);
+}
+
 static gumbel_status read_vocab(const json_t *vocab, size_t entries, gb_json_vocabulary *vocabulary,
                                 gumbel_error *error) {
+    char *next = vocabulary->bytes;
     const char *key;
     json_t *value;
     size_t index = 0;
@@ -58,6 +71,12 @@ static gumbel_status read_vocab(const json_t *vocab, size_t entries, gb_json_voc
         GB_TRY(check_id(value, entries, "model.vocab", index, error));
         GB_TRY(check_spelling("model.vocab", index, strlen(key), error));
         gb_json_token token = {.text = key, .length = strlen(key)};
+        if (next) {
+            if (!gb_read_byte_level(key, strlen(key), next, &token.length))
+                token.length = 0; /* an added token, perhaps */
+            token.text = next;
+            next += token.length;
+        }
         GB_TRY(set_token(vocabulary, json_integer_value(value), token, "model.vocab", index, error));
         index++;
     }
@@ -103,8 +122,15 @@ static gumbel_status read_added_token(const json_t *added, size_t index, size_t 
     if (in_model != id)
         return BROKEN("added_tokens: entry %zu has the id %" JSON_INTEGER_FORMAT ", but %d in model.vocab",
                       index, id, in_model);
-    if (vocabulary->tokens[id].is_added)
+    const gb_json_token *model_token = &vocabulary->tokens[id];
+    if (model_token->is_added)
         return BROKEN("added_tokens: entry %zu (id %" JSON_INTEGER_FORMAT ") stands twice", index, id);
+    if (model_token->length > 0 &&
+        (model_token->length != token.length || memcmp(model_token->text, token.text, token.length) != 0))
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "added_tokens: entry %zu (id %" JSON_INTEGER_FORMAT
+                       ") is spelled as a token of model.vocab that stands for other bytes",
+                       index, id);
     vocabulary->tokens[id] = token;
     return GUMBEL_OK;
 }
@@ -124,14 +150,21 @@ gumbel_status gb_read_json_vocabulary(const json_t *root, gb_json_vocabulary *vo
     vocabulary->tokens = gb_allocate(allowed_ids(entries), sizeof *vocabulary->tokens);
     if (!vocabulary->tokens)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu tokens", entries);
+    if (gb_json_has_byte_level(json_object_get(root, "pre_tokenizer"), "pretokenizers"))
+        GB_TRY(allocate_bytes(vocab, &vocabulary->bytes, error));
     GB_TRY(read_vocab(vocab, entries, vocabulary, error));
     for (size_t i = 0; i < json_array_size(added); i++)
         GB_TRY(read_added_token(json_array_get(added, i), i, entries, vocabulary, error));
+    for (uint32_t id = 0; id < vocabulary->count; id++)
+        if (vocabulary->tokens[id].text && vocabulary->tokens[id].length == 0)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                           "model.vocab: token %u is not spelled in the alphabet of ByteLevel", id);
     return GUMBEL_OK;
 }
 
 void gb_json_vocabulary_free(gb_json_vocabulary *vocabulary) {
     gb_free(vocabulary->tokens);
+    gb_free(vocabulary->bytes);
     *vocabulary = (gb_json_vocabulary){0};
 }
 

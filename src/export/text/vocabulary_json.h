@@ -11,11 +11,11 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* One id. Pointers lead into the JSON values. */
+/* One id. Pointers lead into the JSON values, or at byte level into the vocabulary's bytes. */
 typedef struct gb_json_token {
     const char *text; /* NULL: the id is unused */
-    size_t length;
-    uint32_t flags; /* GB_ADDED_* */
+    size_t length;    /* 0: a spelling that is not in the byte-level alphabet */
+    uint32_t flags;   /* GB_ADDED_* */
     bool is_added;
 } gb_json_token;
 
@@ -23,10 +23,11 @@ typedef struct gb_json_vocabulary {
     gb_json_token *tokens; /* owned, by id */
     uint32_t count;
     const json_t *model_vocab; /* the model's own spellings */
+    char *bytes;               /* owned; NULL unless the file is byte-level: what they stand for */
 } gb_json_vocabulary;
 
-/* Reads model.vocab and added_tokens. Errors: FORMAT, LIMIT as FORMAT, MEMORY. Free with
- * gb_json_vocabulary_free, also after an error. root must outlive it. */
+/* Reads model.vocab and added_tokens; at byte level, turns the model's spellings into bytes. Errors: FORMAT,
+ * LIMIT as FORMAT, MEMORY. Free with gb_json_vocabulary_free, also after an error. root must outlive it. */
 gumbel_status gb_read_json_vocabulary(const json_t *root, gb_json_vocabulary *vocabulary,
                                       gumbel_error *error);
 void gb_json_vocabulary_free(gb_json_vocabulary *vocabulary);
