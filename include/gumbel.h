@@ -404,11 +404,11 @@ GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
 typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
-    uint32_t max_new_tokens; /* 0: until a stop token or the end of the context */
-    bool ignore_stop;        /* stop tokens are ordinary tokens */
-    bool snapshot;           /* snapshot before the prompt's last token, for regenerating */
-    uint32_t wants_logprob;  /* not 0: give each token's log-probability */
-    uint32_t top_logprobs; /* and of that many likeliest tokens */
+    uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    bool ignore_stop;                /* stop tokens are ordinary tokens */
+    bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
+    uint32_t wants_logprob;          /* not 0: give each token's log-probability */
+    uint32_t top_logprobs;           /* and of that many likeliest tokens */
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -441,7 +441,7 @@ enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
 
 typedef struct gumbel_export_options {
     size_t size;
-    const char *quantize; /* recipe; NULL or "none": weights keep the checkpoint's dtype */
+    const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     bool logits;          /* end in logits[B, V] instead of the sampler */
     const char *backend;  /* lay weights out for this backend; NULL: cpu */
@@ -455,6 +455,8 @@ typedef struct gumbel_export_options {
     const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
                                   at most */
+    const char *activations;   /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
+    const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
@@ -462,6 +464,9 @@ typedef struct gumbel_export_options {
  * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
+
+/* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
+GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);
 
 /* The tokenizer of a checkpoint directory or of a GGUF, with its chat format where its template is known. */
 GUMBEL_API gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,

@@ -42,6 +42,14 @@ void gb_unmap_file(gb_file_map *map) {
     *map = (gb_file_map){0};
 }
 
+void gb_release_pages(const void *data, uint64_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + (uintptr_t)size) / page * page;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
 gumbel_status gb_read_file(const char *path, size_t limit, char **text, size_t *size, gumbel_error *error) {
     gb_file_map map;
     *text = NULL;

@@ -21,6 +21,10 @@ gumbel_status gb_map_file(const char *path, gb_file_map *map, gumbel_error *erro
 /* Safe on a zeroed map and twice. */
 void gb_unmap_file(gb_file_map *map);
 
+/* Tells the system that the mapped bytes are not needed for now, so that they need not stay in memory; they
+ * can be read again. */
+void gb_release_pages(const void *data, uint64_t size);
+
 /* Reads a small text file whole: *text gets size bytes and a terminating zero; free with gb_free.
  * A file of more than limit bytes is GUMBEL_ERROR_FORMAT. size may be NULL. */
 gumbel_status gb_read_file(const char *path, size_t limit, char **text, size_t *size, gumbel_error *error);

@@ -10,6 +10,7 @@ const cli_command *const cli_commands[] = {
     &cli_command_inspect,
     &cli_command_logits,
     &cli_command_tokenize,
+    &cli_command_perplexity,
     NULL,
 };
 

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 
 typedef struct export_arguments {
-    const char *checkpoint, *output, *quantize, *backend, *sampler;
+    const char *checkpoint, *output, *quantize, *backend, *activations, *cache, *sampler;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
-    bool logits, quiet;
+    bool logits, quiet, list_recipes;
 } export_arguments;
 
 static const cli_option output_table[] = {
@@ -37,12 +37,32 @@ static const cli_option output_table[] = {
     {0},
 };
 
-static const cli_option program_table[] = {
+static const cli_option quantize_table[] = {
     {.names = "--quantize",
      .argument = "RECIPE",
-     .help = "How weights are made smaller; none, the default, keeps the checkpoint's own numbers.",
+     .help = "How weights are made smaller: none (the default: the checkpoint's own numbers), int8, int4, "
+             "int4-g32, sensitive, or a file with a recipe.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, quantize)},
+    {.names = "--activations",
+     .argument = "KIND",
+     .help = "What products with quantized weights do with their input: int8 rounds it to 8 bits per group, "
+             "none takes it as it is. The default is the recipe's.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, activations)},
+    {.names = "--cache",
+     .argument = "DTYPE",
+     .help = "What attention's caches hold: float32 or bfloat16. The default is the recipe's.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, cache)},
+    {.names = "--list-recipes",
+     .help = "Print the built-in recipes, each as a file for --quantize would have it; needs no checkpoint.",
+     .type = CLI_FLAG,
+     .offset = offsetof(export_arguments, list_recipes)},
+    {0},
+};
+
+static const cli_option program_table[] = {
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
      .help = "Positions a session can hold; 0, the default: the model's own limit, at most 8192.",
@@ -100,6 +120,12 @@ static void report_written(const char *path, double seconds) {
 
 static int export_program(void *given) {
     const export_arguments *arguments = given;
+    if (arguments->list_recipes) {
+        gumbel_describe_recipes(cli_write, stdout);
+        return CLI_OK;
+    }
+    if (!arguments->checkpoint)
+        return cli_fail_usage("export needs a CHECKPOINT (see gumbel help export)");
     if (!arguments->output)
         return cli_fail_usage("export needs -o PROGRAM, the file to write");
     if (arguments->random_weights.draw)
@@ -122,6 +148,8 @@ static int export_program(void *given) {
         .progress_user = &progress,
         .sampler = arguments->sampler,
         .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
+        .activations = arguments->activations,
+        .cache = arguments->cache,
     };
     gumbel_error error;
     cli_catch_interrupt();
@@ -139,22 +167,26 @@ const cli_command cli_command_export = {
     .name = "export",
     .summary = "make a program from a checkpoint",
     .synopsis = "CHECKPOINT -o PROGRAM [options]\n"
-                "CONFIG.json --random-weights SEED -o PROGRAM [options]",
+                "CONFIG.json --random-weights SEED -o PROGRAM [options]\n"
+                "--list-recipes",
     .description = "Reads a Hugging Face checkpoint or a GGUF and writes a program: one file with the "
-                   "model's graph, its "
-                   "weights, tokenizer, chat format and recommended settings. The file is written under a "
-                   "temporary name until it is complete, so that an interrupt leaves no half of it.",
-    .operands = (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), true,
+                   "model's graph, its weights, tokenizer, chat format and recommended settings. The file is "
+                   "written under a temporary name until it is complete, so that an interrupt leaves no half "
+                   "of it.",
+    .operands = (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), false,
                                        "A directory with config.json, the safetensors files and "
                                        "tokenizer.json; a .gguf file, of a split model the first part; with "
                                        "--random-weights just a config.json."},
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Output", .options = output_table},
+                                         {.title = "Quantization", .options = quantize_table},
                                          {.title = "Program", .options = program_table},
                                          {0}},
     .examples =
         (const cli_example[]){{"gumbel export gemma-4-31b-it -o gemma.gumbel --max-context 4096",
                                "Exports a checkpoint for conversations of up to 4096 tokens."},
+                              {"gumbel export gemma-4-31b-it -o gemma.gumbel --quantize int4",
+                               "Exports it with about 4.5 bits a weight."},
                               {"gumbel export config.json --random-weights 1 --layers 4 -o bench.gumbel",
                                "A program of the right shape without a download."},
                               {0}},

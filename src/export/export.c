@@ -23,6 +23,7 @@ typedef struct export_job {
     gumbel_export_options options;
     gb_source source;
     const gb_model *model;
+    gb_recipe *recipe;
     gb_weights *weights;
     gb_builder *builder;
     gb_text_sections text;
@@ -71,9 +72,6 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     if (given->size < sizeof given->size)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export options' size is not set");
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    if (options->quantize && strcmp(options->quantize, "none") != 0)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "quantize: \"%s\" is not in this version; expected \"none\"", options->quantize);
     if (options->backend && strcmp(options->backend, "cpu") != 0)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
@@ -88,6 +86,20 @@ static gb_sampler_options sampler_options(const gumbel_export_options *options) 
     return (gb_sampler_options){.kind = GB_SAMPLER_FULL, .max_top_logprobs = options->max_top_logprobs};
 }
 
+/* The layers that the program will have, as far as recipes need to know. */
+static uint64_t count_layers(const export_job *job, const gb_config *root) {
+    gb_config text = gb_config_child(root, "text_config");
+    int64_t own = gb_config_integer(root, "num_hidden_layers", 0, 0, INT32_MAX);
+    int64_t layers = gb_config_integer(&text, "num_hidden_layers", own, 0, INT32_MAX);
+    uint64_t kept = job->options.layers;
+    return kept > 0 && kept < (uint64_t)layers ? kept : (uint64_t)layers;
+}
+
+static gumbel_status open_recipe(export_job *job, gumbel_error *error) {
+    GB_TRY(gb_recipe_open(job->options.quantize, &job->recipe, error));
+    return gb_recipe_override(job->recipe, job->options.activations, job->options.cache, error);
+}
+
 static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_config root = gb_config_root(job->source.config);
@@ -99,9 +111,13 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     job->builder = gb_builder_create();
     if (!job->weights || !job->builder)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
-    gb_model_options model_options = {
-        .max_context = options->max_context, .layers = options->layers, .sampler = sampler_options(options)};
-    return job->model->build(&root, &model_options, job->builder, job->weights, error);
+    gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
+    gb_model_options model_options = {.max_context = options->max_context,
+                                      .layers = options->layers,
+                                      .sampler = sampler_options(options),
+                                      .cache_dtype = gb_recipe_cache_dtype(job->recipe)};
+    GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
+    return gb_recipe_check_used(job->recipe, error);
 }
 
 static void report_unused(const export_job *job) {
@@ -170,7 +186,7 @@ static void set_metadata(export_job *job) {
                        : job->source.checkpoint ? "safetensors"
                                                 : "random weights";
     metadata->exporter = GUMBEL_VERSION;
-    metadata->recipe = "none";
+    metadata->recipe = gb_recipe_name(job->recipe);
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
     metadata->has_bos_token = generation->bos_token >= 0;
     if (metadata->has_bos_token)
@@ -213,6 +229,7 @@ static gumbel_status write_program(const export_job *job, const char *path, gumb
 
 static gumbel_status export_to(export_job *job, const char *checkpoint, const char *path,
                                gumbel_error *error) {
+    GB_TRY(open_recipe(job, error));
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
     GB_TRY(build_graph(job, error));
     GB_TRY(read_text(job, error));
@@ -234,6 +251,7 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     gb_program_destroy(job.program);
     gb_builder_destroy(job.builder);
     gb_weights_destroy(job.weights);
+    gb_recipe_close(job.recipe);
     gb_text_sections_free(&job.text);
     gb_source_close(&job.source);
     return status;

@@ -55,3 +55,17 @@ void gb_random_fill(uint64_t stream, gb_uniform uniform, gb_dtype dtype, uint64_
         }
     }
 }
+
+/* A word gives eight bytes, the lowest first. */
+void gb_random_bytes(uint64_t stream, uint64_t first, uint64_t count, uint8_t *output) {
+    uint64_t i = 0;
+    while (i < count) {
+        uint64_t at = first + i, word = mix(stream + GOLDEN * (at / 8 + 1));
+        if (at % 8 == 0 && count - i >= 8) {
+            for (int b = 0; b < 8; b++)
+                output[i++] = (uint8_t)(word >> (8 * b));
+        } else {
+            output[i++] = (uint8_t)(word >> (8 * (at % 8)));
+        }
+    }
+}

@@ -30,4 +30,7 @@ uint64_t gb_random_stream(uint64_t seed, const char *name);
 void gb_random_fill(uint64_t stream, gb_uniform uniform, gb_dtype dtype, uint64_t first, uint64_t count,
                     void *output);
 
+/* Writes bytes first .. first + count - 1 of a stream of random bytes into output. */
+void gb_random_bytes(uint64_t stream, uint64_t first, uint64_t count, uint8_t *output);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/weights.h"
 
+#include "base/file_map.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -13,12 +14,15 @@ typedef struct source {
     float *values;           /* VALUES, owned */
     uint64_t stream;         /* RANDOM */
     gb_uniform uniform;
+    gb_quantize_method method; /* of a quantized constant */
 } source;
 
 struct gb_weights {
     const gb_checkpoint *checkpoint; /* NULL: random */
     gb_dtype random_dtype;
     uint64_t seed;
+    gb_recipe *recipe; /* NULL: nothing is quantized */
+    uint64_t layer_count;
     source *sources; /* one for each constant of the graph, in its order */
     size_t count, capacity;
 };
@@ -37,6 +41,16 @@ void gb_weights_destroy(gb_weights *weights) {
         gb_free(weights->sources[i].values);
     gb_free(weights->sources);
     gb_free(weights);
+}
+
+void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count) {
+    weights->recipe = recipe;
+    weights->layer_count = layer_count;
+}
+
+gb_activation gb_weights_activation(const gb_weights *weights) {
+    return weights->recipe && gb_recipe_has_int8_activations(weights->recipe) ? GB_ACTIVATION_INT8_PER_GROUP
+                                                                              : GB_ACTIVATION_NONE;
 }
 
 bool gb_weights_has(const gb_weights *weights, const char *name) {
@@ -65,6 +79,44 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
     GB_TRY(gb_checkpoint_get(weights->checkpoint, name, rank, dims, &tensor, error));
     *dtype = tensor->dtype;
     return add(weights, (source){.kind = SOURCE_TENSOR, .tensor = tensor}, error);
+}
+
+/* The choice for a matrix, and the dtype that its tensor has. */
+static gumbel_status plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
+                                 const int64_t *dims, gb_quantize_choice *choice, gb_dtype *dtype,
+                                 gumbel_error *error) {
+    const gb_tensor *found = NULL;
+    *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
+    if (weights->checkpoint)
+        GB_TRY(gb_checkpoint_get(weights->checkpoint, tensor, rank, dims, &found, error));
+    *dtype = found ? found->dtype : weights->random_dtype;
+    if (!weights->recipe)
+        return GUMBEL_OK;
+    return gb_recipe_choose(weights->recipe, name, (uint64_t)dims[rank - 1], weights->layer_count, choice,
+                            error);
+}
+
+gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
+                                     const int64_t *dims, gb_stored *stored, gumbel_error *error) {
+    gb_quantize_choice choice;
+    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &stored->dtype, error));
+    stored->format = choice.format;
+    if (choice.format.kind != GB_FORMAT_DENSE)
+        stored->dtype = GB_QUANTIZED;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
+                                    const int64_t *dims, gb_uniform uniform, gb_stored *stored,
+                                    gumbel_error *error) {
+    gb_quantize_choice choice;
+    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &stored->dtype, error));
+    GB_TRY(gb_weights_add_tensor(weights, tensor, rank, dims, uniform, &stored->dtype, error));
+    stored->format = choice.format;
+    if (choice.format.kind != GB_FORMAT_DENSE)
+        stored->dtype = GB_QUANTIZED;
+    weights->sources[weights->count - 1].method = choice.method;
+    return GUMBEL_OK;
 }
 
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -103,4 +155,21 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
                        scratch);
         *data = scratch;
     }
+}
+
+void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size) {
+    if (weights->sources[index].kind == SOURCE_TENSOR)
+        gb_release_pages(weights->sources[index].tensor->data + offset, size);
+}
+
+gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index) {
+    const source *from = &weights->sources[index];
+    gb_quantized_source made = {
+        .method = from->method, .stream = from->stream, .half_width = from->uniform.high};
+    if (from->kind == SOURCE_TENSOR) {
+        made.data = from->tensor->data;
+        made.dtype = from->tensor->dtype;
+        made.is_mapped = true;
+    }
+    return made;
 }

@@ -8,6 +8,8 @@
 #define GUMBEL_EXPORT_WEIGHTS_H
 
 #include "export/checkpoint/checkpoint.h"
+#include "export/quantize/recipe.h"
+#include "export/quantize/write_quantized.h"
 #include "export/random_weights.h"
 #include "program/program.h"
 
@@ -16,6 +18,13 @@ typedef struct gb_weights gb_weights;
 /* Weights of a checkpoint, which must stay open, or, when checkpoint is NULL, random ones of that dtype and
  * seed. NULL when there is no memory. */
 gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_dtype, uint64_t seed);
+
+/* Matrices that are added from now on are stored as the recipe says, which must stay open; layer_count is the
+ * model's. */
+void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count);
+
+/* What linear nodes with quantized weights do with their input: the recipe's or, without one, nothing. */
+gb_activation gb_weights_activation(const gb_weights *weights);
 
 /* NULL is allowed. */
 void gb_weights_destroy(gb_weights *weights);
@@ -27,6 +36,23 @@ bool gb_weights_has(const gb_weights *weights, const char *name);
  * used when weights are random. Errors as gb_checkpoint_get's; MEMORY. */
 gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32_t rank, const int64_t *dims,
                                     gb_uniform uniform, gb_dtype *dtype, gumbel_error *error);
+
+/* How a matrix is stored: dtype, and if that is GB_QUANTIZED the format. */
+typedef struct gb_stored {
+    gb_dtype dtype;
+    gb_format format;
+} gb_stored;
+
+/* What the recipe says of a matrix of that name and checkpoint tensor, which need not be the same. Errors as
+ * gb_weights_add_tensor's; ARGUMENT where its format does not fit. */
+gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
+                                     const int64_t *dims, gb_stored *stored, gumbel_error *error);
+
+/* Finds the tensor for the graph's next constant, a matrix, and tells how it is to be stored. Errors as
+ * gb_weights_plan_matrix's; MEMORY. */
+gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
+                                    const int64_t *dims, gb_uniform uniform, gb_stored *stored,
+                                    gumbel_error *error);
 
 /* The next constant holds these count float32 values, which are copied. Errors: MEMORY. */
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -42,5 +68,11 @@ bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
  * description of it. */
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data);
+
+/* Says that these bytes of a constant have been read for the last time in a while. */
+void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size);
+
+/* What a quantized constant is made from. */
+gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index);
 
 #endif

@@ -2,6 +2,7 @@
 #include "export/write_weights.h"
 
 #include "base/memory.h"
+#include "export/parallel.h"
 
 static const uint64_t PIECE_BYTES = 8 << 20;
 
@@ -18,16 +19,26 @@ static gumbel_status advance(progress_state *progress, uint64_t bytes, gumbel_er
     return gb_fail(error, GUMBEL_ERROR_CANCELLED, "the export was cancelled");
 }
 
+static gumbel_status advance_quantized(void *user, uint64_t bytes, gumbel_error *error) {
+    return advance(user, bytes, error);
+}
+
 static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
                                     const gb_weights *weights, void *scratch, progress_state *progress,
                                     gumbel_error *error) {
     const gb_constant *constant = &program->constants[index];
     GB_TRY(gb_writer_begin_constant(writer, index, error));
+    if (constant->type.dtype == GB_QUANTIZED) {
+        gb_quantized_source source = gb_weights_quantized_source(weights, index);
+        gb_written_callback written = {advance_quantized, progress};
+        return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
+    }
     for (uint64_t offset = 0; offset < constant->size;) {
         uint64_t left = constant->size - offset, size = left < PIECE_BYTES ? left : PIECE_BYTES;
         const void *data = NULL;
         gb_weights_read(weights, index, constant, offset, size, scratch, &data);
         GB_TRY(gb_writer_write(writer, data, size, error));
+        gb_weights_release(weights, index, offset, size);
         GB_TRY(advance(progress, size, error));
         offset += size;
     }

@@ -179,20 +179,42 @@ static const char *copy_name(gb_builder *builder, const char *name) {
     return copy;
 }
 
-gb_ref gb_build_constant(gb_builder *builder, const char *name, gb_dtype dtype, int32_t rank,
-                         const int64_t *dims) {
+static gb_ref add_constant(gb_builder *builder, const char *name, gb_constant *constant) {
     gb_program *program = builder->program;
-    gb_constant constant = {0};
-    if (failed(builder) || !make_type(builder, name, dtype, rank, dims, &constant.type) ||
-        !gb_type_bytes(&constant.type, &constant.size) ||
-        !reserve(builder, &builder->constants, &builder->constant_capacity, program->constant_count,
+    if (!reserve(builder, &builder->constants, &builder->constant_capacity, program->constant_count,
                  sizeof(gb_constant)))
         return GB_NO_VALUE;
-    constant.name = copy_name(builder, name);
-    if (!constant.name)
+    constant->name = copy_name(builder, name);
+    if (!constant->name)
         return GB_NO_VALUE;
-    builder->constants[program->constant_count] = constant;
-    return new_value(builder, GB_VALUE_CONSTANT, program->constant_count++, &constant.type);
+    builder->constants[program->constant_count] = *constant;
+    return new_value(builder, GB_VALUE_CONSTANT, program->constant_count++, &constant->type);
+}
+
+gb_ref gb_build_constant(gb_builder *builder, const char *name, gb_dtype dtype, int32_t rank,
+                         const int64_t *dims) {
+    gb_constant constant = {0};
+    if (failed(builder) || !make_type(builder, name, dtype, rank, dims, &constant.type) ||
+        !gb_type_bytes(&constant.type, &constant.size))
+        return GB_NO_VALUE;
+    return add_constant(builder, name, &constant);
+}
+
+gb_ref gb_build_quantized(gb_builder *builder, const char *name, const gb_format *format, int32_t rank,
+                          const int64_t *dims) {
+    gb_constant constant = {.type.dtype = GB_QUANTIZED, .format = *format};
+    if (failed(builder))
+        return GB_NO_VALUE;
+    constant.type.shape.rank = rank;
+    for (int32_t i = 0; i < rank && i < GB_MAX_RANK; i++)
+        constant.type.shape.dims[i] = dims[i];
+    if (!gb_type_valid(&constant.type) || !gb_constant_bytes(&constant, &constant.size)) {
+        char type[GB_TYPE_TEXT], text[GB_FORMAT_TEXT];
+        gb_builder_fail(builder, GUMBEL_ERROR_ARGUMENT, "%s: %s does not fit the format %s", name,
+                        gb_type_text(&constant.type, type), gb_format_text(format, text));
+        return GB_NO_VALUE;
+    }
+    return add_constant(builder, name, &constant);
 }
 
 gb_ref gb_build_state(gb_builder *builder, const char *name, gb_state_kind kind, gb_dtype dtype, int32_t rank,

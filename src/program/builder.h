@@ -28,6 +28,11 @@ gb_ref gb_build_input(gb_builder *builder, gb_role role);
 gb_ref gb_build_constant(gb_builder *builder, const char *name, gb_dtype dtype, int32_t rank,
                          const int64_t *dims);
 
+/* A constant of rank 2 or more in a format that is not dense. Errors: ARGUMENT naming the constant where the
+ * format does not fit its rows. */
+gb_ref gb_build_quantized(gb_builder *builder, const char *name, const gb_format *format, int32_t rank,
+                          const int64_t *dims);
+
 /* A per-slot state; name is copied and must be new. */
 gb_ref gb_build_state(gb_builder *builder, const char *name, gb_state_kind kind, gb_dtype dtype, int32_t rank,
                       const int64_t *dims, uint32_t window);

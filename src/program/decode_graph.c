@@ -53,7 +53,7 @@ static gumbel_status get_type(const item_decoder *decoder, gb_record *field, gb_
     uint32_t rank = gb_view_u32(&field->payload);
     if (rank > GB_MAX_RANK)
         return broken(decoder, field->tag);
-    if (gb_dtype_size((gb_dtype)dtype) == 0)
+    if (dtype == GB_DTYPE_NONE || dtype >= GB_DTYPE_COUNT)
         return gb_fail(decoder->error, GUMBEL_ERROR_UNSUPPORTED,
                        "graph: %s %u: dtype %u is not known to this version", decoder->what, decoder->index,
                        dtype);
@@ -61,6 +61,27 @@ static gumbel_status get_type(const item_decoder *decoder, gb_record *field, gb_
     for (uint32_t i = 0; i < rank; i++)
         type->shape.dims[i] = (int64_t)gb_view_u64(&field->payload);
     return gb_view_ended(&field->payload) ? GUMBEL_OK : broken(decoder, field->tag);
+}
+
+/* A kind that is not known is told apart from broken fields, which the verifier finds. */
+static gumbel_status get_format(const item_decoder *decoder, gb_record *field, gb_format *format) {
+    uint32_t kind = gb_view_u32(&field->payload), bits = gb_view_u32(&field->payload);
+    uint32_t group = gb_view_u32(&field->payload), scale = gb_view_u32(&field->payload);
+    uint32_t has_bias = gb_view_u32(&field->payload), scale_bits = gb_view_u32(&field->payload);
+    if (!gb_view_ended(&field->payload) || bits > UINT8_MAX || scale_bits > UINT8_MAX || has_bias > 1 ||
+        scale >= GB_DTYPE_COUNT)
+        return broken(decoder, field->tag);
+    if (kind > GB_FORMAT_TWO_LEVEL)
+        return gb_fail(decoder->error, GUMBEL_ERROR_UNSUPPORTED,
+                       "graph: %s %u: weight format %u is not known to this version", decoder->what,
+                       decoder->index, kind);
+    *format = (gb_format){.kind = (gb_format_kind)kind,
+                          .bits = (uint8_t)bits,
+                          .has_bias = has_bias == 1,
+                          .scale_bits = (uint8_t)scale_bits,
+                          .scale = (gb_dtype)scale,
+                          .group = group};
+    return GUMBEL_OK;
 }
 
 static gumbel_status get_attribute(const item_decoder *decoder, gb_record *field, gb_node *node) {
@@ -151,6 +172,8 @@ static gumbel_status constant_field(const item_decoder *decoder, gb_record *fiel
         constant->size = gb_view_u64(&field->payload);
         constant->checksum = gb_view_u64(&field->payload);
         return gb_view_ended(&field->payload) ? GUMBEL_OK : broken(decoder, field->tag);
+    case GB_CONSTANT_FIELD_FORMAT:
+        return get_format(decoder, field, &constant->format);
     default:
         return unknown(decoder, field);
     }

@@ -113,6 +113,12 @@ static void put_region(gb_byte_buffer *buffer, const gb_region *region) {
     gb_record_end(buffer, start);
 }
 
+static void put_format(gb_byte_buffer *buffer, const gb_format *format) {
+    const uint32_t fields[] = {(uint32_t)format->kind,  format->bits,     format->group,
+                               (uint32_t)format->scale, format->has_bias, format->scale_bits};
+    put_list(buffer, GB_CONSTANT_FIELD_FORMAT, fields, sizeof fields / sizeof *fields);
+}
+
 static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     size_t start = begin(buffer, GB_GRAPH_CONSTANT);
     put_name(buffer, GB_CONSTANT_FIELD_NAME, constant->name);
@@ -122,6 +128,8 @@ static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     gb_buffer_u64(buffer, constant->size);
     gb_buffer_u64(buffer, constant->checksum);
     gb_record_end(buffer, data);
+    if (constant->format.kind != GB_FORMAT_DENSE)
+        put_format(buffer, &constant->format);
     gb_record_end(buffer, start);
 }
 

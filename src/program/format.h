@@ -73,7 +73,9 @@ enum { GB_REGION_FIELD_NODES = 1 /* u32 first, u32 count */, GB_REGION_FIELD_YIE
 enum {
     GB_CONSTANT_FIELD_NAME = 1,
     GB_CONSTANT_FIELD_TYPE = 2,
-    GB_CONSTANT_FIELD_DATA = 3 /* u64 offset in the file, u64 size, u64 XXH3-64 */
+    GB_CONSTANT_FIELD_DATA = 3,  /* u64 offset in the file, u64 size, u64 XXH3-64 */
+    GB_CONSTANT_FIELD_FORMAT = 4 /* only of a quantized one: u32 kind, bits, group, scale dtype, 1 with
+                                  * biases, scale bits */
 };
 enum {
     GB_STATE_FIELD_NAME = 1,

@@ -30,6 +30,8 @@ static const char *pattern_type_name(const gb_pattern *pattern) {
     switch (pattern->kind) {
     case GB_PATTERN_WEIGHT:
         return "a float constant ";
+    case GB_PATTERN_MATRIX:
+        return "a float or quantized constant ";
     case GB_PATTERN_CACHE:
         return "an f32 or bf16 state ";
     case GB_PATTERN_STATE:
@@ -80,6 +82,8 @@ static bool match_kind(const gb_pattern *pattern, const gb_operand_type *operand
     switch (pattern->kind) {
     case GB_PATTERN_WEIGHT:
         return operand->kind == GB_VALUE_CONSTANT && gb_dtype_is_float(dtype);
+    case GB_PATTERN_MATRIX:
+        return operand->kind == GB_VALUE_CONSTANT && (gb_dtype_is_float(dtype) || dtype == GB_QUANTIZED);
     case GB_PATTERN_CACHE:
         return is_state && (dtype == GB_F32 || dtype == GB_BF16);
     case GB_PATTERN_STATE:
@@ -89,7 +93,7 @@ static bool match_kind(const gb_pattern *pattern, const gb_operand_type *operand
     case GB_PATTERN_ANY:
         if (bound->any_dtype == GB_DTYPE_NONE)
             bound->any_dtype = dtype;
-        return !is_state && bound->any_dtype == dtype;
+        return !is_state && dtype != GB_QUANTIZED && bound->any_dtype == dtype;
     default:
         return !is_state && pattern->dtype == dtype;
     }

@@ -10,6 +10,19 @@ static gumbel_status norm(const gb_op_info *op, const gb_node *node, gumbel_erro
     return GUMBEL_OK;
 }
 
+/* 8-bit activations go with groups, which only quantized weights have. */
+static gumbel_status activation(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                                gumbel_error *error) {
+    int64_t kind = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
+    if (kind > GB_ACTIVATION_INT8_PER_GROUP)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: activation = %lld is not known to this version",
+                       op->name, (long long)kind);
+    if (kind != GB_ACTIVATION_NONE && operands[1].type.dtype != GB_QUANTIZED)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: activation = %lld, but its weight is not quantized",
+                       op->name, (long long)kind);
+    return GUMBEL_OK;
+}
+
 static gumbel_status soft_cap(const gb_node *node, gumbel_error *error) {
     double cap = gb_node_float(node, GB_ATTRIBUTE_CAP);
     if (!((float)cap > 0))
@@ -164,6 +177,8 @@ static gumbel_status vocabulary(const gb_op_info *op, const gb_shape *row, gumbe
 static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
+    case GB_OP_LINEAR:
+        return activation(op, operands, node, error);
     case GB_OP_RMS_NORM:
     case GB_OP_L2_NORMALIZE:
         return norm(op, node, error);
@@ -185,6 +200,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_ROUTE_TOP_K:
         return route_top_k(op, operands, node, results, error);
     case GB_OP_EXPERT_LINEAR:
+        GB_TRY(activation(op, operands, node, error));
         return expert_linear(op, operands, &results[0], error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);

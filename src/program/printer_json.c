@@ -174,6 +174,12 @@ static void put_constants(json_printer *json) {
         open_bracket(json, "{");
         put_text_field(json, "name", constant->name);
         put_type(json, &constant->type);
+        if (constant->type.dtype == GB_QUANTIZED) {
+            char text[GB_FORMAT_TEXT];
+            put_text_field(json, "format", gb_format_text(&constant->format, text));
+            put_key(json, "bits_per_weight");
+            put_float(json, gb_constant_bits_per_weight(constant));
+        }
         put_uint_field(json, "offset", constant->offset);
         put_uint_field(json, "bytes", constant->size);
         close_bracket(json, "}");

@@ -23,7 +23,8 @@ bool gb_type_equal(const gb_type *a, const gb_type *b) {
 }
 
 bool gb_type_valid(const gb_type *type) {
-    if (gb_dtype_size(type->dtype) == 0 || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
+    bool has_dtype = gb_dtype_size(type->dtype) > 0 || type->dtype == GB_QUANTIZED;
+    if (!has_dtype || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
         return false;
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
@@ -64,8 +65,43 @@ bool gb_shape_elements(const gb_shape *shape, uint64_t *elements) {
 
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes) {
     uint64_t elements;
-    return gb_shape_elements(&type->shape, &elements) &&
+    return type->dtype != GB_QUANTIZED && gb_shape_elements(&type->shape, &elements) &&
            gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+}
+
+bool gb_constant_planes(const gb_constant *constant, gb_planes *planes) {
+    const gb_shape *shape = &constant->type.shape;
+    uint64_t elements;
+    if (constant->type.dtype != GB_QUANTIZED || constant->format.kind == GB_FORMAT_DENSE ||
+        !gb_format_valid(&constant->format) || shape->rank < 2 || !gb_shape_elements(shape, &elements))
+        return false;
+    uint64_t columns = (uint64_t)shape->dims[shape->rank - 1];
+    return gb_format_fits(&constant->format, columns) &&
+           gb_format_planes(&constant->format, elements / columns, columns, planes);
+}
+
+bool gb_constant_bytes(const gb_constant *constant, uint64_t *bytes) {
+    gb_planes planes;
+    if (constant->type.dtype != GB_QUANTIZED)
+        return constant->format.kind == GB_FORMAT_DENSE && gb_type_bytes(&constant->type, bytes);
+    if (!gb_constant_planes(constant, &planes))
+        return false;
+    *bytes = planes.size;
+    return true;
+}
+
+const char *gb_constant_format_text(const gb_constant *constant, char text[GB_FORMAT_TEXT]) {
+    if (constant->type.dtype == GB_QUANTIZED)
+        return gb_format_text(&constant->format, text);
+    snprintf(text, GB_FORMAT_TEXT, "%s", gb_dtype_name(constant->type.dtype));
+    return text;
+}
+
+double gb_constant_bits_per_weight(const gb_constant *constant) {
+    const gb_shape *shape = &constant->type.shape;
+    if (constant->type.dtype != GB_QUANTIZED)
+        return 8.0 * (double)gb_dtype_size(constant->type.dtype);
+    return gb_format_bits_per_weight(&constant->format, (uint64_t)shape->dims[shape->rank - 1]);
 }
 
 const gb_op_info *gb_op_find(uint32_t number) {

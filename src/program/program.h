@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "program/metadata.h"
 #include "tensor/dtype.h"
+#include "tensor/format.h"
 
 #include <stdint.h>
 
@@ -45,7 +46,8 @@ const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]);
 /* Elements of a shape without symbols; false on overflow or a symbol. */
 bool gb_shape_elements(const gb_shape *shape, uint64_t *elements);
 
-/* Bytes of a value of a type without symbols; false on overflow or a symbol. */
+/* Bytes of a value of a type without symbols; false on overflow, a symbol, or a quantized type, whose bytes
+ * its format tells. */
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 /* ---- Ops ----------------------------------------------------------------------------------------------- */
@@ -86,7 +88,8 @@ enum {
     X(8, COUNT, count)                                                                                       \
     X(9, START, start)                                                                                       \
     X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
-    X(11, NORMALIZE, normalize)
+    X(11, NORMALIZE, normalize)                                                                              \
+    X(12, ACTIVATION, activation)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -112,6 +115,13 @@ static inline gb_attribute gb_int(gb_attribute_key key, int64_t value) {
 static inline gb_attribute gb_float(gb_attribute_key key, double value) {
     return (gb_attribute){.key = key, .type = GB_ATTRIBUTE_FLOAT, .f = value};
 }
+
+/* Values of linear's attribute activation: how it takes its input. */
+typedef enum gb_activation {
+    GB_ACTIVATION_NONE = 0, /* as it is */
+    GB_ACTIVATION_INT8_PER_GROUP =
+        1 /* rounded to 8 bits, with a scale for each group of the weight's format */
+} gb_activation;
 
 /* ---- Roles --------------------------------------------------------------------------------------------- */
 
@@ -183,8 +193,9 @@ typedef struct gb_region {
 typedef struct gb_constant {
     const char *name;    /* the checkpoint's tensor name, or one of the exporter's */
     gb_type type;        /* shape without symbols */
+    gb_format format;    /* dense unless the dtype is GB_QUANTIZED */
     uint64_t offset;     /* of its bytes in the file, a multiple of 64 */
-    uint64_t size;       /* bytes: elements * dtype size, row-major */
+    uint64_t size;       /* bytes: elements * dtype size, row-major; or its format's planes */
     uint64_t checksum;   /* XXH3-64 of its bytes; 0 while building */
     const uint8_t *data; /* in the mapping; NULL while building */
 } gb_constant;
@@ -229,6 +240,19 @@ typedef struct gb_program {
     gb_file_map map;                /* the file, when it was read from one */
     struct gb_storage *storage;     /* what owns the arrays and strings; freed by gb_program_destroy */
 } gb_program;
+
+/* The planes of a quantized constant: its last dim are the columns, the others the rows. False where type and
+ * format make none. */
+bool gb_constant_planes(const gb_constant *constant, gb_planes *planes);
+
+/* Bytes that a constant of its type and format has; false on overflow or where there is no such constant. */
+bool gb_constant_bytes(const gb_constant *constant, uint64_t *bytes);
+
+/* "f32", "bf16", or the format's text; returns text. */
+const char *gb_constant_format_text(const gb_constant *constant, char text[GB_FORMAT_TEXT]);
+
+/* Bits that one of its numbers takes. */
+double gb_constant_bits_per_weight(const gb_constant *constant);
 
 /* Frees a program that gb_program_read or gb_builder_finish made. NULL is allowed. */
 void gb_program_destroy(gb_program *program);

@@ -26,6 +26,8 @@ static bool parse_kind(const char *text, size_t length, gb_pattern *pattern) {
     }
     if (is_word(text, length, "weight"))
         pattern->kind = GB_PATTERN_WEIGHT;
+    else if (is_word(text, length, "matrix"))
+        pattern->kind = GB_PATTERN_MATRIX;
     else if (is_word(text, length, "cache"))
         pattern->kind = GB_PATTERN_CACHE;
     else if (is_word(text, length, "state"))

@@ -68,7 +68,13 @@ static gumbel_status check_data_type(const char *what, const char *name, const g
 /* Rule 9. */
 static gumbel_status check_constant(const gb_constant *constant, gumbel_error *error) {
     uint64_t bytes;
-    GB_TRY(check_data_type("constant", constant->name, &constant->type, &bytes, error));
+    char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
+    if (constant->type.dtype != GB_QUANTIZED)
+        GB_TRY(check_data_type("constant", constant->name, &constant->type, &bytes, error));
+    if (!gb_constant_bytes(constant, &bytes))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: %s cannot have the weight format %s",
+                       constant->name, gb_type_text(&constant->type, text),
+                       gb_format_text(&constant->format, format));
     if (constant->size != bytes)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: %llu bytes, its type has %llu",
                        constant->name, (unsigned long long)constant->size, (unsigned long long)bytes);

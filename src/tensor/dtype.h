@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* number, enumerator, name, bytes per element */
+/* number, enumerator, name, bytes per element. Of GB_QUANTIZED elements, which only constants have, a format
+ * (format.h) says how they are stored. */
 #define GB_DTYPES(X)                                                                                         \
     X(1, GB_F32, "f32", 4)                                                                                   \
     X(2, GB_F16, "f16", 2)                                                                                   \
@@ -18,7 +19,8 @@
     X(4, GB_I32, "i32", 4)                                                                                   \
     X(5, GB_U32, "u32", 4)                                                                                   \
     X(6, GB_U64, "u64", 8)                                                                                   \
-    X(7, GB_BOOL, "bool", 1)
+    X(7, GB_BOOL, "bool", 1)                                                                                 \
+    X(8, GB_QUANTIZED, "quantized", 0)
 
 typedef enum gb_dtype {
     GB_DTYPE_NONE = 0,
@@ -31,7 +33,7 @@ typedef enum gb_dtype {
 /* The name used in graphs and messages, or "?" for a number that is no dtype. */
 const char *gb_dtype_name(gb_dtype dtype);
 
-/* Bytes per element, 0 for a number that is no dtype. */
+/* Bytes per element, 0 for GB_QUANTIZED and for a number that is no dtype. */
 size_t gb_dtype_size(gb_dtype dtype);
 
 /* f32, f16 or bf16: what a weight of an unquantized model may be stored in. */

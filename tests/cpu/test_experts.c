@@ -109,13 +109,13 @@ static void assert_is_linear(const gb_kernel_call *call, size_t m, size_t t) {
     size_t choices = experts->dims[1], inputs = weight->dims[2], outputs = weight->dims[1];
     size_t x_row = x->rank == 3 ? m * choices + t : m;
     size_t expert = (size_t)((int32_t *)experts->data)[m * choices + t];
-    gb_tensor one_x = {(float *)x->data + x_row * inputs, GB_F32, 2, {1, inputs}, 0};
-    gb_tensor one_weight = {(uint8_t *)weight->data +
-                                expert * outputs * inputs * gb_dtype_size(weight->dtype),
-                            weight->dtype,
-                            2,
-                            {outputs, inputs},
-                            0};
+    gb_tensor one_x = {
+        .data = (float *)x->data + x_row * inputs, .dtype = GB_F32, .rank = 2, .dims = {1, inputs}};
+    gb_tensor one_weight = {
+        .data = (uint8_t *)weight->data + expert * outputs * inputs * gb_dtype_size(weight->dtype),
+        .dtype = weight->dtype,
+        .rank = 2,
+        .dims = {outputs, inputs}};
     gb_tensor y = new_tensor(GB_F32, 2, 1, outputs, 1);
     gb_kernel_call linear = {
         .operands = {&one_x, &one_weight}, .results = {&y}, .vector = gb_available_vector_kernels(0)};

@@ -94,7 +94,8 @@ static void batch_size_does_not_matter(void **unused) {
     gb_kernel_call call = {.operands = {&x, &weight}, .results = {&all}};
     check_kernel(gb_kernel_linear, &call);
     for (size_t m = 0; m < TOKENS; m++) {
-        gb_tensor row = {(float *)x.data + m * INPUTS, GB_F32, 2, {1, INPUTS}, 0};
+        gb_tensor row = {
+            .data = (float *)x.data + m * INPUTS, .dtype = GB_F32, .rank = 2, .dims = {1, INPUTS}};
         call = (gb_kernel_call){.operands = {&row, &weight}, .results = {&one}};
         check_kernel(gb_kernel_linear, &call);
         assert_memory_equal(one.data, (float *)all.data + m * OUTPUTS, OUTPUTS * sizeof(float));

@@ -282,8 +282,11 @@ static void refuses_what_it_cannot_do(void **state) {
     const char *config = temporary_path("random/config.json"), *path = output_path();
     write_text(config, PLAIN);
     gumbel_export_options options = {.size = sizeof options, .random_weights = true, .quantize = "int4"};
-    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
-                 "quantize: \"int4\"");
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "o_proj.weight has rows of 16, which the group of 64 (or its fallback) does not divide");
+    options.quantize = "int3";
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "quantize: \"int3\" is neither a file nor one of the recipes none, int8, int4");
     options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .backend = "cuda"};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  "backend: \"cuda\"");

@@ -121,7 +121,8 @@ static void tensors_are_a_table(void **state) {
     gb_text_sink sink = text_buffer_sink(&printed);
     gb_print_tensors(program, &sink);
     assert_int_equal(strncmp(printed.text, "name ", 5), 0);
-    assert_contains(&printed, "embedding                   f32    [48,16]                             3072");
+    assert_contains(&printed, "embedding                   f32                    32.000  [48,16]            "
+                              "                 3072");
     assert_contains(&printed, "\n26 tensors, 21928 bytes\n");
     free(printed.text);
     gb_program_destroy(program);

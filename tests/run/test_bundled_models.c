@@ -24,11 +24,12 @@ typedef struct chatbot {
     gumbel_session *session;
 } chatbot;
 
-static void open_chatbot(chatbot *bot, const char *model, const char *path) {
+static void open_chatbot(chatbot *bot, const char *model, const char *recipe, const char *path) {
     gumbel_error error;
     char checkpoint[512];
     snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
-    assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
+    gumbel_export_options options = {.size = sizeof options, .quantize = recipe};
+    assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &bot->program, &error), &error);
     assert_ok(gumbel_tokenizer_create(bot->program, &bot->tokenizer, &error), &error);
     assert_ok(gumbel_detokenizer_create(bot->tokenizer, false, &bot->detokenizer, &error), &error);
@@ -76,11 +77,11 @@ static void ask(chatbot *bot, const char *question, gumbel_thinking thinking, ch
 }
 
 /* Every line of questions.txt: question, tab, what the answer contains. */
-static void answers_its_questions(const char *model) {
+static void answers_its_questions(const char *model, const char *recipe) {
     char line[1024], answer[ANSWER_BYTES];
     chatbot bot = {0};
     int asked = 0, wrong = 0;
-    open_chatbot(&bot, model, temporary_path("bundled.gumbel"));
+    open_chatbot(&bot, model, recipe, temporary_path("bundled.gumbel"));
     snprintf(line, sizeof line, "%s/%s/questions.txt", GUMBEL_MODELS, model);
     FILE *questions = fopen(line, "r");
     assert_non_null(questions);
@@ -107,10 +108,16 @@ static void answers_its_questions(const char *model) {
 
 static void test_gemma4_tiny(void **state) {
     (void)state;
-    answers_its_questions("gemma4-tiny");
+    answers_its_questions("gemma4-tiny", "none");
+}
+
+static void test_gemma4_tiny_at_4_bits(void **state) {
+    (void)state;
+    answers_its_questions("gemma4-tiny", "int4");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemma4_tiny)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemma4_tiny),
+                                       cmocka_unit_test(test_gemma4_tiny_at_4_bits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,22 +60,28 @@ static void compute_expected(bench *b) {
     gumbel_engine_destroy(engine);
 }
 
-static int set_up(void **state, const char *config) {
+static int set_up(void **state, const char *config, const char *recipe) {
     bench *b = calloc(1, sizeof *b);
-    b->program = open_random_program(config, false);
+    b->program = export_random_program(config, (gumbel_export_options){.quantize = recipe});
     random_tokens(1, VOCAB, b->prompt, PROMPT);
     compute_expected(b);
     *state = b;
     return 0;
 }
 static int set_up_f32(void **state) {
-    return set_up(state, "small.json");
+    return set_up(state, "small.json", NULL);
 }
 static int set_up_bf16(void **state) {
-    return set_up(state, "small_bf16.json");
+    return set_up(state, "small_bf16.json", NULL);
 }
 static int set_up_qwen(void **state) {
-    return set_up(state, "qwen.json");
+    return set_up(state, "qwen.json", NULL);
+}
+static int set_up_int4(void **state) {
+    return set_up(state, "small_groups.json", "int4");
+}
+static int set_up_qwen_int4(void **state) {
+    return set_up(state, "qwen_groups.json", "int4");
 }
 static int tear_down(void **state) {
     bench *b = *state;
@@ -220,10 +226,14 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
+/* With float32 weights; with bfloat16 ones; with delta nets and experts; with 4-bit weights, 8-bit
+ * activations and bfloat16 caches. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
-        cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down)
+        cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

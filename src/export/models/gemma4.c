@@ -93,8 +93,9 @@ static gb_ref forward(const gemma4 *model, const gb_scope *scope, const gb_scope
         x = decoder_layer(model, i, &layer, x);
     }
     x = gb_rms_norm(scope, "norm.weight", x, config->rms_norm_eps);
-    gb_ref logits = config->has_tied_head ? gb_node2(scope, GB_OP_LINEAR, x, table)
-                                          : gb_linear(head, "lm_head.weight", x, config->vocab_size);
+    gb_ref logits = config->has_tied_head
+                        ? gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table))
+                        : gb_linear(head, "lm_head.weight", x, config->vocab_size);
     if (config->logit_cap > 0)
         logits = gb_node_with(scope, GB_OP_SOFT_CAP, logits, GB_NO_VALUE,
                               gb_float(GB_ATTRIBUTE_CAP, config->logit_cap));
@@ -131,7 +132,9 @@ static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_
     gb_scope scope = gb_scope_in(&root, "%s", place.text), head = gb_scope_in(&root, "%s", place.head);
     gemma4 model = {
         .config = config,
-        .context = {.max_context = max_context, .prefill_chunk = gb_prefill_chunk(window, max_context)},
+        .context = {.max_context = max_context,
+                    .prefill_chunk = gb_prefill_chunk(window, max_context),
+                    .cache_dtype = options->cache_dtype},
         .rotary = {[GB_GEMMA4_SLIDING] = rotary_of(&scope, config, GB_GEMMA4_SLIDING),
                    [GB_GEMMA4_FULL] = rotary_of(&scope, config, GB_GEMMA4_FULL)},
     };

@@ -98,8 +98,9 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
         x = decoder_layer(model, i, &layer, x);
     }
     x = gb_rms_norm_from_one(scope, "norm.weight", x, config->rms_norm_eps);
-    return config->has_tied_head ? gb_node2(scope, GB_OP_LINEAR, x, table)
-                                 : gb_linear(head, "lm_head.weight", x, config->vocab_size);
+    return config->has_tied_head
+               ? gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table))
+               : gb_linear(head, "lm_head.weight", x, config->vocab_size);
 }
 
 static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model_options *options,
@@ -111,7 +112,9 @@ static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model
     gb_scope scope = gb_scope_in(&root, "%s", place.text), head = gb_scope_in(&root, "%s", place.head);
     qwen3_5 model = {
         .config = config,
-        .context = {.max_context = max_context, .prefill_chunk = gb_prefill_chunk(0, max_context)},
+        .context = {.max_context = max_context,
+                    .prefill_chunk = gb_prefill_chunk(0, max_context),
+                    .cache_dtype = options->cache_dtype},
         .rotary = gb_rotary_create(&scope, "rotary", config->rope_theta, 1, config->rotary_dim,
                                    config->rotary_dim / 2),
     };

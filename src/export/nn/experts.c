@@ -5,9 +5,7 @@
 
 static gb_ref expert_linear(const gb_scope *scope, const char *name, gb_ref x, gb_ref chosen,
                             const gb_experts *experts, int64_t outputs, int64_t inputs) {
-    const int64_t dims[] = {experts->count, outputs, inputs};
-    gb_ref weight = gb_weight(scope, name, 3, dims, gb_random_matrix(inputs));
-    return gb_node3(scope, GB_OP_EXPERT_LINEAR, x, weight, chosen);
+    return gb_multiply_experts(scope, x, gb_matrices(scope, name, experts->count, outputs, inputs), chosen);
 }
 
 static gb_ref routed(const gb_scope *scope, const gb_experts *experts, gb_ref x, int64_t hidden) {

@@ -30,9 +30,76 @@ gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const in
     return gb_build_constant(scope->builder, full, dtype, rank, dims);
 }
 
+/* The matrix of that name, made from that tensor. */
+static gb_ref matrix(const gb_scope *scope, const char *name, const char *tensor, int32_t rank,
+                     const int64_t *dims) {
+    gumbel_error error;
+    gb_stored stored;
+    gumbel_status status = gb_weights_add_matrix(scope->weights, name, tensor, rank, dims,
+                                                 gb_random_matrix(dims[rank - 1]), &stored, &error);
+    if (status != GUMBEL_OK) {
+        gb_builder_fail(scope->builder, status, "%s", error.message);
+        return GB_NO_VALUE;
+    }
+    return stored.dtype == GB_QUANTIZED ? gb_build_quantized(scope->builder, name, &stored.format, rank, dims)
+                                        : gb_build_constant(scope->builder, name, stored.dtype, rank, dims);
+}
+
+static gb_ref named_matrix(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims) {
+    char full[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    return matrix(scope, full, full, rank, dims);
+}
+
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
-    const int64_t dims[] = {outputs, inputs};
-    return gb_weight(scope, name, 2, dims, gb_random_matrix(inputs));
+    return named_matrix(scope, name, 2, (const int64_t[]){outputs, inputs});
+}
+
+gb_ref gb_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs, int64_t inputs) {
+    return named_matrix(scope, name, 3, (const int64_t[]){count, outputs, inputs});
+}
+
+gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
+    static const char HEAD[] = "lm_head.weight";
+    char tensor[GB_SCOPE_NAME + 64];
+    snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, name);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gb_type type = gb_build_type(scope->builder, embedding);
+    gb_stored table, head;
+    gumbel_error error;
+    gumbel_status status =
+        gb_weights_plan_matrix(scope->weights, tensor, tensor, 2, type.shape.dims, &table, &error);
+    if (status == GUMBEL_OK)
+        status = gb_weights_plan_matrix(scope->weights, HEAD, tensor, 2, type.shape.dims, &head, &error);
+    if (status != GUMBEL_OK) {
+        gb_builder_fail(scope->builder, status, "%s", error.message);
+        return GB_NO_VALUE;
+    }
+    if (table.dtype == head.dtype && gb_format_equal(&table.format, &head.format))
+        return embedding;
+    return matrix(scope, HEAD, tensor, 2, type.shape.dims);
+}
+
+/* A node that multiplies by the quantized or dense operand 1. */
+static gb_ref multiply(const gb_scope *scope, gb_op op, const gb_ref *operands, uint32_t count) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    gb_activation kind = gb_weights_activation(scope->weights);
+    gb_attribute activation = gb_int(GB_ATTRIBUTE_ACTIVATION, kind);
+    bool is_quantized = gb_build_type(scope->builder, operands[1]).dtype == GB_QUANTIZED;
+    return gb_build_op(scope->builder, op, operands, count, &activation,
+                       is_quantized && kind != GB_ACTIVATION_NONE);
+}
+
+gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {
+    return multiply(scope, GB_OP_LINEAR, (const gb_ref[]){x, weight}, 2);
+}
+
+gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weights, gb_ref chosen) {
+    return multiply(scope, GB_OP_EXPERT_LINEAR, (const gb_ref[]){x, weights, chosen}, 3);
 }
 
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {

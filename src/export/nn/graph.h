@@ -21,13 +21,28 @@ typedef struct gb_scope {
 /* The scope of prefix followed by the formatted text. */
 gb_scope gb_scope_in(const gb_scope *scope, const char *format, ...) GB_PRINTF(2, 3);
 
+/* x weight^T: a linear node whose input is rounded to 8 bits where the weight is quantized and the recipe
+ * says so. */
+gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
+
+/* The same with the chosen ones of several matrices: an expert_linear node. */
+gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weights, gb_ref chosen);
+
 /* A weight by name, of that shape; uniform is what it is drawn from when weights are random. The constant has
  * the tensor's own name and dtype. */
 gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims,
                  gb_uniform uniform);
 
-/* The usual ones: a matrix [outputs, inputs], and a vector of gains [size] (norm weights, scales). */
+/* The usual ones: a matrix [outputs, inputs], in the format that the recipe gives it, and a vector of gains
+ * [size] (norm weights, scales). */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+
+/* A matrix for each of count experts, in one tensor [count, outputs, inputs]. */
+gb_ref gb_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs, int64_t inputs);
+
+/* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
+ * name, unless the recipe wants the head ("lm_head.weight") in another format; then one of its own. */
+gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding);
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
 
 /* A float32 constant [count] of computed values; name is not prefixed. */

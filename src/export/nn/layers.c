@@ -10,7 +10,7 @@ static int64_t width(const gb_scope *scope, gb_ref x) {
 }
 
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs) {
-    return gb_node2(scope, GB_OP_LINEAR, x, gb_matrix(scope, name, outputs, width(scope, x)));
+    return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
 }
 
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {

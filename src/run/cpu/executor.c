@@ -20,7 +20,8 @@ struct gb_executor {
     const gb_plan *plan;
     gb_team *team;
     uint64_t least_shared_work;
-    gb_tensor *tensors; /* by value */
+    gb_tensor *tensors;            /* by value */
+    gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     ready_step *steps;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
@@ -57,6 +58,10 @@ static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref 
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
                            constant->name);
         tensor->data = (void *)(uintptr_t)constant->data; /* kernels do not write to operands */
+        gb_quantized_matrix *matrix = &e->matrices[value->index];
+        *matrix = (gb_quantized_matrix){.format = constant->format, .data = constant->data};
+        if (gb_constant_planes(constant, &matrix->planes))
+            tensor->quantized = matrix;
     }
     return GUMBEL_OK;
 }
@@ -278,10 +283,11 @@ static bool reserve(gb_executor *e) {
         return false;
     e->scratch_bytes = (size_t)bytes;
     e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
+    e->matrices = gb_allocate(e->plan->program->constant_count, sizeof *e->matrices);
     e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
     e->arena = gb_allocate_aligned((size_t)e->plan->arena_bytes, 1);
     e->scratch = gb_allocate_aligned(e->thread_count, e->scratch_bytes);
-    return e->tensors && e->steps && e->arena && e->scratch;
+    return e->tensors && e->matrices && e->steps && e->arena && e->scratch;
 }
 
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
@@ -316,6 +322,7 @@ void gb_executor_destroy(gb_executor *e) {
     gb_free(e->scratch);
     gb_free(e->arena);
     gb_free(e->steps);
+    gb_free(e->matrices);
     gb_free(e->tensors);
     gb_free(e);
 }

@@ -17,8 +17,11 @@ void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker) {
         size_t count = width - column < share.end - at ? width - column : share.end - at;
         float *to = (float *)y->data + at;
         if (ids[token] >= 0 && (size_t)ids[token] < table->dims[0]) {
-            const void *from = gb_element(table, (size_t)ids[token] * width + column);
-            call->vector->widen(from, table->dtype, count, to);
+            size_t row = (size_t)ids[token];
+            if (table->quantized)
+                call->vector->dequantize(table->quantized, row, column, count, to);
+            else
+                call->vector->widen(gb_element(table, row * width + column), table->dtype, count, to);
             call->vector->scale(to, scale, count, to);
         } else {
             memset(to, 0, count * sizeof *to);

@@ -58,12 +58,19 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         .dtype = weight->dtype,
         .y = (float *)call->results[0]->data + m * choices * outputs,
         .y_stride = outputs,
+        .quantized = weight->quantized,
     };
+    bool is_int8 = weight->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
     for (size_t e = 0; e < weight->dims[0]; e++) {
         linear.tokens = space->begin[e + 1] - space->begin[e];
         linear.rows = space->pairs + space->begin[e];
-        linear.weight = gb_element(weight, e * outputs * inputs);
-        if (linear.tokens > 0 && share.first < share.end)
+        linear.first_row = e * outputs;
+        linear.weight = weight->quantized ? NULL : gb_element(weight, e * outputs * inputs);
+        if (linear.tokens == 0 || share.first == share.end)
+            continue;
+        if (is_int8)
+            call->vector->linear_int8(&linear, share.first, share.end, space->linear);
+        else
             call->vector->linear(&linear, share.first, share.end, space->linear);
     }
 }

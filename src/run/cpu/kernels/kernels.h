@@ -17,7 +17,8 @@ typedef struct gb_tensor {
     gb_dtype dtype;
     int32_t rank;
     size_t dims[GB_MAX_RANK];
-    size_t slot_bytes; /* of a state: from one slot's to the next one's */
+    size_t slot_bytes;                    /* of a state: from one slot's to the next one's */
+    const gb_quantized_matrix *quantized; /* of a constant of that dtype: its data; else NULL */
 } gb_tensor;
 
 typedef struct gb_kernel_call {

@@ -16,8 +16,12 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .dtype = weight->dtype,
         .y = y->data,
         .y_stride = weight->dims[0],
+        .quantized = weight->quantized,
     };
+    bool is_int8 = weight->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
     gb_share share = gb_share_of(worker, weight->dims[0], UNIT_ROWS);
-    if (share.first < share.end)
+    if (share.first < share.end && is_int8)
+        call->vector->linear_int8(&linear, share.first, share.end, worker->scratch);
+    else if (share.first < share.end)
         call->vector->linear(&linear, share.first, share.end, worker->scratch);
 }

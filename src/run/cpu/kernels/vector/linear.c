@@ -103,14 +103,20 @@ GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *w
                   (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
 }
 
-/* The weight rows' block as float32: in place, or widened into the panel. */
+/* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
 static const float *widened_block(const gb_linear *l, size_t row, size_t rows, span inputs, float *panel,
                                   size_t *stride) {
+    *stride = BLOCK_INPUTS;
+    if (l->quantized) {
+        for (size_t r = 0; r < rows; r++)
+            GB_FOR_ISA(gb_dequantize)
+        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * BLOCK_INPUTS);
+        return panel;
+    }
     if (l->dtype == GB_F32) {
         *stride = l->weight_stride;
         return (const float *)l->weight + row * l->weight_stride + inputs.first;
     }
-    *stride = BLOCK_INPUTS;
     for (size_t r = 0; r < rows; r++) {
         const uint16_t *from = (const uint16_t *)l->weight + (row + r) * l->weight_stride + inputs.first;
         GB_FOR_ISA(gb_widen)(from, l->dtype, inputs.count, panel + r * BLOCK_INPUTS);
@@ -152,7 +158,7 @@ static void linear_many(const gb_linear *l, size_t first, size_t end, workspace 
 }
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *scratch) {
-    if (l->tokens > FEW_TOKENS)
+    if (l->tokens > FEW_TOKENS || l->quantized)
         linear_many(l, first, end, scratch);
     else if (l->dtype == GB_F32)
         linear_few(l, GB_F32, first, end);

@@ -11,9 +11,17 @@
 
 #include "base/status.h"
 #include "tensor/dtype.h"
+#include "tensor/format.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* A weight in a format that is not dense. */
+typedef struct gb_quantized_matrix {
+    gb_format format;
+    gb_planes planes;
+    const void *data;
+} gb_quantized_matrix;
 
 /* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. With rows, token m has instead row
  * rows[m] of y and row rows[m] / x_reuse of x. */
@@ -28,7 +36,12 @@ typedef struct gb_linear {
     gb_dtype dtype; /* of weight: f32, f16 or bf16 */
     float *y;
     size_t y_stride;
+    const gb_quantized_matrix *quantized; /* or NULL; if given it takes the place of weight and dtype */
+    size_t first_row;                     /* the row of quantized that is weight row 0 */
 } gb_linear;
+
+/* Inputs that share a scale in 8-bit activations, where the weight's rows have one scale each. */
+enum { GB_INT8_ROW_GROUP = 128 };
 
 enum { GB_LINEAR_SCRATCH = 128 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
@@ -96,6 +109,22 @@ typedef struct gb_vector_kernels {
 
     /* Rows first .. end - 1 of the weight. scratch: GB_LINEAR_SCRATCH bytes. */
     void (*linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+
+    /* The same for a quantized weight with 8-bit activations. For each group g of the weight's format (of
+     * GB_INT8_ROW_GROUP inputs, the last one perhaps fewer, where a row has one scale):
+     *     sx = largest |x| / 127, one division; 0 where that is below 2^-126
+     *     c = x / sx, rounded to the nearest integer, ties to even; 0 where sx is 0
+     *     d = sum of c * (q - center), an integer, q the weight's codes
+     *     t = sx * (sum of c)
+     * y begins at +0; for each g in the order of k, y = y + (sx * scale) * d, and then, with a format that
+     * has biases, y = y + t * bias. Every product and sum is rounded to float32. Where a group holds an
+     * infinity or a NaN sx is NaN, c is 0 and t is NaN. */
+    void (*linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+
+    /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is
+     * a multiple of 8, and so is count unless codes are bytes. */
+    void (*dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count, float *to);
+
     void (*attend)(const gb_attend *attend);
     void (*rotate)(const gb_rotation *rotation);
 

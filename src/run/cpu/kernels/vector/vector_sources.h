@@ -9,6 +9,9 @@
 #include "run/cpu/kernels/vector/vector_kernels.h"
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
+                               float *to);
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend);
 void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
 void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recipes: which tensor gets which weight format. A recipe is a JSON object, built in or in a user's file:
+ *
+ *     {"name": "mine", "description": "one line",
+ *      "activations": "int8",        "none" (default) or "int8": what linear does with its input
+ *      "cache": "bfloat16",          "float32" (default) or "bfloat16"
+ *      "rules": [
+ *        {"pattern": "*.v_proj.weight", "bits": 8, "group": 64, "first_layers": 2, "last_layers": 2},
+ *        {"pattern": "*.gate.weight", "keep": true, "optional": true},
+ *        {"pattern": "*", "bits": 4, "group": 64, "fallback_group": 32, "method": "hqq"}]}
+ *
+ * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype. `*`
+ * stands for any characters, `?` for one. first_layers and last_layers confine a rule to tensors of those
+ * layers. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits only); bias: true by default; scale:
+ * "float16" (default) or "bfloat16"; method: "min-max" (default) or "hqq". fallback_group is taken where the
+ * group does not divide the rows. A rule that matches nothing is an error, unless it is optional.
+ */
+#ifndef GUMBEL_EXPORT_QUANTIZE_RECIPE_H
+#define GUMBEL_EXPORT_QUANTIZE_RECIPE_H
+
+#include "base/status.h"
+#include "base/text_sink.h"
+#include "export/quantize/quantizer.h"
+
+typedef struct gb_recipe gb_recipe;
+
+/* How one matrix is to be stored. */
+typedef struct gb_quantize_choice {
+    gb_format format; /* dense: as it is */
+    gb_quantize_method method;
+} gb_quantize_choice;
+
+/* The built-in recipe of that name (NULL: "none"), or the one in that file. Errors: ARGUMENT listing the
+ * built-in names where there is no such file; IO, FORMAT naming file, rule and key; MEMORY. */
+gumbel_status gb_recipe_open(const char *name, gb_recipe **recipe, gumbel_error *error);
+
+/* NULL is allowed. */
+void gb_recipe_close(gb_recipe *recipe);
+
+/* Sets what linear nodes do with their input ("none", "int8") and what caches hold ("float32", "bfloat16");
+ * NULL leaves what the recipe says. Errors: ARGUMENT. */
+gumbel_status gb_recipe_override(gb_recipe *recipe, const char *activations, const char *cache,
+                                 gumbel_error *error);
+
+const char *gb_recipe_name(const gb_recipe *recipe);
+bool gb_recipe_has_int8_activations(const gb_recipe *recipe);
+gb_dtype gb_recipe_cache_dtype(const gb_recipe *recipe);
+
+/* What the recipe says of the matrix of that name, with rows of that many columns, in a model of that many
+ * layers. Remembers which rules have matched. Errors: ARGUMENT naming the tensor whose rows no group of its
+ * rule divides. */
+gumbel_status gb_recipe_choose(gb_recipe *recipe, const char *name, uint64_t columns, uint64_t layer_count,
+                               gb_quantize_choice *choice, gumbel_error *error);
+
+/* Errors: ARGUMENT naming the pattern of a rule that has matched nothing. */
+gumbel_status gb_recipe_check_used(const gb_recipe *recipe, gumbel_error *error);
+
+/* Whether text has the form of pattern. */
+bool gb_match_pattern(const char *pattern, const char *text);
+
+/* The built-in recipes' JSON, by index; NULL past the last (builtin_recipes.c). */
+const char *gb_builtin_recipe(size_t index);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/quantize/recipe_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One object of the recipe while it is read. Errors are sticky. */
+typedef struct reader {
+    const char *from;
+    char place[32]; /* "rules[3]: ", or nothing */
+    const json_t *object;
+    gumbel_status status;
+    gumbel_error *error;
+} reader;
+
+static void refuse(reader *r, const char *key, const json_t *found, const char *expected) {
+    char text[GB_JSON_TEXT];
+    if (r->status == GUMBEL_OK)
+        r->status = gb_fail(r->error, GUMBEL_ERROR_FORMAT, "%s: %s%s: expected %s, found %s", r->from,
+                            r->place, key, expected, gb_json_text(found, text));
+}
+
+static const json_t *take(reader *r, const char *key) {
+    return json_object_get(r->object, key);
+}
+
+static bool take_bool(reader *r, const char *key, bool fallback) {
+    const json_t *value = take(r, key);
+    if (value && !json_is_boolean(value))
+        refuse(r, key, value, "true or false");
+    return value ? json_is_true(value) : fallback;
+}
+
+static uint32_t take_integer(reader *r, const char *key, uint32_t fallback) {
+    const json_t *value = take(r, key);
+    if (!value)
+        return fallback;
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (number < 0 || number > 1000000)
+        refuse(r, key, value, "an integer from 0 to 1000000");
+    return (uint32_t)number;
+}
+
+/* Which of the two words stands there; the first one where nothing does. */
+static bool take_choice(reader *r, const char *key, const char *first, const char *second) {
+    const json_t *value = take(r, key);
+    const char *text = json_string_value(value);
+    char expected[64];
+    if (!value || (text && strcmp(text, first) == 0))
+        return false;
+    snprintf(expected, sizeof expected, "\"%s\" or \"%s\"", first, second);
+    if (!text || strcmp(text, second) != 0)
+        refuse(r, key, value, expected);
+    return true;
+}
+
+static void take_text(reader *r, const char *key, char *text, size_t size) {
+    const json_t *value = take(r, key);
+    const char *found = json_string_value(value);
+    if (!found || !*found || strlen(found) >= size)
+        refuse(r, key, value, "a short text");
+    else
+        memcpy(text, found, strlen(found) + 1);
+}
+
+static uint32_t take_group(reader *r) {
+    const json_t *value = json_object_get(r->object, "group");
+    if (json_is_string(value) && strcmp(json_string_value(value), "row") == 0)
+        return 0;
+    uint32_t group = take_integer(r, "group", 64);
+    if (group == 0)
+        refuse(r, "group", value, "32, 64, 128 or \"row\"");
+    return group;
+}
+
+/* An unknown key is a slip of the pen, which would change what a rule means. */
+static gumbel_status check_keys(reader *r, const char *const *known) {
+    const char *key;
+    json_t *value, *object = (json_t *)(uintptr_t)r->object; /* iterating does not change it */
+    json_object_foreach(object, key, value) {
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], key) != 0)
+            i++;
+        if (!known[i] && r->status == GUMBEL_OK)
+            r->status = gb_fail(r->error, GUMBEL_ERROR_FORMAT, "%s: %sthe key \"%s\" is not known", r->from,
+                                r->place, key);
+    }
+    return r->status;
+}
+
+static void check_choice(reader *r, const gb_recipe_rule *rule) {
+    gb_format fallback = rule->choice.format;
+    fallback.group = rule->fallback_group;
+    char text[GB_FORMAT_TEXT];
+    if (r->status != GUMBEL_OK)
+        return;
+    if (!gb_can_quantize(rule->choice.method, &rule->choice.format) ||
+        (rule->fallback_group > 0 && !gb_can_quantize(rule->choice.method, &fallback)))
+        r->status =
+            gb_fail(r->error, GUMBEL_ERROR_FORMAT,
+                    "%s: %s%s by %s is no weight format (bits 4, 5, 6 or 8; groups of 32, 64, 128 or, "
+                    "for 8 bits, the row; hqq needs groups and a bias)",
+                    r->from, r->place, gb_format_text(&rule->choice.format, text),
+                    gb_quantize_method_name(rule->choice.method));
+}
+
+static gumbel_status parse_rule(const char *from, size_t index, const json_t *object, gb_recipe_rule *rule,
+                                gumbel_error *error) {
+    static const char *const known[] = {"pattern",     "keep",  "optional", "first_layers",
+                                        "last_layers", "bits",  "group",    "fallback_group",
+                                        "bias",        "scale", "method",   NULL};
+    reader r = {.from = from, .object = object, .error = error};
+    snprintf(r.place, sizeof r.place, "rules[%zu]: ", index);
+    if (!json_is_object(object))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: rules[%zu]: expected an object", from, index);
+    GB_TRY(check_keys(&r, known));
+    take_text(&r, "pattern", rule->pattern, sizeof rule->pattern);
+    rule->keep = take_bool(&r, "keep", false);
+    rule->optional = take_bool(&r, "optional", false);
+    rule->first_layers = take_integer(&r, "first_layers", 0);
+    rule->last_layers = take_integer(&r, "last_layers", 0);
+    if (rule->keep)
+        return r.status;
+    const json_t *bits = json_object_get(object, "bits");
+    uint32_t bit_count = take_integer(&r, "bits", 0);
+    if (bit_count > 8)
+        refuse(&r, "bits", bits, "4, 5, 6 or 8");
+    rule->choice.format = (gb_format){
+        .kind = GB_FORMAT_ONE_LEVEL,
+        .bits = (uint8_t)bit_count,
+        .has_bias = take_bool(&r, "bias", true),
+        .scale = take_choice(&r, "scale", "float16", "bfloat16") ? GB_BF16 : GB_F16,
+        .group = take_group(&r),
+    };
+    rule->choice.method = take_choice(&r, "method", "min-max", "hqq") ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX;
+    rule->fallback_group = take_integer(&r, "fallback_group", 0);
+    check_choice(&r, rule);
+    return r.status;
+}
+
+gumbel_status gb_recipe_parse(const char *from, const json_t *root, gb_recipe *recipe, gumbel_error *error) {
+    static const char *const known[] = {"name", "description", "activations", "cache", "rules", NULL};
+    reader r = {.from = from, .object = root, .error = error};
+    GB_TRY(check_keys(&r, known));
+    take_text(&r, "name", recipe->name, sizeof recipe->name);
+    recipe->int8_activations = take_choice(&r, "activations", "none", "int8");
+    recipe->cache = take_choice(&r, "cache", "float32", "bfloat16") ? GB_BF16 : GB_F32;
+    const json_t *rules = take(&r, "rules");
+    if (!json_is_array(rules) || json_array_size(rules) > GB_MAX_RECIPE_RULES)
+        refuse(&r, "rules", rules, "a list of at most 64 rules");
+    GB_TRY(r.status);
+    for (size_t i = 0; i < json_array_size(rules); i++)
+        GB_TRY(parse_rule(from, i, json_array_get(rules, i), &recipe->rules[recipe->rule_count++], error));
+    return GUMBEL_OK;
+}

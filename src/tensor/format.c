@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/format.h"
+
+#include "base/memory.h"
+#include "tensor/convert.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool has_code_bits(uint8_t bits) {
+    return (bits >= 4 && bits <= 6) || bits == 8;
+}
+
+static bool is_half(gb_dtype dtype) {
+    return dtype == GB_F16 || dtype == GB_BF16;
+}
+
+bool gb_format_valid(const gb_format *f) {
+    switch (f->kind) {
+    case GB_FORMAT_DENSE:
+        return f->bits == 0 && !f->has_bias && f->scale_bits == 0 && f->scale == GB_DTYPE_NONE &&
+               f->group == 0;
+    case GB_FORMAT_ONE_LEVEL:
+        return has_code_bits(f->bits) && f->scale_bits == 0 && is_half(f->scale) &&
+               (f->group == 32 || f->group == 64 || f->group == 128 || (f->group == 0 && f->bits == 8));
+    case GB_FORMAT_TWO_LEVEL:
+        return has_code_bits(f->bits) && f->scale == GB_F16 && (f->group == 16 || f->group == 32) &&
+               (f->scale_bits == 6 || (f->scale_bits == 8 && !f->has_bias));
+    }
+    return false;
+}
+
+bool gb_format_equal(const gb_format *a, const gb_format *b) {
+    return a->kind == b->kind && a->bits == b->bits && a->has_bias == b->has_bias &&
+           a->scale_bits == b->scale_bits && a->scale == b->scale && a->group == b->group;
+}
+
+bool gb_format_fits(const gb_format *format, uint64_t columns) {
+    if (format->kind == GB_FORMAT_TWO_LEVEL)
+        return columns % GB_SUPER_GROUP == 0;
+    return format->group == 0 || columns % format->group == 0;
+}
+
+/* Appends a plane of rows of that many bits. */
+static bool add_plane(gb_planes *planes, gb_plane *plane, uint64_t rows, uint64_t row_items, uint64_t bits) {
+    uint64_t row_bits, bytes;
+    if (!gb_multiply_size(row_items, bits, &row_bits) || !gb_add_size(row_bits, 7, &row_bits) ||
+        !gb_align_size(planes->size, GB_PLANE_ALIGNMENT, &plane->offset))
+        return false;
+    plane->row_bytes = row_bits / 8;
+    return gb_multiply_size(plane->row_bytes, rows, &bytes) &&
+           gb_add_size(plane->offset, bytes, &planes->size);
+}
+
+bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, gb_planes *planes) {
+    *planes = (gb_planes){.group = format->group ? format->group : columns};
+    uint64_t groups = planes->group ? columns / planes->group : 0, supers = columns / GB_SUPER_GROUP;
+    bool has_levels = format->kind == GB_FORMAT_TWO_LEVEL;
+    uint64_t scale_bits = has_levels ? format->scale_bits : 16;
+    if (!add_plane(planes, &planes->codes, rows, columns, format->bits) ||
+        !add_plane(planes, &planes->scales, rows, groups, scale_bits) ||
+        (format->has_bias && !add_plane(planes, &planes->biases, rows, groups, scale_bits)))
+        return false;
+    return !has_levels || (add_plane(planes, &planes->super_scales, rows, supers, 16) &&
+                           (!format->has_bias || add_plane(planes, &planes->super_biases, rows, supers, 16)));
+}
+
+double gb_format_bits_per_weight(const gb_format *format, uint64_t columns) {
+    double numbers = format->has_bias ? 2 : 1;
+    if (format->kind == GB_FORMAT_TWO_LEVEL)
+        return format->bits + numbers * ((double)format->scale_bits / format->group + 16.0 / GB_SUPER_GROUP);
+    return format->bits + numbers * 16.0 / (double)(format->group ? format->group : columns);
+}
+
+const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]) {
+    char group[16] = "row", levels[8] = "";
+    if (format->group)
+        snprintf(group, sizeof group, "g%u", (unsigned)format->group);
+    if (format->kind == GB_FORMAT_TWO_LEVEL)
+        snprintf(levels, sizeof levels, "x%u", (unsigned)format->scale_bits);
+    if (format->kind == GB_FORMAT_DENSE)
+        snprintf(text, GB_FORMAT_TEXT, "dense");
+    else
+        snprintf(text, GB_FORMAT_TEXT, "int%u %s %s%s%s", (unsigned)format->bits, group,
+                 gb_dtype_name(format->scale), levels, format->has_bias ? "+bias" : "");
+    return text;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
+
+static const uint8_t *row_of(const gb_plane *plane, const void *data, uint64_t row) {
+    return (const uint8_t *)data + plane->offset + row * plane->row_bytes;
+}
+
+static float read_half(const uint8_t *halves, uint64_t i, gb_dtype dtype) {
+    uint16_t half;
+    memcpy(&half, halves + 2 * i, sizeof half);
+    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+}
+
+static gb_affine two_level_affine(const gb_format *format, const gb_planes *planes, const void *data,
+                                  uint64_t row, uint64_t group) {
+    uint64_t super = group * format->group / GB_SUPER_GROUP;
+    const uint8_t *scales = row_of(&planes->scales, data, row);
+    gb_affine affine = {read_half(row_of(&planes->super_scales, data, row), super, GB_F16), 0};
+    affine.scale *= format->scale_bits == 8 ? (float)(int8_t)scales[group]
+                                            : (float)gb_get_code(scales, format->scale_bits, group);
+    if (format->has_bias)
+        affine.bias = -(read_half(row_of(&planes->super_biases, data, row), super, GB_F16) *
+                        (float)gb_get_code(row_of(&planes->biases, data, row), format->scale_bits, group));
+    return affine;
+}
+
+gb_affine gb_format_affine(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
+                           uint64_t group) {
+    if (format->kind == GB_FORMAT_TWO_LEVEL)
+        return two_level_affine(format, planes, data, row, group);
+    gb_affine affine = {read_half(row_of(&planes->scales, data, row), group, format->scale), 0};
+    if (format->has_bias)
+        affine.bias = read_half(row_of(&planes->biases, data, row), group, format->scale);
+    return affine;
+}
+
+void gb_format_dequantize(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
+                          uint64_t first, uint64_t count, float *values) {
+    const uint8_t *codes = row_of(&planes->codes, data, row);
+    int32_t center = gb_format_center(format);
+    for (uint64_t i = 0; i < count;) {
+        uint64_t group = (first + i) / planes->group, end = (group + 1) * planes->group - first;
+        gb_affine affine = gb_format_affine(format, planes, data, row, group);
+        for (; i < count && i < end; i++) {
+            int32_t code = (int32_t)gb_get_code(codes, format->bits, first + i) - center;
+            float product = affine.scale * (float)code;
+            values[i] = format->has_bias ? product + affine.bias : product;
+        }
+    }
+}

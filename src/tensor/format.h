@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weight formats: how the numbers of a constant are stored. One definition, which the quantizers, the file's
+ * reader and verifier, the kernels and `inspect` share.
+ *
+ *     dense       the numbers themselves, f32, f16 or bf16
+ *     one-level   w = scale * q + bias, or without a bias w = scale * (q - 2^(bits - 1))
+ *     two-level   the same, with scale and bias themselves stored as small integers:
+ *                 scale = super_scale * s, bias = -(super_bias * b), where the supers are f16 and shared by
+ * 256 inputs. 6-bit s and b are unsigned; 8-bit s are signed and have no b.
+ *
+ * q is unsigned, of 4, 5, 6 or 8 bits. Scale and bias are shared by a group of inputs, neighbours in a row.
+ * One-level formats are those of MLX and hold GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0; two-level ones hold its
+ * Q4_K, Q5_K and Q6_K. Every number is float32 once it is read, each product rounded before it is added.
+ *
+ * A constant's bytes are planes, each beginning at a multiple of 64 bytes from the constant's beginning, in
+ * this order: codes; scales; biases; super-scales; super-biases. A plane that a format lacks is left out. A
+ * plane is row-major. Codes (and the small integers of two levels) of a row follow one another without gaps,
+ * the first one in the lowest bits of the first byte; each row begins at a whole byte.
+ */
+#ifndef GUMBEL_TENSOR_FORMAT_H
+#define GUMBEL_TENSOR_FORMAT_H
+
+#include "tensor/dtype.h"
+
+typedef enum gb_format_kind {
+    GB_FORMAT_DENSE = 0, /* all other fields are 0 */
+    GB_FORMAT_ONE_LEVEL = 1,
+    GB_FORMAT_TWO_LEVEL = 2
+} gb_format_kind;
+
+typedef struct gb_format {
+    gb_format_kind kind;
+    uint8_t bits;       /* of a code: 4, 5, 6, 8 */
+    bool has_bias;      /* */
+    uint8_t scale_bits; /* two-level: 6 or 8; else 0 */
+    gb_dtype scale;     /* of scales and biases, or of the supers: f16 or bf16; two-level: f16 */
+    uint32_t group;     /* inputs that share a scale. One-level: 32, 64, 128, or, for 8 bits, 0: the row.
+                         * Two-level: 16 or 32 */
+} gb_format;
+
+enum { GB_SUPER_GROUP = 256, GB_PLANE_ALIGNMENT = 64 };
+
+/* Where the planes of a matrix are, in bytes from its beginning; a missing one has row_bytes 0. */
+typedef struct gb_plane {
+    uint64_t offset, row_bytes;
+} gb_plane;
+
+typedef struct gb_planes {
+    gb_plane codes, scales, biases, super_scales, super_biases;
+    uint64_t size;  /* of all together */
+    uint64_t group; /* inputs that share a scale: as in the format, or all of the row */
+} gb_planes;
+
+/* Whether the fields are a format of those above. */
+bool gb_format_valid(const gb_format *format);
+
+bool gb_format_equal(const gb_format *a, const gb_format *b);
+
+/* Whether rows of that many inputs can have the format: the group (two-level: 256) divides them. */
+bool gb_format_fits(const gb_format *format, uint64_t columns);
+
+/* The planes of a matrix [rows, columns] (of a tensor of higher rank, rows is the product of all dims but the
+ * last) in a valid format that is not dense and fits. False on overflow. */
+bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, gb_planes *planes);
+
+/* Bits per weight, scales and biases included; per row: of rows of that many inputs. */
+double gb_format_bits_per_weight(const gb_format *format, uint64_t columns);
+
+/* "int4 g64 f16+bias", "int8 row bf16", "int6 g16 f16x8"; returns text. */
+enum { GB_FORMAT_TEXT = 48 };
+const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]);
+
+/* Code i of a row of codes of that many bits: 4, 5, 6, 8 or 16. */
+static inline uint32_t gb_get_code(const uint8_t *codes, uint32_t bits, uint64_t i) {
+    uint64_t bit = i * bits;
+    uint32_t low = codes[bit / 8], shift = (uint32_t)(bit % 8);
+    uint32_t both = shift + bits > 8 ? low | (uint32_t)codes[bit / 8 + 1] << 8 : low;
+    return (both >> shift) & ((1u << bits) - 1u);
+}
+
+/* Sets it; what was there must be zero. */
+static inline void gb_put_code(uint8_t *codes, uint32_t bits, uint64_t i, uint32_t code) {
+    uint64_t bit = i * bits;
+    uint32_t shifted = code << (bit % 8);
+    codes[bit / 8] = (uint8_t)(codes[bit / 8] | shifted);
+    if (shifted > 0xff)
+        codes[bit / 8 + 1] = (uint8_t)(codes[bit / 8 + 1] | shifted >> 8);
+}
+
+/* Scale and bias of a group as float32; without a bias in the format, bias is 0 and codes count from
+ * gb_format_center. */
+typedef struct gb_affine {
+    float scale, bias;
+} gb_affine;
+
+gb_affine gb_format_affine(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
+                           uint64_t group);
+
+/* What is taken from a code: 2^(bits - 1) without a bias, else 0. */
+static inline int32_t gb_format_center(const gb_format *format) {
+    return format->has_bias ? 0 : 1 << (format->bits - 1);
+}
+
+/* Inputs first .. first + count - 1 of a row as float32. This is the definition. */
+void gb_format_dequantize(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
+                          uint64_t first, uint64_t count, float *values);
+
+#endif

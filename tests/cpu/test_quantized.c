@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * linear and embedding with quantized weights: what every instruction set gives is what the formats and the
+ * written rule say, bit for bit.
+ */
+#include "cpu/kernel_check.h"
+
+#include <math.h>
+
+static const gb_format formats[] = {
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},   {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32},
+    {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 128}, {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32},
+    {GB_FORMAT_ONE_LEVEL, 5, false, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32},  {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},   {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0},
+    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},   {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
+    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+/* ---- Random matrices ----------------------------------------------------------------------------------- */
+
+static void fill_halves(uint64_t *state, uint8_t *bytes, uint64_t size, gb_dtype dtype) {
+    for (uint64_t i = 0; i < size; i += 2) {
+        float value = 0.1f * random_float(state);
+        uint16_t half = dtype == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+        memcpy(bytes + i, &half, sizeof half);
+    }
+}
+
+/* The data's end is exact, so that a sanitizer sees reads past it. */
+static gb_quantized_matrix random_matrix(uint64_t *state, const gb_format *format, size_t rows,
+                                         size_t columns) {
+    gb_quantized_matrix matrix = {.format = *format};
+    assert_true(gb_format_fits(format, columns));
+    assert_true(gb_format_planes(format, rows, columns, &matrix.planes));
+    const gb_planes *p = &matrix.planes;
+    uint8_t *data = malloc((size_t)p->size);
+    assert_non_null(data);
+    for (uint64_t i = 0; i < p->size; i++)
+        data[i] = (uint8_t)random_bits(state);
+    const gb_plane *scales = format->kind == GB_FORMAT_TWO_LEVEL ? &p->super_scales : &p->scales;
+    const gb_plane *biases = format->kind == GB_FORMAT_TWO_LEVEL ? &p->super_biases : &p->biases;
+    fill_halves(state, data + scales->offset, rows * scales->row_bytes, format->scale);
+    fill_halves(state, data + biases->offset, rows * biases->row_bytes, format->scale);
+    matrix.data = data;
+    return matrix;
+}
+
+static gb_tensor tensor_of(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
+    return (gb_tensor){.data = (void *)(uintptr_t)matrix->data,
+                       .dtype = GB_QUANTIZED,
+                       .rank = 2,
+                       .dims = {rows, columns},
+                       .quantized = matrix};
+}
+
+static gb_tensor dequantized(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
+    gb_tensor dense = new_tensor(GB_F32, 2, rows, columns, 1);
+    for (size_t r = 0; r < rows; r++)
+        gb_format_dequantize(&matrix->format, &matrix->planes, matrix->data, r, 0, columns,
+                             (float *)dense.data + r * columns);
+    return dense;
+}
+
+/* Columns that the format fits; per row any number. */
+static size_t random_columns(uint64_t *state, const gb_format *format) {
+    size_t unit = format->kind == GB_FORMAT_TWO_LEVEL ? 256 : format->group ? format->group : 1;
+    size_t most = unit == 1 ? 700 : 2400 / unit;
+    return unit * (1 + random_below(state, most));
+}
+
+/* ---- In float32 ---------------------------------------------------------------------------------------- */
+
+/* The bits of the dense kernel on the dequantized weights. */
+static void plain_activations(void **unused) {
+    (void)unused;
+    uint64_t state = 4;
+    gb_node node = {.op = GB_OP_LINEAR};
+    for (size_t f = 0; f < FORMATS; f++)
+        for (int round = 0; round < 4; round++) {
+            size_t tokens = 1 + random_below(&state, round < 2 ? 3 : 70), rows = 1 + random_below(&state, 40);
+            size_t columns = random_columns(&state, &formats[f]);
+            gb_quantized_matrix matrix = random_matrix(&state, &formats[f], rows, columns);
+            gb_tensor weight = tensor_of(&matrix, rows, columns), dense = dequantized(&matrix, rows, columns);
+            gb_tensor x = random_tensor(&state, GB_F32, 2, tokens, columns, 1);
+            gb_tensor y = new_tensor(GB_F32, 2, tokens, rows, 1),
+                      expected = new_tensor(GB_F32, 2, tokens, rows, 1);
+            gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
+            check_kernel(gb_kernel_linear, &call);
+            call = (gb_kernel_call){.node = &node, .operands = {&x, &dense}, .results = {&expected}};
+            check_kernel(gb_kernel_linear, &call);
+            assert_memory_equal(y.data, expected.data, tensor_bytes(&y));
+            free_tensor(&x);
+            free_tensor(&y);
+            free_tensor(&expected);
+            free_tensor(&dense);
+            free((void *)(uintptr_t)matrix.data);
+        }
+}
+
+/* ---- With 8-bit activations ---------------------------------------------------------------------------- */
+
+/* The rule of vector_kernels.h, one output at a time. */
+static float defined_output(const gb_quantized_matrix *m, const float *x, size_t row, size_t columns) {
+    size_t group = m->format.group ? m->format.group : GB_INT8_ROW_GROUP;
+    const uint8_t *codes =
+        (const uint8_t *)m->data + m->planes.codes.offset + row * m->planes.codes.row_bytes;
+    float y = 0;
+    for (size_t first = 0; first < columns; first += group) {
+        size_t end = first + group < columns ? first + group : columns;
+        float largest = 0;
+        bool is_finite = true;
+        for (size_t k = first; k < end; k++) {
+            is_finite = is_finite && isfinite(x[k]);
+            largest = fabsf(x[k]) > largest ? fabsf(x[k]) : largest;
+        }
+        float sx = largest / 127.0f;
+        sx = !is_finite ? NAN : sx < 0x1p-126f ? 0 : sx;
+        int64_t product = 0, sum = 0;
+        for (size_t k = first; k < end && sx > 0; k++) {
+            int32_t c = (int32_t)nearbyintf(x[k] / sx);
+            product += c * ((int32_t)gb_get_code(codes, m->format.bits, k) - gb_format_center(&m->format));
+            sum += c;
+        }
+        gb_affine affine = gb_format_affine(&m->format, &m->planes, m->data, row, first / m->planes.group);
+        float t = sx * (float)sum, scale = sx * affine.scale, term = scale * (float)product;
+        y = y + term;
+        float bias_term = t * affine.bias;
+        if (m->format.has_bias)
+            y = y + bias_term;
+    }
+    return y;
+}
+
+/* Zeros, tiny numbers, ties and outliers among the activations. */
+static void make_activations(uint64_t *state, const gb_tensor *x) {
+    for (size_t i = 0; i < gb_elements(x); i++) {
+        size_t block = i / 200 % 5;
+        float value = random_float(state);
+        set_element(x, i,
+                    block == 1   ? 0
+                    : block == 2 ? value * 1e-40f
+                    : block == 3 ? truncf(value * 254) * 0.5f
+                                 : value);
+    }
+    ((float *)x->data)[random_below(state, gb_elements(x))] = 1000;
+}
+
+static void check_int8(uint64_t *state, const gb_format *format, size_t tokens, size_t rows, size_t columns) {
+    static gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 1};
+    node.attributes[0] = gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP);
+    gb_quantized_matrix matrix = random_matrix(state, format, rows, columns);
+    gb_tensor weight = tensor_of(&matrix, rows, columns);
+    gb_tensor x = new_tensor(GB_F32, 2, tokens, columns, 1), y = new_tensor(GB_F32, 2, tokens, rows, 1);
+    make_activations(state, &x);
+    gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
+    check_kernel(gb_kernel_linear, &call);
+    for (size_t m = 0; m < tokens; m++)
+        for (size_t o = 0; o < rows; o++) {
+            float found = element(&y, m * rows + o);
+            float expected = defined_output(&matrix, gb_floats(&x) + m * columns, o, columns);
+            char text[GB_FORMAT_TEXT];
+            if (memcmp(&found, &expected, sizeof found) != 0)
+                fail_msg("%s [%zu,%zu], token %zu, row %zu: %.9g, expected %.9g",
+                         gb_format_text(format, text), rows, columns, m, o, (double)found, (double)expected);
+        }
+    free_tensor(&x);
+    free_tensor(&y);
+    free((void *)(uintptr_t)matrix.data);
+}
+
+static void int8_activations(void **unused) {
+    (void)unused;
+    uint64_t state = 5;
+    for (size_t f = 0; f < FORMATS; f++) {
+        for (int round = 0; round < 4; round++)
+            check_int8(&state, &formats[f], 1 + random_below(&state, round < 2 ? 3 : 70),
+                       1 + random_below(&state, 20), random_columns(&state, &formats[f]));
+        check_int8(&state, &formats[f], 1, 3, 33 * 1024); /* several blocks of one token */
+    }
+}
+
+static void numbers_that_are_none_are_seen(void **unused) {
+    (void)unused;
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    static gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 1};
+    node.attributes[0] = gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP);
+    uint64_t state = 6;
+    gb_quantized_matrix matrix = random_matrix(&state, &formats[0], 5, 256);
+    gb_tensor weight = tensor_of(&matrix, 5, 256), y = new_tensor(GB_F32, 2, 1, 5, 1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        gb_tensor x = random_tensor(&state, GB_F32, 2, 1, 256, 1);
+        ((float *)x.data)[100] = bad[i];
+        gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
+        check_kernel(gb_kernel_linear, &call);
+        for (size_t o = 0; o < 5; o++)
+            assert_true(isnan(element(&y, o)));
+        free_tensor(&x);
+    }
+    free_tensor(&y);
+    free((void *)(uintptr_t)matrix.data);
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+/* Each output is that of linear for the token and the expert alone. */
+static void check_experts(uint64_t *state, const gb_format *format, gb_activation activation) {
+    enum { TOKENS = 11, CHOICES = 3, EXPERTS = 5, ROWS = 20, COLUMNS = 256 };
+    gb_attribute attribute = gb_int(GB_ATTRIBUTE_ACTIVATION, activation);
+    gb_node node = {.op = GB_OP_EXPERT_LINEAR, .attribute_count = 1, .attributes = {attribute}};
+    gb_node one_node = {.op = GB_OP_LINEAR, .attribute_count = 1, .attributes = {attribute}};
+    gb_quantized_matrix matrix = random_matrix(state, format, EXPERTS * ROWS, COLUMNS);
+    gb_tensor weight = tensor_of(&matrix, EXPERTS * ROWS, COLUMNS), all = weight;
+    weight.rank = 3;
+    weight.dims[0] = EXPERTS;
+    weight.dims[1] = ROWS;
+    weight.dims[2] = COLUMNS;
+    gb_tensor x = random_tensor(state, GB_F32, 2, TOKENS, COLUMNS, 1);
+    gb_tensor chosen = new_tensor(GB_I32, 2, TOKENS, CHOICES, 1);
+    gb_tensor y = new_tensor(GB_F32, 3, TOKENS, CHOICES, ROWS);
+    gb_tensor every = new_tensor(GB_F32, 2, TOKENS, EXPERTS * ROWS, 1);
+    for (size_t i = 0; i < TOKENS * CHOICES; i++)
+        ((int32_t *)chosen.data)[i] = (int32_t)random_below(state, EXPERTS);
+    gb_kernel_call call = {.node = &node, .operands = {&x, &weight, &chosen}, .results = {&y}};
+    check_kernel(gb_kernel_expert_linear, &call);
+    call = (gb_kernel_call){.node = &one_node, .operands = {&x, &all}, .results = {&every}};
+    check_kernel(gb_kernel_linear, &call);
+    for (size_t i = 0; i < TOKENS * CHOICES; i++) {
+        size_t expert = (size_t)((int32_t *)chosen.data)[i];
+        const float *expected = gb_floats(&every) + (i / CHOICES * EXPERTS + expert) * ROWS;
+        assert_memory_equal(gb_floats(&y) + i * ROWS, expected, ROWS * sizeof(float));
+    }
+    free_tensor(&x);
+    free_tensor(&chosen);
+    free_tensor(&y);
+    free_tensor(&every);
+    free((void *)(uintptr_t)matrix.data);
+}
+
+static void experts(void **unused) {
+    (void)unused;
+    uint64_t state = 8;
+    for (size_t f = 0; f < FORMATS; f++) {
+        check_experts(&state, &formats[f], GB_ACTIVATION_NONE);
+        check_experts(&state, &formats[f], GB_ACTIVATION_INT8_PER_GROUP);
+    }
+}
+
+/* ---- Embedding ----------------------------------------------------------------------------------------- */
+
+static void rows_of_tables(void **unused) {
+    (void)unused;
+    enum { TOKENS = 9, ROWS = 7 };
+    uint64_t state = 7;
+    gb_node node = {
+        .op = GB_OP_EMBEDDING, .attribute_count = 1, .attributes = {gb_float(GB_ATTRIBUTE_SCALE, 3)}};
+    for (size_t f = 0; f < FORMATS; f++) {
+        size_t columns = random_columns(&state, &formats[f]);
+        gb_quantized_matrix matrix = random_matrix(&state, &formats[f], ROWS, columns);
+        gb_tensor table = tensor_of(&matrix, ROWS, columns), dense = dequantized(&matrix, ROWS, columns);
+        gb_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1), y = new_tensor(GB_F32, 2, TOKENS, columns, 1);
+        for (size_t t = 0; t < TOKENS; t++)
+            ((int32_t *)tokens.data)[t] = (int32_t)random_below(&state, ROWS);
+        gb_kernel_call call = {.node = &node, .operands = {&table, &tokens}, .results = {&y}};
+        check_kernel(gb_kernel_embedding, &call);
+        for (size_t i = 0; i < TOKENS * columns; i++) {
+            size_t row = (size_t)((int32_t *)tokens.data)[i / columns];
+            float expected = element(&dense, row * columns + i % columns) * 3.0f, found = element(&y, i);
+            assert_memory_equal(&found, &expected, sizeof found);
+        }
+        free_tensor(&tokens);
+        free_tensor(&y);
+        free_tensor(&dense);
+        free((void *)(uintptr_t)matrix.data);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_activations),
+        cmocka_unit_test(int8_activations),
+        cmocka_unit_test(numbers_that_are_none_are_seen),
+        cmocka_unit_test(experts),
+        cmocka_unit_test(rows_of_tables),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GGUF's block types in our formats: the same weights bit for bit as the `gguf` package gives, at GGUF's
+ * size. blocks.bin is made by tests/data/quantize/make_goldens.py.
+ */
+#include "base/file_map.h"
+#include "base/memory.h"
+#include "export/quantize/import_blocks.h"
+#include "support/assertions.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint32_t read_u32(const uint8_t *bytes) {
+    uint32_t number;
+    memcpy(&number, bytes, sizeof number);
+    return number;
+}
+
+static uint8_t *import_rows(const gb_block_info *info, uint32_t type, const uint8_t *blocks, uint64_t rows,
+                            uint64_t columns, gb_planes *planes) {
+    assert_true(gb_format_fits(&info->format, columns));
+    assert_true(gb_format_planes(&info->format, rows, columns, planes));
+    uint8_t *data = gb_allocate((size_t)planes->size, 1);
+    assert_non_null(data);
+    memset(data, 0xee, (size_t)planes->size);
+    for (uint64_t r = 0; r < rows; r++) {
+        gb_imported_row row = {.codes = data + planes->codes.offset + r * planes->codes.row_bytes,
+                               .scales = data + planes->scales.offset + r * planes->scales.row_bytes};
+        if (info->format.has_bias)
+            row.biases = data + planes->biases.offset + r * planes->biases.row_bytes;
+        row.super_scales = data + planes->super_scales.offset + r * planes->super_scales.row_bytes;
+        row.super_biases = data + planes->super_biases.offset + r * planes->super_biases.row_bytes;
+        gb_import_block_row((gb_block_type)type, blocks + r * columns / info->weights * info->bytes, columns,
+                            &row);
+    }
+    return data;
+}
+
+static const uint8_t *check_type(const uint8_t *at) {
+    enum { COLUMNS = 512 };
+    float values[COLUMNS];
+    uint32_t type = read_u32(at), rows = read_u32(at + 4), columns = read_u32(at + 8);
+    const gb_block_info *info = gb_block_find(type);
+    assert_non_null(info);
+    assert_int_equal(columns, COLUMNS);
+    double size = 8.0 * info->bytes / info->weights;
+    assert_true(gb_format_bits_per_weight(&info->format, columns) == size);
+    const uint8_t *blocks = at + 12, *expected = blocks + rows * columns / info->weights * info->bytes;
+    gb_planes planes;
+    uint8_t *data = import_rows(info, type, blocks, rows, columns, &planes);
+    for (uint32_t r = 0; r < rows; r++) {
+        gb_format_dequantize(&info->format, &planes, data, r, 0, columns, values);
+        if (memcmp(values, expected + r * sizeof values, sizeof values) != 0)
+            fail_msg("%s: row %u has other weights", info->name, r);
+    }
+    gb_free(data);
+    return expected + rows * sizeof values;
+}
+
+static void every_type_keeps_its_bits(void **unused) {
+    (void)unused;
+    gb_file_map map;
+    gumbel_error error;
+    assert_ok(gb_map_file(GUMBEL_TEST_DATA "/quantize/blocks.bin", &map, &error), &error);
+    int types = 0;
+    for (const uint8_t *at = map.data; at < map.data + map.size; types++)
+        at = check_type(at);
+    assert_int_equal(types, 8);
+    gb_unmap_file(&map);
+}
+
+static void other_types_are_not_held(void **unused) {
+    (void)unused;
+    static const uint32_t types[] = {0, 1, 4, 5, 9, 10, 11, 15, 16, 30, 39, UINT32_MAX};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        assert_null(gb_block_find(types[i]));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_keeps_its_bits),
+        cmocka_unit_test(other_types_are_not_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recipes: patterns, which rule decides, what the built-in ones say, and errors in a user's file.
+ */
+#include "export/quantize/recipe.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void patterns(void **unused) {
+    (void)unused;
+    assert_true(gb_match_pattern("*", ""));
+    assert_true(gb_match_pattern("*.weight", "a.b.weight"));
+    assert_true(gb_match_pattern("*a*b?", "xxaxxaxbc"));
+    assert_true(gb_match_pattern("abc", "abc"));
+    assert_false(gb_match_pattern("abc", "abcd"));
+    assert_false(gb_match_pattern("*.weight", "a.weights"));
+    assert_false(gb_match_pattern("?", ""));
+    assert_false(gb_match_pattern("a*b", "acc"));
+}
+
+static gb_recipe *open_recipe(const char *name) {
+    gb_recipe *recipe;
+    gumbel_error error;
+    assert_ok(gb_recipe_open(name, &recipe, &error), &error);
+    return recipe;
+}
+
+/* What the recipe says of a tensor with rows of that many, in a model of 8 layers. */
+static void assert_choice(gb_recipe *recipe, const char *name, uint64_t columns, const char *expected) {
+    gb_quantize_choice choice;
+    gumbel_error error;
+    char text[GB_FORMAT_TEXT];
+    assert_ok(gb_recipe_choose(recipe, name, columns, 8, &choice, &error), &error);
+    assert_string_equal(gb_format_text(&choice.format, text), expected);
+}
+
+static void built_in_recipes(void **unused) {
+    (void)unused;
+    static const struct {
+        const char *recipe, *embedding, *head, *value, *first_value;
+    } cases[] = {
+        {"none", "dense", "dense", "dense", "dense"},
+        {"int8", "int8 row f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
+        {"int4", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int4 g64 f16+bias"},
+        {"int4-g32", "int8 row f16", "int4 g32 f16+bias", "int4 g32 f16+bias", "int4 g32 f16+bias"},
+        {"sensitive", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int8 g64 f16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gb_recipe *recipe = open_recipe(cases[i].recipe);
+        assert_string_equal(gb_recipe_name(recipe), cases[i].recipe);
+        assert_int_equal(gb_recipe_has_int8_activations(recipe), i > 0);
+        assert_int_equal(gb_recipe_cache_dtype(recipe), i > 0 ? GB_BF16 : GB_F32);
+        assert_choice(recipe, "model.embed_tokens.weight", 256, cases[i].embedding);
+        assert_choice(recipe, "lm_head.weight", 256, cases[i].head);
+        assert_choice(recipe, "model.layers.4.self_attn.v_proj.weight", 256, cases[i].value);
+        assert_choice(recipe, "model.layers.1.self_attn.v_proj.weight", 256, cases[i].first_value);
+        assert_choice(recipe, "model.layers.6.self_attn.v_proj.weight", 256, cases[i].first_value);
+        assert_choice(recipe, "model.layers.3.mlp.gate.weight", 256, "dense");
+        gumbel_error error;
+        assert_ok(gb_recipe_check_used(recipe, &error), &error);
+        gb_recipe_close(recipe);
+    }
+}
+
+static void rows_that_no_group_divides(void **unused) {
+    (void)unused;
+    gb_recipe *recipe = open_recipe("int4");
+    gb_quantize_choice choice;
+    gumbel_error error;
+    assert_choice(recipe, "a.weight", 96, "int4 g32 f16+bias");
+    assert_fails(
+        gb_recipe_choose(recipe, "b.weight", 80, 8, &choice, &error), GUMBEL_ERROR_ARGUMENT, &error,
+        "recipe int4: b.weight has rows of 80, which the group of 64 (or its fallback) does not divide");
+    gb_recipe_close(recipe);
+}
+
+static const char *write_recipe(const char *text) {
+    const char *path = temporary_path("recipe.json");
+    write_text(path, text);
+    return path;
+}
+
+static void a_users_file(void **unused) {
+    (void)unused;
+    gb_recipe *recipe = open_recipe(write_recipe("{\"name\": \"mine\", \"rules\": ["
+                                                 "{\"pattern\": \"*.k_proj.weight\", \"keep\": true},"
+                                                 "{\"pattern\": \"*proj*\", \"bits\": 6, \"group\": 128, "
+                                                 "\"scale\": \"bfloat16\", \"method\": \"hqq\"},"
+                                                 "{\"pattern\": \"nothing\", \"bits\": 5}]}"));
+    gumbel_error error;
+    assert_choice(recipe, "a.k_proj.weight", 256, "dense");
+    assert_choice(recipe, "a.q_proj.weight", 256, "int6 g128 bf16+bias");
+    assert_choice(recipe, "embed_tokens.weight", 256, "dense");
+    assert_fails(gb_recipe_check_used(recipe, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "recipe mine: the pattern \"nothing\" matches no weight");
+    assert_ok(gb_recipe_override(recipe, "int8", "bfloat16", &error), &error);
+    assert_true(gb_recipe_has_int8_activations(recipe));
+    assert_int_equal(gb_recipe_cache_dtype(recipe), GB_BF16);
+    assert_fails(gb_recipe_override(recipe, "int7", NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "int7");
+    assert_fails(gb_recipe_override(recipe, NULL, "f8", &error), GUMBEL_ERROR_ARGUMENT, &error, "f8");
+    gb_recipe_close(recipe);
+}
+
+static void bad_files(void **unused) {
+    (void)unused;
+    static const char *const cases[][2] = {
+        {"{\"rules\": []}", "name: expected a short text, found nothing"},
+        {"{\"name\": \"a\"}", "rules: expected a list"},
+        {"{\"name\": \"a\", \"rules\": {}}", "rules: expected a list"},
+        {"{\"name\": \"a\", \"rule\": []}", "the key \"rule\" is not known"},
+        {"{\"name\": \"a\", \"rules\": [1]}", "rules[0]: expected an object"},
+        {"{\"name\": \"a\", \"rules\": [{}]}", "rules[0]: pattern: expected a short text"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\"}]}", "is no weight format"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 7}]}", "int7 g64 f16+bias by min-max"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 260}]}",
+         "bits: expected 4, 5, 6 or 8"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": -4}]}", "bits: expected an integer"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"group\": \"row\"}]}", "int4 row"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"group\": 0}]}",
+         "group: expected 32"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"fallback_group\": 48}]}",
+         "is no weight"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"method\": \"best\"}]}",
+         "rules[0]: method: expected \"min-max\" or \"hqq\", found \"best\""},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"bias\": false, \"method\": "
+         "\"hqq\"}]}",
+         "hqq needs groups and a bias"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"bias\": 1}]}",
+         "bias: expected true or"},
+        {"{\"name\": \"a\", \"cache\": \"int8\", \"rules\": []}",
+         "cache: expected \"float32\" or \"bfloat16\""},
+        {"{\"name\": ", "line 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gb_recipe *recipe;
+        gumbel_error error;
+        assert_fails(gb_recipe_open(write_recipe(cases[i][0]), &recipe, &error), GUMBEL_ERROR_FORMAT, &error,
+                     cases[i][1]);
+        assert_null(recipe);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(built_in_recipes),
+        cmocka_unit_test(rows_that_no_group_divides),
+        cmocka_unit_test(a_users_file),
+        cmocka_unit_test(bad_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

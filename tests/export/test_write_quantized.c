@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streaming of quantized constants: the same bytes whatever the threads, drawn ones with the right width, and
+ * memory that does not grow with the tensor.
+ */
+#include "base/file_map.h"
+#include "export/parallel.h"
+#include "export/quantize/write_quantized.h"
+#include "export/random_weights.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+#include "tensor/convert.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static gumbel_status ignore(void *user, uint64_t bytes, gumbel_error *error) {
+    (void)error;
+    *(uint64_t *)user += bytes;
+    return GUMBEL_OK;
+}
+
+/* A program of one constant of that shape and format. */
+typedef struct one_constant {
+    gb_program program;
+    gb_constant constant;
+    gb_planes planes;
+} one_constant;
+
+static void describe(one_constant *one, const gb_format *format, int64_t rows, int64_t columns) {
+    *one = (one_constant){.constant = {.name = "weight", .format = *format}};
+    one->constant.type = (gb_type){GB_QUANTIZED, {.rank = 2, .dims = {rows, columns}}};
+    one->program.constants = &one->constant;
+    one->program.constant_count = 1;
+    assert_true(gb_constant_planes(&one->constant, &one->planes));
+    one->constant.size = one->planes.size;
+}
+
+/* Writes the constant; its bytes into data unless that is NULL. */
+static gumbel_status write_constant(one_constant *one, const gb_quantized_source *source, unsigned threads,
+                                    uint8_t *data, gumbel_error *error) {
+    gb_writer *writer;
+    uint64_t written = 0;
+    gb_written_callback callback = {ignore, &written};
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &one->program, &writer, error), error);
+    assert_ok(gb_writer_begin_constant(writer, 0, error), error);
+    gumbel_status status = gb_write_quantized(writer, &one->constant, source, threads, &callback, error);
+    if (status != GUMBEL_OK) {
+        gb_writer_abort(writer);
+        return status;
+    }
+    assert_int_equal(written, one->constant.size);
+    assert_ok(gb_writer_finish(writer, error), error);
+    if (data) {
+        gb_file_map map;
+        assert_ok(gb_map_file(temporary_path("out.gumbel"), &map, error), error);
+        memcpy(data, map.data + one->constant.offset, one->constant.size);
+        gb_unmap_file(&map);
+    }
+    return GUMBEL_OK;
+}
+
+static const gb_format int4 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64};
+static const gb_format int5 = {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32};
+static const gb_format int8_rows = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
+
+static void threads_change_nothing(void **unused) {
+    (void)unused;
+    enum { ROWS = 37, COLUMNS = 192 };
+    static float values[ROWS * COLUMNS];
+    gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, values);
+    const gb_format *formats[] = {&int4, &int5, &int8_rows};
+    for (size_t f = 0; f < 3; f++)
+        for (int drawn = 0; drawn < 2; drawn++) {
+            gb_quantized_source source = {.data = drawn ? NULL : (const uint8_t *)values,
+                                          .dtype = GB_F32,
+                                          .method = formats[f]->group ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX,
+                                          .stream = 9,
+                                          .half_width = 0.1f};
+            if (!formats[f]->has_bias)
+                source.method = GB_METHOD_MIN_MAX;
+            one_constant one;
+            gumbel_error error;
+            describe(&one, formats[f], ROWS, COLUMNS);
+            uint8_t *expected = malloc(one.constant.size), *found = malloc(one.constant.size);
+            assert_true(expected && found);
+            assert_ok(write_constant(&one, &source, 1, expected, &error), &error);
+            for (unsigned threads = 2; threads <= 5; threads++) {
+                assert_ok(write_constant(&one, &source, threads, found, &error), &error);
+                assert_memory_equal(found, expected, one.constant.size);
+            }
+            free(expected);
+            free(found);
+        }
+}
+
+/* Mean 0 and the deviation of the uniform distribution that dense weights would be drawn from. */
+static void drawn_weights_have_their_width(void **unused) {
+    (void)unused;
+    enum { ROWS = 200, COLUMNS = 256 };
+    one_constant one;
+    gumbel_error error;
+    gb_quantized_source source = {.stream = 5, .half_width = gb_random_matrix(COLUMNS).high};
+    describe(&one, &int4, ROWS, COLUMNS);
+    uint8_t *data = malloc(one.constant.size);
+    assert_non_null(data);
+    assert_ok(write_constant(&one, &source, 2, data, &error), &error);
+    double sum = 0, squares = 0;
+    for (uint64_t r = 0; r < ROWS; r++) {
+        float row[COLUMNS];
+        gb_format_dequantize(&int4, &one.planes, data, r, 0, COLUMNS, row);
+        for (int i = 0; i < COLUMNS; i++) {
+            sum += row[i];
+            squares += (double)row[i] * (double)row[i];
+        }
+    }
+    double count = ROWS * COLUMNS, deviation = sqrt(squares / count);
+    assert_true(fabs(sum / count) < 0.02 * deviation);
+    assert_true(fabs(deviation * sqrt(COLUMNS) - 1) < 0.1);
+    free(data);
+}
+
+static void names_the_row_that_cannot_be(void **unused) {
+    (void)unused;
+    enum { ROWS = 8, COLUMNS = 64 };
+    static uint16_t values[ROWS * COLUMNS];
+    values[5 * COLUMNS + 3] = gb_bf16_from_float(INFINITY);
+    values[3 * COLUMNS + 1] = gb_bf16_from_float(1e30f);
+    gb_quantized_source source = {.data = (const uint8_t *)values, .dtype = GB_BF16};
+    one_constant one;
+    gumbel_error error;
+    describe(&one, &int4, ROWS, COLUMNS);
+    assert_fails(write_constant(&one, &source, 3, NULL, &error), GUMBEL_ERROR_FORMAT, &error,
+                 "tensor weight: row 3 holds a number that is not finite or too large for f16 scales");
+}
+
+static long peak_megabytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+}
+
+/* A tensor of 256 MB of a mapped file. */
+static void memory_is_bounded(void **unused) {
+    (void)unused;
+    enum { ROWS = 16384, COLUMNS = 8192 };
+    const char *path = temporary_path("tensor.bin");
+    write_text(path, "");
+    assert_int_equal(truncate(path, (off_t)ROWS * COLUMNS * 2), 0);
+    gb_file_map map;
+    gumbel_error error;
+    assert_ok(gb_map_file(path, &map, &error), &error);
+    gb_quantized_source source = {.data = map.data, .dtype = GB_BF16, .is_mapped = true};
+    one_constant one;
+    describe(&one, &int4, ROWS, COLUMNS);
+    long before = peak_megabytes();
+    assert_ok(write_constant(&one, &source, gb_export_threads(), NULL, &error), &error);
+    long grown = peak_megabytes() - before;
+    if (grown > 160)
+        fail_msg("quantizing a tensor of 256 MB took %ld MB", grown);
+    gb_unmap_file(&map);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(drawn_weights_have_their_width),
+        cmocka_unit_test(names_the_row_that_cannot_be),
+        cmocka_unit_test(memory_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
