@@ -403,11 +403,11 @@ GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
 typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
-    uint32_t max_new_tokens; /* 0: until a stop token or the end of the context */
-    bool ignore_stop;        /* stop tokens are ordinary tokens */
-    bool snapshot;           /* snapshot before the prompt's last token, for regenerating */
-    uint32_t wants_logprob;  /* not 0: give each token's log-probability */
-    uint32_t top_logprobs; /* and of that many likeliest tokens */
+    uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    bool ignore_stop;                /* stop tokens are ordinary tokens */
+    bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
+    uint32_t wants_logprob;          /* not 0: give each token's log-probability */
+    uint32_t top_logprobs;           /* and of that many likeliest tokens */
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
