@@ -65,7 +65,7 @@ static gumbel_status check_number(const char *name, bool given, double value, do
     return GUMBEL_OK;
 }
 
-/* Rules 7 and 39. */
+/* Rule 41. */
 static gumbel_status check_more_settings(const gb_metadata *metadata, gumbel_error *error) {
     const gb_metadata *m = metadata;
     GB_TRY(check_number("min_p", m->has_min_p, m->min_p, 0, 1, error));

@@ -101,8 +101,9 @@ static gumbel_status check_count_tokens(gb_verification *verification, const gb_
     const gb_program *program = verification->program;
     const gb_state *history = &program->states[program->values[node->operands[5]].index];
     if (history->kind != GB_STATE_CACHE)
-        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "count_tokens: %s is a %s, expected a cache",
-                       history->name, gb_state_kind_name(history->kind));
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "count_tokens: state %s is of kind %s, expected cache", history->name,
+                       gb_state_kind_name(history->kind));
     return GUMBEL_OK;
 }
 

@@ -11,6 +11,7 @@ gumbel_status gumbel_session_create(gumbel_engine *engine, gumbel_session **sess
             continue;
         free_one->in_use = true;
         free_one->has_seed = false;
+        free_one->seed = free_one->seed_counter = 0; /* the slot's last session's are not to be saved */
         atomic_store(&free_one->cancelled, false);
         gb_session_clear(free_one);
         *session = free_one;

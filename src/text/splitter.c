@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Matching a piece of ordinary text takes few steps, so most matches get few. One that needs more, such as a
- * long run of spaces, takes them from the text's budget, which grows with its length. */
+ * long run of spaces, takes them from a budget, which grows with the length of the texts. */
 enum {
     FIRST_STEPS = 256,
     MORE_STEPS = 8, /* times as many in the next attempt */
@@ -133,6 +133,7 @@ gumbel_status gb_cutting_create(const gb_splitter *splitter, gb_cutting **cuttin
     if (!created)
         return no_memory(error);
     created->splitter = splitter;
+    created->budget = BUDGET_BASE;
     created->match = pcre2_match_data_create(1, splitter->memory);
     created->limits = pcre2_match_context_create(splitter->memory);
     if (!created->match || !created->limits) {
@@ -180,7 +181,7 @@ gumbel_status gb_cutting_begin(gb_cutting *cutting, const char *text, size_t len
         return no_memory(error);
     cutting->length = length;
     cutting->at = cutting->search = cutting->match_start = cutting->match_end = 0;
-    cutting->budget = BUDGET_BASE + (uint64_t)BUDGET_PER_BYTE * length;
+    cutting->budget += (uint64_t)BUDGET_PER_BYTE * length;
     return GUMBEL_OK;
 }
 

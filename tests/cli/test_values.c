@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -82,6 +83,28 @@ static void lists_of_tokens(void **state) {
     }
 }
 
+static void biases(void **state) {
+    (void)state;
+    cli_biases list = {0};
+    assert_true(cli_parse_biases("5=-inf,17=2.5", &list));
+    assert_true(cli_parse_biases("5=1,8=-3", &list)); /* 5 anew */
+    assert_true(cli_parse_biases("17=0", &list));     /* none */
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.list[0].token, 5);
+    assert_true(list.list[0].value == 1);
+    assert_int_equal(list.list[1].token, 8);
+    static const char *const wrong[] = {"",    "5",     "5=",   "=1",  "5=1,",   "5=inf",       "5=nan",
+                                        "a=1", "5=1x2", "-1=2", "5:1", "5=1e30", "2147483648=1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(cli_parse_biases(wrong[i], &list));
+    list.count = 0;
+    char text[32];
+    for (int id = 0; id <= CLI_MOST_BIASES; id++) {
+        snprintf(text, sizeof text, "%d=1", id);
+        assert_int_equal(cli_parse_biases(text, &list), id < CLI_MOST_BIASES);
+    }
+}
+
 static void choices(void **state) {
     (void)state;
     assert_true(cli_is_choice("all", "touched all none"));
@@ -108,6 +131,7 @@ int main(void) {
         cmocka_unit_test(numbers),
         cmocka_unit_test(an_open_end_is_open),
         cmocka_unit_test(seeds),
+        cmocka_unit_test(biases),
         cmocka_unit_test(choices),
         cmocka_unit_test(lists_of_tokens),
         cmocka_unit_test(descriptions_of_ranges),

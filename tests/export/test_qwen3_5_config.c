@@ -70,7 +70,6 @@ static void has_transformers_defaults(void **state) {
     assert_int_equal(config.experts.choices, 8);
     assert_int_equal(config.experts.inner, 512);
     assert_int_equal(config.experts.shared_inner, 512);
-    assert_true(config.experts.normalize);
     assert_int_equal(config.layer_count, 40);
     for (int i = 0; i < 40; i++)
         assert_int_equal(config.layers[i], i % 4 == 3 ? GB_QWEN3_5_FULL : GB_QWEN3_5_LINEAR);
@@ -177,6 +176,7 @@ static void refuses_what_it_cannot_run(void **state) {
     refuses(MOE, ",\"attn_output_gate\":false", GUMBEL_ERROR_UNSUPPORTED, "attn_output_gate");
     refuses(MOE, ",\"mlp_only_layers\":[0]", GUMBEL_ERROR_UNSUPPORTED, "mlp_only_layers");
     refuses(MOE, ",\"decoder_sparse_step\":2", GUMBEL_ERROR_UNSUPPORTED, "decoder_sparse_step");
+    refuses(MOE, ",\"norm_topk_prob\":false", GUMBEL_ERROR_UNSUPPORTED, "norm_topk_prob");
     refuses(DENSE, ",\"num_experts\":8", GUMBEL_ERROR_UNSUPPORTED, "num_experts");
 }
 
@@ -185,7 +185,8 @@ static void accepts_what_changes_nothing(void **state) {
     gb_qwen3_5_config config;
     accepts(MOE,
             ",\"attention_bias\":false,\"hidden_act\":\"silu\",\"attn_output_gate\":true,"
-            "\"mlp_only_layers\":[],\"decoder_sparse_step\":1,\"mtp_num_hidden_layers\":1,"
+            "\"mlp_only_layers\":[],\"norm_topk_prob\":true,\"decoder_sparse_step\":1,\"mtp_num_hidden_"
+            "layers\":1,"
             "\"mamba_ssm_dtype\":\"float32\",\"router_aux_loss_coef\":0.001",
             &config);
     gb_qwen3_5_config_free(&config);

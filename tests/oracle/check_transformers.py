@@ -5,7 +5,7 @@
     check_transformers.py [NAME ...]
 
 The same weights, the same prompt: the last logits must agree within 2e-4 of the largest, greedy tokens must be
-equal. Needs torch, transformers and numpy.
+equal. Needs torch and transformers besides what make_goldens.py needs.
 """
 import json
 import pathlib
@@ -13,27 +13,33 @@ import sys
 
 import numpy as np
 import torch
-from transformers import Gemma4ForCausalLM, Gemma4TextConfig
+import transformers
 
-from random_weights import tensor
+from reference import draw, family_of
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "agreement"
 
 
+NAMES = dict(gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe")
+
+
 def load(config, seed):
-    text = {k: v for k, v in config.get("text_config", config).items() if k not in ("architectures", "model_type")}
-    text.pop("torch_dtype", None)
-    text["tie_word_embeddings"] = config.get("tie_word_embeddings", True)
-    model = Gemma4ForCausalLM._from_config(Gemma4TextConfig(**text), attn_implementation="eager").float().eval()
-    dtype = config.get("dtype", config.get("torch_dtype", "bfloat16"))
+    ignored = ("architectures", "model_type", "dtype", "torch_dtype")
+    text = {k: v for k, v in config.get("text_config", config).items() if k not in ignored}
+    text["tie_word_embeddings"] = family_of(config).explicit(config)["tie_word_embeddings"]
+    name = NAMES[config["model_type"].removesuffix("_text")]
+    text_config = getattr(transformers, name + "TextConfig")(**text)
+    model = getattr(transformers, name + "ForCausalLM")._from_config(text_config, attn_implementation="eager")
+    model = model.float().eval()
     prefix = "model.language_model." if "text_config" in config else "model."
-    tied = text["tie_word_embeddings"]
+    weights = draw(config, seed)
     with torch.no_grad():
         for name, value in model.state_dict(keep_vars=True).items():
-            if name == "lm_head.weight" and tied:
+            if name == "lm_head.weight" and text["tie_word_embeddings"]:
                 continue
             released = prefix + name.removeprefix("model.") if name.startswith("model.") else name
-            value.copy_(torch.from_numpy(np.array(tensor(seed, released, tuple(value.shape), dtype))))
+            value.copy_(torch.from_numpy(weights.pop(released)))
+    assert not weights, f"not in the model: {sorted(weights)}"
     return model
 
 

@@ -104,7 +104,7 @@ CONFIGS.update({
         partial_rotary_factor=0.5, rms_norm_eps=1e-5),
     "qwen_many_experts": qwen(
         dtype="bfloat16", num_hidden_layers=6, full_attention_interval=2, num_experts=64, num_experts_per_tok=8,
-        num_attention_heads=8, num_key_value_heads=1, linear_conv_kernel_dim=3, norm_topk_prob=False),
+        num_attention_heads=8, num_key_value_heads=1, linear_conv_kernel_dim=3, norm_topk_prob=True),
     "qwen_odd_sizes": qwen(
         torch_dtype="float32", vocab_size=389, hidden_size=72, num_hidden_layers=5, num_attention_heads=6,
         num_key_value_heads=3, head_dim=24, linear_num_key_heads=3, linear_num_value_heads=12, linear_key_head_dim=20,

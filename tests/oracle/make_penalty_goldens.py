@@ -32,7 +32,7 @@ def answers(model, prompt):
 
 def main():
     cases = []
-    for name in ("defaults", "odd_sizes"):
+    for name in ("defaults", "odd_sizes", "qwen_released"):
         golden = json.loads((AGREEMENT / f"{name}.golden.json").read_text())
         model = load(json.loads((AGREEMENT / f"{name}.json").read_text()), golden["weights_seed"])
         cases.append(dict(config=name, weights_seed=golden["weights_seed"], prompt=golden["prompt"],

@@ -135,6 +135,35 @@ static void set_names(gb_program *program, int64_t which) {
         program->states[1].name = program->states[0].name;
 }
 
+static void set_later_setting(gb_program *program, int64_t which) {
+    gb_metadata *metadata = &program->metadata;
+    metadata->has_min_p = metadata->has_presence_penalty = metadata->has_frequency_penalty = true;
+    metadata->has_repetition_penalty = true;
+    metadata->repetition_penalty = 1;
+    if (which == 0)
+        metadata->min_p = 1.5;
+    else if (which == 1)
+        metadata->presence_penalty = NAN;
+    else if (which == 2)
+        metadata->frequency_penalty = -2.5;
+    else if (which == 3)
+        metadata->repetition_penalty = 0;
+    else if (which == 4)
+        metadata->max_bias = 65537;
+    else
+        metadata->max_top_logprobs = TINY_VOCABULARY + 1;
+}
+
+static void rule_41_later_settings(void **state) {
+    (void)state;
+    refuse(set_later_setting, 0, "metadata: min_p = 1.5, expected 0 .. 1");
+    refuse(set_later_setting, 1, "metadata: presence_penalty = ");
+    refuse(set_later_setting, 2, "metadata: frequency_penalty = -2.5, expected -2 .. 2");
+    refuse(set_later_setting, 3, "metadata: repetition_penalty = 0, expected 0.01 .. 100");
+    refuse(set_later_setting, 4, "metadata: max_bias = 65537, expected 0 .. 65536");
+    refuse(set_later_setting, 5, "metadata: max_top_logprobs = 49, expected 0 .. 48");
+}
+
 static void rule_08_names(void **state) {
     (void)state;
     static const char *const parts[] = {"constant 1: a name of 0 bytes", "constant 1: a control character",
@@ -245,6 +274,7 @@ int main(void) {
         cmocka_unit_test(rule_11_cache_length),
         cmocka_unit_test(rule_12_rings),
         cmocka_unit_test(rule_13_session_size),
+        cmocka_unit_test(rule_41_later_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

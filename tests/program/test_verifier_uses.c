@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rules 29 to 39 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
+ * Rules 29 to 40 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
  * breaks just that rule and looks at what the verifier says.
  */
 #include "program/verifier.h"
@@ -219,6 +219,16 @@ static void rule_39_experts_come_from_a_router(void **state) {
     rule_39_experts_through_an_if();
 }
 
+static void set_history(gb_program *program, int64_t kind) {
+    program->states[program->state_count - 1].kind = (gb_state_kind)kind;
+}
+
+static void rule_40_history_is_a_cache(void **state) {
+    (void)state;
+    refuse(set_history, GB_STATE_RECURRENT,
+           "count_tokens: state sampler.tokens is of kind recurrent, expected cache");
+}
+
 /* ---- Rules 34-37: outputs ------------------------------------------------------------------------------ */
 
 static void set_output_role(gb_program *program, int64_t role) {
@@ -306,6 +316,7 @@ int main(void) {
         cmocka_unit_test(rule_35_output_values),
         cmocka_unit_test(rule_36_endings),
         cmocka_unit_test(rule_37_next_is_a_token),
+        cmocka_unit_test(rule_40_history_is_a_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,9 +77,26 @@ static void test_steps_allocate_nothing(void **state) {
     gumbel_generated next = {.size = sizeof next};
     int32_t prompt[PROMPT];
     allocations counter = {0, 0};
-    gumbel_program *program = open_random_program("small.json", false);
+    gumbel_program *program =
+        export_random_program("small.json", (gumbel_export_options){.max_top_logprobs = 3});
     gumbel_engine_options options = {.size = sizeof options, .threads = 2, .slots = 2, .snapshots = true};
-    gumbel_generate_options generate = {.size = sizeof generate, .snapshot = true, .ignore_stop = true};
+    const gumbel_bias bias[] = {{3, 1}, {4, -1}};
+    gumbel_sampling sampling = {.size = sizeof sampling,
+                                .temperature = 1,
+                                .top_k = 50,
+                                .top_p = 0.9f,
+                                .min_p = 0.01f,
+                                .presence_penalty = 1,
+                                .frequency_penalty = 0.1f,
+                                .repetition_penalty = 1.1f,
+                                .bias = bias,
+                                .bias_count = 2};
+    gumbel_generate_options generate = {.size = sizeof generate,
+                                        .sampling = &sampling,
+                                        .snapshot = true,
+                                        .ignore_stop = true,
+                                        .wants_logprob = 1,
+                                        .top_logprobs = 3};
     random_tokens(1, VOCAB, prompt, PROMPT);
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     gb_set_allocation_hook(count_allocation, &counter);

@@ -53,10 +53,10 @@ static const gumbel_sampling settings[] = {
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
+/* *state: the configuration, with rings or with recurrent states. */
 static int set_up(void **state) {
-    (void)state;
     random_tokens(9, 30, prompt, PROMPT); /* of few kinds: tokens occur again */
-    program = export_random_program("small.json", (gumbel_export_options){.max_top_logprobs = TOP});
+    program = export_random_program(*state, (gumbel_export_options){.max_top_logprobs = TOP});
     for (int i = 0; i < 2; i++) {
         gumbel_engine_options options = {
             .size = sizeof options, .slots = SLOTS, .unfused = i == 1, .threads = 1 + i, .snapshots = true};
@@ -311,11 +311,14 @@ static void test_generate(void **state) {
     gumbel_session_destroy(session);
 }
 
+#define ON(test, config)                                                                                     \
+    { #test " on " config, test, set_up, tear_down, (void *)(uintptr_t)(config) }
+#define ON_BOTH(test) ON(test, "small.json"), ON(test, "qwen.json")
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_token),   cmocka_unit_test(test_rewind),
-        cmocka_unit_test(test_second_turn),   cmocka_unit_test(test_fork_and_files),
-        cmocka_unit_test(test_mixed_batches), cmocka_unit_test(test_generate),
+        ON_BOTH(test_every_token),    ON_BOTH(test_rewind),        ON_BOTH(test_second_turn),
+        ON_BOTH(test_fork_and_files), ON_BOTH(test_mixed_batches), ON_BOTH(test_generate),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

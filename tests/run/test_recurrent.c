@@ -84,6 +84,18 @@ static size_t read_file(const char *path, char **data) {
     return size;
 }
 
+/* The session in the file goes on as this one does. */
+static void assert_loads(gumbel_session *session, const char *path) {
+    float found[VOCAB], expected[VOCAB];
+    gumbel_session *loaded = make_session(session->engine);
+    assert_ok(gumbel_session_append(loaded, prompt + 3, 5, &error), &error); /* what is replaced */
+    assert_ok(gumbel_session_load(loaded, path, &error), &error);
+    step(loaded, 7, found);
+    step(session, 7, expected);
+    assert_memory_equal(found, expected, sizeof found);
+    gumbel_session_destroy(loaded);
+}
+
 static void states_do_not_depend_on_pieces(void **state) {
     gumbel_engine *engine = make_engine(*state);
     static const size_t pieces[] = {1, 7, PROMPT};
@@ -97,6 +109,7 @@ static void states_do_not_depend_on_pieces(void **state) {
             assert_ok(gumbel_session_append(session, prompt + at, count, &error), &error);
         }
         assert_ok(gumbel_session_save(session, path, &error), &error);
+        assert_loads(session, path);
         gumbel_session_destroy(session);
         size_t found_size = read_file(path, &found);
         if (!expected) {

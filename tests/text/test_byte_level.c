@@ -207,6 +207,8 @@ static void test_match_limits(void **state) {
         WITH_EXPRESSION("a*a*a*a*a*a*b"),
         WITH_EXPRESSION("(?:a|a)+b"),
         WITH_EXPRESSION("(?:(?=(?:a+)+b)|a)"),
+        WITH_SPLITTER(SEQUENCE(
+            SPLIT_OF("a", "Isolated") "," SPLIT_OF("(?:(?=a)|(?!b)){16}\\\\p{N}", "Isolated") "," BYTES)),
     };
     enum { LENGTH = 20000 };
     char *text = gb_allocate(LENGTH, 1);

@@ -30,6 +30,9 @@ static void refuse_relatives(const gb_config *text, const gb_qwen3_5_config *con
     if (gb_config_integer(text, "decoder_sparse_step", 1, 0, MAX_LAYERS) != 1)
         gb_config_fail(text, "decoder_sparse_step", GUMBEL_ERROR_UNSUPPORTED,
                        "layers without experts are not supported in this version; expected 1");
+    if (!gb_config_bool(text, "norm_topk_prob", true)) /* transformers would not obey it, mlx-lm would */
+        gb_config_fail(text, "norm_topk_prob", GUMBEL_ERROR_UNSUPPORTED,
+                       "weights that do not sum to 1 are not supported in this version; expected true");
     if (!config->has_experts && gb_config_integer(text, "num_experts", 0, 0, GB_MAX_EXPERTS) != 0)
         gb_config_fail(text, "num_experts", GUMBEL_ERROR_UNSUPPORTED,
                        "experts in a dense model are not supported in this version; expected 0");
@@ -86,7 +89,6 @@ static void read_mlp(const gb_config *text, gb_qwen3_5_config *config) {
     experts->choices = gb_config_integer(text, "num_experts_per_tok", 8, 1, GB_MAX_EXPERTS);
     experts->inner = gb_config_integer(text, "moe_intermediate_size", 512, 1, MAX_WIDTH);
     experts->shared_inner = gb_config_integer(text, "shared_expert_intermediate_size", 512, 1, MAX_WIDTH);
-    experts->normalize = gb_config_bool(text, "norm_topk_prob", true);
     if (experts->choices > experts->count)
         gb_config_fail(text, "num_experts_per_tok", GUMBEL_ERROR_FORMAT,
                        "%" PRId64 ", expected at most the %" PRId64 " of num_experts", experts->choices,

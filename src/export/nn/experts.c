@@ -10,11 +10,10 @@ static gb_ref expert_linear(const gb_scope *scope, const char *name, gb_ref x, g
 }
 
 static gb_ref routed(const gb_scope *scope, const gb_experts *experts, gb_ref x, int64_t hidden) {
-    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_COUNT, experts->choices),
-                                       gb_int(GB_ATTRIBUTE_NORMALIZE, experts->normalize)};
+    const gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, experts->choices);
     gb_ref logits = gb_linear(scope, "gate.weight", x, experts->count);
     gb_ref routes[2]; /* experts, weights */
-    gb_build_op_results(scope->builder, GB_OP_ROUTE_TOP_K, &logits, 1, attributes, 2, routes, 2);
+    gb_build_op_results(scope->builder, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
     gb_ref both =
         expert_linear(scope, "experts.gate_up_proj", x, routes[0], experts, 2 * experts->inner, hidden);
     gb_ref gate = gb_node1(scope, GB_OP_SILU, gb_slice(scope, both, 0, experts->inner));

@@ -13,12 +13,11 @@ typedef struct gb_experts {
     int64_t count, choices; /* choices of a token */
     int64_t inner;          /* width between an expert's matrices */
     int64_t shared_inner;   /* and between the shared one's */
-    bool normalize;         /* the weights of a token's choices sum to 1 */
 } gb_experts;
 
-/* x f32[M, K] -> f32[M, K]: the weighted sum of the chosen SwiGLU experts, plus the shared one times a
- * sigmoid. Weights of the scope: gate [count, K], experts.gate_up_proj [count, 2 inner, K] (gate above up),
- * experts.down_proj [count, K, inner], shared_expert.* and shared_expert_gate [1, K]. */
+/* x f32[M, K] -> f32[M, K]: the sum of the chosen SwiGLU experts with weights that sum to 1, plus the shared
+ * one times a sigmoid. Weights of the scope: gate [count, K], experts.gate_up_proj [count, 2 inner, K] (gate
+ * above up), experts.down_proj [count, K, inner], shared_expert.* and shared_expert_gate [1, K]. */
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x);
 
 #endif
