@@ -3,6 +3,8 @@
 
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "export/checkpoint/ggml_types.h"
+#include "export/quantize/import_blocks.h"
 
 #include <string.h>
 
@@ -65,15 +67,16 @@ static gumbel_status add(gb_weights *weights, source added, gumbel_error *error)
     return GUMBEL_OK;
 }
 
+static source random_source(const gb_weights *weights, const char *name, gb_uniform uniform) {
+    return (source){
+        .kind = SOURCE_RANDOM, .stream = gb_random_stream(weights->seed, name), .uniform = uniform};
+}
+
 gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32_t rank, const int64_t *dims,
                                     gb_uniform uniform, gb_dtype *dtype, gumbel_error *error) {
     if (!weights->checkpoint) {
         *dtype = weights->random_dtype;
-        return add(weights,
-                   (source){.kind = SOURCE_RANDOM,
-                            .stream = gb_random_stream(weights->seed, name),
-                            .uniform = uniform},
-                   error);
+        return add(weights, random_source(weights, name, uniform), error);
     }
     const gb_tensor *tensor = NULL;
     GB_TRY(gb_checkpoint_get(weights->checkpoint, name, rank, dims, &tensor, error));
@@ -81,28 +84,46 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
     return add(weights, (source){.kind = SOURCE_TENSOR, .tensor = tensor}, error);
 }
 
-/* The choice for a matrix, and the dtype that its tensor has. */
+/* What holds the tensor's blocks, or NULL where it has none. */
+static const gb_block_info *blocks_of(const gb_tensor *tensor) {
+    return tensor && tensor->blocks ? gb_block_find(tensor->blocks->number) : NULL;
+}
+
+/* The choice for a matrix, and its tensor, which is NULL when weights are random. Blocks stay as they are:
+ * quantizing them once more would lose more than it saves. */
 static gumbel_status plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                 const int64_t *dims, gb_quantize_choice *choice, gb_dtype *dtype,
+                                 const int64_t *dims, gb_quantize_choice *choice, const gb_tensor **found,
                                  gumbel_error *error) {
-    const gb_tensor *found = NULL;
+    *found = NULL;
     *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
     if (weights->checkpoint)
-        GB_TRY(gb_checkpoint_get(weights->checkpoint, tensor, rank, dims, &found, error));
-    *dtype = found ? found->dtype : weights->random_dtype;
-    if (!weights->recipe)
-        return GUMBEL_OK;
-    return gb_recipe_choose(weights->recipe, name, (uint64_t)dims[rank - 1], weights->layer_count, choice,
-                            error);
+        GB_TRY(gb_checkpoint_get_matrix(weights->checkpoint, tensor, rank, dims, found, error));
+    if (weights->recipe)
+        GB_TRY(gb_recipe_choose(weights->recipe, name, (uint64_t)dims[rank - 1], weights->layer_count, choice,
+                                error));
+    const gb_block_info *info = blocks_of(*found);
+    if (info && choice->format.kind != GB_FORMAT_DENSE)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "recipe %s: %s is quantized already, as %s; expected no recipe or one that keeps it",
+                       gb_recipe_name(weights->recipe), name, info->name);
+    if (info)
+        choice->format = info->format;
+    return GUMBEL_OK;
+}
+
+static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *choice,
+                           const gb_tensor *tensor) {
+    gb_dtype dense = tensor ? tensor->dtype : weights->random_dtype;
+    return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
+                       .format = choice->format};
 }
 
 gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
                                      const int64_t *dims, gb_stored *stored, gumbel_error *error) {
     gb_quantize_choice choice;
-    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &stored->dtype, error));
-    stored->format = choice.format;
-    if (choice.format.kind != GB_FORMAT_DENSE)
-        stored->dtype = GB_QUANTIZED;
+    const gb_tensor *found;
+    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error));
+    *stored = stored_as(weights, &choice, found);
     return GUMBEL_OK;
 }
 
@@ -110,13 +131,13 @@ gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const
                                     const int64_t *dims, gb_uniform uniform, gb_stored *stored,
                                     gumbel_error *error) {
     gb_quantize_choice choice;
-    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &stored->dtype, error));
-    GB_TRY(gb_weights_add_tensor(weights, tensor, rank, dims, uniform, &stored->dtype, error));
-    stored->format = choice.format;
-    if (choice.format.kind != GB_FORMAT_DENSE)
-        stored->dtype = GB_QUANTIZED;
-    weights->sources[weights->count - 1].method = choice.method;
-    return GUMBEL_OK;
+    const gb_tensor *found;
+    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error));
+    *stored = stored_as(weights, &choice, found);
+    source added =
+        found ? (source){.kind = SOURCE_TENSOR, .tensor = found} : random_source(weights, tensor, uniform);
+    added.method = choice.method;
+    return add(weights, added, error);
 }
 
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -160,6 +181,16 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
 void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size) {
     if (weights->sources[index].kind == SOURCE_TENSOR)
         gb_release_pages(weights->sources[index].tensor->data + offset, size);
+}
+
+bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
+                           const uint8_t **blocks) {
+    const gb_tensor *tensor = weights->sources[index].tensor;
+    if (!blocks_of(tensor))
+        return false;
+    *type = (gb_block_type)tensor->blocks->number;
+    *blocks = tensor->data;
+    return true;
 }
 
 gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index) {

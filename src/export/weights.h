@@ -8,6 +8,7 @@
 #define GUMBEL_EXPORT_WEIGHTS_H
 
 #include "export/checkpoint/checkpoint.h"
+#include "export/quantize/import_blocks.h"
 #include "export/quantize/recipe.h"
 #include "export/quantize/write_quantized.h"
 #include "export/random_weights.h"
@@ -44,7 +45,7 @@ typedef struct gb_stored {
 } gb_stored;
 
 /* What the recipe says of a matrix of that name and checkpoint tensor, which need not be the same. Errors as
- * gb_weights_add_tensor's; ARGUMENT where its format does not fit. */
+ * gb_weights_add_tensor's; ARGUMENT where its format does not fit, or it is one of a GGUF file already. */
 gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
                                      const int64_t *dims, gb_stored *stored, gumbel_error *error);
 
@@ -72,7 +73,11 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
 /* Says that these bytes of a constant have been read for the last time in a while. */
 void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size);
 
-/* What a quantized constant is made from. */
+/* Whether a quantized constant is made from blocks of a GGUF file, and if so from which. */
+bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
+                           const uint8_t **blocks);
+
+/* What any other quantized constant is made from. */
 gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "export/parallel.h"
+#include "export/quantize/write_imported.h"
 
 static const uint64_t PIECE_BYTES = 8 << 20;
 
@@ -23,16 +24,25 @@ static gumbel_status advance_quantized(void *user, uint64_t bytes, gumbel_error 
     return advance(user, bytes, error);
 }
 
+static gumbel_status write_quantized(gb_writer *writer, const gb_constant *constant, uint32_t index,
+                                     const gb_weights *weights, progress_state *progress,
+                                     gumbel_error *error) {
+    gb_written_callback written = {advance_quantized, progress};
+    gb_block_type type;
+    const uint8_t *blocks;
+    if (gb_weights_has_blocks(weights, index, &type, &blocks))
+        return gb_write_imported(writer, constant, type, blocks, gb_export_threads(), &written, error);
+    gb_quantized_source source = gb_weights_quantized_source(weights, index);
+    return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
+}
+
 static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
                                     const gb_weights *weights, void *scratch, progress_state *progress,
                                     gumbel_error *error) {
     const gb_constant *constant = &program->constants[index];
     GB_TRY(gb_writer_begin_constant(writer, index, error));
-    if (constant->type.dtype == GB_QUANTIZED) {
-        gb_quantized_source source = gb_weights_quantized_source(weights, index);
-        gb_written_callback written = {advance_quantized, progress};
-        return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
-    }
+    if (constant->type.dtype == GB_QUANTIZED)
+        return write_quantized(writer, constant, index, weights, progress, error);
     for (uint64_t offset = 0; offset < constant->size;) {
         uint64_t left = constant->size - offset, size = left < PIECE_BYTES ? left : PIECE_BYTES;
         const void *data = NULL;

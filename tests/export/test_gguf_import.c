@@ -6,6 +6,8 @@
 #include "export/checkpoint/ggml_types.h"
 
 #include "export/gguf/architecture.h"
+#include "export/quantize/import_blocks.h"
+#include "export/random_weights.h"
 #include "program/reader.h"
 #include "support/assertions.h"
 #include "support/gguf_writer.h"
@@ -126,8 +128,14 @@ static bool is_tensor(const gb_constant *constant) {
     return strncmp(constant->name, "rotary.", 7) != 0;
 }
 
-/* The program's weights under their names in GGUF; skipped, which may be NULL, is left out. */
-static void add_tensors(gguf_writer *w, const gb_program *program, const char *skipped) {
+static bool is_listed(const char *const *names, const char *name) {
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* The program's weights under their names in GGUF, but for those listed up to a NULL. */
+static void add_other_tensors(gguf_writer *w, const gb_program *program, const char *const *skipped) {
     static const uint32_t types[] = {
         [GB_F32] = GB_GGML_F32, [GB_F16] = GB_GGML_F16, [GB_BF16] = GB_GGML_BF16};
     for (uint32_t i = 0; i < program->constant_count; i++) {
@@ -136,10 +144,15 @@ static void add_tensors(gguf_writer *w, const gb_program *program, const char *s
         if (!is_tensor(constant))
             continue;
         assert_true(gb_gguf_from_checkpoint(gb_gguf_gemma4.names, constant->name, name));
-        if (!skipped || strcmp(skipped, name) != 0)
+        if (!is_listed(skipped, name))
             gguf_add_tensor(w, name, types[constant->type.dtype], constant->type.shape.rank,
                             constant->type.shape.dims, constant->data, constant->size);
     }
+}
+
+/* skipped may be NULL. */
+static void add_tensors(gguf_writer *w, const gb_program *program, const char *skipped) {
+    add_other_tensors(w, program, (const char *const[]){skipped, NULL});
 }
 
 static void write_checkpoint(const gb_program *program) {
@@ -218,6 +231,89 @@ static void gives_the_same_logits(void **state) {
     }
 }
 
+/* ---- Blocks ---- */
+
+enum { BLOCK_COLUMNS = 32, MAX_BLOCK_BYTES = 34 };
+
+/* One block for each row, with small scales, and biases of 0. */
+static void make_blocks(const gb_block_info *info, uint64_t rows, uint8_t *blocks) {
+    static const uint8_t SCALE[2] = {0x00, 0x18}; /* 2^-9 as f16 */
+    gb_random_bytes(rows, 0, rows * info->bytes, blocks);
+    for (uint64_t r = 0; r < rows; r++) {
+        memcpy(blocks + r * info->bytes, SCALE, sizeof SCALE);
+        if (info->format.has_bias)
+            memset(blocks + r * info->bytes + sizeof SCALE, 0, 2);
+    }
+}
+
+static void dequantize_blocks(gb_block_type type, const uint8_t *blocks, uint64_t rows, float *values) {
+    const gb_block_info *info = gb_block_find(type);
+    for (uint64_t r = 0; r < rows; r++) {
+        uint8_t data[256] = {0};
+        gb_planes planes;
+        assert_true(gb_format_planes(&info->format, 1, BLOCK_COLUMNS, &planes));
+        gb_imported_row row = {data + planes.codes.offset, data + planes.scales.offset,
+                               info->format.has_bias ? data + planes.biases.offset : NULL, NULL, NULL};
+        gb_import_block_row(type, blocks + r * info->bytes, BLOCK_COLUMNS, &row);
+        gb_format_dequantize(&info->format, &planes, data, 0, 0, BLOCK_COLUMNS, values + r * BLOCK_COLUMNS);
+    }
+}
+
+/* model.gguf with the tensors skipped and then added: blocks, or the numbers that they stand for. */
+static void write_with_blocks(const gb_program *random, gb_block_type type, bool as_numbers) {
+    static const struct {
+        const char *name;
+        int64_t rows;
+    } matrices[] = {{"blk.0.attn_q.weight", 64}, {"token_embd.weight", VOCABULARY}};
+    static uint8_t blocks[64 * MAX_BLOCK_BYTES];
+    static float values[64 * BLOCK_COLUMNS];
+    const gb_block_info *info = gb_block_find(type);
+    gguf_writer w = {.version = 3};
+    add_settings(&w, NULL);
+    add_rope_freqs(&w);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        const int64_t dims[] = {matrices[i].rows, BLOCK_COLUMNS};
+        uint64_t rows = (uint64_t)dims[0];
+        make_blocks(info, rows, blocks);
+        dequantize_blocks(type, blocks, rows, values);
+        if (as_numbers)
+            gguf_add_tensor(&w, matrices[i].name, GB_GGML_F32, 2, dims, values,
+                            rows * BLOCK_COLUMNS * sizeof *values);
+        else
+            gguf_add_tensor(&w, matrices[i].name, type, 2, dims, blocks, rows * info->bytes);
+    }
+    add_other_tensors(&w, random, (const char *const[]){matrices[0].name, matrices[1].name, NULL});
+    gguf_write(&w, temporary_path("model.gguf"));
+}
+
+/* Quantized matrices stay what they are, and weigh what the numbers weigh that they stand for. */
+static void keeps_blocks(void **state) {
+    (void)state;
+    static const gb_block_type types[] = {GB_BLOCK_Q4_0, GB_BLOCK_Q4_1, GB_BLOCK_Q5_0, GB_BLOCK_Q5_1,
+                                          GB_BLOCK_Q8_0};
+    gb_program *random = random_program(&(variant){"float32", true, true});
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        float expected[VOCABULARY], found[VOCABULARY];
+        write_with_blocks(random, types[i], true);
+        run_logits(temporary_path("model.gguf"), "numbers.gumbel", expected);
+        write_with_blocks(random, types[i], false);
+        run_logits(temporary_path("model.gguf"), "blocks.gumbel", found);
+        assert_memory_equal(expected, found, sizeof expected);
+        gb_program *program = read_program(temporary_path("blocks.gumbel"));
+        size_t kept = 0;
+        for (uint32_t c = 0; c < program->constant_count; c++)
+            kept += gb_format_equal(&program->constants[c].format, &gb_block_find(types[i])->format);
+        assert_int_equal(kept, 2);
+        gb_program_destroy(program);
+    }
+    gb_program_destroy(random);
+    gumbel_error error;
+    gumbel_export_options options = {.size = sizeof options, .quantize = "int8"};
+    assert_fails(
+        gumbel_export(temporary_path("model.gguf"), temporary_path("refused.gumbel"), &options, &error),
+        GUMBEL_ERROR_ARGUMENT, &error, "model.embed_tokens.weight is quantized already, as Q8_0");
+}
+
 /* ---- What is refused ---- */
 
 /* Writes a whole model to model.gguf: w may have been given keys and tensors before. */
@@ -277,12 +373,13 @@ static void names_missing_tensors(void **state) {
     refuses(GUMBEL_ERROR_FORMAT, "it has no tensors, only a vocabulary");
 }
 
+/* Types that no program holds, and blocks where plain numbers are needed. */
 static void names_tensor_types(void **state) {
     (void)state;
     static const struct {
         uint32_t type;
         const char *name;
-    } types[] = {{GB_GGML_Q4_0, "Q4_0"}, {GB_GGML_Q8_0, "Q8_0"}, {GB_GGML_Q5_1, "Q5_1"}, {39, "MXFP4"}};
+    } types[] = {{20, "IQ4_NL"}, {39, "MXFP4"}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         char expected[128];
         const gb_ggml_type *type = gb_ggml_type_find(types[i].type);
@@ -290,10 +387,15 @@ static void names_tensor_types(void **state) {
         gguf_add_tensor(&w, "blk.0.attn_q.weight", types[i].type, 2, (const int64_t[]){64, 32}, NULL,
                         64 * type->block_bytes);
         finish_model(&w, NULL, "blk.0.attn_q.weight", true);
-        snprintf(expected, sizeof expected, "tensor blk.0.attn_q.weight has dtype %s, expected F32",
+        snprintf(expected, sizeof expected,
+                 "tensor blk.0.attn_q.weight has dtype %s, expected F32, F16 or BF16, or Q4_0, Q4_1",
                  types[i].name);
         refuses(GUMBEL_ERROR_UNSUPPORTED, expected);
     }
+    gguf_writer w = {0};
+    gguf_add_tensor(&w, "output_norm.weight", GB_GGML_Q8_0, 1, (const int64_t[]){32}, NULL, 34);
+    finish_model(&w, NULL, "output_norm.weight", true);
+    refuses(GUMBEL_ERROR_UNSUPPORTED, "tensor output_norm.weight has dtype Q8_0, expected F32, F16 or BF16");
 }
 
 static void refuses_shapes(void **state) {
@@ -411,6 +513,7 @@ static void refuses_random_weights(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gives_the_same_logits, start_empty),
+        cmocka_unit_test_setup(keeps_blocks, start_empty),
         cmocka_unit_test_setup(names_missing_keys, start_empty),
         cmocka_unit_test_setup(names_missing_tensors, start_empty),
         cmocka_unit_test_setup(names_tensor_types, start_empty),

@@ -6,7 +6,9 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/quantize/import_blocks.h"
+#include "export/quantize/write_imported.h"
 #include "support/assertions.h"
+#include "support/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,6 +42,50 @@ static uint8_t *import_rows(const gb_block_info *info, uint32_t type, const uint
     return data;
 }
 
+static gumbel_status count_bytes(void *user, uint64_t bytes, gumbel_error *error) {
+    (void)error;
+    *(uint64_t *)user += bytes;
+    return GUMBEL_OK;
+}
+
+/* The constant that a program gets has the planes as they are above, and zeros between them. */
+static void check_written(const gb_block_info *info, uint32_t type, const uint8_t *blocks, uint64_t rows,
+                          uint64_t columns, const uint8_t *data, unsigned threads) {
+    gb_constant constant = {.name = "weight",
+                            .type = {GB_QUANTIZED, {.rank = 2, .dims = {(int64_t)rows, (int64_t)columns}}},
+                            .format = info->format};
+    gb_program program = {.constants = &constant, .constant_count = 1};
+    gb_planes planes;
+    gb_writer *writer;
+    gumbel_error error;
+    uint64_t written = 0;
+    assert_true(gb_constant_planes(&constant, &planes));
+    constant.size = planes.size;
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &program, &writer, &error), &error);
+    assert_ok(gb_writer_begin_constant(writer, 0, &error), &error);
+    assert_ok(gb_write_imported(writer, &constant, (gb_block_type)type, blocks, threads,
+                                &(gb_written_callback){count_bytes, &written}, &error),
+              &error);
+    assert_int_equal(written, planes.size);
+    assert_ok(gb_writer_finish(writer, &error), &error);
+    gb_file_map map;
+    assert_ok(gb_map_file(temporary_path("out.gumbel"), &map, &error), &error);
+    const uint8_t *found = map.data + constant.offset;
+    const gb_plane *all[] = {&planes.codes, &planes.scales, &planes.biases, &planes.super_scales,
+                             &planes.super_biases};
+    uint64_t end = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i]->row_bytes == 0)
+            continue;
+        for (; end < all[i]->offset; end++)
+            assert_int_equal(found[end], 0);
+        assert_memory_equal(found + end, data + end, all[i]->row_bytes * rows);
+        end += all[i]->row_bytes * rows;
+    }
+    assert_int_equal(end, planes.size);
+    gb_unmap_file(&map);
+}
+
 static const uint8_t *check_type(const uint8_t *at) {
     enum { COLUMNS = 512 };
     float values[COLUMNS];
@@ -57,6 +103,8 @@ static const uint8_t *check_type(const uint8_t *at) {
         if (memcmp(values, expected + r * sizeof values, sizeof values) != 0)
             fail_msg("%s: row %u has other weights", info->name, r);
     }
+    check_written(info, type, blocks, rows, columns, data, 1);
+    check_written(info, type, blocks, rows, columns, data, 3);
     gb_free(data);
     return expected + rows * sizeof values;
 }

@@ -2,7 +2,9 @@
 #include "export/checkpoint/checkpoint.h"
 
 #include "base/memory.h"
+#include "export/checkpoint/ggml_types.h"
 #include "export/checkpoint/json.h"
+#include "export/quantize/import_blocks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -269,18 +271,21 @@ static const char *shape_text(int32_t rank, const int64_t *dims, char text[stati
     return text;
 }
 
-/* Whether the graph can have a weight as its tensor is stored. Block types of GGUF files that become a
- * program's own formats are to be let through here, by tensor->blocks. */
-static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+/* Whether the graph can have a weight as its tensor is stored. */
+static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor, bool is_matrix,
                                   const char *file_name, gumbel_error *error) {
-    if (gb_dtype_is_float(tensor->dtype))
+    bool has_blocks = tensor->blocks && gb_block_find(tensor->blocks->number);
+    if (gb_dtype_is_float(tensor->dtype) || (is_matrix && has_blocks))
         return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected F32, F16 or BF16",
-                   checkpoint->directory, file_name, tensor->dtype_name);
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: tensor %s has dtype %s, expected F32, F16 or BF16%s",
+                   checkpoint->directory, file_name, tensor->dtype_name,
+                   is_matrix && tensor->blocks ? ", or Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K or Q6_K"
+                                               : "");
 }
 
-gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
-                                const int64_t *dims, const gb_tensor **tensor, gumbel_error *error) {
+static gumbel_status get_tensor(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                const int64_t *dims, bool is_matrix, const gb_tensor **tensor,
+                                gumbel_error *error) {
     char found_text[200], expected_text[200], own_name[300];
     const char *file_name = name;
     if (checkpoint->file_name &&
@@ -295,9 +300,19 @@ gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *nam
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
                        checkpoint->directory, file_name, shape_text(found->rank, found->dims, found_text),
                        expected_text);
-    GB_TRY(check_usable(checkpoint, found, file_name, error));
+    GB_TRY(check_usable(checkpoint, found, is_matrix, file_name, error));
     *tensor = found;
     return GUMBEL_OK;
+}
+
+gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                const int64_t *dims, const gb_tensor **tensor, gumbel_error *error) {
+    return get_tensor(checkpoint, name, rank, dims, false, tensor, error);
+}
+
+gumbel_status gb_checkpoint_get_matrix(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                       const int64_t *dims, const gb_tensor **tensor, gumbel_error *error) {
+    return get_tensor(checkpoint, name, rank, dims, true, tensor, error);
 }
 
 size_t gb_checkpoint_count(const gb_checkpoint *checkpoint) {

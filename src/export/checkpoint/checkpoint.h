@@ -36,6 +36,11 @@ const gb_tensor *gb_checkpoint_find(const gb_checkpoint *checkpoint, const char 
 gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, const gb_tensor **tensor, gumbel_error *error);
 
+/* The same of a matrix, which may also be quantized in blocks that a program can hold (import_blocks.h): its
+ * dtype is then GB_DTYPE_NONE. */
+gumbel_status gb_checkpoint_get_matrix(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
+                                       const int64_t *dims, const gb_tensor **tensor, gumbel_error *error);
+
 /* All tensors, sorted by name: index from 0 to count - 1. */
 size_t gb_checkpoint_count(const gb_checkpoint *checkpoint);
 const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/quantize/write_imported.h"
+
+#include "base/file_map.h"
+#include "base/memory.h"
+#include "export/parallel.h"
+
+#include <string.h>
+
+static const uint64_t PIECE_WEIGHTS = 16 << 20;
+
+typedef struct imported_writer {
+    gb_writer *writer;
+    const gb_constant *constant;
+    const gb_written_callback *written;
+    gb_block_type type;
+    const uint8_t *blocks;
+    gb_planes planes;
+    uint64_t rows, columns, block_bytes; /* block_bytes: of a row */
+    uint64_t piece_rows;
+    uint64_t first; /* row of the piece */
+    uint64_t code_bytes;
+    uint8_t *codes;  /* of a piece */
+    uint8_t *others; /* the constant's bytes from code_bytes on: the other planes and what is between them */
+} imported_writer;
+
+static uint8_t *plane_row(const imported_writer *w, const gb_plane *plane, uint64_t row) {
+    return plane->row_bytes ? w->others + (plane->offset - w->code_bytes) + row * plane->row_bytes : NULL;
+}
+
+static void import_rows(void *user, unsigned thread, size_t first, size_t end) {
+    const imported_writer *w = user;
+    (void)thread;
+    for (size_t i = first; i < end; i++) {
+        uint64_t row = w->first + i;
+        gb_imported_row to = {.codes = w->codes + i * w->planes.codes.row_bytes,
+                              .scales = plane_row(w, &w->planes.scales, row),
+                              .biases = plane_row(w, &w->planes.biases, row),
+                              .super_scales = plane_row(w, &w->planes.super_scales, row),
+                              .super_biases = plane_row(w, &w->planes.super_biases, row)};
+        gb_import_block_row(w->type, w->blocks + row * w->block_bytes, w->columns, &to);
+    }
+}
+
+static gumbel_status write_bytes(const imported_writer *w, const void *data, uint64_t size,
+                                 gumbel_error *error) {
+    GB_TRY(gb_writer_write(w->writer, data, size, error));
+    return w->written->advance(w->written->user, size, error);
+}
+
+static gumbel_status write_all(imported_writer *w, unsigned threads, gumbel_error *error) {
+    for (w->first = 0; w->first < w->rows; w->first += w->piece_rows) {
+        uint64_t left = w->rows - w->first, count = left < w->piece_rows ? left : w->piece_rows;
+        gb_parallel_for(threads, (size_t)count, import_rows, w);
+        gb_release_pages(w->blocks + w->first * w->block_bytes, count * w->block_bytes);
+        GB_TRY(write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error));
+    }
+    return write_bytes(w, w->others, w->planes.size - w->code_bytes, error);
+}
+
+static bool reserve(imported_writer *w) {
+    uint64_t rows = PIECE_WEIGHTS / w->columns;
+    w->piece_rows = rows < 1 ? 1 : rows < w->rows ? rows : w->rows;
+    w->code_bytes = w->rows * w->planes.codes.row_bytes; /* within planes.size */
+    size_t others = (size_t)(w->planes.size - w->code_bytes);
+    w->codes = gb_allocate((size_t)w->piece_rows, (size_t)w->planes.codes.row_bytes);
+    w->others = gb_allocate(others, 1);
+    if (!w->codes || !w->others)
+        return false;
+    memset(w->others, 0, others);
+    return true;
+}
+
+gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, gb_block_type type,
+                                const uint8_t *blocks, unsigned threads, const gb_written_callback *written,
+                                gumbel_error *error) {
+    imported_writer w = {
+        .writer = writer, .constant = constant, .written = written, .type = type, .blocks = blocks};
+    const gb_shape *shape = &constant->type.shape;
+    const gb_block_info *info = gb_block_find(type);
+    uint64_t elements = 0;
+    if (!info || !gb_constant_planes(constant, &w.planes) || !gb_shape_elements(shape, &elements) ||
+        !gb_format_equal(&constant->format, &info->format))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %s has not the format of its blocks",
+                       constant->name);
+    w.columns = (uint64_t)shape->dims[shape->rank - 1];
+    w.rows = elements / w.columns;
+    w.block_bytes = w.columns / info->weights * info->bytes;
+    gumbel_status status =
+        reserve(&w) ? write_all(&w, threads, error)
+                    : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for rearranging %s", constant->name);
+    gb_free(w.codes);
+    gb_free(w.others);
+    return status;
+}
