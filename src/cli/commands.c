@@ -4,14 +4,8 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {
-    &cli_command_export,
-    &cli_command_run,
-    &cli_command_chat,
-    &cli_command_inspect,
-    &cli_command_logits,
-    &cli_command_tokenize,
-    &cli_command_perplexity,
-    NULL,
+    &cli_command_export, &cli_command_run,      &cli_command_chat,       &cli_command_inspect,
+    &cli_command_logits, &cli_command_tokenize, &cli_command_perplexity, NULL,
 };
 
 const cli_command *cli_find_command(const char *name) {

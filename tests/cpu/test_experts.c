@@ -111,11 +111,11 @@ static void assert_is_linear(const gb_kernel_call *call, size_t m, size_t t) {
     size_t expert = (size_t)((int32_t *)experts->data)[m * choices + t];
     gb_tensor one_x = {
         .data = (float *)x->data + x_row * inputs, .dtype = GB_F32, .rank = 2, .dims = {1, inputs}};
-    gb_tensor one_weight = {
-        .data = (uint8_t *)weight->data + expert * outputs * inputs * gb_dtype_size(weight->dtype),
-        .dtype = weight->dtype,
-        .rank = 2,
-        .dims = {outputs, inputs}};
+    gb_tensor one_weight = {.data = (uint8_t *)weight->data +
+                                    expert * outputs * inputs * gb_dtype_size(weight->dtype),
+                            .dtype = weight->dtype,
+                            .rank = 2,
+                            .dims = {outputs, inputs}};
     gb_tensor y = new_tensor(GB_F32, 2, 1, outputs, 1);
     gb_kernel_call linear = {
         .operands = {&one_x, &one_weight}, .results = {&y}, .vector = gb_available_vector_kernels(0)};
