@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds gumbel, exports the bundled model to one program file and lets it generate text.
+# Builds gumbel, exports the bundled models to one program file each and lets them generate text.
 set -eu
 cd "$(dirname "$0")"
 
@@ -8,6 +8,10 @@ cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_TESTS=OFF 
 cmake --build build/demo >/dev/null
 
 gumbel=build/demo/src/cli/gumbel
-"$gumbel" export models/gemma4-tiny -o build/gemma4-tiny.gumbel
-echo "\$ gumbel run build/gemma4-tiny.gumbel -p \"Tell me a story about a dog.\" --seed 7 -n 400"
-"$gumbel" run build/gemma4-tiny.gumbel -p "Tell me a story about a dog." --seed 7 -n 400
+for model in gemma4-tiny qwen3_5-moe-tiny; do
+    program="build/$model.gumbel"
+    "$gumbel" export "models/$model" -o "$program"
+    echo "\$ gumbel run $program -p \"Tell me a story about a dog.\" --no-think --seed 7 -n 400"
+    "$gumbel" run "$program" -p "Tell me a story about a dog." --no-think --seed 7 -n 400
+    echo
+done

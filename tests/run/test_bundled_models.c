@@ -116,8 +116,14 @@ static void test_gemma4_tiny_at_4_bits(void **state) {
     answers_its_questions("gemma4-tiny", "int4");
 }
 
+static void test_qwen3_5_moe_tiny(void **state) {
+    (void)state;
+    answers_its_questions("qwen3_5-moe-tiny", "none");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemma4_tiny),
-                                       cmocka_unit_test(test_gemma4_tiny_at_4_bits)};
+                                       cmocka_unit_test(test_gemma4_tiny_at_4_bits),
+                                       cmocka_unit_test(test_qwen3_5_moe_tiny)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
