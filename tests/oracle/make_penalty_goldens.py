@@ -4,7 +4,7 @@
 
     make_penalty_goldens.py
 
-For configurations of make_goldens.py with their random weights, and for the bundled model: prompts, settings, and
+For configurations of make_goldens.py with their random weights, and for the bundled models: prompts, settings, and
 the tokens that follow. Penalties are those of reference.py. Needs mlx[cpu] (or mlx), mlx-lm and numpy.
 """
 import json
@@ -14,7 +14,7 @@ from reference import generate, load, load_checkpoint
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 AGREEMENT = TESTS / "data" / "export" / "agreement"
-MODEL = TESTS.parent / "models" / "gemma4-tiny"
+MODELS = TESTS.parent / "models"
 NEW_TOKENS = 48
 SETTINGS = [
     dict(temperature=0.0, repetition_penalty=1.3),
@@ -23,7 +23,10 @@ SETTINGS = [
     dict(temperature=0.8, seed=2**33 + 5, min_p=0.02, top_k=30, top_p=0.97, repetition_penalty=1.15,
          frequency_penalty=-0.3, presence_penalty=0.7),
 ]
-MODEL_PROMPT = [2, 508, 487, 612, 416, 371, 694, 525, 411, 371, 578]
+MODEL_PROMPTS = {
+    "gemma4-tiny": [2, 508, 487, 612, 416, 371, 694, 525, 411, 371, 578],
+    "qwen3_5-moe-tiny": [508, 487, 612, 416, 371, 694, 525, 411, 371, 578],
+}
 
 
 def answers(model, prompt):
@@ -37,7 +40,8 @@ def main():
         model = load(json.loads((AGREEMENT / f"{name}.json").read_text()), golden["weights_seed"])
         cases.append(dict(config=name, weights_seed=golden["weights_seed"], prompt=golden["prompt"],
                           answers=answers(model, golden["prompt"])))
-    cases.append(dict(model=MODEL.name, prompt=MODEL_PROMPT, answers=answers(load_checkpoint(MODEL), MODEL_PROMPT)))
+    for name, prompt in MODEL_PROMPTS.items():
+        cases.append(dict(model=name, prompt=prompt, answers=answers(load_checkpoint(MODELS / name), prompt)))
     lines = ",\n".join(json.dumps(case) for case in cases)
     (TESTS / "data" / "run" / "penalties.golden.json").write_text(f"[{lines}]\n")
 

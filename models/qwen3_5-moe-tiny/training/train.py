@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Trains the model on generated text and writes a Hugging Face checkpoint.
 
-    train.py OUT_DIR [--minutes 8] [--documents 4000000] ...
+    train.py OUT_DIR [--minutes 9.2] [--documents 4000000] ...
 
 Reads the tokenizer beside this folder (train_tokenizer.py makes it). Writes config.json, generation_config.json,
-model.safetensors and training_log.csv. Needs torch, numpy, tokenizers and safetensors; some minutes on one large GPU.
-The learning rate follows the clock, so that the run ends when it should, however fast the machine is; text is made
-while the model already learns from what there is.
+model.safetensors, training_log.csv and, to go on from, weights.safetensors in float32. Needs torch, numpy, tokenizers
+and safetensors; some minutes on one large GPU. The learning rate follows the clock, so that the run ends when it should,
+however fast the machine is; text is made while the model already learns from what there is.
 """
 import argparse
 import csv
@@ -215,7 +215,7 @@ def save(model: Qwen3_5Moe, out: pathlib.Path) -> None:
 def parse() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("out", type=pathlib.Path)
-    p.add_argument("--minutes", type=float, default=8, help="from the program's start to the end of training")
+    p.add_argument("--minutes", type=float, default=9.2, help="from the program's start to the end of training")
     p.add_argument("--steps", type=int, default=0, help="stop earlier, after so many steps")
     p.add_argument("--batch", type=int, default=48, help="rows in a step")
     p.add_argument("--length", type=int, default=2048, help="tokens in a row")
@@ -226,7 +226,7 @@ def parse() -> argparse.Namespace:
     p.add_argument("--warm-up", type=int, default=200)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--log-every", type=int, default=250)
-    p.add_argument("--start", type=pathlib.Path, help="float32 weights to start from, as weights.safetensors has them")
+    p.add_argument("--start", type=pathlib.Path, help="float32 weights to start from: the weights.safetensors that every run leaves")
     p.add_argument("--workers", type=int, default=max(1, os.cpu_count() - 2))
     return p.parse_args()
 
@@ -238,7 +238,8 @@ def main() -> None:
     data = Data(args, device)
     trainer = Trainer(args, device)
     held_out = data.held_out_rows()
-    print(f"{sum(p.numel() for p in trainer.model.parameters()):,} parameters; ready after {time.time() - begin:.0f} s", flush=True)
+    count = sum(p.numel() for p in trainer.model.parameters())
+    print(f"{count:,} parameters; ready after {time.time() - begin:.0f} s", flush=True)
 
     with open(args.out / "training_log.csv", "w", newline="") as file:
         writer = csv.writer(file)
