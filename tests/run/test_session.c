@@ -174,13 +174,14 @@ static void test_context_end(void **state) {
 
 static void test_cancel(void **state) {
     (void)state;
+    gumbel_generate_options options = {.size = sizeof options, .ignore_stop = true};
     gumbel_generated next = {.size = sizeof next};
     gumbel_session_cancel(session);
     assert_fails(gumbel_session_append(session, prompt, PROMPT, &error), GUMBEL_ERROR_CANCELLED, &error,
                  "cancelled");
     assert_int_equal(gumbel_session_position(session, NULL), 0);
     assert_ok(gumbel_session_append(session, prompt, PROMPT, &error), &error);
-    assert_ok(gumbel_generate(session, prompt, 3, NULL, &error), &error);
+    assert_ok(gumbel_generate(session, prompt, 3, &options, &error), &error);
     assert_ok(gumbel_next(session, &next, &error), &error);
     gumbel_session_cancel(session);
     assert_fails(gumbel_next(session, &next, &error), GUMBEL_ERROR_CANCELLED, &error, "cancelled");
