@@ -5,6 +5,7 @@
 #include "run/cpu/kernels/kernels.h"
 
 #include <string.h>
+#include <time.h>
 
 /* One step of the plan, ready to be executed. */
 typedef struct ready_step {
@@ -20,6 +21,8 @@ struct gb_executor {
     const gb_plan *plan;
     gb_team *team;
     uint64_t least_shared_work;
+    gumbel_profile_callback profile;
+    void *profile_user;
     gb_tensor *tensors;            /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     ready_step *steps;
@@ -213,15 +216,32 @@ static void execute(walker *w, const ready_step *step) {
     wait_for_others(w);
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The time includes what thread 0 waits for the others at the step's barriers. */
+static void execute_timed(walker *w, const ready_step *step, const gb_step *planned) {
+    const gb_executor *e = w->executor;
+    const gb_constant *weight = gb_step_weight(e->plan->program, planned);
+    double begin = now();
+    execute(w, step);
+    e->profile(e->profile_user, gb_step_name(planned), weight ? weight->name : NULL, now() - begin);
+}
+
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
     walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}, false};
-    bool has_rows = e->row_count > 0;
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
     for (uint32_t s = 0; s < e->plan->step_count;) {
         const ready_step *step = &e->steps[s++];
         if (step->needs_rows && !has_rows)
             continue;
-        if (step->kernel)
+        if (step->kernel && is_timed)
+            execute_timed(&w, step, &e->plan->steps[s - 1]);
+        else if (step->kernel)
             execute(&w, step);
         else
             s = next_step(&w, step, s);
@@ -301,6 +321,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     made->team = options->team;
     made->thread_count = options->thread_count;
     made->least_shared_work = options->least_shared_work;
+    made->profile = options->profile;
+    made->profile_user = options->profile_user;
     gumbel_status status = GUMBEL_OK;
     if (!reserve(made))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
