@@ -6,9 +6,11 @@
 #include "run/cpu/schedule.h"
 
 #include <string.h>
+#include <time.h>
 
 /* One step of the plan, ready to be executed. A kernel that runs before another one is a step of its own. */
 typedef struct ready_step {
+    const gb_step *planned;
     gb_step_kind kind;
     bool needs_rows;
     bool meets_first; /* in this batch: all threads meet before it */
@@ -23,6 +25,8 @@ struct gb_executor {
     const gb_plan *plan;
     gb_team *team;
     uint64_t least_shared_work;
+    gumbel_profile_callback profile;
+    void *profile_user;
     gb_tensor *tensors;            /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     ready_step *steps;
@@ -166,8 +170,7 @@ static void schedule_steps(gb_executor *e, const gb_batch *batch) {
         if (must_meet)
             gb_schedule_meet(schedule);
         gb_split preferred = preferred_split(e, step, positions);
-        bool conflicts =
-            gb_schedule_step(schedule, &step->call, &step->traits, preferred, &step->call.split);
+        bool conflicts = gb_schedule_step(schedule, &step->call, &step->traits, preferred, &step->call.split);
         step->meets_first = must_meet || conflicts;
         must_meet = false;
         e->is_alone = e->is_alone && step->call.split == GB_SPLIT_ALONE;
@@ -187,7 +190,8 @@ static void add_ready(gb_executor *e, const ready_step *step, gb_op op, gb_kerne
 
 static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
                            gumbel_error *error) {
-    ready_step made = {.kind = step->kind, .needs_rows = step->needs_rows, .target = step->target};
+    ready_step made = {
+        .planned = step, .kind = step->kind, .needs_rows = step->needs_rows, .target = step->target};
     gb_op op = step->kind == GB_STEP_NODE ? step->node->op : GB_OP_NONE;
     gb_kernel before = NULL, kernel = NULL;
     made.call.node = step->node;
@@ -257,26 +261,50 @@ static uint32_t next_step(walker *w, const ready_step *step, uint32_t following)
 }
 
 static void execute(walker *w, const ready_step *step) {
-    if (step->meets_first)
-        wait_for_others(w);
     if (step->call.split != GB_SPLIT_ALONE)
         step->kernel(&step->call, &w->worker);
     else if (w->worker.index == 0)
         step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch});
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* What the thread waits for the others before the step is told as the time of a "barrier". */
+static void execute_timed(walker *w, const ready_step *step) {
+    const gb_executor *e = w->executor;
+    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+    double begin = now();
+    if (step->meets_first) {
+        wait_for_others(w);
+        double met = now();
+        e->profile(e->profile_user, "barrier", NULL, met - begin);
+        begin = met;
+    }
+    execute(w, step);
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL, now() - begin);
+}
+
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
     walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}};
-    bool has_rows = e->row_count > 0;
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
     for (uint32_t s = 0; s < e->step_count;) {
         const ready_step *step = &e->steps[s++];
         if (step->needs_rows && !has_rows)
             continue;
-        if (step->kernel)
-            execute(&w, step);
-        else
+        if (!step->kernel) {
             s = next_step(&w, step, s);
+        } else if (is_timed) {
+            execute_timed(&w, step);
+        } else {
+            if (step->meets_first)
+                wait_for_others(&w);
+            execute(&w, step);
+        }
     }
 }
 
@@ -353,6 +381,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     made->team = options->team;
     made->thread_count = options->thread_count;
     made->least_shared_work = options->least_shared_work;
+    made->profile = options->profile;
+    made->profile_user = options->profile_user;
     gumbel_status status = GUMBEL_OK;
     if (!reserve(made))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
