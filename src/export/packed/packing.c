@@ -60,9 +60,10 @@ static void expect_text(const gb_config *config, const char *key, const char *co
 }
 
 static void refuse_object(const gb_config *config, const char *key, const char *what) {
-    if (gb_config_has(config, key))
+    gb_config object = gb_config_child(config, key);
+    if (gb_config_next_key(&object, NULL))
         gb_config_fail(config, key, GUMBEL_ERROR_UNSUPPORTED,
-                       "%s not supported in this version; expected null", what);
+                       "%s not supported in this version; expected null or {}", what);
 }
 
 /* Bits, group size and zero points are read from the tensors; here is only what they do not show. */
@@ -81,6 +82,8 @@ static void read_compressed(const gb_config *quantization, gb_packing *packing) 
     packing->method = GB_PACKING_COMPRESSED_TENSORS;
     expect_text(quantization, "format", formats, 1, "\"pack-quantized\"");
     refuse_object(quantization, "transform_config", "rotated weights are");
+    gb_config sparsity = gb_config_child(quantization, "sparsity_config");
+    expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
     gb_config groups = gb_config_child(quantization, "config_groups");
     for (const char *name = NULL; (name = gb_config_next_key(&groups, name));) {
         gb_config group = gb_config_child(&groups, name);
