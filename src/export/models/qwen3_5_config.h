@@ -16,7 +16,8 @@ typedef enum gb_qwen3_5_kind { GB_QWEN3_5_LINEAR = 0, GB_QWEN3_5_FULL = 1, GB_QW
 typedef struct gb_qwen3_5_config {
     bool is_wrapped; /* the text model is part of a conditional-generation model */
     bool has_experts;
-    bool has_tied_head; /* the head is the embedding table */
+    bool has_tied_head;  /* the head is the embedding table */
+    bool norms_hold_one; /* a norm's weight is 1 + w, not w */
     int64_t vocab_size, hidden_size, max_positions;
     int64_t intermediate_size; /* without experts */
     double rms_norm_eps;
