@@ -1,3 +1,5 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What quantizing costs a linear layer's output, ours beside mlx's quantizer (mlx-lm's) on the same weights.
 
     quantization_errors.py BENCH        BENCH: the built bench_quantization
