@@ -25,6 +25,7 @@ struct gb_executor {
     ready_step *steps;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
+    uint8_t *shared;  /* of all threads */
     size_t scratch_bytes;
     unsigned thread_count;
     uint32_t row_count; /* of this batch */
@@ -163,7 +164,7 @@ static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_
     else if (step->kind == GB_STEP_MOVE)
         made->kernel = gb_kernel_move;
     else if (step->kind == GB_STEP_NODE)
-        made->kernel = gb_find_kernel(step->node->op, &made->before);
+        made->kernel = gb_find_kernel(&made->call, &made->before);
     if (step->kind == GB_STEP_NODE && !made->kernel)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cpu backend has no kernel for op %u",
                        (unsigned)step->node->op);
@@ -195,7 +196,7 @@ static uint32_t next_step(walker *w, const ready_step *step, uint32_t following)
 
 static void execute(walker *w, const ready_step *step) {
     if (!step->is_shared) {
-        gb_worker alone = {0, 1, w->worker.scratch};
+        gb_worker alone = {0, 1, w->worker.scratch, w->worker.shared};
         w->is_ahead = true;
         if (w->worker.index == 0 && step->before)
             step->before(&step->call, &alone);
@@ -215,7 +216,7 @@ static void execute(walker *w, const ready_step *step) {
 
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}, false};
+    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}, false};
     bool has_rows = e->row_count > 0;
     for (uint32_t s = 0; s < e->plan->step_count;) {
         const ready_step *step = &e->steps[s++];
@@ -290,6 +291,28 @@ static bool reserve(gb_executor *e) {
     return e->tensors && e->matrices && e->steps && e->arena && e->scratch;
 }
 
+/* What the steps keep between before and kernel, at the largest batch. */
+static gumbel_status reserve_shared(gb_executor *e, gumbel_error *error) {
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < e->plan->step_count; s++) {
+        const gb_kernel_call *call = &e->steps[s].call;
+        const gb_tensor *x = call->operands[0];
+        if (!e->steps[s].before)
+            continue;
+        const gb_place *place = &e->plan->places[e->plan->places[e->plan->steps[s].operands[0]].storage];
+        const size_t width = x->dims[x->rank - 1] * gb_dtype_size(x->dtype);
+        uint64_t bytes = 0;
+        if (width > 0 && !gb_kernel_shared_bytes(call, (size_t)(place->size / width), &bytes))
+            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step");
+        most = bytes > most ? bytes : most;
+    }
+    e->shared = gb_allocate_aligned((size_t)most, 1);
+    return e->shared
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
+                         (unsigned long long)most);
+}
+
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
                                  gumbel_error *error) {
     *executor = NULL;
@@ -309,6 +332,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
         status = place_tensors(made, options->slots, error);
     for (uint32_t s = 0; status == GUMBEL_OK && s < plan->step_count; s++)
         status = ready(made, &plan->steps[s], options->vector, &made->steps[s], error);
+    if (status == GUMBEL_OK)
+        status = reserve_shared(made, error);
     if (status != GUMBEL_OK)
         gb_executor_destroy(made);
     else
@@ -319,6 +344,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
 void gb_executor_destroy(gb_executor *e) {
     if (!e)
         return;
+    gb_free(e->shared);
     gb_free(e->scratch);
     gb_free(e->arena);
     gb_free(e->steps);
