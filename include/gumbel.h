@@ -179,10 +179,11 @@ typedef struct gumbel_step_shape {
     bool wants_tokens;  /* each wants its next token: the head runs */
 } gumbel_step_shape;
 
-/* What a step must read and multiply at least. A weight is counted once however many tokens use it; of an
- * embedding the rows of the tokens; of experts those chosen, as many different ones as even chances give. Of
- * caches the positions that attention reads, of other states all. What a step writes, and what it computes
- * besides products of matrices and attention, is not counted. Numbers may be fractions. */
+/* What a step must read and multiply at least. A weight is counted once for each op that uses it, however
+ * many the tokens; of an embedding the rows of the tokens; of experts those chosen, as many different ones as
+ * even chances give. Of caches the positions that attention reads, of other states all. What a step writes,
+ * and what it computes besides products of matrices and attention, is not counted. Numbers may be fractions.
+ */
 typedef struct gumbel_step_costs {
     size_t size;
     double weight_bytes;   /* in the program's own formats */
