@@ -44,6 +44,13 @@ static bool always(void) {
 /* Chains of additions that are enough to hide their latency, and the vectors they multiply with. */
 enum { WIDE_CHAINS = 16, NARROW_CHAINS = 6 };
 
+static uint32_t add_lanes(const uint32_t *lanes, size_t count) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += lanes[i];
+    return sum;
+}
+
 static bool has_vnni(void) {
     return __builtin_cpu_supports("avx512vnni");
 }
@@ -61,7 +68,9 @@ __attribute__((target("avx512f,avx512vnni"))) static uint32_t multiply_vnni(size
     for (size_t i = 1; i < WIDE_CHAINS; i++)
         sums[0] = _mm512_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * WIDE_CHAINS * sizeof a;
-    return (uint32_t)_mm512_reduce_add_epi32(sums[0]);
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
+    _mm512_storeu_si512(lanes, sums[0]);
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 
 static bool has_avx512(void) {
@@ -84,7 +93,9 @@ __attribute__((target("avx512f,avx512bw"))) static uint32_t multiply_avx512(size
     for (size_t i = 1; i < NARROW_CHAINS; i++)
         sums[0] = _mm512_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * NARROW_CHAINS * sizeof a;
-    return (uint32_t)_mm512_reduce_add_epi32(sums[0]);
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
+    _mm512_storeu_si512(lanes, sums[0]);
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 
 static bool has_avx2(void) {
@@ -106,11 +117,9 @@ __attribute__((target("avx2"))) static uint32_t multiply_avx2(size_t rounds, uin
     for (size_t i = 1; i < NARROW_CHAINS; i++)
         sums[0] = _mm256_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * NARROW_CHAINS * sizeof a;
-    uint32_t lanes[8], sum = 0;
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
     _mm256_storeu_si256((__m256i *)(void *)lanes, sums[0]);
-    for (size_t i = 0; i < 8; i++)
-        sum += lanes[i];
-    return sum;
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #include <arm_neon.h>
