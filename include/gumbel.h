@@ -281,8 +281,9 @@ GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, co
 typedef struct gumbel_engine gumbel_engine;
 typedef struct gumbel_session gumbel_session;
 
-/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds. Called
- * in the order of execution by the thread that called gumbel_step. */
+/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds; of
+ * "barrier", what its thread waited for the others. Called in the order of execution by the thread that
+ * called gumbel_step. */
 typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
 
 typedef enum gumbel_lock {

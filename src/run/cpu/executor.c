@@ -10,12 +10,12 @@
 
 /* One step of the plan, ready to be executed. A kernel that runs before another one is a step of its own. */
 typedef struct ready_step {
+    const gb_step *planned;
     gb_step_kind kind;
     bool needs_rows;
     bool meets_first; /* in this batch: all threads meet before it */
     bool is_target;   /* of a branch or jump */
     uint32_t target;  /* of BRANCH and JUMP: a ready step, or their count */
-    const gb_step *planned;
     gb_kernel kernel;
     gb_kernel_traits traits;
     gb_kernel_call call;
@@ -191,7 +191,7 @@ static void add_ready(gb_executor *e, const ready_step *step, gb_op op, gb_kerne
 static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
                            gumbel_error *error) {
     ready_step made = {
-        .kind = step->kind, .needs_rows = step->needs_rows, .target = step->target, .planned = step};
+        .planned = step, .kind = step->kind, .needs_rows = step->needs_rows, .target = step->target};
     gb_op op = step->kind == GB_STEP_NODE ? step->node->op : GB_OP_NONE;
     gb_kernel before = NULL, kernel = NULL;
     made.call.node = step->node;
@@ -243,9 +243,6 @@ static gumbel_status ready_steps(gb_executor *e, const gb_vector_kernels *vector
 typedef struct walker {
     gb_executor *executor;
     gb_worker worker;
-    bool is_timed;        /* it takes the times of a profile */
-    const gb_step *timed; /* executed last, since begin; or NULL */
-    double begin;
 } walker;
 
 static void wait_for_others(walker *w) {
@@ -263,55 +260,52 @@ static uint32_t next_step(walker *w, const ready_step *step, uint32_t following)
     return condition ? following : step->target;
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* Tells what the plan's step that thread 0 executed last took; from here on the time is that of the next. */
-static void report_time(walker *w, const gb_step *next) {
-    const gb_executor *e = w->executor;
-    if (w->timed == next)
-        return; /* its second kernel */
-    double time = now();
-    if (w->timed) {
-        const gb_constant *weight = gb_step_weight(e->plan->program, w->timed);
-        e->profile(e->profile_user, gb_step_name(w->timed), weight ? weight->name : NULL, time - w->begin);
-        time = now();
-    }
-    w->timed = next;
-    w->begin = time;
-}
-
 static void execute(walker *w, const ready_step *step) {
-    if (step->meets_first)
-        wait_for_others(w); /* for the steps before, which that time belongs to */
-    if (w->is_timed)
-        report_time(w, step->planned);
     if (step->call.split != GB_SPLIT_ALONE)
         step->kernel(&step->call, &w->worker);
     else if (w->worker.index == 0)
         step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch});
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* What the thread waits for the others before the step is told as the time of a "barrier". */
+static void execute_timed(walker *w, const ready_step *step) {
+    const gb_executor *e = w->executor;
+    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+    double begin = now();
+    if (step->meets_first) {
+        wait_for_others(w);
+        double met = now();
+        e->profile(e->profile_user, "barrier", NULL, met - begin);
+        begin = met;
+    }
+    execute(w, step);
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL, now() - begin);
+}
+
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    walker w = {.executor = e,
-                .worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes},
-                .is_timed = e->profile && index == 0};
-    bool has_rows = e->row_count > 0;
+    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}};
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
     for (uint32_t s = 0; s < e->step_count;) {
         const ready_step *step = &e->steps[s++];
         if (step->needs_rows && !has_rows)
             continue;
-        if (step->kernel)
-            execute(&w, step);
-        else
+        if (!step->kernel) {
             s = next_step(&w, step, s);
+        } else if (is_timed) {
+            execute_timed(&w, step);
+        } else {
+            if (step->meets_first)
+                wait_for_others(&w);
+            execute(&w, step);
+        }
     }
-    if (w.is_timed)
-        report_time(&w, NULL);
 }
 
 /* Rows that the program gave, or NULL. */
