@@ -119,6 +119,11 @@ static void try_rows(void *user, unsigned thread, size_t first, size_t end) {
     atomic_fetch_and(&c->fitting, fitting);
 }
 
+static void release(const gb_tensor *tensor) {
+    if (!tensor->is_in_memory)
+        gb_release_pages(tensor->data, tensor->size);
+}
+
 /* Whether the first candidate fits whatever the numbers are, so that they need not be read. */
 static bool fits_any(const gb_packed *packed) {
     bool is_half = packed->scales->dtype != GB_F32;
@@ -135,9 +140,9 @@ gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *p
     atomic_init(&c.fitting, fits_any(packed) ? 1u : (1u << c.count) - 1u);
     if (!fits_any(packed)) {
         gb_parallel_for(gb_export_threads(), (size_t)packed->rows, try_rows, &c);
-        gb_release_pages(packed->scales->data, packed->scales->size);
+        release(packed->scales);
         if (packed->offsets)
-            gb_release_pages(packed->offsets->data, packed->offsets->size);
+            release(packed->offsets);
     }
     unsigned fitting = atomic_load(&c.fitting);
     for (uint32_t i = 0; i < c.count; i++) {
@@ -146,9 +151,9 @@ gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *p
         packed->format = c.candidates[i];
         return GUMBEL_OK;
     }
-    return gb_packed_fail(
-        query, packed->scales, GUMBEL_ERROR_UNSUPPORTED, error,
-        "and the %s with it are not exact in any format: expected finite scales that float16 "
-        "or bfloat16 holds, and whole zero points",
-        packed->offset_kind == GB_OFFSETS_BIASES ? "biases" : "zero points");
+    bool has_biases = packed->offset_kind == GB_OFFSETS_BIASES;
+    return gb_packed_fail(query, packed->scales, GUMBEL_ERROR_UNSUPPORTED, error,
+                          "and its %s would be rounded: expected %s", has_biases ? "biases" : "zero points",
+                          has_biases ? "numbers that float16 or bfloat16 holds"
+                                     : "finite scales that float16 or bfloat16 holds, and whole zero points");
 }
