@@ -264,6 +264,46 @@ static void holds_every_zero_point(void **state) {
         check_zero_case(&cases[i]);
 }
 
+/* Two experts of four rows, of which the second one is described by second. */
+static void check_stack(const char *second, gumbel_status expected, const char *part) {
+    char header[1024];
+    snprintf(header, sizeof header,
+             "{'m.experts.0.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[0,128]},"
+             "'m.experts.0.up.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[128,144]}%s}",
+             second);
+    fixture f = open_fixture(COMPRESSED, header, 288);
+    gb_packed packed;
+    bool is_found = false;
+    gumbel_error error;
+    const int64_t dims[] = {2, ROWS, COLUMNS};
+    assert_true(gb_packed_has(&f.packing, f.checkpoint, "m.switch_mlp.up.weight"));
+    gumbel_status status = gb_packed_find(&f.packing, f.checkpoint, "m.switch_mlp.up.weight", 3, dims,
+                                          &packed, &is_found, &error);
+    if (expected == GUMBEL_OK) {
+        assert_ok(status, &error);
+        assert_true(is_found);
+        assert_int_equal(packed.rows, 2 * ROWS);
+    } else {
+        assert_fails(status, expected, &error, part);
+    }
+    gb_packed_free(&packed);
+    close_fixture(&f);
+}
+
+static void stacks_single_experts(void **state) {
+    (void)state;
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[272,288]}",
+                GUMBEL_OK, NULL);
+    check_stack("", GUMBEL_ERROR_FORMAT, "tensor m.experts.1.up.weight is missing or not packed");
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'F16','shape':[4,2],'data_offsets':[272,288]}",
+                GUMBEL_ERROR_UNSUPPORTED, "m.experts.1.up.weight_packed is not packed as expert 0's is");
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'BF16','shape':[4,1],'data_offsets':[272,280]}",
+                GUMBEL_ERROR_UNSUPPORTED, "m.experts.1.up.weight_packed is not packed as expert 0's is");
+}
+
 /* ---- torchao ------------------------------------------------------------------------------------------- */
 
 #define ABOUT(kind, block)                                                                                   \
@@ -342,6 +382,7 @@ int main(void) {
         cmocka_unit_test(takes_wide_scales_only_where_exact),
         cmocka_unit_test(refuses_bad_compressed),
         cmocka_unit_test(holds_every_zero_point),
+        cmocka_unit_test(stacks_single_experts),
         cmocka_unit_test(refuses_bad_torchao),
         cmocka_unit_test(refuses_fractional_zero_points),
         cmocka_unit_test(leaves_other_tensors),

@@ -41,12 +41,13 @@ static void find_matrix(const gb_config *root, const gb_checkpoint *checkpoint) 
     const int64_t dims[] = {gb_config_integer(root, "rows", 4, 1, MAX_SIZE),
                             gb_config_integer(root, "columns", 64, 1, MAX_SIZE)};
     const char *name = gb_config_string(root, "name", "m.weight");
-    gb_packed packed;
+    gb_packed packed = {0};
     bool is_found = false;
     gb_packed_has(&packing, checkpoint, name);
     if (gb_packed_find(&packing, checkpoint, name, 2, dims, &packed, &is_found, NULL) == GUMBEL_OK &&
         is_found)
         read_rows(&packed);
+    gb_packed_free(&packed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
