@@ -241,8 +241,9 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
 }
 
 void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size) {
-    if (weights->sources[index].kind == SOURCE_TENSOR)
-        gb_release_pages(weights->sources[index].tensor->data + offset, size);
+    const source *from = &weights->sources[index];
+    if (from->kind == SOURCE_TENSOR && !from->tensor->is_in_memory)
+        gb_release_pages(from->tensor->data + offset, size);
 }
 
 bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
@@ -266,7 +267,7 @@ gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint3
     if (from->kind == SOURCE_TENSOR) {
         made.data = from->tensor->data;
         made.dtype = from->tensor->dtype;
-        made.is_mapped = true;
+        made.is_mapped = !from->tensor->is_in_memory;
     }
     return made;
 }

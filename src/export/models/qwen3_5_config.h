@@ -2,7 +2,9 @@
  *
  * The configuration of Qwen3.5, with experts or dense, in every form that transformers has written: with a
  * text_config inside a wrapper, or text-only; layers as layer_types or as full_attention_interval; rotary as
- * rope_parameters, or as rope_theta and partial_rotary_factor. Absent keys take transformers' defaults.
+ * rope_parameters, or as rope_theta and partial_rotary_factor. Absent keys take transformers' defaults. Two
+ * keys are ours, for what the makers of GGUF files do to weights: norm_weights_hold_one, and
+ * linear_value_heads_tiled.
  */
 #ifndef GUMBEL_EXPORT_MODELS_QWEN3_5_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_QWEN3_5_CONFIG_H
