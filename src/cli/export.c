@@ -3,12 +3,8 @@
  * gumbel export: checkpoint in, program out.
  */
 #include "cli/command.h"
-#include "cli/model.h"
-#include "cli/progress.h"
+#include "cli/exporter.h"
 #include "cli/report.h"
-#include "cli/signals.h"
-
-#include <sys/stat.h>
 
 typedef struct export_arguments {
     const char *checkpoint, *output, *quantize, *backend, *sampler, *activations, *cache;
@@ -100,24 +96,6 @@ static const cli_option program_table[] = {
     {0},
 };
 
-typedef struct notices {
-    cli_progress *progress;
-    bool quiet;
-} notices;
-
-static void log_notice(void *user, gumbel_log_level level, const char *line) {
-    const notices *where = user;
-    bool verbose = !where->quiet;
-    cli_progress_erase(where->progress);
-    cli_log(&verbose, level, line);
-}
-
-static void report_written(const char *path, double seconds) {
-    struct stat file;
-    if (stat(path, &file) == 0)
-        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6, seconds);
-}
-
 static int export_program(void *given) {
     const export_arguments *arguments = given;
     if (arguments->list_recipes) {
@@ -130,11 +108,7 @@ static int export_program(void *given) {
         return cli_fail_usage("export needs -o PROGRAM, the file to write");
     if (arguments->random_weights.draw)
         return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
-    cli_progress progress;
-    cli_progress_begin(&progress, arguments->quiet);
-    notices log_user = {&progress, arguments->quiet};
     gumbel_export_options options = {
-        .size = sizeof options,
         .quantize = arguments->quantize,
         .max_context = (uint32_t)arguments->max_context.value,
         .logits = arguments->logits,
@@ -142,25 +116,15 @@ static int export_program(void *given) {
         .random_weights = arguments->random_weights.given,
         .random_seed = arguments->random_weights.value,
         .layers = (uint32_t)arguments->layers.value,
-        .log = log_notice,
-        .log_user = &log_user,
-        .progress = cli_progress_update,
-        .progress_user = &progress,
         .sampler = arguments->sampler,
         .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
         .activations = arguments->activations,
         .cache = arguments->cache,
     };
     gumbel_error error;
-    cli_catch_interrupt();
-    cli_catch_termination();
-    gumbel_status status = gumbel_export(arguments->checkpoint, arguments->output, &options, &error);
-    cli_progress_erase(&progress);
-    if (status != GUMBEL_OK)
-        return cli_fail_with(&error);
-    if (!arguments->quiet)
-        report_written(arguments->output, cli_seconds() - progress.begin);
-    return CLI_OK;
+    gumbel_status status =
+        cli_export(arguments->checkpoint, arguments->output, options, arguments->quiet, &error);
+    return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
 }
 
 const cli_command cli_command_export = {
