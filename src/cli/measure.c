@@ -64,7 +64,7 @@ static bool write_piece(int descriptor, const char *piece, double *seconds) {
     return good;
 }
 
-double cli_disk_write_rate(const char *path, double *bytes) {
+double cli_disk_write_rate(const char *path) {
     FILE *file = fopen(path, "rb");
     int descriptor = file ? open_nameless(path) : -1;
     char *piece = cli_allocate(PIECE_BYTES, 1);
@@ -80,6 +80,5 @@ double cli_disk_write_rate(const char *path, double *bytes) {
     if (file)
         fclose(file);
     free(piece);
-    *bytes = (double)PIECE_BYTES * MEASURED_PIECES;
-    return good && seconds > 0 ? *bytes / seconds : 0;
+    return good && seconds > 0 ? (double)PIECE_BYTES * MEASURED_PIECES / seconds : 0;
 }

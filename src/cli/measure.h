@@ -13,8 +13,8 @@ double cli_seconds(void);
 double cli_peak_megabytes(void);
 
 /* Bytes per second at which a file beside path can be written and synced, 0 when it cannot be said: writes
- * *bytes of what stands in the file at path (again from its beginning where it is shorter) to a file without
+ * 128 MiB of what stands in the file at path (again from its beginning where it is shorter) to a file without
  * a name. */
-double cli_disk_write_rate(const char *path, double *bytes);
+double cli_disk_write_rate(const char *path);
 
 #endif

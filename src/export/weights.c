@@ -156,6 +156,13 @@ size_t gb_weights_count(const gb_weights *weights) {
     return weights->count;
 }
 
+uint64_t gb_weights_source_bytes(const gb_weights *weights) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < weights->count; i++)
+        bytes += weights->sources[i].tensor ? weights->sources[i].tensor->size : 0;
+    return bytes;
+}
+
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
     for (size_t i = 0; i < weights->count; i++)
         if (weights->sources[i].tensor == tensor)

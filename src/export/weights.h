@@ -61,6 +61,9 @@ gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, si
 
 size_t gb_weights_count(const gb_weights *weights);
 
+/* Bytes of the checkpoint that all constants together are made from; 0 when weights are random. */
+uint64_t gb_weights_source_bytes(const gb_weights *weights);
+
 /* Whether some constant is this tensor of the checkpoint. */
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
 
