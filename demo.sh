@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds gumbel, exports the bundled models to one program file of 4-bit weights each and lets them generate text.
+# Builds gumbel, exports the bundled models at 4 bits to one program file each and lets them generate text.
 set -eu
 cd "$(dirname "$0")"
 

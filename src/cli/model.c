@@ -60,12 +60,15 @@ static gumbel_status open_parts(const cli_model_options *options, const char *pa
         .size = sizeof engine_options,
         .backend = options->backend,
         .threads = (int)options->threads.value,
+        .slots = options->slots,
         .max_context = (uint32_t)options->max_context.value,
         .cpu_isa = options->cpu_isa,
         .lock = lock_of(options->lock),
         .snapshots = snapshots,
         .log = cli_log,
         .log_user = (bool *)(uintptr_t)&options->verbose,
+        .profile = options->profile,
+        .profile_user = options->profile_user,
     };
     model->info.size = sizeof model->info;
     gumbel_status status = gumbel_program_open(path, &model->program, error);

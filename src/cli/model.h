@@ -17,6 +17,10 @@ typedef struct cli_model_options {
     cli_integer threads;
     cli_integer max_context;
     bool verbose;
+    /* Not flags: a command sets these, all zero otherwise. */
+    int slots; /* sessions that can exist at once; 0: 1, the model's own */
+    gumbel_profile_callback profile;
+    void *profile_user;
 } cli_model_options;
 
 extern const cli_option cli_model_table[]; /* but for source, which has a table of its own */

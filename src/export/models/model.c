@@ -47,18 +47,14 @@ gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error 
     return GUMBEL_OK;
 }
 
-/* Where a text model's tensors and an untied head stand in the tree of names. */
-typedef struct tensor_place {
-    const char *text, *head; /* prefixes */
-} tensor_place;
-
-/* Looks for the embedding table; is_wrapped says where it usually is. */
-static tensor_place find_tensors(const gb_weights *weights, bool is_wrapped) {
-    static const tensor_place PLACES[] = {
-        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped) {
+    static const gb_tensor_place PLACES[] = {{"model.", ""},
+                                             {"model.language_model.", ""},
+                                             {"language_model.model.", "language_model."},
+                                             {"", ""}};
     enum { COUNT = sizeof PLACES / sizeof PLACES[0] };
     for (size_t i = 0; i < COUNT; i++) {
-        const tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];
+        const gb_tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];
         char name[64];
         snprintf(name, sizeof name, "%sembed_tokens.weight", candidate->text);
         if (gb_weights_has(weights, name))
@@ -72,7 +68,7 @@ gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_opt
                                   gumbel_error *error) {
     int64_t max_context = 0;
     GB_TRY(choose_context(options->max_context, model->max_positions, &max_context, error));
-    const tensor_place place = find_tensors(weights, model->is_wrapped);
+    const gb_tensor_place place = gb_find_tensors(weights, model->is_wrapped);
     const gb_scope root = {.builder = builder, .weights = weights};
     graph->scope = gb_scope_in(&root, "%s", place.text);
     graph->head = gb_scope_in(&root, "%s", place.head);

@@ -40,6 +40,14 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
 /* Keeps the first layers only: sets *layer_count to what was asked, if anything was. Errors: ARGUMENT. */
 gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error *error);
 
+/* Where a text model's tensors and an untied head stand in the tree of names. */
+typedef struct gb_tensor_place {
+    const char *text, *head; /* prefixes */
+} gb_tensor_place;
+
+/* Looks for the embedding table; is_wrapped says where it usually is. */
+gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped);
+
 /* What every text model's graph begins and ends with. */
 typedef struct gb_text_model {
     int64_t vocab_size;
