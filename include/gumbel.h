@@ -485,6 +485,16 @@ typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t 
 
 enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
 
+/* What an export took. */
+typedef struct gumbel_export_stats {
+    size_t size;
+    uint64_t bytes_read;    /* of the checkpoint's tensors that the program is made from */
+    uint64_t bytes_written; /* the program's size */
+    double seconds;         /* all of it */
+    double write_seconds;   /* of these, until the system had taken the bytes and synced them */
+    uint32_t threads;       /* that quantized */
+} gumbel_export_stats;
+
 typedef struct gumbel_export_options {
     size_t size;
     const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
@@ -503,6 +513,7 @@ typedef struct gumbel_export_options {
                                   at most */
     const char *activations;   /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
     const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
+    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

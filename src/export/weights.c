@@ -225,6 +225,16 @@ bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
     return false;
 }
 
+uint64_t gb_weights_source_bytes(const gb_weights *weights) {
+    uint64_t bytes = 0;
+    size_t count = weights->checkpoint ? gb_checkpoint_count(weights->checkpoint) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const gb_tensor *tensor = gb_checkpoint_at(weights->checkpoint, i);
+        bytes += gb_weights_uses(weights, tensor) ? tensor->size : 0;
+    }
+    return bytes;
+}
+
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data) {
     const source *from = &weights->sources[index];

@@ -7,7 +7,7 @@
 
 #include "base/file_map.h"
 #include "export/parallel.h"
-#include "export/quantize/quantizer.h"
+#include "tensor/convert.h"
 
 #include <math.h>
 #include <stdatomic.h>

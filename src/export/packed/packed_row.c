@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/packed/parts.h"
-#include "export/quantize/quantizer.h"
+
+#include "tensor/convert.h"
 
 #include <string.h>
 
