@@ -4,6 +4,7 @@
 #include "cli/report.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 const cli_option cli_model_table[] = {
@@ -64,12 +65,15 @@ static gumbel_status open_parts(const cli_model_options *options, bool snapshots
         .size = sizeof engine_options,
         .backend = options->backend,
         .threads = (int)options->threads.value,
+        .slots = options->slots,
         .max_context = (uint32_t)options->max_context.value,
         .cpu_isa = options->cpu_isa,
         .lock = lock_of(options->lock),
         .snapshots = snapshots,
         .log = cli_log,
         .log_user = (bool *)(uintptr_t)&options->verbose,
+        .profile = options->profile,
+        .profile_user = options->profile_user,
     };
     model->info.size = sizeof model->info;
     gumbel_status status = gumbel_program_open(options->program, &model->program, error);
@@ -113,6 +117,17 @@ void cli_model_close(cli_model *model) {
     gumbel_tokenizer_destroy(model->tokenizer);
     gumbel_program_close(model->program);
     *model = (cli_model){0};
+}
+
+double cli_peak_megabytes(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 0;
+#if defined(__APPLE__)
+    return (double)usage.ru_maxrss / 1e6; /* bytes there, KiB elsewhere */
+#else
+    return (double)usage.ru_maxrss * 1024 / 1e6;
+#endif
 }
 
 double cli_seconds(void) {

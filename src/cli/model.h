@@ -17,6 +17,10 @@ typedef struct cli_model_options {
     cli_integer threads;
     cli_integer max_context;
     bool verbose;
+    /* Not flags: a command sets these, all zero otherwise. */
+    int slots; /* sessions that can exist at once; 0: 1, the model's own */
+    gumbel_profile_callback profile;
+    void *profile_user;
 } cli_model_options;
 
 extern const cli_option cli_model_table[];
@@ -43,6 +47,9 @@ gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens,
 
 /* Allowed on a zeroed or half-open model. */
 void cli_model_close(cli_model *model);
+
+/* The most memory that the process has had so far, in 10^6 bytes; 0: not known. */
+double cli_peak_megabytes(void);
 
 /* Seconds on a clock that never goes back. */
 double cli_seconds(void);

@@ -271,6 +271,39 @@ static const char *shape_text(int32_t rank, const int64_t *dims, char text[stati
     return text;
 }
 
+/* Whether shapes are equal but for dimensions of 1, which may stand anywhere: the elements' order is the
+ * same.
+ */
+static bool has_shape(const gb_tensor *tensor, int32_t rank, const int64_t *dims) {
+    int32_t i = 0, j = 0;
+    for (;;) {
+        while (i < tensor->rank && tensor->dims[i] == 1)
+            i++;
+        while (j < rank && dims[j] == 1)
+            j++;
+        if (i == tensor->rank || j == rank)
+            return i == tensor->rank && j == rank;
+        if (tensor->dims[i++] != dims[j++])
+            return false;
+    }
+}
+
+static gumbel_status check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                 const char *file_name, int32_t rank, const int64_t *dims,
+                                 gumbel_error *error) {
+    char found[200], expected[200];
+    if (has_shape(tensor, rank, dims))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
+                   checkpoint->directory, file_name, shape_text(tensor->rank, tensor->dims, found),
+                   shape_text(rank, dims, expected));
+}
+
+gumbel_status gb_checkpoint_check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                        int32_t rank, const int64_t *dims, gumbel_error *error) {
+    return check_shape(checkpoint, tensor, tensor->name, rank, dims, error);
+}
+
 /* Whether the graph can have a weight as its tensor is stored. */
 static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor, bool is_matrix,
                                   const char *file_name, gumbel_error *error) {
@@ -286,20 +319,16 @@ static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tens
 static gumbel_status get_tensor(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, bool is_matrix, const gb_tensor **tensor,
                                 gumbel_error *error) {
-    char found_text[200], expected_text[200], own_name[300];
+    char expected_text[200], own_name[300];
     const char *file_name = name;
     if (checkpoint->file_name &&
         checkpoint->file_name(checkpoint->file_name_user, name, own_name, sizeof own_name))
         file_name = own_name;
-    shape_text(rank, dims, expected_text);
     const gb_tensor *found = gb_checkpoint_find(checkpoint, name);
     if (!found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",
-                       checkpoint->directory, file_name, expected_text);
-    if (found->rank != rank || memcmp(found->dims, dims, (size_t)rank * sizeof *dims) != 0)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
-                       checkpoint->directory, file_name, shape_text(found->rank, found->dims, found_text),
-                       expected_text);
+                       checkpoint->directory, file_name, shape_text(rank, dims, expected_text));
+    GB_TRY(check_shape(checkpoint, found, file_name, rank, dims, error));
     GB_TRY(check_usable(checkpoint, found, is_matrix, file_name, error));
     *tensor = found;
     return GUMBEL_OK;
@@ -321,4 +350,18 @@ size_t gb_checkpoint_count(const gb_checkpoint *checkpoint) {
 
 const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index) {
     return checkpoint->tensors[index];
+}
+
+const char *gb_checkpoint_path(const gb_checkpoint *checkpoint) {
+    return checkpoint->directory;
+}
+
+const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *key) {
+    for (size_t i = 0; i < checkpoint->shard_count; i++) {
+        const json_t *metadata = json_object_get(checkpoint->shards[i].file.header, "__metadata__");
+        const char *text = json_string_value(json_object_get(metadata, key));
+        if (text)
+            return text;
+    }
+    return NULL;
 }

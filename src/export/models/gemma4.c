@@ -93,9 +93,7 @@ static gb_ref forward(const gemma4 *model, const gb_scope *scope, const gb_scope
         x = decoder_layer(model, i, &layer, x);
     }
     x = gb_rms_norm(scope, "norm.weight", x, config->rms_norm_eps);
-    gb_ref logits = config->has_tied_head
-                        ? gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table))
-                        : gb_linear(head, "lm_head.weight", x, config->vocab_size);
+    gb_ref logits = gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
     if (config->logit_cap > 0)
         logits = gb_node_with(scope, GB_OP_SOFT_CAP, logits, GB_NO_VALUE,
                               gb_float(GB_ATTRIBUTE_CAP, config->logit_cap));

@@ -47,8 +47,10 @@ gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error 
 }
 
 gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped) {
-    static const gb_tensor_place PLACES[] = {
-        {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
+    static const gb_tensor_place PLACES[] = {{"model.", ""},
+                                             {"model.language_model.", ""},
+                                             {"language_model.model.", "language_model."},
+                                             {"", ""}};
     enum { COUNT = sizeof PLACES / sizeof PLACES[0] };
     for (size_t i = 0; i < COUNT; i++) {
         const gb_tensor_place *candidate = &PLACES[(i + is_wrapped) % COUNT];

@@ -8,7 +8,7 @@
  * The mixer is a gated delta net in most layers and full attention in each last of a few; the MLP is a
  * mixture of experts with a shared one, or dense. Attention gates its own output, head by head; queries and
  * keys are normalized with a weight, and their first dims rotated. Norms multiply by 1 + w, but for the delta
- * net's own.
+ * net's own; in some checkpoints they hold 1 + w.
  */
 #include "export/models/model.h"
 #include "export/models/qwen3_5_config.h"
@@ -103,9 +103,22 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
         x = decoder_layer(model, i, &layer, x);
     }
     x = norm(model, scope, "norm.weight", x);
-    return config->has_tied_head
-               ? gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table))
-               : gb_linear(head, "lm_head.weight", x, config->vocab_size);
+    return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+}
+
+/* Whether mlx-lm has written the checkpoint, known as mlx-lm knows it: by a convolution's weight, which is
+ * [C, W, 1] then and not [C, 1, W]. */
+static bool is_from_mlx(const gb_qwen3_5_config *config, const gb_weights *weights) {
+    const gb_delta_net *net = &config->delta_net;
+    const int64_t channels = 2 * net->key_heads * net->key_dim + net->value_heads * net->value_dim;
+    const char *prefix = gb_find_tensors(weights, config->is_wrapped).text;
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%slayers.%" PRId64 ".linear_attn.conv1d.weight", prefix, i);
+        if (gb_weights_has_shape(weights, name, 3, (const int64_t[]){channels, net->conv_width, 1}))
+            return true;
+    }
+    return false;
 }
 
 static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model_options *options,
@@ -137,6 +150,8 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     gumbel_status status = gb_qwen3_5_config_read(root, &config, error);
     if (status == GUMBEL_OK)
         status = gb_keep_layers(options->layers, &config.layer_count, error);
+    if (status == GUMBEL_OK && is_from_mlx(&config, weights))
+        config.norms_hold_one = true;
     if (status == GUMBEL_OK)
         status = build_graph(&config, options, builder, weights, error);
     gb_qwen3_5_config_free(&config);
