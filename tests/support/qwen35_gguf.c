@@ -69,26 +69,23 @@ void add_qwen35_settings(gguf_writer *writer, const char *skipped) {
         gguf_add_f32(writer, "qwen35moe.attention.layer_norm_rms_epsilon", 1e-6f);
 }
 
-static void drop_dim(qwen35_tensor *tensor, int32_t at) {
-    tensor->rank--;
-    for (int32_t i = at; i < tensor->rank; i++)
-        tensor->dims[i] = tensor->dims[i + 1];
+/* Copies dims but for those of 1, which the converter drops. */
+static void copy_dims(const gb_shape *shape, qwen35_tensor *tensor) {
+    for (int32_t i = 0; i < shape->rank; i++)
+        if (shape->dims[i] != 1)
+            tensor->dims[tensor->rank++] = shape->dims[i];
 }
 
 bool get_qwen35_tensor(const gb_program *program, uint32_t constant, qwen35_tensor *tensor) {
     const gb_constant *from = &program->constants[constant];
     char name[GB_GGUF_NAME];
     const gb_gguf_name *pair = gb_gguf_from_checkpoint(gb_gguf_qwen35moe.names, from->name, name);
-    *tensor = (qwen35_tensor){.rank = from->type.shape.rank, .data = from->data, .size = from->size};
+    *tensor = (qwen35_tensor){.data = from->data, .size = from->size};
     if (!pair)
         return false;
     snprintf(tensor->name, sizeof tensor->name, "%.120s", name);
-    memcpy(tensor->dims, from->type.shape.dims, sizeof tensor->dims);
-    if (pair->change == GB_GGUF_NO_MIDDLE_DIM)
-        drop_dim(tensor, 1);
-    if (pair->change == GB_GGUF_NO_FIRST_DIM)
-        drop_dim(tensor, 0);
-    if (pair->change != GB_GGUF_MINUS_EXP)
+    copy_dims(&from->type.shape, tensor);
+    if (!pair->is_minus_exp)
         return true;
     assert_true(from->size <= sizeof tensor->rates);
     memcpy(tensor->rates, from->data, from->size);
