@@ -295,7 +295,9 @@ const cli_command cli_command_bench = {
         "the sampling settings; also the time to load, peak memory, and in the same run the rate at which "
         "this machine's memory is read and 8-bit products are added up. Each result is given as a fraction "
         "of what these two allow for the bytes and products that the program needs.\nPrompts are random "
-        "tokens. Results are means and standard deviations over the repetitions.",
+        "tokens, and answers are drawn with seed 0 unless --seed says otherwise. Results are means and "
+        "standard "
+        "deviations over the repetitions.",
     .operands =
         (const cli_operand[]){
             {"PROGRAM", offsetof(bench_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
