@@ -75,6 +75,15 @@ bool step::has(gb_ref value) const {
     return values[value].has_value();
 }
 
+bool step::has_operands(const gb_step &planned) const {
+    for (uint32_t i = 0; i < planned.operand_count; i++) {
+        const gb_ref operand = planned.operands[i];
+        if (plan.program->values[operand].kind == GB_VALUE_RESULT && !has(plan.places[operand].storage))
+            return false;
+    }
+    return true;
+}
+
 void step::know(gb_ref value, std::vector<uint8_t> known_conditions) {
     conditions[value] = std::move(known_conditions);
 }
@@ -129,7 +138,7 @@ void lowered_program::build(step &s) const {
     for (uint32_t i = 0; i < made_plan->step_count;) {
         const gb_step &next = made_plan->steps[i];
         const operation &run = operations[i++];
-        if (next.needs_rows && !has_rows)
+        if (!has_rows && (next.needs_rows || !s.has_operands(next)))
             continue;
         if (next.kind == GB_STEP_NODE)
             run(s);

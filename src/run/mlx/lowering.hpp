@@ -43,6 +43,9 @@ class step {
     void set(gb_ref value, mx::array array);
     bool has(gb_ref value) const;
 
+    /* Whether all operands are there; those that come of rows are not in a batch without rows. */
+    bool has_operands(const gb_step &planned) const;
+
     /* For an input the batch's numbers, of the input's dtype; otherwise NULL. */
     template <typename T>
     const T *host(gb_ref value) const {

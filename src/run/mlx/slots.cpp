@@ -213,7 +213,7 @@ void slots::save(uint32_t slot, uint32_t position, gb_save_stream write, void *u
     }
 }
 
-void slots::load(uint32_t slot, uint32_t position, gb_load_stream read, void *user) {
+void slots::load(uint32_t slot, uint32_t position, gb_load_stream next, void *user) {
     reset(slot);
     for (uint32_t i = 0; i < program.state_count; i++) {
         const gb_state &state = program.states[i];
@@ -223,7 +223,7 @@ void slots::load(uint32_t slot, uint32_t position, gb_load_stream read, void *us
         mx::array rows = mx::zeros(saved_shape(state, saved.count), dtype_of(state.type.dtype));
         rows.eval();
         gumbel_error error;
-        pass(read(user, rows.data<void>(), rows.nbytes(), &error), error);
+        pass(next(user, rows.data<void>(), rows.nbytes(), &error), error);
         if (state.kind != GB_STATE_RECURRENT)
             append(slot, i, rows, static_cast<int>(saved.first));
         else

@@ -55,7 +55,7 @@ class slots {
     void take_snapshot(uint32_t slot);
     void restore_snapshot(uint32_t slot);
     void save(uint32_t slot, uint32_t position, gb_save_stream write, void *user) const;
-    void load(uint32_t slot, uint32_t position, gb_load_stream read, void *user);
+    void load(uint32_t slot, uint32_t position, gb_load_stream next, void *user);
 
   private:
     /* What one slot holds. end is one more than the highest position whose rows are in it. */
