@@ -71,7 +71,7 @@ double gb_format_bits_per_weight(const gb_format *format, uint64_t columns);
 enum { GB_FORMAT_TEXT = 48 };
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]);
 
-/* Code i of a row of codes of that many bits: 4, 5, 6, 8 or 16. */
+/* Code i of a row of codes of that many bits: 1, 2, 4, 5, 6, 8 or 16. */
 static inline uint32_t gb_get_code(const uint8_t *codes, uint32_t bits, uint64_t i) {
     uint64_t bit = i * bits;
     uint32_t low = codes[bit / 8], shift = (uint32_t)(bit % 8);

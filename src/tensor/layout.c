@@ -16,6 +16,16 @@ gb_layout gb_layout_interleaved(uint32_t rows, uint32_t columns) {
         .order = {0, 2, 1, 3}};
 }
 
+bool gb_layout_equal(const gb_layout *a, const gb_layout *b) {
+    if (a->part_count != b->part_count || a->high_nibble_first != b->high_nibble_first)
+        return false;
+    for (int i = 0; i < a->part_count; i++)
+        if (a->parts[i].axis != b->parts[i].axis || a->parts[i].size != b->parts[i].size ||
+            a->order[i] != b->order[i])
+            return false;
+    return true;
+}
+
 /* ---- Checking ------------------------------------------------------------------------------------------ */
 
 static bool parts_fit(const gb_layout *layout, uint64_t rows, uint64_t columns) {
@@ -36,7 +46,7 @@ static bool parts_fit(const gb_layout *layout, uint64_t rows, uint64_t columns) 
 }
 
 bool gb_layout_fits(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits) {
-    bool has_width = (bits >= 4 && bits <= 6) || bits == 8 || bits == 16;
+    bool has_width = bits == 1 || bits == 2 || (bits >= 4 && bits <= 6) || bits == 8 || bits == 16;
     if (layout->part_count < 2 || layout->part_count > GB_MAX_LAYOUT_PARTS || !has_width || rows == 0 ||
         columns == 0 || columns * bits % 8 != 0 || (layout->high_nibble_first && bits != 4))
         return false;
@@ -88,20 +98,35 @@ static void advance(walk *w) {
     }
 }
 
-void gb_layout_pack(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits,
-                    const uint8_t *canonical, uint8_t *packed) {
+void gb_layout_pack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+                         const uint8_t *canonical, uint8_t *packed) {
+    uint64_t count = rows * columns;
+    uint32_t mask = (1u << bits.count) - 1u;
+    walk w = begin_walk(layout, rows, columns);
+    memset(packed, 0, count * bits.count / 8);
+    for (uint64_t i = 0; i < count; i++, advance(&w)) {
+        uint32_t code = gb_get_code(canonical, bits.code, w.at) >> bits.first & mask;
+        gb_put_code(packed, bits.count, layout->high_nibble_first ? i ^ 1 : i, code);
+    }
+}
+
+void gb_layout_unpack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+                           const uint8_t *packed, uint8_t *canonical) {
     uint64_t count = rows * columns;
     walk w = begin_walk(layout, rows, columns);
-    memset(packed, 0, count * bits / 8);
-    for (uint64_t i = 0; i < count; i++, advance(&w))
-        gb_put_code(packed, bits, layout->high_nibble_first ? i ^ 1 : i, gb_get_code(canonical, bits, w.at));
+    for (uint64_t i = 0; i < count; i++, advance(&w)) {
+        uint32_t code = gb_get_code(packed, bits.count, layout->high_nibble_first ? i ^ 1 : i);
+        gb_put_code(canonical, bits.code, w.at, code << bits.first);
+    }
+}
+
+void gb_layout_pack(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits,
+                    const uint8_t *canonical, uint8_t *packed) {
+    gb_layout_pack_bits(layout, rows, columns, (gb_layout_bits){bits, 0, bits}, canonical, packed);
 }
 
 void gb_layout_unpack(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits,
                       const uint8_t *packed, uint8_t *canonical) {
-    uint64_t count = rows * columns;
-    walk w = begin_walk(layout, rows, columns);
-    memset(canonical, 0, count * bits / 8);
-    for (uint64_t i = 0; i < count; i++, advance(&w))
-        gb_put_code(canonical, bits, w.at, gb_get_code(packed, bits, layout->high_nibble_first ? i ^ 1 : i));
+    memset(canonical, 0, rows * columns * bits / 8);
+    gb_layout_unpack_bits(layout, rows, columns, (gb_layout_bits){bits, 0, bits}, packed, canonical);
 }

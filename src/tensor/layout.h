@@ -36,9 +36,11 @@ gb_layout gb_layout_canonical(void);
 /* Rows in blocks of `rows`, their codes interleaved in steps of `columns`. */
 gb_layout gb_layout_interleaved(uint32_t rows, uint32_t columns);
 
+bool gb_layout_equal(const gb_layout *a, const gb_layout *b);
+
 /* Whether it is a layout, and one that a matrix of that size can have: every axis has its open part, the
  * order names every part once, the sizes divide the axes, rows of codes are whole bytes, and the nibble order
- * is said of 4-bit codes only. bits is 4, 5, 6, 8 or 16. */
+ * is said of 4-bit codes only. bits is 1, 2, 4, 5, 6, 8 or 16. */
 bool gb_layout_fits(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits);
 
 /* Rearranges a matrix of codes from canonical to layout, and back. Both have rows * columns * bits / 8 bytes
@@ -47,5 +49,18 @@ void gb_layout_pack(const gb_layout *layout, uint64_t rows, uint64_t columns, ui
                     const uint8_t *canonical, uint8_t *packed);
 void gb_layout_unpack(const gb_layout *layout, uint64_t rows, uint64_t columns, uint32_t bits,
                       const uint8_t *packed, uint8_t *canonical);
+
+/* Some bits of every code: canonical codes have `code` bits, and `count` of them from `first` on are what the
+ * packed side holds. */
+typedef struct gb_layout_bits {
+    uint32_t code, first, count;
+} gb_layout_bits;
+
+/* The same with only these bits: packed has rows * columns * count / 8 bytes, for which the layout fits.
+ * Unpacking adds to a canonical side in which these bits are zero. */
+void gb_layout_pack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+                         const uint8_t *canonical, uint8_t *packed);
+void gb_layout_unpack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+                           const uint8_t *packed, uint8_t *canonical);
 
 #endif

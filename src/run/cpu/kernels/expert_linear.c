@@ -8,7 +8,6 @@
  * one of the linear kernel's, so neighbours do not change it. */
 
 enum {
-    UNIT_ROWS = 16,
     MOST_PAIRS = 16384 /* larger batches are sorted in parts */
 };
 
@@ -47,7 +46,7 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
     size_t choices = experts->dims[1], inputs = weight->dims[2], outputs = weight->dims[1];
     size_t x_rows = x->rank == 3 ? choices : 1; /* of one token */
     workspace *space = worker->scratch;
-    gb_share share = gb_share_of(worker, outputs, UNIT_ROWS);
+    gb_share share = gb_columns_of(worker, outputs);
     sort_pairs((const int32_t *)experts->data + m * choices, count * choices, weight->dims[0], space);
     gb_linear linear = {
         .inputs = inputs,

@@ -20,6 +20,7 @@
 typedef struct gb_quantized_matrix {
     gb_format format;
     gb_planes planes;
+    bool is_interleaved; /* in the packing of gb_packing_interleaved; otherwise canonical */
     const void *data;
 } gb_quantized_matrix;
 

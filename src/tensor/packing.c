@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/packing.h"
+
+#include <string.h>
+
+enum { LOW_BITS = 4, STEP_COLUMNS = 4 };
+
+/* ---- The interleaved packing --------------------------------------------------------------------------- */
+
+/* Pieces of that many bits of 16 rows: a byte has pieces of columns that are `apart` from each other; apart
+ * bytes of a row stand together. */
+static gb_layout interleaved_pieces(uint32_t bits, uint32_t apart) {
+    return (gb_layout){.part_count = 5,
+                       .parts = {{GB_AXIS_ROWS, 0},
+                                 {GB_AXIS_ROWS, GB_INTERLEAVED_ROWS},
+                                 {GB_AXIS_COLUMNS, 0},
+                                 {GB_AXIS_COLUMNS, 8 / bits},
+                                 {GB_AXIS_COLUMNS, apart}},
+                       .order = {0, 2, 1, 4, 3}};
+}
+
+bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing) {
+    *packing = (gb_packing){.block_rows = GB_INTERLEAVED_ROWS};
+    if (format->kind == GB_FORMAT_DENSE || !gb_format_valid(format) || !gb_format_fits(format, columns))
+        return false;
+    if (format->bits == 8)
+        packing->codes = gb_layout_interleaved(GB_INTERLEAVED_ROWS, STEP_COLUMNS);
+    else
+        packing->codes = interleaved_pieces(LOW_BITS, STEP_COLUMNS);
+    if (format->bits == 5 || format->bits == 6)
+        packing->high_codes = interleaved_pieces(format->bits - LOW_BITS, STEP_COLUMNS);
+    packing->scales = gb_layout_interleaved(GB_INTERLEAVED_ROWS, 1);
+    if (format->kind == GB_FORMAT_TWO_LEVEL) {
+        packing->supers = packing->scales;
+        if (format->scale_bits == 6) {
+            packing->scales = interleaved_pieces(LOW_BITS, 1);
+            packing->high_scales = interleaved_pieces(2, 1);
+        }
+    }
+    return gb_packing_fits(packing, format, rows, columns);
+}
+
+/* ---- Comparing and checking ---------------------------------------------------------------------------- */
+
+bool gb_packing_equal(const gb_packing *a, const gb_packing *b) {
+    return a->block_rows == b->block_rows && gb_layout_equal(&a->codes, &b->codes) &&
+           gb_layout_equal(&a->high_codes, &b->high_codes) && gb_layout_equal(&a->scales, &b->scales) &&
+           gb_layout_equal(&a->high_scales, &b->high_scales) && gb_layout_equal(&a->supers, &b->supers);
+}
+
+/* The numbers of a plane: how many a row has, of how many bits. */
+typedef struct numbers {
+    uint64_t columns;
+    uint32_t bits;
+    const gb_layout *layout, *high; /* high may have no parts */
+} numbers;
+
+static const gb_layout no_layout = {0};
+
+static numbers numbers_of(const gb_packing *packing, const gb_format *format, gb_plane_kind kind,
+                          uint64_t columns) {
+    uint64_t group = format->group ? format->group : columns;
+    bool has_levels = format->kind == GB_FORMAT_TWO_LEVEL;
+    switch (kind) {
+    case GB_PLANE_CODES:
+        return (numbers){columns, format->bits, &packing->codes, &packing->high_codes};
+    case GB_PLANE_SCALES:
+    case GB_PLANE_BIASES:
+        return (numbers){columns / group, has_levels ? format->scale_bits : 16, &packing->scales,
+                         &packing->high_scales};
+    default:
+        return (numbers){columns / GB_SUPER_GROUP, 16, &packing->supers, &no_layout};
+    }
+}
+
+static bool numbers_fit(const numbers *n, uint32_t rows) {
+    if (n->high->part_count == 0)
+        return gb_layout_fits(n->layout, rows, n->columns, n->bits);
+    return (n->bits == 5 || n->bits == 6) && gb_layout_fits(n->layout, rows, n->columns, LOW_BITS) &&
+           gb_layout_fits(n->high, rows, n->columns, n->bits - LOW_BITS);
+}
+
+bool gb_packing_fits(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns) {
+    if (format->kind == GB_FORMAT_DENSE || packing->block_rows == 0 || rows % packing->block_rows != 0 ||
+        columns == 0 || !gb_format_fits(format, columns))
+        return false;
+    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
+        if (kind >= GB_PLANE_SUPER_SCALES && format->kind != GB_FORMAT_TWO_LEVEL)
+            continue;
+        numbers n = numbers_of(packing, format, kind, columns);
+        if (!numbers_fit(&n, packing->block_rows))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Rearranging --------------------------------------------------------------------------------------- */
+
+const gb_plane *gb_plane_of(const gb_planes *planes, gb_plane_kind kind) {
+    const gb_plane *const of[GB_PLANE_KINDS] = {&planes->codes, &planes->scales, &planes->biases,
+                                                &planes->super_scales, &planes->super_biases};
+    return of[kind];
+}
+
+void gb_pack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
+                  uint64_t columns, const uint8_t *canonical, uint8_t *packed) {
+    numbers n = numbers_of(packing, format, kind, columns);
+    uint64_t low_bytes = packing->block_rows * n.columns * LOW_BITS / 8;
+    uint64_t block_bytes = packing->block_rows * n.columns * n.bits / 8;
+    for (uint64_t row = 0; row < rows; row += packing->block_rows) {
+        gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+        gb_layout_pack_bits(n.layout, packing->block_rows, n.columns, bits, canonical, packed);
+        bits = (gb_layout_bits){n.bits, LOW_BITS, n.bits - LOW_BITS};
+        if (n.high->part_count)
+            gb_layout_pack_bits(n.high, packing->block_rows, n.columns, bits, canonical, packed + low_bytes);
+        canonical += block_bytes;
+        packed += block_bytes;
+    }
+}
+
+void gb_unpack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
+                    uint64_t columns, const uint8_t *packed, uint8_t *canonical) {
+    numbers n = numbers_of(packing, format, kind, columns);
+    uint64_t low_bytes = packing->block_rows * n.columns * LOW_BITS / 8;
+    uint64_t block_bytes = packing->block_rows * n.columns * n.bits / 8;
+    for (uint64_t row = 0; row < rows; row += packing->block_rows) {
+        gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+        memset(canonical, 0, block_bytes);
+        gb_layout_unpack_bits(n.layout, packing->block_rows, n.columns, bits, packed, canonical);
+        bits = (gb_layout_bits){n.bits, LOW_BITS, n.bits - LOW_BITS};
+        if (n.high->part_count)
+            gb_layout_unpack_bits(n.high, packing->block_rows, n.columns, bits, packed + low_bytes,
+                                  canonical);
+        canonical += block_bytes;
+        packed += block_bytes;
+    }
+}
+
+typedef void (*rearrange_rows)(const gb_packing *packing, const gb_format *format, gb_plane_kind kind,
+                               uint64_t rows, uint64_t columns, const uint8_t *from, uint8_t *to);
+
+static void rearrange(rearrange_rows rearranging, const gb_packing *packing, const gb_format *format,
+                      uint64_t rows, uint64_t columns, const void *from, void *to) {
+    gb_planes planes;
+    if (!gb_format_planes(format, rows, columns, &planes))
+        return;
+    memset(to, 0, planes.size);
+    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
+        const gb_plane *plane = gb_plane_of(&planes, kind);
+        if (plane->row_bytes > 0)
+            rearranging(packing, format, kind, rows, columns, (const uint8_t *)from + plane->offset,
+                        (uint8_t *)to + plane->offset);
+    }
+}
+
+void gb_pack_matrix(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns,
+                    const void *canonical, void *packed) {
+    rearrange(gb_pack_rows, packing, format, rows, columns, canonical, packed);
+}
+
+void gb_unpack_matrix(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns,
+                      const void *packed, void *canonical) {
+    rearrange(gb_unpack_rows, packing, format, rows, columns, packed, canonical);
+}

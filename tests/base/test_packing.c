@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packings: the interleaved one says where each number lies, and every packing is undone exactly.
+ */
+#include "tensor/packing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const gb_format FORMATS[] = {
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32},
+    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32},  {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}, {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
+    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},  {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
+    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},
+};
+
+enum { FORMAT_COUNT = sizeof FORMATS / sizeof *FORMATS, ROWS = 48, COLUMNS = 512 };
+
+static uint8_t *random_bytes(size_t count) {
+    uint8_t *bytes = malloc(count);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < count; i++)
+        bytes[i] = (uint8_t)(rand() >> 7);
+    return bytes;
+}
+
+static void test_unpacking_undoes(void **state) {
+    (void)state;
+    for (size_t f = 0; f < FORMAT_COUNT; f++) {
+        gb_packing packing;
+        gb_planes planes;
+        assert_true(gb_packing_interleaved(&FORMATS[f], ROWS, COLUMNS, &packing));
+        assert_true(gb_packing_fits(&packing, &FORMATS[f], ROWS, COLUMNS));
+        assert_true(gb_format_planes(&FORMATS[f], ROWS, COLUMNS, &planes));
+        uint8_t *packed = random_bytes(planes.size), *matrix = random_bytes(planes.size),
+                *again = random_bytes(planes.size);
+        gb_pack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, matrix, packed);
+        gb_unpack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, packed, again);
+        for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
+            const gb_plane *plane = gb_plane_of(&planes, kind);
+            assert_memory_equal(matrix + plane->offset, again + plane->offset, ROWS * plane->row_bytes);
+        }
+        free(packed);
+        free(matrix);
+        free(again);
+    }
+}
+
+/* The code of a packed plane, by the words of packing.h. */
+static uint32_t code_at(const gb_format *format, const uint8_t *codes, uint64_t row_bytes, uint32_t row,
+                        uint32_t column) {
+    const uint8_t *block = codes + row / 16 * 16 * row_bytes;
+    if (format->bits == 8)
+        return block[column / 4 * 64 + row % 16 * 4 + column % 4];
+    uint32_t low = block[column / 8 * 64 + row % 16 * 4 + column % 4] >> (column % 8 / 4 * 4) & 15;
+    if (format->bits == 4)
+        return low;
+    uint32_t bits = format->bits - 4u, step = 32 / bits, mask = (1u << bits) - 1;
+    uint8_t high = block[16 * COLUMNS / 2 + column / step * 64 + row % 16 * 4 + column % 4];
+    return low | (high >> (column % step / 4 * bits) & mask) << 4;
+}
+
+static void test_interleaved_order(void **state) {
+    (void)state;
+    for (size_t f = 0; f < FORMAT_COUNT; f++) {
+        gb_packing packing;
+        gb_planes planes;
+        assert_true(gb_packing_interleaved(&FORMATS[f], ROWS, COLUMNS, &packing));
+        assert_true(gb_format_planes(&FORMATS[f], ROWS, COLUMNS, &planes));
+        uint8_t *matrix = random_bytes(planes.size), *packed = random_bytes(planes.size);
+        gb_pack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, matrix, packed);
+        for (uint32_t row = 0; row < ROWS; row++)
+            for (uint32_t column = 0; column < COLUMNS; column++)
+                assert_int_equal(gb_get_code(matrix + row * planes.codes.row_bytes, FORMATS[f].bits, column),
+                                 code_at(&FORMATS[f], packed, planes.codes.row_bytes, row, column));
+        free(matrix);
+        free(packed);
+    }
+}
+
+static void test_what_does_not_fit(void **state) {
+    (void)state;
+    gb_packing packing;
+    assert_false(gb_packing_interleaved(&FORMATS[0], 40, 512, &packing));
+    assert_false(gb_packing_interleaved(&FORMATS[0], 48, 500, &packing));
+    assert_false(gb_packing_interleaved(&FORMATS[5], 48, 510, &packing));
+    assert_true(gb_packing_interleaved(&FORMATS[5], 48, 516, &packing));
+    gb_packing other = packing;
+    assert_true(gb_packing_equal(&packing, &other));
+    other.scales.order[0] = 1;
+    assert_false(gb_packing_equal(&packing, &other));
+    assert_false(gb_packing_fits(&other, &FORMATS[0], 48, 512)); /* a layout of 8-bit codes for 4 bits */
+    assert_false(gb_packing_fits(&(gb_packing){0}, &FORMATS[0], 48, 512));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unpacking_undoes),
+        cmocka_unit_test(test_interleaved_order),
+        cmocka_unit_test(test_what_does_not_fit),
+    };
+    srand(7);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
