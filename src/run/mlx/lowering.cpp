@@ -20,9 +20,13 @@ std::vector<slot_run> runs_of(const gb_batch &batch) {
     return runs;
 }
 
-step::step(const gb_plan &executed, const gb_batch &inputs, slots &kept)
+step::step(const gb_plan &executed, const gb_batch &inputs, slots &kept,
+           const std::optional<mx::array> &tokens)
     : batch(inputs), runs(runs_of(inputs)), states(kept), plan(executed), values(plan.program->value_count),
-      conditions(plan.program->value_count) {}
+      conditions(plan.program->value_count) {
+    if (tokens)
+        set(gb_program_input(plan.program, GB_ROLE_TOKENS), *tokens);
+}
 
 const void *step::input(gb_ref value) const {
     const gb_value &v = plan.program->values[value];

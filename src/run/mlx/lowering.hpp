@@ -32,7 +32,9 @@ std::vector<slot_run> runs_of(const gb_batch &batch);
  * settings and what follows from them, decide which operations are needed at all. */
 class step {
   public:
-    step(const gb_plan &executed, const gb_batch &inputs, slots &kept);
+    /* tokens stand in for the batch's where the host does not have them yet. */
+    step(const gb_plan &executed, const gb_batch &inputs, slots &kept,
+         const std::optional<mx::array> &tokens = std::nullopt);
 
     const gb_batch &batch;
     const std::vector<slot_run> runs;

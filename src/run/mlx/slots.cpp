@@ -134,10 +134,6 @@ void slots::collect(uint32_t slot, std::vector<mx::array> &arrays) const {
             arrays.push_back(*state);
 }
 
-void slots::lose(uint32_t slot) {
-    reset(slot);
-}
-
 void slots::reset(uint32_t slot) {
     for (auto &state : contents[slot].states)
         state.reset();
@@ -146,6 +142,20 @@ void slots::reset(uint32_t slot) {
 
 void slots::copy(uint32_t from, uint32_t to) {
     contents[to] = contents[from];
+}
+
+std::vector<std::optional<mx::array>> slots::recurrent_states(uint32_t slot) const {
+    std::vector<std::optional<mx::array>> kept(program.state_count);
+    for (uint32_t i = 0; i < program.state_count; i++)
+        if (program.states[i].kind == GB_STATE_RECURRENT)
+            kept[i] = contents[slot].states[i];
+    return kept;
+}
+
+void slots::put_back(uint32_t slot, const std::vector<std::optional<mx::array>> &recurrent) {
+    for (uint32_t i = 0; i < program.state_count; i++)
+        if (program.states[i].kind == GB_STATE_RECURRENT)
+            contents[slot].states[i] = recurrent[i];
 }
 
 /* Caches are left out: their rows below the snapshot's position stay as they are until the slot goes back. */

@@ -39,17 +39,18 @@ class slots {
     mx::array recurrent(uint32_t slot, uint32_t state) const;
     void set_recurrent(uint32_t slot, uint32_t state, mx::array value);
 
-    /* Checks that the slot holds all tokens before start: it does not after lose(). */
+    /* The recurrent states of a slot, which put_back makes the slot's again. */
+    std::vector<std::optional<mx::array>> recurrent_states(uint32_t slot) const;
+    void put_back(uint32_t slot, const std::vector<std::optional<mx::array>> &recurrent);
+
+    /* Checks that the slot holds all tokens before start: it does not after a step that failed. */
     void check(uint32_t slot, int start) const;
     void advance(uint32_t slot, int end);
 
     /* All arrays of a slot, to be evaluated. */
     void collect(uint32_t slot, std::vector<mx::array> &arrays) const;
 
-    /* Forgets a slot's state, since a step with it failed. */
-    void lose(uint32_t slot);
-
-    /* See backend.h. */
+    /* See backend.h. A slot whose step failed is reset too. */
     void reset(uint32_t slot);
     void copy(uint32_t from, uint32_t to);
     void take_snapshot(uint32_t slot);
