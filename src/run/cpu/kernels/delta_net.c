@@ -67,7 +67,9 @@ enum { QUERY, KEY, VALUE, DECAY, BETA, SLOTS, MEMORY }; /* as in ops.def */
 static gb_delta head_of(const gb_kernel_call *call, size_t n, size_t count, size_t h) {
     const gb_tensor *key = call->operands[KEY], *value = call->operands[VALUE];
     size_t key_heads = key->dims[1], key_size = key->dims[2], heads = value->dims[1], size = value->dims[2];
-    size_t key_at = (n * key_heads + h / (heads / key_heads)) * key_size, value_at = (n * heads + h) * size;
+    bool is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
+    size_t key_head = is_tiled ? h % key_heads : h / (heads / key_heads);
+    size_t key_at = (n * key_heads + key_head) * key_size, value_at = (n * heads + h) * size;
     return (gb_delta){
         .tokens = count,
         .key_size = key_size,
