@@ -250,6 +250,7 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .measure_limits = nullptr,
 };
 
 static const char *device_name(const mx::Device &device) {
