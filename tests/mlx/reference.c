@@ -123,17 +123,17 @@ void reference_execute(reference *r, const gb_step *step) {
     gb_kernel before = NULL;
     gb_kernel kernel = step->kind == GB_STEP_MOVE ? gb_kernel_move : gb_find_kernel(&call, &before);
     uint64_t shared_bytes = 0;
-    const gb_tensor *x = call.operands[0];
-    if (before && x->rank > 0)
-        assert_true(gb_kernel_shared_bytes(&call, gb_elements(x) / x->dims[x->rank - 1], &shared_bytes));
-    void *shared = gb_allocate_aligned((size_t)shared_bytes + 1, 1);
-    const gb_worker alone = {0, 1, r->scratch, shared};
     assert_non_null(kernel);
-    assert_non_null(shared);
+    if (before) {
+        const gb_tensor *x = call.operands[0];
+        assert_true(gb_kernel_shared_bytes(&call, gb_elements(x) / x->dims[x->rank - 1], &shared_bytes));
+    }
+    const gb_worker alone = {0, 1, r->scratch, gb_allocate_aligned((size_t)shared_bytes + 1, 1)};
+    assert_non_null(alone.shared);
     if (before)
         before(&call, &alone);
     kernel(&call, &alone);
-    gb_free(shared);
+    gb_free(alone.shared);
 }
 
 const void *reference_value(const reference *r, gb_ref value, size_t *count) {
