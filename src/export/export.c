@@ -111,7 +111,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     job->builder = gb_builder_create();
     if (!job->weights || !job->builder)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
-    gb_weights_use_packing(job->weights, &job->source.packing);
+    gb_weights_use_quantization(job->weights, &job->source.packing);
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
     gb_model_options model_options = {.max_context = options->max_context,
                                       .layers = options->layers,
