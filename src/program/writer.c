@@ -149,6 +149,13 @@ static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
     return write_blob(writer, GB_SECTION_CHAT_FORMAT, program->chat_format, error);
 }
 
+static uint32_t reader_version(const gb_program *program) {
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (program->constants[i].packing.block_rows > 0)
+            return GB_READER_VERSION_PACKED;
+    return GB_READER_VERSION_FIRST;
+}
+
 /* The header and, in program, the id. The table is complete. */
 static void make_header(gb_writer *writer) {
     uint8_t *head = writer->head;
@@ -158,7 +165,7 @@ static void make_header(gb_writer *writer) {
     memcpy(writer->program->id, id.digest, sizeof id.digest);
     memcpy(head + GB_HEADER_MAGIC, GB_MAGIC, GB_MAGIC_BYTES);
     gb_put_u32(head + GB_HEADER_VERSION, GB_FORMAT_VERSION);
-    gb_put_u32(head + GB_HEADER_READER_VERSION, GB_FORMAT_VERSION);
+    gb_put_u32(head + GB_HEADER_READER_VERSION, reader_version(writer->program));
     gb_put_u64(head + GB_HEADER_FILE_SIZE, writer->file.position);
     gb_put_u64(head + GB_HEADER_TABLE, GB_HEADER_BYTES);
     gb_put_u32(head + GB_HEADER_SECTIONS, writer->section_count);

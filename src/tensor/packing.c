@@ -50,7 +50,7 @@ bool gb_packing_equal(const gb_packing *a, const gb_packing *b) {
 
 /* The numbers of a plane: how many a row has, of how many bits. */
 typedef struct numbers {
-    uint64_t columns;
+    uint64_t columns; /* 0: the format lacks the plane */
     uint32_t bits;
     const gb_layout *layout, *high; /* high may have no parts */
 } numbers;
@@ -69,11 +69,13 @@ static numbers numbers_of(const gb_packing *packing, const gb_format *format, gb
         return (numbers){columns / group, has_levels ? format->scale_bits : 16, &packing->scales,
                          &packing->high_scales};
     default:
-        return (numbers){columns / GB_SUPER_GROUP, 16, &packing->supers, &no_layout};
+        return (numbers){has_levels ? columns / GB_SUPER_GROUP : 0, 16, &packing->supers, &no_layout};
     }
 }
 
 static bool numbers_fit(const numbers *n, uint32_t rows) {
+    if (n->columns == 0)
+        return n->layout->part_count == 0 && n->high->part_count == 0;
     if (n->high->part_count == 0)
         return gb_layout_fits(n->layout, rows, n->columns, n->bits);
     return (n->bits == 5 || n->bits == 6) && gb_layout_fits(n->layout, rows, n->columns, LOW_BITS) &&
@@ -81,12 +83,11 @@ static bool numbers_fit(const numbers *n, uint32_t rows) {
 }
 
 bool gb_packing_fits(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns) {
-    if (format->kind == GB_FORMAT_DENSE || packing->block_rows == 0 || rows % packing->block_rows != 0 ||
-        columns == 0 || !gb_format_fits(format, columns))
+    if (format->kind == GB_FORMAT_DENSE || packing->block_rows < 1 ||
+        packing->block_rows > GB_MAX_BLOCK_ROWS || rows % packing->block_rows != 0 || columns == 0 ||
+        !gb_format_fits(format, columns))
         return false;
     for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
-        if (kind >= GB_PLANE_SUPER_SCALES && format->kind != GB_FORMAT_TWO_LEVEL)
-            continue;
         numbers n = numbers_of(packing, format, kind, columns);
         if (!numbers_fit(&n, packing->block_rows))
             return false;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/reader.h"
 #include "program/records.h"
+#include "support/quantized_program.h"
 #include "support/tiny_program.h"
 
 #include <setjmp.h>
@@ -50,6 +51,10 @@ program_file tiny_program_file(bool use_sampling) {
 
 program_file tiny_recurrent_file(bool use_sampling) {
     return file_of(tiny_recurrent_build(use_sampling));
+}
+
+program_file packed_program_file(void) {
+    return file_of(packed_program_build());
 }
 
 program_file copy_program_file(const program_file *file, uint64_t extra) {

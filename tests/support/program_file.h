@@ -18,6 +18,9 @@ typedef struct program_file {
 program_file tiny_program_file(bool use_sampling);
 program_file tiny_recurrent_file(bool use_sampling);
 
+/* The same of quantized_program.h's program with its head interleaved. */
+program_file packed_program_file(void);
+
 /* A copy with room for extra more bytes, which are zero and not counted in its size. */
 program_file copy_program_file(const program_file *file, uint64_t extra);
 
