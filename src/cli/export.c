@@ -25,10 +25,11 @@ static const cli_option output_table[] = {
      .offset = offsetof(export_arguments, output)},
     {.names = "--backend",
      .argument = "NAME",
-     .help = "Lay the weights out for this backend: cpu (the default), cuda or mlx. The program runs on the "
-             "others too, which rearrange them when they load it.",
+     .help =
+         "Lay the weights out for this backend: cpu, cuda or mlx; none, the default, keeps the formats' own "
+         "order. The program runs on the others too, which rearrange them when they load it.",
      .type = CLI_CHOICE,
-     .choices = "cpu cuda mlx",
+     .choices = "cpu cuda mlx none",
      .offset = offsetof(export_arguments, backend)},
     {.names = "-q --quiet",
      .help = "No progress, no notices, no closing line.",

@@ -4,8 +4,10 @@
  * the graph is built, before the file is created.
  */
 #include "base/memory.h"
+#include "export/backend_order.h"
 #include "export/checkpoint/generation_config.h"
 #include "export/models/model.h"
+#include "export/parallel.h"
 #include "export/source.h"
 #include "export/text/text_sections.h"
 #include "export/unused_tensors.h"
@@ -21,6 +23,7 @@
 /* One export's parts, in the order in which they come to be. Zero or NULL until then. */
 typedef struct export_job {
     gumbel_export_options options;
+    gb_packing_order order;
     gb_source source;
     const gb_model *model;
     gb_recipe *recipe;
@@ -72,9 +75,6 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     if (given->size < sizeof given->size)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export options' size is not set");
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    if (options->backend && strcmp(options->backend, "cpu") != 0)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
     return check_sampler(options, error);
 }
 
@@ -219,6 +219,7 @@ static gumbel_status write_program(const export_job *job, const char *path, gumb
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
     GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    gb_writer_use_threads(writer, gb_parallel_for, gb_export_threads());
     gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
                                             options->progress_user, error);
     if (status != GUMBEL_OK) {
@@ -238,6 +239,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     set_metadata(job);
     set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
     GB_TRY(gb_builder_finish(job->builder, &job->program, error));
+    GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat_format = (gb_blob){job->text.chat_format.data, job->text.chat_format.size};
     report_unused(job);
@@ -248,6 +250,7 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
                             gumbel_error *error) {
     export_job job = {0};
     GB_TRY(check_options(options, &job.options, error));
+    GB_TRY(gb_backend_order(job.options.backend, &job.order, error));
     gumbel_status status = export_to(&job, checkpoint, path, error);
     gb_program_destroy(job.program);
     gb_builder_destroy(job.builder);

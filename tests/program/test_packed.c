@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "program/constant_packing.h"
 #include "program/format.h"
+#include "program/pack_stream.h"
 #include "program/printer.h"
 #include "program/reader.h"
 #include "program/records.h"
@@ -101,6 +102,41 @@ static void canonical_bytes_come_back(void **unused) {
     gb_free(packed);
     gb_program_destroy(program);
     gb_free(file.bytes);
+}
+
+/* The writer gets canonical bytes in chunks of any size. */
+static void chunks_change_nothing(void **unused) {
+    (void)unused;
+    gb_program *program = packed_program_build();
+    gb_constant *head = &program->constants[QUANTIZED_HEAD];
+    uint8_t *canonical = gb_allocate((size_t)head->size, 1), *expected = gb_allocate((size_t)head->size, 1),
+            *found = gb_allocate((size_t)head->size, 1);
+    assert_true(canonical && expected && found);
+    for (uint64_t i = 0; i < head->size; i++)
+        canonical[i] = (uint8_t)(i * 89 >> 3);
+    gb_pack_matrix(&head->packing, &head->format, QUANTIZED_VOCABULARY, QUANTIZED_WIDTH, canonical, expected);
+    static const uint64_t chunks[] = {1, 7, 64, 513, 3000, 100000};
+    for (size_t c = 0; c < sizeof chunks / sizeof *chunks; c++) {
+        gb_pack_stream stream = {0};
+        uint64_t at = 0;
+        gb_pack_stream_begin(&stream, head);
+        for (uint64_t given = 0; given < head->size; given += chunks[c]) {
+            const uint8_t *data = canonical + given, *written;
+            uint64_t size = head->size - given < chunks[c] ? head->size - given : chunks[c], count;
+            while (size > 0) {
+                assert_ok(gb_pack_stream_next(&stream, &data, &size, &written, &count, NULL), NULL);
+                memcpy(found + at, written, (size_t)count);
+                at += count;
+            }
+        }
+        assert_int_equal(at, head->size);
+        assert_memory_equal(found, expected, (size_t)head->size);
+        gb_pack_stream_end(&stream);
+    }
+    gb_free(canonical);
+    gb_free(expected);
+    gb_free(found);
+    gb_program_destroy(program);
 }
 
 /* ---- What is refused ----------------------------------------------------------------------------------- */
@@ -222,6 +258,7 @@ int main(void) {
         cmocka_unit_test(packings_are_written_and_read),
         cmocka_unit_test(only_packed_files_need_a_newer_reader),
         cmocka_unit_test(canonical_bytes_come_back),
+        cmocka_unit_test(chunks_change_nothing),
         cmocka_unit_test(broken_fields_are_refused),
         cmocka_unit_test(rule_of_packings),
         cmocka_unit_test(packings_are_printed),
