@@ -509,6 +509,20 @@ typedef struct gumbel_export_options {
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
+typedef struct gumbel_pack_options {
+    size_t size;
+    const char *backend; /* as in gumbel_export_options */
+    gumbel_progress_callback progress;
+    void *progress_user;
+} gumbel_pack_options;
+
+/* Writes the program again with its weights laid out for another backend: the file that exporting its
+ * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own.
+ * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
+ * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
+GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
+                                     const gumbel_pack_options *options, gumbel_error *error);
+
 /* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
 GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);
 
