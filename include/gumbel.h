@@ -488,7 +488,7 @@ typedef struct gumbel_export_options {
     const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     bool logits;          /* end in logits[B, V] instead of the sampler */
-    const char *backend;  /* lay weights out for this backend: "cpu", "cuda", "mlx", or "none" (NULL) */
+    const char *backend;  /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
     bool random_weights;  /* checkpoint is a config.json; weights are drawn from random_seed */
     uint64_t random_seed;
     uint32_t layers; /* keep the first layers only; 0: all */

@@ -49,7 +49,7 @@ static int pack(void *given) {
     cli_progress progress;
     cli_progress_begin(&progress, arguments->quiet);
     gumbel_pack_options options = {.size = sizeof options,
-                                   .backend = arguments->backend ? arguments->backend : "cpu",
+                                   .backend = arguments->backend,
                                    .progress = cli_progress_update,
                                    .progress_user = &progress};
     gumbel_error error;

@@ -11,9 +11,8 @@ gumbel_status gb_backend_order(const char *backend, gb_packing_order *order, gum
                     {"cuda", GB_ORDER_CANONICAL},
                     {"mlx", GB_ORDER_CANONICAL},
                     {"none", GB_ORDER_CANONICAL}};
-    const char *name = backend ? backend : "none";
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
-        if (strcmp(name, backends[i].name) == 0) {
+        if (!backend || strcmp(backend, backends[i].name) == 0) {
             *order = backends[i].order;
             return GUMBEL_OK;
         }

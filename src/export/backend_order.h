@@ -7,7 +7,7 @@
 
 #include "program/constant_packing.h"
 
-/* The order that the backend of that name reads: "cpu", "cuda", "mlx", or "none" (NULL) for the formats' own
+/* The order that the backend of that name reads: "cpu" (NULL), "cuda", "mlx", or "none" for the formats' own
  * order. Errors: ARGUMENT naming those that there are. */
 gumbel_status gb_backend_order(const char *backend, gb_packing_order *order, gumbel_error *error);
 

@@ -172,12 +172,88 @@ static void layouts_give_the_same_bits(void **state) {
     }
 }
 
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+/* Bytes of this process that lie in memory and in no file; 0 where the system does not say. */
+static uint64_t anonymous_bytes(void) {
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    unsigned long long kilobytes = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "RssAnon: %llu kB", &kilobytes) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kilobytes * 1024;
+}
+
+/* A model whose products have several megabytes of weights. */
+static const char *export_large(const char *backend) {
+    static const char large[] =
+        "{\"model_type\": \"gemma4_text\", \"dtype\": \"bfloat16\", \"vocab_size\": 160, \"hidden_size\": "
+        "1024, "
+        "\"intermediate_size\": 4096, \"num_hidden_layers\": 2, \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": 4, \"num_global_key_value_heads\": 2, \"head_dim\": 64, "
+        "\"global_head_dim\": 128, \"attention_k_eq_v\": true, \"num_kv_shared_layers\": 0, "
+        "\"hidden_size_per_layer_input\": 0, \"enable_moe_block\": false, \"use_double_wide_mlp\": false, "
+        "\"hidden_activation\": \"gelu_pytorch_tanh\", \"sliding_window\": 8, "
+        "\"layer_types\": [\"sliding_attention\", \"full_attention\"], \"final_logit_softcapping\": 30.0, "
+        "\"max_position_embeddings\": 128, \"rms_norm_eps\": 1e-06, \"tie_word_embeddings\": true, "
+        "\"attention_bias\": false, \"pad_token_id\": 0, \"eos_token_id\": 1, \"bos_token_id\": 2}";
+    const char *config = temporary_path("large/config.json"), *path = temporary_path("large.gumbel");
+    write_file(config, large, sizeof large - 1);
+    gumbel_export_options options = {
+        .size = sizeof options, .quantize = "int4", .backend = backend, .random_weights = true};
+    assert_ok(gumbel_export(config, path, &options, &error), &error);
+    return path;
+}
+
+/* What an engine adds to the process's own memory, with the prompt run. */
+static uint64_t memory_of_engine(const char *path, notices *told, uint64_t *weights) {
+    gumbel_program *program;
+    gumbel_engine *engine;
+    gumbel_session *session;
+    gumbel_engine_options options = {.size = sizeof options, .threads = 2, .log = note, .log_user = told};
+    int32_t tokens[PROMPT];
+    gb_file_map map;
+    random_tokens(3, VOCABULARY, tokens, PROMPT);
+    assert_ok(gb_map_file(path, &map, &error), &error);
+    *weights = map.size;
+    gb_unmap_file(&map);
+    uint64_t before = anonymous_bytes();
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    assert_ok(gumbel_session_append(session, tokens, PROMPT, &error), &error);
+    uint64_t after = anonymous_bytes();
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+    return after > before ? after - before : 0;
+}
+
+static void packed_weights_are_used_where_they_are_mapped(void **state) {
+    (void)state;
+    if (anonymous_bytes() == 0)
+        skip();
+    notices told = {0};
+    uint64_t weights, packed = memory_of_engine(export_large("cpu"), &told, &weights);
+    assert_int_equal(told.count, 0);
+    assert_true(weights > 8 << 20);
+    assert_true(packed < weights / 2);
+    uint64_t canonical = memory_of_engine(export_large("none"), &told, &weights);
+    assert_true(canonical > packed + weights / 2);
+    assert_int_equal(told.count, 1);
+    assert_non_null(strstr(told.last, "MB of weights for the cpu backend"));
+    assert_non_null(strstr(told.last, "gumbel pack"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packing_gives_the_file_of_an_export),
         cmocka_unit_test(weights_of_products_are_packed),
         cmocka_unit_test(what_cannot_be_packed_leaves_no_file),
         cmocka_unit_test(layouts_give_the_same_bits),
+        cmocka_unit_test(packed_weights_are_used_where_they_are_mapped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 /* The order that kernels like best; they read canonical matrices too. */
-static const gb_packing_order ORDER = GB_ORDER_CANONICAL;
+static const gb_packing_order ORDER = GB_ORDER_INTERLEAVED;
 
 /* ---- What has to be rearranged ------------------------------------------------------------------------- */
 
