@@ -3,7 +3,6 @@
  * gumbel pack: a program's weights in the order that a backend reads.
  */
 #include "cli/command.h"
-#include "cli/model.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -72,8 +71,9 @@ const cli_command cli_command_pack = {
         "Writes the program again with its weights in the order that the backend's kernels read, as "
         "export would have written it; the checkpoint is not needed. Any backend runs any program, "
         "but one that is laid out for another takes time and memory at every start.",
-    .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(pack_arguments, program), false, CLI_PROGRAM_HELP}, {0}},
+    .operands = (const cli_operand[]){{"PROGRAM", offsetof(pack_arguments, program), false,
+                                       "A program file made by gumbel export; -m PROGRAM does the same."},
+                                      {0}},
     .groups = (const cli_option_group[]){{.title = "Options", .options = pack_table}, {0}},
     .examples = (const cli_example[]){{"gumbel pack model.gumbel -o model.gumbel",
                                        "Lays a program out for this command's default backend, in place."},

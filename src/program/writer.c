@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "program/encode.h"
 #include "program/format.h"
-#include "program/output_file.h"
 #include "program/pack_stream.h"
 
 #include <string.h>
@@ -69,6 +68,10 @@ const char *gb_writer_temporary_path(const gb_writer *writer) {
 void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned threads) {
     writer->packing.loop = loop;
     writer->packing.threads = threads;
+}
+
+void gb_writer_measure(gb_writer *writer, gb_output_totals *totals) {
+    writer->file.totals = totals;
 }
 
 /* ---- Constants ----------------------------------------------------------------------------------------- */
