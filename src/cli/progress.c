@@ -2,9 +2,11 @@
 #include "cli/progress.h"
 
 #include "cli/measure.h"
+#include "cli/report.h"
 #include "cli/signals.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const double line_interval = 0.1; /* seconds between two printings */
@@ -43,4 +45,11 @@ bool cli_progress_update(void *user, const char *what, uint64_t done, uint64_t t
         progress->last_line = now;
     }
     return !cli_interrupted();
+}
+
+void cli_progress_report(const cli_progress *progress, const char *path) {
+    struct stat file;
+    if (stat(path, &file) == 0)
+        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6,
+                 cli_seconds() - progress->begin);
 }

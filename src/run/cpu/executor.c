@@ -11,6 +11,7 @@
 
 struct gb_executor {
     const gb_plan *plan;
+    const gb_placed_weights *weights;
     gb_team *team;
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
@@ -29,7 +30,7 @@ struct gb_executor {
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* Data of what does not move: values in the arena, constants and states. Inputs come with each batch. */
-static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref, gumbel_error *error) {
+static void place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref) {
     const gb_program *program = e->plan->program;
     const gb_value *value = &program->values[ref];
     const gb_place *place = &e->plan->places[ref];
@@ -49,24 +50,21 @@ static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref 
     }
     if (value->kind == GB_VALUE_CONSTANT) {
         const gb_constant *constant = &program->constants[value->index];
-        if (!constant->data)
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
-                           constant->name);
-        tensor->data = (void *)(uintptr_t)constant->data; /* kernels do not write to operands */
+        const gb_placed_weight *weight = &e->weights->of[value->index];
+        tensor->data = (void *)(uintptr_t)weight->data; /* kernels do not write to operands */
         gb_quantized_matrix *matrix = &e->matrices[value->index];
-        *matrix = (gb_quantized_matrix){.format = constant->format, .data = constant->data};
+        *matrix = (gb_quantized_matrix){
+            .format = constant->format, .is_interleaved = weight->is_interleaved, .data = weight->data};
         if (gb_constant_planes(constant, &matrix->planes))
             tensor->quantized = matrix;
     }
-    return GUMBEL_OK;
 }
 
-static gumbel_status place_tensors(gb_executor *e, const gb_slots *slots, gumbel_error *error) {
+static void place_tensors(gb_executor *e, const gb_slots *slots) {
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
-        GB_TRY(place_tensor(e, slots, i, error));
+        place_tensor(e, slots, i);
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
         e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
-    return GUMBEL_OK;
 }
 
 /* The batch's sizes take the place of N and B. */
@@ -223,6 +221,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = plan;
+    made->weights = options->weights;
     made->team = options->team;
     made->thread_count = options->thread_count;
     made->least_shared_work = options->least_shared_work;
@@ -233,7 +232,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
-        status = place_tensors(made, options->slots, error);
+        place_tensors(made, options->slots);
     if (status == GUMBEL_OK)
         status = gb_ready_steps_create(plan, made->tensors, options->vector, &made->steps, error);
     if (status == GUMBEL_OK) {
