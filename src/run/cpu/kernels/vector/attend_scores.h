@@ -15,7 +15,7 @@ enum { GB_ATTEND_AHEAD = 8192 };
 
 GB_INLINE size_t gb_attend_ahead(gb_dtype dtype, size_t stride, size_t size) {
     size_t bytes = dtype == GB_F32 ? sizeof(float) : sizeof(uint16_t);
-    size_t rows = (GB_ATTEND_AHEAD + size * bytes - 1) / (size * bytes);
+    size_t rows = GB_ATTEND_AHEAD / (size * bytes) + 1;
     return rows * stride * bytes;
 }
 
@@ -44,21 +44,30 @@ GB_INLINE void gb_score_tile(const gb_attend *a, gb_dtype dtype, int rows, int c
         memcpy(scores + c * GB_ATTEND_BLOCK, all + c * rows, (size_t)rows * sizeof *all);
 }
 
-/* A few keys with all queries. */
-GB_INLINE void gb_score_rows(const gb_attend *a, gb_dtype dtype, int rows, const void *keys, float *scores) {
-    size_t q = 0, ahead = gb_attend_ahead(dtype, a->key_stride, a->key_size);
-    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS) {
-        gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query + q, ahead,
-                      scores + q * GB_ATTEND_BLOCK);
-        ahead = 0;
-    }
-    scores += q * GB_ATTEND_BLOCK;
-    if (GB_TILE_COLUMNS > 3 && a->query_count - q == 3)
+/* A few keys with the queries from q on that are fewer than a tile has. */
+GB_INLINE void gb_score_last(const gb_attend *a, gb_dtype dtype, int rows, const void *keys, size_t q,
+                             size_t ahead, float *scores) {
+    const size_t left = a->query_count - q;
+    if (GB_TILE_COLUMNS > 3 && left == 3)
         gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS > 3 ? 3 : 1, keys, a->query + q, ahead, scores);
-    else if (GB_TILE_COLUMNS > 2 && a->query_count - q == 2)
+    else if (GB_TILE_COLUMNS > 2 && left == 2)
         gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS > 2 ? 2 : 1, keys, a->query + q, ahead, scores);
-    else if (a->query_count - q == 1)
+    else if (left == 1)
         gb_score_tile(a, dtype, rows, 1, keys, a->query + q, ahead, scores);
+}
+
+/* A few keys with all queries, of which the first ones ask for later keys. */
+GB_INLINE void gb_score_rows(const gb_attend *a, gb_dtype dtype, int rows, const void *keys, float *scores) {
+    const size_t ahead = gb_attend_ahead(dtype, a->key_stride, a->key_size);
+    if (a->query_count < GB_TILE_COLUMNS) {
+        gb_score_last(a, dtype, rows, keys, 0, ahead, scores);
+        return;
+    }
+    gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query, ahead, scores);
+    size_t q = GB_TILE_COLUMNS;
+    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
+        gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query + q, 0, scores + q * GB_ATTEND_BLOCK);
+    gb_score_last(a, dtype, rows, keys, q, 0, scores + q * GB_ATTEND_BLOCK);
 }
 
 /* scores[q][j] = query[q] . key in row `row` + j, for `count` rows. */

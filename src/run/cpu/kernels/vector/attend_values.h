@@ -15,22 +15,26 @@ GB_INLINE float gb_load_one(const void *array, gb_dtype dtype, size_t index) {
 /* y[q] += weights[q][r] * value r, for a tile of rows and queries in the order of rows. Weights stay in
  * registers, values come in the order in which they lie in memory. */
 GB_INLINE void gb_add_value_tile(const gb_attend *a, gb_dtype dtype, int rows, int queries,
-                                 const void *values, float *const *y, const float *weights, size_t ahead) {
+                                 const void *values, float *const *to, const float *weights, size_t ahead) {
     gb_vector weight[GB_TILE_ROWS][GB_TILE_COLUMNS];
+    float *y[GB_TILE_COLUMNS]; /* which no store can change */
+    for (int q = 0; q < queries; q++)
+        y[q] = to[q];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int q = 0; q < queries; q++)
             weight[r][q] = (gb_vector){0} + weights[q * GB_ATTEND_BLOCK + r];
+    const size_t size = a->value_size, stride = a->value_stride;
     size_t d = 0;
-    for (; a->value_size - d >= GB_VECTOR_LANES; d += GB_VECTOR_LANES) {
+    for (; size - d >= GB_VECTOR_LANES; d += GB_VECTOR_LANES) {
         gb_vector sums[GB_TILE_COLUMNS];
 #pragma GCC unroll 8
         for (int q = 0; q < queries; q++)
             memcpy(&sums[q], y[q] + d, sizeof sums[q]);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const void *row = gb_matrix_row(values, dtype, a->value_stride, (size_t)r);
+            const void *row = gb_matrix_row(values, dtype, stride, (size_t)r);
             gb_vector value = gb_load_vector(row, dtype, d);
             gb_fetch_ahead(gb_matrix_row(row, dtype, 1, d), ahead);
 #pragma GCC unroll 8
@@ -41,10 +45,10 @@ GB_INLINE void gb_add_value_tile(const gb_attend *a, gb_dtype dtype, int rows, i
         for (int q = 0; q < queries; q++)
             memcpy(y[q] + d, &sums[q], sizeof sums[q]);
     }
-    for (; d < a->value_size; d++)
+    for (; d < size; d++)
         for (int q = 0; q < queries; q++)
             for (int r = 0; r < rows; r++)
-                y[q][d] += gb_load_one(gb_matrix_row(values, dtype, a->value_stride, (size_t)r), dtype, d) *
+                y[q][d] += gb_load_one(gb_matrix_row(values, dtype, stride, (size_t)r), dtype, d) *
                            weights[q * GB_ATTEND_BLOCK + r];
 }
 
