@@ -68,7 +68,7 @@ enum { GB_INT8_ROW_GROUP = 128 };
 enum { GB_LINEAR_SCRATCH = 384 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
 /* Keys come in blocks that start at multiples of this position. */
-enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 8 };
+enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
 
 /* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
  * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
