@@ -7,7 +7,7 @@
 
 enum {
     ROWS = 16,
-    PANEL_CODES = 192 * 1024, /* tokens times inputs: they stay in the second cache */
+    PANEL_CODES = 384 * 1024, /* tokens times inputs: they stay in the second cache */
     PANEL_TOKENS = 64,
     PANEL_GROUPS = PANEL_CODES / GB_UNIT
 };
@@ -68,10 +68,10 @@ static void fill_panel(const gb_linear *l, panel *p) {
         fill_tile(l, p, t, tile_end(p, t) - t);
 }
 
-/* ---- Products with a block of rows --------------------------------------------------------------------- */
+/* ---- Products with blocks of rows ---------------------------------------------------------------------- */
 
-/* The codes of a block from an input on; the piece's sizes are set. */
-static void find_codes(const gb_quantized_matrix *matrix, size_t row, size_t first, gb_piece *piece) {
+/* The codes of a block from an input on. */
+static void find_codes(const gb_quantized_matrix *matrix, size_t row, size_t first, gb_block_piece *piece) {
     const uint8_t *block =
         (const uint8_t *)matrix->data + matrix->planes.codes.offset + row * matrix->planes.codes.row_bytes;
     const uint32_t bits = matrix->format.bits, low_bits = bits == 8 ? 8 : 4;
@@ -80,78 +80,117 @@ static void find_codes(const gb_quantized_matrix *matrix, size_t row, size_t fir
     piece->high = block + (row_inputs * low_bits + first * (bits - low_bits)) * ROWS / 8;
 }
 
-/* Which of the block's rows are wanted: row of the matrix is row 0 of the block, and result of y. */
+/* Row of the matrix is row 0 of the block, of which first .. end - 1 are wanted: rows `result` .. of y. */
 typedef struct block {
-    size_t row, first, end; /* first .. end - 1 of 0 .. 15 */
-    size_t result;          /* of row `first` */
+    size_t row, first, end, result;
+    float y[PANEL_TOKENS][ROWS]; /* in one place, since rows of the real y often share sets of the cache */
+    float scales[GB_PIECE_GROUPS * ROWS], biases[GB_PIECE_GROUPS * ROWS];
 } block;
 
-/* Kernels write whole blocks: where only some rows are wanted, beside the results. */
-static void add_tile(const gb_linear *l, const panel *p, const block *b, const gb_piece *piece,
-                     gb_tile_of_tokens *tile, size_t token) {
-    const bool is_whole = b->end - b->first == ROWS;
-    const size_t bytes = (b->end - b->first) * sizeof(float);
-    _Alignas(64) float beside[GB_TOKENS][ROWS] = {0};
-    for (size_t t = 0; t < tile->tokens; t++) {
-        float *y = gb_linear_result(l, p->token + token + t) + b->result;
-        tile->y[t] = is_whole ? y : beside[t];
-        if (!is_whole && !tile->is_first)
-            memcpy(beside[t] + b->first, y, bytes);
+/* Blocks that are computed together, each 64-byte aligned. */
+typedef struct blocks {
+    _Alignas(64) block block[GB_BLOCKS];
+    size_t count;
+} blocks;
+
+/* A tile of one token takes one block at a time. */
+static void add_tile(int bits, gb_piece *piece, blocks *b, size_t t) {
+    for (size_t i = 0; i < GB_BLOCKS; i++)
+        piece->blocks[i].y = b->block[i].y + t;
+    GB_FOR_ISA(gb_add_piece)(bits, piece);
+    gb_piece next = *piece;
+    for (size_t i = 1; piece->tokens == 1 && i < b->count; i++) {
+        next.blocks[0] = piece->blocks[i];
+        GB_FOR_ISA(gb_add_piece)(bits, &next);
     }
-    GB_FOR_ISA(gb_add_piece)(l->quantized->format.bits, piece, tile);
-    for (size_t t = 0; !is_whole && t < tile->tokens; t++)
-        memcpy(gb_linear_result(l, p->token + token + t) + b->result, beside[t] + b->first, bytes);
 }
 
-static void add_piece_to_tiles(const gb_linear *l, const panel *p, const block *b, const gb_piece *piece,
-                               size_t first) {
+static void add_piece_to_tiles(const gb_linear *l, const panel *p, blocks *b, gb_piece *piece, size_t first) {
     const size_t group = first / piece->group;
     for (size_t t = 0; t < p->tokens; t = tile_end(p, t)) {
-        gb_tile_of_tokens tile = {.tokens = tile_end(p, t) - t, .is_first = p->first + first == 0};
-        const size_t at = t * p->groups + group * tile.tokens;
-        tile.codes = p->codes + t * p->padded + first * tile.tokens;
-        tile.scales = p->scales + at;
-        tile.sums = p->sums + at;
-        tile.starts = p->starts + at;
-        add_tile(l, p, b, piece, &tile, t);
+        piece->tokens = tile_end(p, t) - t;
+        const size_t at = t * p->groups + group * piece->tokens;
+        piece->codes = p->codes + t * p->padded + first * piece->tokens;
+        piece->scales = p->scales + at;
+        piece->sums = p->sums + at;
+        piece->starts = p->starts + at;
+        add_tile(l->quantized->format.bits, piece, b, t);
     }
 }
 
-static void add_block(const gb_linear *l, const panel *p, const block *b) {
-    _Alignas(64) float scales[GB_PIECE_GROUPS * ROWS], biases[GB_PIECE_GROUPS * ROWS];
+/* Where there are fewer than GB_BLOCKS, the last one is computed again instead of the missing ones. */
+static void add_pieces(const gb_linear *l, const panel *p, blocks *b) {
     const gb_quantized_matrix *matrix = l->quantized;
     const bool is_per_row = matrix->format.group == 0;
     gb_piece piece = {.group = l->activations->group,
                       .has_bias = matrix->format.has_bias,
-                      .scale_step = is_per_row ? 0 : ROWS,
-                      .scales = scales,
-                      .biases = biases};
-    const size_t most = gb_piece_inputs(piece.group);
+                      .scale_step = is_per_row ? 0 : ROWS};
+    const size_t most = gb_piece_inputs(piece.group, gb_blocks_for(p->tokens));
     for (size_t first = 0; first < p->inputs; first += piece.inputs) {
         piece.inputs = p->inputs - first < most ? p->inputs - first : most;
-        find_codes(matrix, b->row, p->first + first, &piece);
-        if (is_per_row)
-            GB_FOR_ISA(gb_expand_scales)(matrix, b->row, 0, 1, scales, biases);
-        else
-            GB_FOR_ISA(gb_expand_scales)
-        (matrix, b->row, (p->first + first) / piece.group, piece.inputs / piece.group, scales, biases);
+        const size_t group = is_per_row ? 0 : (p->first + first) / piece.group;
+        const size_t groups = is_per_row ? 1 : piece.inputs / piece.group;
+        for (size_t i = 0; i < GB_BLOCKS; i++) {
+            block *of = &b->block[i < b->count ? i : b->count - 1];
+            find_codes(matrix, of->row, p->first + first, &piece.blocks[i]);
+            piece.blocks[i].scales = of->scales;
+            piece.blocks[i].biases = of->biases;
+            if (i < b->count)
+                GB_FOR_ISA(gb_expand_scales)(matrix, of->row, group, groups, of->scales, of->biases);
+        }
         add_piece_to_tiles(l, p, b, &piece, first);
     }
 }
 
+/* What y has of the block's rows: whole blocks are copied without a call. */
+GB_INLINE void copy_results(const block *b, const float *from, float *to) {
+    if (b->end - b->first == ROWS)
+        memcpy(to, from, ROWS * sizeof *to);
+    else
+        memcpy(to, from, (b->end - b->first) * sizeof *to);
+}
+
+/* The results' lines are asked for before they are needed. */
+static void begin_block(const gb_linear *l, const panel *p, block *b) {
+    for (size_t t = 0; t < p->tokens; t++)
+        __builtin_prefetch(gb_linear_result(l, p->token + t) + b->result, 1);
+    memset(b->y, 0, p->tokens * sizeof b->y[0]);
+    for (size_t t = 0; p->first > 0 && t < p->tokens; t++)
+        copy_results(b, gb_linear_result(l, p->token + t) + b->result, b->y[t] + b->first);
+}
+
+static void end_block(const gb_linear *l, const panel *p, const block *b) {
+    for (size_t t = 0; t < p->tokens; t++)
+        copy_results(b, b->y[t] + b->first, gb_linear_result(l, p->token + t) + b->result);
+}
+
+static void add_blocks(const gb_linear *l, const panel *p, blocks *b) {
+    for (size_t i = 0; i < b->count; i++)
+        begin_block(l, p, &b->block[i]);
+    add_pieces(l, p, b);
+    for (size_t i = 0; i < b->count; i++)
+        end_block(l, p, &b->block[i]);
+}
+
 static void add_panel(const gb_linear *l, const panel *p, size_t first, size_t end) {
+    blocks b;
     for (size_t row = first; row < end;) {
-        const size_t of_matrix = l->first_row + row, left = end - row;
-        block b = {.row = of_matrix / ROWS * ROWS, .first = of_matrix % ROWS, .result = row};
-        b.end = left < ROWS - b.first ? b.first + left : ROWS;
-        add_block(l, p, &b);
-        row += b.end - b.first;
+        for (b.count = 0; b.count < gb_blocks_for(p->tokens) && row < end; b.count++) {
+            block *of = &b.block[b.count];
+            const size_t of_matrix = l->first_row + row, left = end - row;
+            of->row = of_matrix / ROWS * ROWS;
+            of->first = of_matrix % ROWS;
+            of->end = left < ROWS - of->first ? of->first + left : ROWS;
+            of->result = row;
+            row += of->end - of->first;
+        }
+        add_blocks(l, p, &b);
     }
 }
 
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     panel *p = scratch;
-    const size_t piece = gb_piece_inputs(l->activations->group);
+    const size_t piece = gb_piece_inputs(l->activations->group, 1);
     for (p->token = 0; p->token < l->tokens; p->token += p->tokens) {
         const size_t left = l->tokens - p->token;
         p->tokens = left < PANEL_TOKENS ? left : PANEL_TOKENS;

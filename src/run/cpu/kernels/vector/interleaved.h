@@ -12,36 +12,44 @@
 /* Inputs are taken in units of 16; of each token the 16 codes stand together. */
 enum { GB_UNIT = 16, GB_UNIT_STEPS = 4 };
 
-/* The most that a piece has: its codes stay in the first cache while the tiles pass. */
+/* The most that the blocks of a piece have together: its codes stay in the first cache while the tiles pass.
+ */
 enum { GB_PIECE_INPUTS = 2048, GB_PIECE_GROUPS = 32 };
 
+/* One token takes one block at a time, in the order of memory; several take GB_BLOCKS, so that there are
+ * enough sums that do not wait for each other. */
+static inline size_t gb_blocks_for(size_t tokens) {
+    return tokens == 1 ? 1 : GB_BLOCKS;
+}
+
 /* Inputs of a whole piece: whole groups, and super-groups. */
-static inline size_t gb_piece_inputs(size_t group) {
-    size_t groups = GB_PIECE_INPUTS / group;
+static inline size_t gb_piece_inputs(size_t group, size_t blocks) {
+    const size_t groups = GB_PIECE_INPUTS / blocks / group;
     return group * (groups < GB_PIECE_GROUPS ? groups : GB_PIECE_GROUPS);
 }
 
-/* Some inputs of a block. */
-typedef struct gb_piece {
-    const uint8_t *low, *high; /* codes at the first input, of 4 or 8 bits; and the bits over 4, if any */
-    size_t inputs, group;      /* the last group may be shorter, by whole steps of 4 inputs */
-    bool has_bias;
-    size_t scale_step;            /* 16, or 0: all groups have the first one's */
-    const float *scales, *biases; /* [groups, 16] */
-} gb_piece;
+/* What a piece has of one block: its codes at the first input, of 4 or 8 bits, and the bits over 4, if any;
+ * scales and biases [groups, 16]; and the results [tokens, 16] that are added to. */
+typedef struct gb_block_piece {
+    const uint8_t *low, *high;
+    const float *scales, *biases;
+    float (*y)[16];
+} gb_block_piece;
 
-/* The tokens' activations at the piece's first input, and where their results are. */
-typedef struct gb_tile_of_tokens {
+/* Some inputs of gb_blocks_for(tokens) blocks and of the tokens of a tile. */
+typedef struct gb_piece {
+    gb_block_piece blocks[GB_BLOCKS];
+    size_t inputs, group; /* the last group may be shorter, by whole steps of 4 inputs */
+    size_t scale_step;    /* 16, or 0: all groups have the first one's */
+    bool has_bias;
     size_t tokens;       /* 1 .. GB_TOKENS */
-    const int8_t *codes; /* [units, tokens, 16] */
+    const int8_t *codes; /* of the activations [units, tokens, 16] */
     const float *scales, *sums;
     const int32_t *starts; /* [groups, tokens] what the integer sum begins with */
-    bool is_first;         /* the results begin at 0; otherwise they are added to */
-    float *y[GB_TOKENS];   /* 16 rows of each */
-} gb_tile_of_tokens;
+} gb_piece;
 
 /* Adds the piece's products to the results. bits are the weight's, of a code. */
-void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece, const gb_tile_of_tokens *tile);
+void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece);
 
 /* Scales and biases of 16 rows for some groups as float32; row is a multiple of 16, first_group of 4. Where a
  * row has one scale there is one group. */

@@ -19,41 +19,44 @@ static void expand_halves(const uint8_t *block, gb_dtype dtype, size_t first, si
     }
 }
 
-/* Integers of 6 bits of 16 rows: of group g in the nibbles of a byte that it shares with g ^ 1, and in one of
- * four pairs of bits of another one. */
-GB_INLINE void expand_six_bits(const uint8_t *low, const uint8_t *high, size_t g, int32_t *to) {
-    const int nibble = (int)(g % 2) * 4, pair = (int)(g % 4) * 2;
-    for (int r = 0; r < ROWS; r++)
-        to[r] = (low[r] >> nibble & 15) | (high[r] >> pair & 3) << 4;
-}
-
+/* The small integers of two levels, for 16 rows. */
 typedef struct integers {
     const uint8_t *block;
     size_t groups; /* of a row */
     uint32_t bits;
 } integers;
 
-GB_INLINE void expand_integers(const integers *from, size_t g, int32_t *to) {
-    if (from->bits == 8) {
-        for (int r = 0; r < ROWS; r++)
-            to[r] = (int8_t)from->block[g * ROWS + (size_t)r];
-        return;
+/* Of group g: signed bytes; or six bits, of which a nibble stands in a byte shared with group g ^ 1 and two
+ * bits in a byte that four groups share. */
+GB_INLINE gb_lanes integers_of(const integers *from, size_t g) {
+    const uint8_t *high = from->block + (from->groups / 2 + g / 4) * ROWS;
+    const int nibble = (int)(g % 2) * 4, pair = (int)(g % 4) * 2;
+    gb_wide wide;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++) {
+        const size_t r = (size_t)(p * GB_VECTOR_LANES);
+        if (from->bits == 8)
+            wide.part[p] = (gb_vector_integers)(gb_widen_bytes(from->block + g * ROWS + r) << 24) >> 24;
+        else
+            wide.part[p] =
+                (gb_vector_integers)((gb_widen_bytes(from->block + g / 2 * ROWS + r) >> nibble & 15) |
+                                     (gb_widen_bytes(high + r) >> pair & 3) << 4);
     }
-    const uint8_t *high = from->block + from->groups / 2 * ROWS;
-    expand_six_bits(from->block + g / 2 * ROWS, high + g / 4 * ROWS, g, to);
+    return gb_floats_of(wide);
 }
 
 /* sign * (super * integer), the product rounded. */
 static void expand_levels(const integers *from, const uint8_t *supers, size_t groups_of_super, float sign,
                           size_t first, size_t count, float *to) {
-    for (size_t g = 0; g < count; g++) {
-        int32_t integer[ROWS];
-        float super[ROWS];
-        size_t at = (first + g) / groups_of_super;
-        gb_store_lanes(super, gb_load_lanes((const uint16_t *)(const void *)supers, GB_F16, at * ROWS));
-        expand_integers(from, first + g, integer);
-        for (int r = 0; r < ROWS; r++)
-            to[g * ROWS + (size_t)r] = sign * (super[r] * (float)integer[r]);
+    __builtin_prefetch((const void *)((uintptr_t)from->block + (first + count) * ROWS));
+    for (size_t g = first; g < first + count; g++, to += ROWS) {
+        const gb_lanes super = gb_load_lanes(supers, GB_F16, g / groups_of_super * ROWS);
+        const gb_lanes integer = integers_of(from, g);
+        gb_lanes product;
+#pragma GCC unroll 4
+        for (int p = 0; p < GB_PARTS; p++)
+            product.part[p] = sign * (super.part[p] * integer.part[p]);
+        gb_store_lanes(to, product);
     }
 }
 
