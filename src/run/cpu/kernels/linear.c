@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/kernels.h"
 
-enum { UNIT_ROWS = 16, UNIT_GROUPS = 4 };
+enum { UNIT_ROWS = 32, UNIT_GROUPS = 4 };
 
 bool gb_has_int8_activations(const gb_kernel_call *call) {
     return call->operands[1]->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
@@ -44,6 +44,7 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .y = y->data,
         .y_stride = weight->dims[0],
         .quantized = weight->quantized,
+        .next_row = GB_NO_ROW,
     };
     gb_share share = gb_share_of(worker, weight->dims[0], UNIT_ROWS);
     if (share.first == share.end)

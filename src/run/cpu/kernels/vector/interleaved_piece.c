@@ -32,6 +32,7 @@ GB_INLINE gb_codes with_high_bits(gb_codes codes, gb_codes high, int bits, int s
 /* Where a kernel is in the codes of a block. */
 typedef struct place {
     const uint8_t *low, *high;
+    size_t low_ahead, high_ahead;
 } place;
 
 /* 5 bits: the odd unit is the second one of its bytes of high bits. */
@@ -46,10 +47,6 @@ GB_INLINE gb_codes high_of_unit(int bits, const place *at, bool is_odd) {
 GB_INLINE gb_codes codes_of_step(int bits, gb_codes chunk, gb_codes high, int s) {
     gb_codes codes = s % 2 == 0 ? low_nibbles(chunk) : high_nibbles(chunk);
     return bits == 4 ? codes : with_high_bits(codes, high, bits, s);
-}
-
-GB_INLINE void fetch(const uint8_t *from) {
-    __builtin_prefetch((const void *)((uintptr_t)from + GB_FETCH_CODES));
 }
 
 enum { CHUNK = 64 };
@@ -74,7 +71,7 @@ GB_INLINE void add_nibble_unit(int bits, int tokens, int blocks, place *at, bool
         for (int b = 0; b < blocks; b++) {
             const uint8_t *chunk = at[b].low + CHUNK * (s / 2);
             if (s % 2 == 0)
-                fetch(chunk);
+                gb_fetch(chunk, at[b].low_ahead);
             codes[b] = codes_of_step(bits, gb_load_codes(chunk), high[b], s);
         }
 #pragma GCC unroll 8
@@ -90,7 +87,7 @@ GB_INLINE void add_nibble_unit(int bits, int tokens, int blocks, place *at, bool
     for (int b = 0; b < blocks; b++) {
         at[b].low += 2 * CHUNK;
         if (bits > 4)
-            fetch(at[b].high);
+            gb_fetch(at[b].high, at[b].high_ahead);
         if (bits == 6 || (bits == 5 && is_odd))
             at[b].high += CHUNK;
     }
@@ -104,7 +101,7 @@ GB_INLINE void add_byte_steps(int steps, int tokens, int blocks, place *at, cons
         gb_codes codes[GB_BLOCKS];
 #pragma GCC unroll 2
         for (int b = 0; b < blocks; b++) {
-            fetch(at[b].low);
+            gb_fetch(at[b].low, at[b].low_ahead);
             codes[b] = gb_load_codes(at[b].low);
             at[b].low += CHUNK;
         }
@@ -116,18 +113,40 @@ GB_INLINE void add_byte_steps(int steps, int tokens, int blocks, place *at, cons
     }
 }
 
-/* y + (sx * scale) * d, and + t * bias, for a group of which these are scales and biases. */
-GB_INLINE void add_group(int tokens, gb_lanes scale, const float *bias, const float *x_scales,
-                         const float *x_sums, const gb_wide *sums, gb_lanes *y) {
+/* Where a kernel is in a block's scales and biases. */
+typedef struct affines {
+    const void *scales, *biases; /* biases NULL: none */
+    gb_dtype dtype;
+    size_t at, step;
+} affines;
+
+GB_INLINE gb_lanes load_affine(const affines *a, const void *from) {
+    if (a->dtype == GB_F16)
+        return gb_load_lanes(from, GB_F16, a->at);
+    return a->dtype == GB_BF16 ? gb_load_lanes(from, GB_BF16, a->at) : gb_load_lanes(from, GB_F32, a->at);
+}
+
+GB_INLINE void fetch_affine(const affines *a, const void *from) {
+    if (a->dtype != GB_F32) /* those are made of what was fetched */
+        gb_fetch((const uint16_t *)from + a->at, GB_FETCH_SCALES);
+}
+
+/* y + (sx * scale) * d, and + t * bias; moves on to the next group. */
+GB_INLINE void add_group(int tokens, affines *a, const float *x_scales, const float *x_sums,
+                         const gb_wide *sums, gb_lanes *y) {
+    const gb_lanes scale = load_affine(a, a->scales);
+    fetch_affine(a, a->scales);
 #pragma GCC unroll 8
     for (int t = 0; t < tokens; t++)
         y[t] = gb_add_product(y[t], gb_multiply_by(scale, x_scales[t]), gb_floats_of(sums[t]));
-    if (!bias)
-        return;
-    const gb_lanes lanes = gb_load_lanes(bias, GB_F32, 0);
+    if (a->biases) {
+        const gb_lanes bias = load_affine(a, a->biases);
+        fetch_affine(a, a->biases);
 #pragma GCC unroll 8
-    for (int t = 0; t < tokens; t++)
-        y[t] = gb_add_scaled(y[t], x_sums[t], lanes);
+        for (int t = 0; t < tokens; t++)
+            y[t] = gb_add_scaled(y[t], x_sums[t], bias);
+    }
+    a->at += a->step;
 }
 
 GB_INLINE void load_results(int tokens, float (*from)[16], gb_lanes *y) {
@@ -159,10 +178,10 @@ GB_INLINE const int8_t *add_inputs(int bits, int tokens, int blocks, size_t coun
 
 GB_INLINE void add_piece(int bits, int tokens, int blocks, const gb_piece *piece) {
     const bool in_registers = blocks * tokens * GB_PARTS <= 8;
-    const float *scales[GB_BLOCKS], *biases[GB_BLOCKS], *x_scales = piece->scales, *x_sums = piece->sums;
+    const float *x_scales = piece->scales, *x_sums = piece->sums;
     const int32_t *starts = piece->starts;
-    const size_t group = piece->group, scale_step = piece->scale_step;
-    const bool has_bias = piece->has_bias;
+    const size_t group = piece->group;
+    affines affine[GB_BLOCKS];
     float(*results[GB_BLOCKS])[16];
     gb_lanes y[GB_BLOCKS][GB_TOKENS];
     place at[GB_BLOCKS];
@@ -170,9 +189,10 @@ GB_INLINE void add_piece(int bits, int tokens, int blocks, const gb_piece *piece
     bool is_odd = false;
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++) {
-        at[b] = (place){piece->blocks[b].low, piece->blocks[b].high};
-        scales[b] = piece->blocks[b].scales;
-        biases[b] = piece->blocks[b].biases;
+        at[b] = (place){piece->blocks[b].low, piece->blocks[b].high, piece->blocks[b].low_ahead,
+                        piece->blocks[b].high_ahead};
+        affine[b] = (affines){piece->blocks[b].scales, piece->has_bias ? piece->blocks[b].biases : NULL,
+                              piece->scale_dtype, 0, piece->scale_step};
         results[b] = piece->blocks[b].y;
         if (in_registers)
             load_results(tokens, results[b], y[b]);
@@ -190,12 +210,9 @@ GB_INLINE void add_piece(int bits, int tokens, int blocks, const gb_piece *piece
         for (int b = 0; b < blocks; b++) {
             if (!in_registers)
                 load_results(tokens, results[b], y[b]);
-            add_group(tokens, gb_load_lanes(scales[b], GB_F32, 0), has_bias ? biases[b] : NULL, x_scales,
-                      x_sums, sums[b], y[b]);
+            add_group(tokens, &affine[b], x_scales, x_sums, sums[b], y[b]);
             if (!in_registers)
                 store_results(tokens, y[b], results[b]);
-            scales[b] += scale_step;
-            biases[b] += scale_step;
         }
         x_scales += tokens;
         x_sums += tokens;

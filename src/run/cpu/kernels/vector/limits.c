@@ -52,7 +52,7 @@ uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < STREAMS; j++) {
             const gb_codes line = gb_load_codes(from + i + j * LINE);
-            __builtin_prefetch((const void *)((uintptr_t)from + i + j * LINE + GB_FETCH_CODES));
+            gb_fetch(from + i + j * LINE, 8192);
 #pragma GCC unroll 4
             for (int p = 0; p < GB_PARTS; p++)
                 sums[j].part[p] += line.part[p];

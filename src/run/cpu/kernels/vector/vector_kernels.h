@@ -60,7 +60,10 @@ typedef struct gb_linear {
     size_t y_stride;
     const gb_quantized_matrix *quantized; /* or NULL; if given it takes the place of weight and dtype */
     size_t first_row;                     /* the row of quantized that is weight row 0 */
+    size_t next_row;                      /* the one that the thread reads after this call, or GB_NO_ROW */
 } gb_linear;
+
+#define GB_NO_ROW SIZE_MAX
 
 /* Inputs that share a scale in 8-bit activations, where the weight's rows have one scale each. */
 enum { GB_INT8_ROW_GROUP = 128 };
