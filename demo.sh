@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds gumbel, exports the bundled models to one program file each and lets them generate text.
+# Builds gumbel, exports the bundled models at 4 bits to one program file each and lets them generate text.
 set -eu
 cd "$(dirname "$0")"
 
@@ -10,7 +10,7 @@ cmake --build build/demo >/dev/null
 gumbel=build/demo/src/cli/gumbel
 for model in gemma4-tiny qwen3_5-moe-tiny; do
     program="build/$model.gumbel"
-    "$gumbel" export "models/$model" -o "$program"
+    "$gumbel" export "models/$model" -o "$program" --quantize int4
     echo "\$ gumbel run $program -p \"Tell me a story about a dog.\" --no-think --seed 7 -n 400"
     "$gumbel" run "$program" -p "Tell me a story about a dog." --no-think --seed 7 -n 400
     echo

@@ -71,8 +71,10 @@ static void set_shapes(bench *b, gb_dtype dtype, size_t tokens, const gb_vector_
     b->weight_tensor =
         (gb_tensor){.data = b->weight, .dtype = dtype, .rank = 2, .dims = {b->outputs, b->inputs}};
     b->y_tensor = (gb_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
-    b->call = (gb_kernel_call){
-        .operands = {&b->x_tensor, &b->weight_tensor}, .results = {&b->y_tensor}, .vector = vector};
+    b->call = (gb_kernel_call){.operands = {&b->x_tensor, &b->weight_tensor},
+                               .results = {&b->y_tensor},
+                               .vector = vector,
+                               .split = GB_SPLIT_OWN};
 }
 
 static void bench_dtype(bench *b, gb_dtype dtype) {

@@ -170,6 +170,33 @@ typedef enum gumbel_inspect_part {
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 
+/* A step for which costs are told: so many sequences at the same position. */
+typedef struct gumbel_step_shape {
+    size_t size;
+    uint32_t sequences; /* at least 1 */
+    uint32_t tokens;    /* of each sequence in this step, at least 1 */
+    uint32_t position;  /* of its first one */
+    bool wants_tokens;  /* each wants its next token: the head runs */
+} gumbel_step_shape;
+
+/* What a step must read and multiply at least. A weight is counted once for each op that uses it, however
+ * many the tokens; of an embedding the rows of the tokens; of experts those chosen, as many different ones as
+ * even chances give. Of caches the positions that attention reads, of other states all. What a step writes,
+ * and what it computes besides products of matrices and attention, is not counted. Numbers may be fractions.
+ */
+typedef struct gumbel_step_costs {
+    size_t size;
+    double weight_bytes;   /* in the program's own formats */
+    double state_bytes;    /* caches and recurrent states */
+    double int8_products;  /* multiplications of matrices whose inputs are rounded to 8 bits */
+    double float_products; /* all others */
+} gumbel_step_costs;
+
+/* Told from the program's graph. Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_program_get_costs(const gumbel_program *program,
+                                                  const gumbel_step_shape *shape, gumbel_step_costs *costs,
+                                                  gumbel_error *error);
+
 /* ---- Text ---------------------------------------------------------------------------------------------- */
 
 typedef struct gumbel_tokenizer gumbel_tokenizer;
@@ -254,6 +281,11 @@ GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, co
 typedef struct gumbel_engine gumbel_engine;
 typedef struct gumbel_session gumbel_session;
 
+/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds; of
+ * "barrier", what its thread waited for the others. Called in the order of execution by the thread that
+ * called gumbel_step. */
+typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
+
 typedef enum gumbel_lock {
     GUMBEL_LOCK_TOUCHED = 0, /* keep weights in memory once read, as far as the system allows */
     GUMBEL_LOCK_ALL = 1,     /* read and keep all weights now; an error where the system refuses */
@@ -274,6 +306,8 @@ typedef struct gumbel_engine_options {
     bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
     gumbel_log_callback log; /* NULL: no notices */
     void *log_user;
+    gumbel_profile_callback profile; /* NULL: ops are not timed. The CPU backend's */
+    void *profile_user;
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
@@ -290,6 +324,18 @@ GUMBEL_API void gumbel_describe_backends(gumbel_write_callback write, void *user
 
 /* What this engine is: "cpu avx512 2 threads". Lives as long as the engine. */
 GUMBEL_API const char *gumbel_engine_description(const gumbel_engine *engine);
+
+/* What bounds the speed of every program on a machine. */
+typedef struct gumbel_machine_limits {
+    size_t size;
+    double read_bytes_per_second;    /* of memory far larger than the caches */
+    double int8_products_per_second; /* 8-bit multiplications added up in registers; 0: not known */
+} gumbel_machine_limits;
+
+/* Measures them, in about a third of a second, with the engine's own threads and instruction set. Takes 512
+ * MB of memory until it returns. Errors: UNSUPPORTED (the backend cannot), MEMORY. */
+GUMBEL_API gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,
+                                                      gumbel_error *error);
 
 /* ---- Sessions ------------------------------------------------------------------------------------------ */
 
@@ -439,6 +485,16 @@ typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t 
 
 enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
 
+/* What an export took. */
+typedef struct gumbel_export_stats {
+    size_t size;
+    uint64_t bytes_read;    /* of the checkpoint's tensors that the program is made from */
+    uint64_t bytes_written; /* the program's size */
+    double seconds;         /* all of it */
+    double write_seconds;   /* of these, until the system had taken the bytes and synced them */
+    uint32_t threads;       /* that quantized */
+} gumbel_export_stats;
+
 typedef struct gumbel_export_options {
     size_t size;
     const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
@@ -457,6 +513,7 @@ typedef struct gumbel_export_options {
                                   at most */
     const char *activations;   /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
     const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
+    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

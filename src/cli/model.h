@@ -6,23 +6,24 @@
 #ifndef GUMBEL_CLI_MODEL_H
 #define GUMBEL_CLI_MODEL_H
 
-#include "cli/options.h"
+#include "cli/program.h"
 #include "gumbel.h"
 
 typedef struct cli_model_options {
-    const char *program;
+    cli_program_options source;
     const char *backend;
     const char *lock;
     const char *cpu_isa;
     cli_integer threads;
     cli_integer max_context;
     bool verbose;
+    /* Not flags: a command sets these, all zero otherwise. */
+    int slots; /* sessions that can exist at once; 0: 1, the model's own */
+    gumbel_profile_callback profile;
+    void *profile_user;
 } cli_model_options;
 
-extern const cli_option cli_model_table[];
-
-/* What help says about the operand PROGRAM. */
-#define CLI_PROGRAM_HELP "A program file made by gumbel export; -m PROGRAM does the same."
+extern const cli_option cli_model_table[]; /* but for source, which has a table of its own */
 
 typedef struct cli_model {
     gumbel_program *program;
@@ -34,7 +35,8 @@ typedef struct cli_model {
     double load_seconds;
 } cli_model;
 
-/* Opens all of it; the engine can take snapshots if asked for. On failure nothing stays open. */
+/* Opens all of it, a checkpoint as cli_find_program says; the engine can take snapshots if asked for. On
+ * failure nothing stays open. */
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 
@@ -43,8 +45,5 @@ gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens,
 
 /* Allowed on a zeroed or half-open model. */
 void cli_model_close(cli_model *model);
-
-/* Seconds on a clock that never goes back. */
-double cli_seconds(void);
 
 #endif

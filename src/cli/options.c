@@ -74,6 +74,13 @@ static bool refuse_value(const cli_option *option, const char *value, gumbel_err
     case CLI_NUMBER:
         cli_describe_range(&option->range, option->type == CLI_INTEGER, expected, sizeof expected);
         break;
+    case CLI_INTEGERS: {
+        char one[96];
+        cli_describe_range(&option->range, true, one, sizeof one);
+        snprintf(expected, sizeof expected, "%s, or up to %d of them separated by commas", one,
+                 CLI_MOST_INTEGERS);
+        break;
+    }
     case CLI_CHOICE:
         snprintf(expected, sizeof expected, "one of %s", option->choices);
         break;
@@ -113,6 +120,9 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
     case CLI_INTEGER:
         ((cli_integer *)field)->given = true;
         good = cli_parse_integer(value, &option->range, &((cli_integer *)field)->value);
+        break;
+    case CLI_INTEGERS:
+        good = cli_parse_integers(value, &option->range, field);
         break;
     case CLI_NUMBER:
         ((cli_number *)field)->given = true;

@@ -10,15 +10,16 @@
 #include "gumbel.h"
 
 typedef enum cli_type {
-    CLI_FLAG,    /* no value; bool, becomes true */
-    CLI_SET,     /* no value; int, becomes cli_option.constant (the last one given counts) */
-    CLI_STRING,  /* const char *, NULL when not given */
-    CLI_CHOICE,  /* const char *, one of cli_option.choices */
-    CLI_INTEGER, /* cli_integer */
-    CLI_NUMBER,  /* cli_number */
-    CLI_SEED,    /* cli_seed */
-    CLI_TOKENS,  /* cli_tokens */
-    CLI_BIASES   /* cli_biases; adds to those of the flags before */
+    CLI_FLAG,     /* no value; bool, becomes true */
+    CLI_SET,      /* no value; int, becomes cli_option.constant (the last one given counts) */
+    CLI_STRING,   /* const char *, NULL when not given */
+    CLI_CHOICE,   /* const char *, one of cli_option.choices */
+    CLI_INTEGER,  /* cli_integer */
+    CLI_INTEGERS, /* cli_integers, replaced whole; count 0 when not given */
+    CLI_NUMBER,   /* cli_number */
+    CLI_SEED,     /* cli_seed */
+    CLI_TOKENS,   /* cli_tokens */
+    CLI_BIASES    /* cli_biases; adds to those of the flags before */
 } cli_type;
 
 typedef struct cli_integer {

@@ -2,6 +2,7 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
+#include "cli/average.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/model.h"
@@ -28,7 +29,8 @@ static const cli_option perplexity_table[] = {
      .offset = offsetof(perplexity_options, file)},
     {.names = "--against",
      .argument = "OTHER",
-     .help = "Another program with the same vocabulary, whose predictions are taken as right: also print the "
+     .help = "Another program or checkpoint with the same vocabulary, whose predictions are taken as right: "
+             "also print the "
              "mean Kullback-Leibler divergence from it, and how often both find the same token most likely.",
      .type = CLI_STRING,
      .offset = offsetof(perplexity_options, against)},
@@ -43,26 +45,6 @@ static const cli_option perplexity_table[] = {
 
 /* ---- Distributions ------------------------------------------------------------------------------------- */
 
-/* Mean and its standard error, as numbers come. */
-typedef struct average {
-    double count, sum, squares;
-} average;
-
-static void add_number(average *a, double number) {
-    a->count++;
-    a->sum += number;
-    a->squares += number * number;
-}
-
-static double mean_of(const average *a) {
-    return a->sum / a->count;
-}
-
-static double error_of(const average *a) {
-    double mean = mean_of(a), variance = a->squares / a->count - mean * mean;
-    return a->count > 1 && variance > 0 ? sqrt(variance / (a->count - 1)) : 0;
-}
-
 /* log of the sum of exp(logits), and where the largest is. */
 static double log_sum(const float *logits, uint32_t count, uint32_t *best) {
     *best = 0;
@@ -76,8 +58,8 @@ static double log_sum(const float *logits, uint32_t count, uint32_t *best) {
 }
 
 typedef struct scores {
-    average surprise; /* -log p of each token */
-    average divergence;
+    cli_average surprise; /* -log p of each token */
+    cli_average divergence;
     double agreed;
 } scores;
 
@@ -85,7 +67,7 @@ typedef struct scores {
 static void score(scores *s, const float *logits, const float *reference, uint32_t count, int32_t token) {
     uint32_t best, reference_best;
     double sum = log_sum(logits, count, &best);
-    add_number(&s->surprise, sum - (double)logits[token]);
+    cli_average_add(&s->surprise, sum - (double)logits[token]);
     if (!reference)
         return;
     double reference_sum = log_sum(reference, count, &reference_best), divergence = 0;
@@ -94,7 +76,7 @@ static void score(scores *s, const float *logits, const float *reference, uint32
         if (p > -100)
             divergence += exp(p) * (p - q);
     }
-    add_number(&s->divergence, divergence);
+    cli_average_add(&s->divergence, divergence);
     s->agreed += best == reference_best;
 }
 
@@ -172,22 +154,22 @@ static gumbel_status open_other(const perplexity_arguments *arguments, const cli
     if (!arguments->perplexity.against)
         return GUMBEL_OK;
     cli_model_options options = arguments->model;
-    options.program = arguments->perplexity.against;
+    options.source = (cli_program_options){.path = arguments->perplexity.against};
     gumbel_status status = cli_model_open(&options, false, other, error);
     if (status != GUMBEL_OK || other->info.vocab_size == model->info.vocab_size)
         return status;
-    cli_refuse(error, "%s: a vocabulary of %u, expected %u as in the program", options.program,
+    cli_refuse(error, "%s: a vocabulary of %u, expected %u as in the program", options.source.path,
                (unsigned)other->info.vocab_size, (unsigned)model->info.vocab_size);
     return GUMBEL_ERROR_ARGUMENT;
 }
 
 static void print_scores(const scores *s) {
-    double perplexity = exp(mean_of(&s->surprise));
+    double perplexity = exp(s->surprise.mean);
     printf("tokens          %.0f\n", s->surprise.count);
-    printf("perplexity      %.4f +- %.4f\n", perplexity, perplexity * error_of(&s->surprise));
+    printf("perplexity      %.4f +- %.4f\n", perplexity, perplexity * cli_average_error(&s->surprise));
     if (s->divergence.count == 0)
         return;
-    printf("kl divergence   %.6f +- %.6f\n", mean_of(&s->divergence), error_of(&s->divergence));
+    printf("kl divergence   %.6f +- %.6f\n", s->divergence.mean, cli_average_error(&s->divergence));
     printf("top-1 agreement %.2f %%\n", 100 * s->agreed / s->divergence.count);
 }
 
@@ -223,12 +205,15 @@ const cli_command cli_command_perplexity = {
         "each predicted from those before it. A text longer than the context is cut into windows.",
     .operands =
         (const cli_operand[]){
-            {"PROGRAM", offsetof(perplexity_arguments, model.program), true, CLI_PROGRAM_HELP}, {0}},
+            {"PROGRAM", offsetof(perplexity_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups =
         (const cli_option_group[]){
             {.title = "Options",
              .options = perplexity_table,
              .offset = offsetof(perplexity_arguments, perplexity)},
+            {.title = "Program",
+             .options = cli_program_table,
+             .offset = offsetof(perplexity_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(perplexity_arguments, model)},
             {0}},
     .examples = (const cli_example[]){{"gumbel perplexity int4.gumbel -f text.txt --against full.gumbel",

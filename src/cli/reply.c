@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/reply.h"
 
+#include "cli/measure.h"
 #include "cli/signals.h"
-
-#include <sys/resource.h>
 
 static gumbel_status generate_tokens(cli_generator *generator, cli_output *output, cli_reply *reply,
                                      gumbel_error *error) {
@@ -58,17 +57,6 @@ static double rate(size_t tokens, double seconds) {
     return seconds > 0 ? (double)tokens / seconds : 0;
 }
 
-static double peak_megabytes(void) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        return 0;
-#if defined(__APPLE__)
-    return (double)usage.ru_maxrss / 1e6; /* bytes there, KiB elsewhere */
-#else
-    return (double)usage.ru_maxrss * 1024 / 1e6;
-#endif
-}
-
 void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const cli_reply *reply,
                      FILE *file) {
     fflush(stdout);
@@ -83,5 +71,5 @@ void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const
             rate(decoded, reply->decode_seconds));
     fprintf(file, "context          %u of %u positions\n", gumbel_session_position(model->session, NULL),
             model->max_context);
-    fprintf(file, "peak memory      %.1f MB\n", peak_megabytes());
+    fprintf(file, "peak memory      %.1f MB\n", cli_peak_megabytes());
 }

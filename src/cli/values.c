@@ -52,6 +52,23 @@ bool cli_parse_number(const char *text, const cli_range *range, double *value) {
     return true;
 }
 
+bool cli_parse_integers(const char *text, const cli_range *range, cli_integers *integers) {
+    integers->count = 0;
+    for (;; text++) {
+        char one[32];
+        size_t length = strcspn(text, ",");
+        if (length >= sizeof one || integers->count == CLI_MOST_INTEGERS)
+            return false;
+        memcpy(one, text, length);
+        one[length] = '\0';
+        if (!cli_parse_integer(one, range, &integers->values[integers->count++]))
+            return false;
+        text += length;
+        if (*text == '\0')
+            return true;
+    }
+}
+
 bool cli_parse_seed(const char *text, bool *draw, uint64_t *value) {
     *draw = strcmp(text, "-1") == 0;
     if (*draw)

@@ -26,6 +26,16 @@ void cli_describe_range(const cli_range *range, bool integer, char *text, size_t
 bool cli_parse_integer(const char *text, const cli_range *range, int64_t *value);
 bool cli_parse_number(const char *text, const cli_range *range, double *value);
 
+/* Integers of the range separated by commas: "64,256,1024". integers is replaced; false also when there are
+ * more than it holds. */
+enum { CLI_MOST_INTEGERS = 16 };
+typedef struct cli_integers {
+    size_t count;
+    int64_t values[CLI_MOST_INTEGERS];
+} cli_integers;
+
+bool cli_parse_integers(const char *text, const cli_range *range, cli_integers *integers);
+
 /* 0 .. 2^64-1, or -1, which gives *draw = true. */
 bool cli_parse_seed(const char *text, bool *draw, uint64_t *value);
 

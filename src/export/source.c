@@ -70,7 +70,11 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
     source->name = choose_name(source, path, is_file);
     if (!source->name)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for its name", path);
-    return random_weights ? GUMBEL_OK : gb_checkpoint_open(source->directory, &source->checkpoint, error);
+    if (random_weights)
+        return GUMBEL_OK;
+    gb_config root = gb_config_root(source->config);
+    GB_TRY(gb_packing_read(&root, &source->packing, error));
+    return gb_checkpoint_open(source->directory, &source->checkpoint, error);
 }
 
 static gumbel_status open_gguf(const char *path, gb_source *source, gumbel_error *error) {

@@ -8,6 +8,7 @@
 #define GUMBEL_EXPORT_WEIGHTS_H
 
 #include "export/checkpoint/checkpoint.h"
+#include "export/packed/packed.h"
 #include "export/quantize/import_blocks.h"
 #include "export/quantize/recipe.h"
 #include "export/quantize/write_quantized.h"
@@ -19,6 +20,10 @@ typedef struct gb_weights gb_weights;
 /* Weights of a checkpoint, which must stay open, or, when checkpoint is NULL, random ones of that dtype and
  * seed. NULL when there is no memory. */
 gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_dtype, uint64_t seed);
+
+/* Says how the checkpoint's packed matrices are quantized; packing must stay valid. Without it only tensors
+ * of their own name are found. */
+void gb_weights_use_packing(gb_weights *weights, const gb_packing *packing);
 
 /* Matrices that are added from now on are stored as the recipe says, which must stay open; layer_count is the
  * model's. */
@@ -33,6 +38,12 @@ void gb_weights_destroy(gb_weights *weights);
 /* Whether a tensor of that name can be had: random weights have every name. */
 bool gb_weights_has(const gb_weights *weights, const char *name);
 
+/* Whether the checkpoint has a tensor of that name and of just this shape. */
+bool gb_weights_has_shape(const gb_weights *weights, const char *name, int32_t rank, const int64_t *dims);
+
+/* Whether the checkpoint has a matrix of that name quantized, in several tensors. */
+bool gb_weights_is_packed(const gb_weights *weights, const char *name);
+
 /* Finds a tensor for the graph's next constant, number gb_weights_count(), and tells its dtype. uniform is
  * used when weights are random. Errors as gb_checkpoint_get's; MEMORY. */
 gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32_t rank, const int64_t *dims,
@@ -45,7 +56,8 @@ typedef struct gb_stored {
 } gb_stored;
 
 /* What the recipe says of a matrix of that name and checkpoint tensor, which need not be the same. Errors as
- * gb_weights_add_tensor's; ARGUMENT where its format does not fit, or it is one of a GGUF file already. */
+ * gb_weights_add_tensor's and gb_packed_find's; ARGUMENT where its format does not fit, or the checkpoint has
+ * it quantized already. */
 gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
                                      const int64_t *dims, gb_stored *stored, gumbel_error *error);
 
@@ -64,6 +76,9 @@ size_t gb_weights_count(const gb_weights *weights);
 /* Whether some constant is this tensor of the checkpoint. */
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
 
+/* Bytes of the checkpoint's tensors that some constant is made from; 0 when weights are random. */
+uint64_t gb_weights_source_bytes(const gb_weights *weights);
+
 /* Gives size bytes of a constant beginning at offset (both multiples of its element size): either *data
  * points at them where they are, or they are made in scratch, which holds size bytes. constant is the graph's
  * description of it. */
@@ -76,6 +91,9 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
 /* Whether a quantized constant is made from blocks of a GGUF file, and if so from which. */
 bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
                            const uint8_t **blocks);
+
+/* What a quantized constant is made from that the checkpoint has packed, or NULL. */
+const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index);
 
 /* What any other quantized constant is made from. */
 gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index);

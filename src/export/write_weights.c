@@ -24,6 +24,14 @@ static gumbel_status advance_quantized(void *user, uint64_t bytes, gumbel_error 
     return advance(user, bytes, error);
 }
 
+static void read_packed_row(const void *user, uint64_t row, const gb_imported_row *to) {
+    gb_packed_row(user, row, to);
+}
+
+static void release_packed_rows(const void *user, uint64_t first, uint64_t count) {
+    gb_packed_release(user, first, count);
+}
+
 static gumbel_status write_quantized(gb_writer *writer, const gb_constant *constant, uint32_t index,
                                      const gb_weights *weights, progress_state *progress,
                                      gumbel_error *error) {
@@ -32,6 +40,11 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
     const uint8_t *blocks;
     if (gb_weights_has_blocks(weights, index, &type, &blocks))
         return gb_write_imported(writer, constant, type, blocks, gb_export_threads(), &written, error);
+    const gb_packed *packed = gb_weights_packed(weights, index);
+    if (packed) {
+        gb_imported_rows rows = {read_packed_row, release_packed_rows, packed};
+        return gb_write_imported_rows(writer, constant, &rows, gb_export_threads(), &written, error);
+    }
     gb_quantized_source source = gb_weights_quantized_source(weights, index);
     return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
 }

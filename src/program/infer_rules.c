@@ -71,6 +71,16 @@ static gumbel_status head_groups(const gb_op_info *op, const char *kind, const g
     return GUMBEL_OK;
 }
 
+/* Which key head a value head has is a choice of two. */
+static gumbel_status gated_delta(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                                 gumbel_error *error) {
+    int64_t tiled = gb_node_int(node, GB_ATTRIBUTE_TILED);
+    if (tiled > 1)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "gated_delta: tiled = %lld, expected 0 or 1",
+                       (long long)tiled);
+    return head_groups(op, "value", &operands[2].type.shape, &operands[1].type.shape, error);
+}
+
 static gumbel_status slice(const gb_operand_type *operands, const gb_node *node, gb_type *result,
                            gumbel_error *error) {
     const gb_shape *x = &operands[0].type.shape;
@@ -196,7 +206,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_CAUSAL_CONV:
         return causal_conv(operands, error);
     case GB_OP_GATED_DELTA:
-        return head_groups(op, "value", &operands[2].type.shape, &operands[1].type.shape, error);
+        return gated_delta(op, operands, node, error);
     case GB_OP_ROUTE_TOP_K:
         return route_top_k(op, operands, node, results, error);
     case GB_OP_EXPERT_LINEAR:

@@ -89,7 +89,8 @@ enum {
     X(9, START, start)                                                                                       \
     X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
     X(11, NORMALIZE, normalize)                                                                              \
-    X(12, ACTIVATION, activation)
+    X(12, ACTIVATION, activation)                                                                            \
+    X(13, TILED, tiled)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,

@@ -44,6 +44,8 @@ typedef struct gb_backend_options {
     gumbel_lock lock;
     gumbel_log_callback log;
     void *log_user;
+    gumbel_profile_callback profile; /* NULL: ops are not timed */
+    void *profile_user;
 } gb_backend_options;
 
 /* Streams of bytes for saving and loading a slot; they return GUMBEL_OK or fail with a message. */
@@ -73,6 +75,9 @@ typedef struct gb_backend_functions {
                                void *user, gumbel_error *error);
     gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
                                void *user, gumbel_error *error);
+
+    /* Measures the machine with the backend's threads. NULL: the backend cannot. */
+    gumbel_status (*measure_limits)(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error);
 } gb_backend_functions;
 
 /* The first member of every backend's own structure. */

@@ -134,6 +134,8 @@ static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_o
         .lock = options->lock,
         .log = options->log,
         .log_user = options->log_user,
+        .profile = options->profile,
+        .profile_user = options->profile_user,
     };
     return entry->create(engine->program, &backend_options, &engine->backend, error);
 }
@@ -181,4 +183,16 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
 
 const char *gumbel_engine_description(const gumbel_engine *engine) {
     return engine->backend->description;
+}
+
+gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,
+                                           gumbel_error *error) {
+    if (!limits || limits->size < sizeof limits->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "limits: NULL, or their size field is not set");
+    if (!engine->backend->functions->measure_limits)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "this backend does not measure the machine's limits");
+    gumbel_machine_limits full = {.size = limits->size};
+    GB_TRY(engine->backend->functions->measure_limits(engine->backend, &full, error));
+    memcpy(limits, &full, limits->size < sizeof full ? limits->size : sizeof full);
+    return GUMBEL_OK;
 }

@@ -3,6 +3,7 @@
  * The public functions about programs: thin wrappers around src/program and src/text.
  */
 #include "base/memory.h"
+#include "program/costs.h"
 #include "program/printer.h"
 #include "program/reader.h"
 #include "run/handles.h"
@@ -64,6 +65,20 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
     };
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_program_get_costs(const gumbel_program *program, const gumbel_step_shape *shape,
+                                       gumbel_step_costs *costs, gumbel_error *error) {
+    if (!program || !shape || shape->size < sizeof *shape || !costs || costs->size < sizeof costs->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "costs: NULL, or a size field is not set");
+    if (shape->sequences == 0 || shape->tokens == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "costs of %u sequences of %u tokens: expected at least 1", shape->sequences,
+                       shape->tokens);
+    gumbel_step_costs full = {.size = costs->size};
+    gb_program_costs(program->program, shape, &full);
+    memcpy(costs, &full, costs->size < sizeof full ? costs->size : sizeof full);
     return GUMBEL_OK;
 }
 

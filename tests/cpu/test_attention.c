@@ -101,7 +101,8 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
     gb_kernel_call call = {&l->node,
                            {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
                            {&result},
-                           vector};
+                           vector,
+                           GB_SPLIT_OWN};
     run_as_team(gb_kernel_attention_append, &call, team);
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));

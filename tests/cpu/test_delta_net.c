@@ -165,6 +165,7 @@ enum { QUERY, KEY, VALUE, DECAY, BETA };
 
 typedef struct delta_sizes {
     size_t heads, key_heads, key_size, value_size;
+    bool is_tiled;
 } delta_sizes;
 
 /* As in the equation, in double, one sequence and head at a time. */
@@ -172,7 +173,8 @@ static void check_delta_head(const stateful_op *op, const delta_sizes *s, size_t
     double *memory = calloc(s->key_size * s->value_size, sizeof *memory);
     assert_non_null(memory);
     for (size_t n = slot * LENGTH; n < (slot + 1) * LENGTH; n++) {
-        size_t key_at = (n * s->key_heads + h / (s->heads / s->key_heads)) * s->key_size;
+        size_t key_head = s->is_tiled ? h % s->key_heads : h / (s->heads / s->key_heads);
+        size_t key_at = (n * s->key_heads + key_head) * s->key_size;
         for (size_t e = 0; e < s->value_size; e++) {
             double recalled = 0, y = 0;
             for (size_t d = 0; d < s->key_size; d++) {
@@ -216,6 +218,9 @@ static void check_delta(delta_sizes s) {
     uint64_t random = s.heads * 100 + s.value_size;
     size_t tokens = SLOTS * LENGTH;
     stateful_op op = {.kernel = gb_kernel_gated_delta,
+                      .node = {.op = GB_OP_GATED_DELTA,
+                               .attribute_count = 1,
+                               .attributes = {gb_int(GB_ATTRIBUTE_TILED, s.is_tiled)}},
                       .stream_count = 5,
                       .streams = {random_tensor(&random, GB_F32, 3, tokens, s.key_heads, s.key_size),
                                   random_tensor(&random, GB_F32, 3, tokens, s.key_heads, s.key_size),
@@ -234,11 +239,13 @@ static void check_delta(delta_sizes s) {
 
 static void memory(void **unused) {
     (void)unused;
-    check_delta((delta_sizes){1, 1, 1, 1});
-    check_delta((delta_sizes){4, 2, 16, 16});
-    check_delta((delta_sizes){3, 1, 7, 33});
-    check_delta((delta_sizes){2, 2, 24, 150});
-    check_delta((delta_sizes){6, 3, 128, 128});
+    check_delta((delta_sizes){1, 1, 1, 1, false});
+    check_delta((delta_sizes){4, 2, 16, 16, false});
+    check_delta((delta_sizes){3, 1, 7, 33, false});
+    check_delta((delta_sizes){2, 2, 24, 150, false});
+    check_delta((delta_sizes){6, 3, 128, 128, false});
+    check_delta((delta_sizes){6, 2, 16, 24, true});
+    check_delta((delta_sizes){4, 4, 8, 8, true});
 }
 
 /* ---- Decay --------------------------------------------------------------------------------------------- */
@@ -260,7 +267,7 @@ static void decay(void **unused) {
         gb_tensor y = new_tensor(GB_F32, 2, tokens, heads, 1);
         for (size_t i = 0; i < tokens * heads; i++)
             set_element(&x, i, element(&x, i) * (round % 2 ? 8 : 120));
-        gb_kernel_call call = {NULL, {&x, &a_log, &bias}, {&y}, NULL};
+        gb_kernel_call call = {NULL, {&x, &a_log, &bias}, {&y}, NULL, GB_SPLIT_OWN};
         check_kernel(gb_kernel_delta_decay, &call);
         for (size_t i = 0; i < tokens * heads; i++) {
             double exact = exact_decay(element(&x, i), element(&a_log, i % heads), element(&bias, i % heads));

@@ -192,9 +192,6 @@ static void refuses_by_name(void **state) {
     refuses("\"attention_bias\":true,", unsupported, "attention_bias");
     refuses("\"hidden_activation\":\"silu\",", unsupported, "hidden_activation: \"silu\"");
     refuses("\"use_bidirectional_attention\":\"all\",", unsupported, "use_bidirectional_attention");
-    refuses("\"quantization_config\":{\"quant_method\":\"gptq\"},", unsupported,
-            "quantization_config: quantized");
-    refuses("\"quantization\":{\"bits\":4},", unsupported, "quantization: quantized");
     refuses("\"num_hidden_layers\":2,\"layer_types\":[\"chunked_attention\",\"full_attention\"],",
             unsupported, "layer_types: layer 0 is \"chunked_attention\"");
     refuses("\"layer_types\":[\"full_attention\"],", format, "layer_types: 1 layers, expected the 30");

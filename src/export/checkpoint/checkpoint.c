@@ -42,8 +42,9 @@ static gumbel_status out_of_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the checkpoint's tensor table");
 }
 
-static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
-                               gumbel_error *error) {
+/* A shard that is not opened yet. */
+static gumbel_status append_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
+                                  gumbel_error *error) {
     if (!gb_grow((void **)&checkpoint->shards, &checkpoint->shard_capacity, checkpoint->shard_count + 1,
                  sizeof *checkpoint->shards))
         return out_of_memory(error);
@@ -54,7 +55,13 @@ static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shar
     next->name = next->path + strlen(checkpoint->directory) + 1;
     checkpoint->shard_count++;
     *added = next;
-    return gb_safetensors_open(next->path, &next->file, error);
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
+                               gumbel_error *error) {
+    GB_TRY(append_shard(checkpoint, name, added, error));
+    return gb_safetensors_open((*added)->path, &(*added)->file, error);
 }
 
 static gumbel_status add_tensor(gb_checkpoint *checkpoint, const gb_tensor *tensor, gumbel_error *error) {
@@ -213,6 +220,36 @@ gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoi
     return GUMBEL_OK;
 }
 
+static gumbel_status add_parsed(gb_checkpoint *checkpoint, const uint8_t *data, size_t size,
+                                gumbel_error *error) {
+    shard *only = NULL;
+    GB_TRY(append_shard(checkpoint, "", &only, error));
+    GB_TRY(gb_safetensors_parse(checkpoint->directory, data, size, &only->file, error));
+    for (size_t i = 0; i < only->file.tensor_count; i++) {
+        only->file.tensors[i].is_in_memory = true;
+        GB_TRY(add_tensor(checkpoint, &only->file.tensors[i], error));
+    }
+    if (checkpoint->tensor_count > 0)
+        qsort(checkpoint->tensors, checkpoint->tensor_count, sizeof *checkpoint->tensors, compare_tensors);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_checkpoint_parse(const char *name, const uint8_t *data, size_t size,
+                                  gb_checkpoint **checkpoint, gumbel_error *error) {
+    *checkpoint = NULL;
+    gb_checkpoint *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return out_of_memory(error);
+    made->directory = gb_copy_string(name, strlen(name));
+    gumbel_status status = made->directory ? add_parsed(made, data, size, error) : out_of_memory(error);
+    if (status != GUMBEL_OK) {
+        gb_checkpoint_close(made);
+        return status;
+    }
+    *checkpoint = made;
+    return GUMBEL_OK;
+}
+
 static gumbel_status add_all(gb_checkpoint *checkpoint, const gb_tensor *tensors, size_t count,
                              gumbel_error *error) {
     for (size_t i = 0; i < count; i++)
@@ -271,6 +308,39 @@ static const char *shape_text(int32_t rank, const int64_t *dims, char text[stati
     return text;
 }
 
+/* Whether shapes are equal but for dimensions of 1, which may stand anywhere: the elements' order is the
+ * same.
+ */
+static bool has_shape(const gb_tensor *tensor, int32_t rank, const int64_t *dims) {
+    int32_t i = 0, j = 0;
+    for (;;) {
+        while (i < tensor->rank && tensor->dims[i] == 1)
+            i++;
+        while (j < rank && dims[j] == 1)
+            j++;
+        if (i == tensor->rank || j == rank)
+            return i == tensor->rank && j == rank;
+        if (tensor->dims[i++] != dims[j++])
+            return false;
+    }
+}
+
+static gumbel_status check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                 const char *file_name, int32_t rank, const int64_t *dims,
+                                 gumbel_error *error) {
+    char found[200], expected[200];
+    if (has_shape(tensor, rank, dims))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
+                   checkpoint->directory, file_name, shape_text(tensor->rank, tensor->dims, found),
+                   shape_text(rank, dims, expected));
+}
+
+gumbel_status gb_checkpoint_check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                        int32_t rank, const int64_t *dims, gumbel_error *error) {
+    return check_shape(checkpoint, tensor, tensor->name, rank, dims, error);
+}
+
 /* Whether the graph can have a weight as its tensor is stored. */
 static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tensor *tensor, bool is_matrix,
                                   const char *file_name, gumbel_error *error) {
@@ -286,20 +356,16 @@ static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tens
 static gumbel_status get_tensor(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, bool is_matrix, const gb_tensor **tensor,
                                 gumbel_error *error) {
-    char found_text[200], expected_text[200], own_name[300];
+    char expected_text[200], own_name[300];
     const char *file_name = name;
     if (checkpoint->file_name &&
         checkpoint->file_name(checkpoint->file_name_user, name, own_name, sizeof own_name))
         file_name = own_name;
-    shape_text(rank, dims, expected_text);
     const gb_tensor *found = gb_checkpoint_find(checkpoint, name);
     if (!found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",
-                       checkpoint->directory, file_name, expected_text);
-    if (found->rank != rank || memcmp(found->dims, dims, (size_t)rank * sizeof *dims) != 0)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s has shape %s, expected %s",
-                       checkpoint->directory, file_name, shape_text(found->rank, found->dims, found_text),
-                       expected_text);
+                       checkpoint->directory, file_name, shape_text(rank, dims, expected_text));
+    GB_TRY(check_shape(checkpoint, found, file_name, rank, dims, error));
     GB_TRY(check_usable(checkpoint, found, is_matrix, file_name, error));
     *tensor = found;
     return GUMBEL_OK;
@@ -321,4 +387,18 @@ size_t gb_checkpoint_count(const gb_checkpoint *checkpoint) {
 
 const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index) {
     return checkpoint->tensors[index];
+}
+
+const char *gb_checkpoint_path(const gb_checkpoint *checkpoint) {
+    return checkpoint->directory;
+}
+
+const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *key) {
+    for (size_t i = 0; i < checkpoint->shard_count; i++) {
+        const json_t *metadata = json_object_get(checkpoint->shards[i].file.header, "__metadata__");
+        const char *text = json_string_value(json_object_get(metadata, key));
+        if (text)
+            return text;
+    }
+    return NULL;
 }

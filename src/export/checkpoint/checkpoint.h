@@ -15,6 +15,11 @@ typedef struct gb_checkpoint gb_checkpoint;
  * or a tensor that its file lacks. Close with gb_checkpoint_close. */
 gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error);
 
+/* The same of one safetensors file's bytes in memory, which must outlive it; name stands for the path in
+ * messages. */
+gumbel_status gb_checkpoint_parse(const char *name, const uint8_t *data, size_t size,
+                                  gb_checkpoint **checkpoint, gumbel_error *error);
+
 /* Writes the name that a tensor has in its file into text, which holds size bytes; false when it is the same.
  */
 typedef bool (*gb_file_name)(const void *user, const char *name, char *text, size_t size);
@@ -31,8 +36,9 @@ void gb_checkpoint_close(gb_checkpoint *checkpoint);
 /* The tensor of that name, or NULL. Valid while the checkpoint is open. Thread-safe. */
 const gb_tensor *gb_checkpoint_find(const gb_checkpoint *checkpoint, const char *name);
 
-/* Finds a tensor and checks that it has this shape and a dtype that can be used. Errors: FORMAT naming the
- * tensor, the shape found and the shape expected; UNSUPPORTED naming the dtype. */
+/* Finds a tensor and checks that it has this shape and a dtype that can be used. Dimensions of 1 may stand
+ * elsewhere or be missing, as they do in what some converters write. Errors: FORMAT naming the tensor, the
+ * shape found and the shape expected; UNSUPPORTED naming the dtype. */
 gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, const gb_tensor **tensor, gumbel_error *error);
 
@@ -40,6 +46,16 @@ gumbel_status gb_checkpoint_get(const gb_checkpoint *checkpoint, const char *nam
  * dtype is then GB_DTYPE_NONE. */
 gumbel_status gb_checkpoint_get_matrix(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                        const int64_t *dims, const gb_tensor **tensor, gumbel_error *error);
+
+/* Checks the shape of a tensor as gb_checkpoint_get does. */
+gumbel_status gb_checkpoint_check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
+                                        int32_t rank, const int64_t *dims, gumbel_error *error);
+
+/* What the files' headers say under a key of __metadata__, or NULL. */
+const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *key);
+
+/* The directory or file, for messages. */
+const char *gb_checkpoint_path(const gb_checkpoint *checkpoint);
 
 /* All tensors, sorted by name: index from 0 to count - 1. */
 size_t gb_checkpoint_count(const gb_checkpoint *checkpoint);

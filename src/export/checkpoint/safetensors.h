@@ -26,6 +26,7 @@ typedef struct gb_tensor {
     int64_t dims[GB_TENSOR_MAX_RANK];
     const uint8_t *data;               /* in the mapping; not aligned */
     uint64_t size;                     /* bytes */
+    bool is_in_memory;                 /* data was computed, and is in no mapping */
     const struct gb_ggml_type *blocks; /* the type in a GGUF file; NULL: not from one */
 } gb_tensor;
 

@@ -8,21 +8,20 @@
 #include "export/gguf/architecture.h"
 
 #include "base/memory.h"
+#include "export/gguf/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LAYERS = 1024 };
-
 #define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf ".weight", "model.layers.*." checkpoint }
+    { "blk.*." gguf ".weight", "model.layers.*." checkpoint, false }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight"},
-    {"output_norm.weight", "model.norm.weight"},
-    {"output.weight", "lm_head.weight"},
-    {"rope_freqs.weight", ""},
+    {"token_embd.weight", "model.embed_tokens.weight", false},
+    {"output_norm.weight", "model.norm.weight", false},
+    {"output.weight", "lm_head.weight", false},
+    {"rope_freqs.weight", "", false},
     LAYER("attn_norm", "input_layernorm.weight"),
     LAYER("attn_q", "self_attn.q_proj.weight"),
     LAYER("attn_k", "self_attn.k_proj.weight"),
@@ -47,14 +46,6 @@ typedef struct layer_table {
     int64_t head_dim[2];            /* of full and of sliding layers */
 } layer_table;
 
-/* Where a size may stand twice, both must say the same. */
-static void check_equal(gb_gguf_metadata *metadata, const char *key, int64_t expected) {
-    int64_t found = gb_gguf_get_integer(metadata, key, expected);
-    if (found != expected)
-        gb_gguf_fail(metadata, key, GUMBEL_ERROR_UNSUPPORTED,
-                     "%" PRId64 ", expected the %" PRId64 " of the head's size", found, expected);
-}
-
 static void read_head_dims(gb_gguf_metadata *metadata, layer_table *layers) {
     static const char *const keys[2][3] = {
         {".attention.key_length", ".attention.value_length", ".rope.dimension_count"},
@@ -62,8 +53,8 @@ static void read_head_dims(gb_gguf_metadata *metadata, layer_table *layers) {
     layers->head_dim[0] = gb_gguf_need_integer(metadata, keys[0][0]);
     layers->head_dim[1] = gb_gguf_get_integer(metadata, keys[1][0], layers->head_dim[0]);
     for (int i = 0; i < 2; i++) {
-        check_equal(metadata, keys[i][1], layers->head_dim[i]);
-        check_equal(metadata, keys[i][2], layers->head_dim[i]);
+        gb_gguf_need_equal(metadata, keys[i][1], layers->head_dim[i]);
+        gb_gguf_need_equal(metadata, keys[i][2], layers->head_dim[i]);
     }
 }
 
@@ -162,23 +153,12 @@ static void write_ropes(gb_gguf_metadata *metadata, const layer_table *layers, j
     gb_gguf_set(metadata, ropes, "sliding_attention",
                 json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", sliding_theta));
     gb_gguf_set(metadata, config, "rope_parameters", ropes);
-    if (gb_gguf_value_of(metadata, ".rope.scaling.type") &&
-        !gb_gguf_text_is(metadata, ".rope.scaling.type", "none"))
-        gb_gguf_fail(metadata, ".rope.scaling.type", GUMBEL_ERROR_UNSUPPORTED,
-                     "scaled rotary embedding is not supported in this version; expected \"none\"");
-}
-
-static void write_integer(gb_gguf_metadata *metadata, const char *key, json_t *config, const char *name) {
-    gb_gguf_set(metadata, config, name, json_integer((json_int_t)gb_gguf_need_integer(metadata, key)));
 }
 
 static void write_sizes(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
-    const gb_tensor *table = gb_gguf_files_find(metadata->files, "token_embd.weight");
-    if (table && table->rank == 2)
-        gb_gguf_set(metadata, config, "vocab_size", json_integer((json_int_t)table->dims[0]));
-    write_integer(metadata, ".embedding_length", config, "hidden_size");
-    write_integer(metadata, ".context_length", config, "max_position_embeddings");
-    write_integer(metadata, ".attention.sliding_window", config, "sliding_window");
+    gb_gguf_copy_integer(metadata, ".embedding_length", config, "hidden_size");
+    gb_gguf_copy_integer(metadata, ".context_length", config, "max_position_embeddings");
+    gb_gguf_copy_integer(metadata, ".attention.sliding_window", config, "sliding_window");
     gb_gguf_set(metadata, config, "intermediate_size",
                 json_integer((json_int_t)gb_gguf_need_uniform(metadata, ".feed_forward_length", layers)));
     gb_gguf_set(metadata, config, "num_attention_heads",
@@ -188,8 +168,7 @@ static void write_sizes(gb_gguf_metadata *metadata, size_t layers, json_t *confi
     double cap = gb_gguf_get_number(metadata, ".final_logit_softcapping", 0);
     if (cap != 0)
         gb_gguf_set(metadata, config, "final_logit_softcapping", json_real(cap));
-    bool has_head = gb_gguf_files_find(metadata->files, "output.weight") != NULL;
-    gb_gguf_set(metadata, config, "tie_word_embeddings", json_boolean(!has_head));
+    gb_gguf_write_vocabulary(metadata, config);
 }
 
 /* What only some models of the family have. Their reader says which of it can be run. */
@@ -200,19 +179,13 @@ static void write_features(gb_gguf_metadata *metadata, json_t *config) {
     gb_gguf_set(metadata, config, "enable_moe_block", json_boolean(experts > 0));
     gb_gguf_set(metadata, config, "hidden_size_per_layer_input", json_integer((json_int_t)inputs));
     gb_gguf_set(metadata, config, "num_kv_shared_layers", json_integer((json_int_t)shared));
-    if (gb_gguf_get_integer(metadata, ".attention.causal", 1) != 1)
-        gb_gguf_fail(metadata, ".attention.causal", GUMBEL_ERROR_UNSUPPORTED,
-                     "attention that looks ahead is not supported in this version; expected true");
+    gb_gguf_refuse_variants(metadata);
 }
 
 static void configure(gb_gguf_metadata *metadata, json_t *config) {
-    int64_t count = gb_gguf_need_integer(metadata, ".block_count");
-    if (count < 1 || count > MAX_LAYERS) {
-        gb_gguf_fail(metadata, ".block_count", GUMBEL_ERROR_FORMAT,
-                     "expected an integer from 1 to %d, found %" PRId64, MAX_LAYERS, count);
+    layer_table layers = {.count = gb_gguf_need_layers(metadata)};
+    if (layers.count == 0)
         return;
-    }
-    layer_table layers = {.count = (size_t)count};
     layers.is_sliding = gb_allocate(layers.count, sizeof *layers.is_sliding);
     layers.kv_heads = gb_allocate(layers.count, sizeof *layers.kv_heads);
     if (layers.is_sliding && layers.kv_heads) {

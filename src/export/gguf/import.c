@@ -3,39 +3,46 @@
 
 #include "base/memory.h"
 #include "export/gguf/generation.h"
+#include "export/gguf/logarithm.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own. */
-static gumbel_status rename_tensor(const gb_gguf_import *import, const gb_tensor *tensor, gb_tensor *renamed,
-                                   gumbel_error *error) {
-    char name[GB_GGUF_NAME];
+/* The name that the graph knows a tensor by: a tensor that no weight is made of keeps its own, and one of a
+ * layer past the last guesses several tokens ahead, which the original calls mtp. pair may be NULL. */
+static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tensor, const gb_gguf_name *pair,
+                                   const char *name, gumbel_error *error) {
+    gb_tensor *renamed = &import->tensors[import->tensor_count];
+    char text[GB_GGUF_NAME + sizeof "mtp."];
+    bool is_past_last = gb_gguf_layer_of(tensor->name) >= import->layer_count;
     *renamed = *tensor;
-    if (!gb_gguf_to_checkpoint(import->architecture->names, tensor->name, name))
-        snprintf(name, sizeof name, "%s", tensor->name);
-    renamed->name = gb_copy_string(name, strlen(name));
+    if (pair && pair->is_minus_exp && !is_past_last)
+        GB_TRY(gb_gguf_take_logarithm(renamed, &import->values[import->tensor_count], error));
+    snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",
+             pair && !is_past_last ? name : tensor->name);
+    renamed->name = gb_copy_string(text, strlen(text));
+    import->tensor_count++;
     return renamed->name ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for tensor names");
 }
 
 /* Tensors that the configuration speaks for are left out. */
-static bool is_weight(const gb_gguf_import *import, const gb_tensor *tensor) {
-    char name[GB_GGUF_NAME];
-    return !gb_gguf_to_checkpoint(import->architecture->names, tensor->name, name) || name[0] != '\0';
+static gumbel_status add_tensor(gb_gguf_import *import, const gb_tensor *tensor, gumbel_error *error) {
+    char name[GB_GGUF_NAME] = "";
+    const gb_gguf_name *pair = gb_gguf_to_checkpoint(import->architecture->names, tensor->name, name);
+    if (pair && name[0] == '\0')
+        return GUMBEL_OK;
+    return rename_tensor(import, tensor, pair, name, error);
 }
 
-static gumbel_status rename_tensors(gb_gguf_import *import, gumbel_error *error) {
+static gumbel_status add_tensors(gb_gguf_import *import, gumbel_error *error) {
     import->tensors = gb_allocate(import->files.tensor_count, sizeof *import->tensors);
-    if (!import->tensors)
+    import->values = gb_allocate(import->files.tensor_count, sizeof *import->values);
+    if (!import->tensors || !import->values)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu tensors", import->files.tensor_count);
     for (size_t f = 0; f < import->files.count; f++) {
         const gb_gguf *file = &import->files.files[f];
-        for (size_t i = 0; i < file->tensor_count; i++) {
-            if (!is_weight(import, &file->tensors[i]))
-                continue;
-            GB_TRY(rename_tensor(import, &file->tensors[i], &import->tensors[import->tensor_count], error));
-            import->tensor_count++;
-        }
+        for (size_t i = 0; i < file->tensor_count; i++)
+            GB_TRY(add_tensor(import, &file->tensors[i], error));
     }
     return GUMBEL_OK;
 }
@@ -60,6 +67,7 @@ static gumbel_status make_config(gb_gguf_metadata *metadata, gb_gguf_import *imp
             *error = metadata->error;
         return metadata->error.status;
     }
+    import->layer_count = json_integer_value(json_object_get(object, "num_hidden_layers"));
     snprintf(label, sizeof label, "%.480s: as config.json", metadata->path);
     return gb_config_from_json(label, object, &import->config, error);
 }
@@ -75,7 +83,9 @@ static gumbel_status read_all(const char *path, gb_gguf_import *import, gumbel_e
                                   : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", path);
     json_decref(object);
     GB_TRY(status);
-    GB_TRY(rename_tensors(import, error));
+    status = add_tensors(import, error);
+    if (status != GUMBEL_OK)
+        return gb_prefix(error, status, "%s", path);
     return gb_checkpoint_of(path, import->tensors, import->tensor_count, name_in_file, import->architecture,
                             &import->checkpoint, error);
 }
@@ -96,9 +106,12 @@ gumbel_status gb_gguf_import_open(const char *path, gb_gguf_import *import, gumb
 void gb_gguf_import_close(gb_gguf_import *import) {
     gb_checkpoint_close(import->checkpoint);
     gb_config_close(import->config);
-    for (size_t i = 0; i < import->tensor_count; i++)
+    for (size_t i = 0; i < import->tensor_count; i++) {
         gb_free((void *)(uintptr_t)import->tensors[i].name);
+        gb_free(import->values[i]);
+    }
     gb_free(import->tensors);
+    gb_free(import->values);
     gb_free(import->name);
     gb_gguf_files_close(&import->files);
     *import = (gb_gguf_import){0};

@@ -14,7 +14,9 @@ typedef struct gb_gguf_import {
     gb_gguf_files files;
     const gb_gguf_architecture *architecture;
     gb_tensor *tensors; /* those of the checkpoint; names are owned */
+    float **values;     /* of each, those that are its data, or NULL; owned */
     size_t tensor_count;
+    int64_t layer_count;    /* of those that generate; more layers of tensors may follow */
     gb_config_file *config; /* holds the generation settings as well */
     gb_checkpoint *checkpoint;
     char *name; /* what to call the model; NULL: the file does not say */

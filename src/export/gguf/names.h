@@ -6,18 +6,25 @@
 #define GUMBEL_EXPORT_GGUF_NAMES_H
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
 /* A pair of names for the same tensor; * is the number of a layer. */
 typedef struct gb_gguf_name {
     const char *gguf;
     const char *checkpoint; /* "": no weight of the graph, the configuration has what it says */
+    bool is_minus_exp;      /* a float32 x stands as -exp(x) in the GGUF */
 } gb_gguf_name;
 
 enum { GB_GGUF_NAME = 300 };
 
-/* Writes the other name of a tensor into other; false when no pair of the list, which ends in {0}, fits. */
-bool gb_gguf_to_checkpoint(const gb_gguf_name *names, const char *name, char other[GB_GGUF_NAME]);
-bool gb_gguf_from_checkpoint(const gb_gguf_name *names, const char *name, char other[GB_GGUF_NAME]);
+/* Writes the other name of a tensor into other. Returns the first pair of the list, which ends in {0}, that
+ * fits, or NULL. */
+const gb_gguf_name *gb_gguf_to_checkpoint(const gb_gguf_name *names, const char *name,
+                                          char other[GB_GGUF_NAME]);
+const gb_gguf_name *gb_gguf_from_checkpoint(const gb_gguf_name *names, const char *name,
+                                            char other[GB_GGUF_NAME]);
+
+/* The number of the layer that a tensor of the file belongs to; -1: none, or one past 2^31. */
+int64_t gb_gguf_layer_of(const char *name);
 
 #endif

@@ -45,15 +45,6 @@ static void refuse_unsupported(const gb_config *text) {
                        "\"%s\" is not supported in this version; expected null or \"vision\"", direction);
 }
 
-/* Packed weights, as they are in MLX's checkpoints and in those of other quantizers. */
-static void refuse_quantized(const gb_config *config) {
-    static const char *const keys[] = {"quantization_config", "quantization"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (gb_config_has(config, keys[i]))
-            gb_config_fail(config, keys[i], GUMBEL_ERROR_UNSUPPORTED,
-                           "quantized checkpoints are not supported in this version");
-}
-
 static void read_sizes(const gb_config *text, gb_gemma4_config *config) {
     config->vocab_size = gb_config_integer(text, "vocab_size", 262144, 1, MAX_VOCABULARY);
     config->hidden_size = gb_config_integer(text, "hidden_size", 2304, 1, MAX_WIDTH);
@@ -225,8 +216,6 @@ gumbel_status gb_gemma4_config_read(const gb_config *root, gb_gemma4_config *con
                        type);
     read_sizes(&text, config);
     refuse_unsupported(&text);
-    refuse_quantized(root);
-    refuse_quantized(&text);
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);

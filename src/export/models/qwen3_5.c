@@ -8,7 +8,7 @@
  * The mixer is a gated delta net in most layers and full attention in each last of a few; the MLP is a
  * mixture of experts with a shared one, or dense. Attention gates its own output, head by head; queries and
  * keys are normalized with a weight, and their first dims rotated. Norms multiply by 1 + w, but for the delta
- * net's own.
+ * net's own; in some checkpoints they hold 1 + w.
  */
 #include "export/models/model.h"
 #include "export/models/qwen3_5_config.h"
@@ -27,12 +27,17 @@ typedef struct qwen3_5 {
     gb_rotary rotary;
 } qwen3_5;
 
+static gb_ref norm(const qwen3_5 *model, const gb_scope *scope, const char *name, gb_ref x) {
+    double epsilon = model->config->rms_norm_eps;
+    return model->config->norms_hold_one ? gb_rms_norm(scope, name, x, epsilon)
+                                         : gb_rms_norm_from_one(scope, name, x, epsilon);
+}
+
 /* q_proj gives each head its query and then its gate. */
 static gb_ref attention(const qwen3_5 *model, const gb_scope *scope, const char *name, gb_ref x,
                         bool rows_only) {
     const gb_qwen3_5_config *config = model->config;
     int64_t head_dim = config->head_dim;
-    double epsilon = config->rms_norm_eps;
 
     gb_ref both = gb_linear(scope, "q_proj.weight", x, config->heads * 2 * head_dim);
     gb_ref key = gb_linear(scope, "k_proj.weight", x, config->kv_heads * head_dim);
@@ -41,10 +46,10 @@ static gb_ref attention(const qwen3_5 *model, const gb_scope *scope, const char 
     both = gb_split_heads(scope, both, config->heads);
     gb_ref query = gb_slice(scope, both, 0, head_dim);
     gb_ref gate = gb_node1(scope, GB_OP_MERGE_HEADS, gb_slice(scope, both, head_dim, head_dim));
-    query = gb_rotate(scope, &model->rotary, gb_rms_norm_from_one(scope, "q_norm.weight", query, epsilon));
+    query = gb_rotate(scope, &model->rotary, norm(model, scope, "q_norm.weight", query));
 
     key = gb_split_heads(scope, key, config->kv_heads);
-    key = gb_rotate(scope, &model->rotary, gb_rms_norm_from_one(scope, "k_norm.weight", key, epsilon));
+    key = gb_rotate(scope, &model->rotary, norm(model, scope, "k_norm.weight", key));
     value = gb_split_heads(scope, value, config->kv_heads);
 
     gb_ref mixed =
@@ -76,11 +81,11 @@ static gb_ref decoder_layer(const qwen3_5 *model, int64_t index, const gb_scope 
     bool is_last = index == config->layer_count - 1;
     gb_scope mlp = gb_scope_in(scope, "mlp.");
 
-    gb_ref h = gb_rms_norm_from_one(scope, "input_layernorm.weight", x, config->rms_norm_eps);
+    gb_ref h = norm(model, scope, "input_layernorm.weight", x);
     h = mixer(model, index, scope, h, is_last);
     x = gb_node2(scope, GB_OP_ADD, is_last ? gb_gather_rows(scope, x) : x, h);
 
-    h = gb_rms_norm_from_one(scope, "post_attention_layernorm.weight", x, config->rms_norm_eps);
+    h = norm(model, scope, "post_attention_layernorm.weight", x);
     h = config->has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
                             : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
     return gb_node2(scope, GB_OP_ADD, x, h);
@@ -97,33 +102,41 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
         gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
         x = decoder_layer(model, i, &layer, x);
     }
-    x = gb_rms_norm_from_one(scope, "norm.weight", x, config->rms_norm_eps);
-    return config->has_tied_head
-               ? gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table))
-               : gb_linear(head, "lm_head.weight", x, config->vocab_size);
+    x = norm(model, scope, "norm.weight", x);
+    return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+}
+
+/* Whether mlx-lm has written the checkpoint, known as mlx-lm knows it: by a convolution's weight, which is
+ * [C, W, 1] then and not [C, 1, W]. */
+static bool is_from_mlx(const gb_qwen3_5_config *config, const gb_weights *weights) {
+    const gb_delta_net *net = &config->delta_net;
+    const int64_t channels = 2 * net->key_heads * net->key_dim + net->value_heads * net->value_dim;
+    const char *prefix = gb_find_tensors(weights, config->is_wrapped).text;
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%slayers.%" PRId64 ".linear_attn.conv1d.weight", prefix, i);
+        if (gb_weights_has_shape(weights, name, 3, (const int64_t[]){channels, net->conv_width, 1}))
+            return true;
+    }
+    return false;
 }
 
 static gumbel_status build_graph(const gb_qwen3_5_config *config, const gb_model_options *options,
                                  gb_builder *builder, gb_weights *weights, gumbel_error *error) {
-    int64_t max_context = 0;
-    GB_TRY(gb_choose_context(options->max_context, config->max_positions, &max_context, error));
-    gb_tensor_place place = gb_find_tensors(weights, config->is_wrapped);
-    gb_scope root = {.builder = builder, .weights = weights};
-    gb_scope scope = gb_scope_in(&root, "%s", place.text), head = gb_scope_in(&root, "%s", place.head);
+    const gb_text_model text = {
+        .vocab_size = config->vocab_size,
+        .max_positions = config->max_positions,
+        .is_wrapped = config->is_wrapped,
+    };
+    gb_text_graph graph;
+    GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
     qwen3_5 model = {
         .config = config,
-        .context = {.max_context = max_context,
-                    .prefill_chunk = gb_prefill_chunk(0, max_context),
-                    .cache_dtype = options->cache_dtype},
-        .rotary = gb_rotary_create(&scope, "rotary", config->rope_theta, 1, config->rotary_dim,
+        .context = graph.context,
+        .rotary = gb_rotary_create(&graph.scope, "rotary", config->rope_theta, 1, config->rotary_dim,
                                    config->rotary_dim / 2),
     };
-    gb_metadata *metadata = gb_builder_metadata(builder);
-    metadata->vocab_size = (uint64_t)config->vocab_size;
-    metadata->max_context = (uint64_t)max_context;
-    metadata->prefill_chunk = (uint64_t)model.context.prefill_chunk;
-    gb_finish_with_logits(&scope, forward(&model, &scope, &head), &options->sampler, max_context);
-    return gb_builder_status(builder, error);
+    return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
 }
 
 static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,
@@ -132,6 +145,8 @@ static gumbel_status build(const gb_config *root, const gb_model_options *option
     gumbel_status status = gb_qwen3_5_config_read(root, &config, error);
     if (status == GUMBEL_OK)
         status = gb_keep_layers(options->layers, &config.layer_count, error);
+    if (status == GUMBEL_OK && is_from_mlx(&config, weights))
+        config.norms_hold_one = true;
     if (status == GUMBEL_OK)
         status = build_graph(&config, options, builder, weights, error);
     gb_qwen3_5_config_free(&config);

@@ -73,6 +73,7 @@ static void read_delta_net(const gb_config *text, gb_qwen3_5_config *config) {
     net->value_dim = gb_config_integer(text, "linear_value_head_dim", 128, 1, MAX_HEAD_DIM);
     net->conv_width = gb_config_integer(text, "linear_conv_kernel_dim", 4, 2, GB_MAX_CONV_WIDTH);
     net->epsilon = config->rms_norm_eps;
+    net->is_tiled = gb_config_bool(text, "linear_value_heads_tiled", false);
     if (net->value_heads % net->key_heads != 0)
         gb_config_fail(text, "linear_num_value_heads", GUMBEL_ERROR_FORMAT,
                        "%" PRId64 ", expected a multiple of the %" PRId64 " of linear_num_key_heads",
@@ -176,6 +177,7 @@ gumbel_status gb_qwen3_5_config_read(const gb_config *root, gb_qwen3_5_config *c
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);
     read_layers(&text, config);
     read_rope(&text, config);
+    config->norms_hold_one = gb_config_bool(&text, "norm_weights_hold_one", false);
     config->has_tied_head =
         gb_config_bool(root, "tie_word_embeddings", gb_config_bool(&text, "tie_word_embeddings", false));
     return gb_config_status(root->file, error);

@@ -2,7 +2,9 @@
  *
  * The configuration of Qwen3.5, with experts or dense, in every form that transformers has written: with a
  * text_config inside a wrapper, or text-only; layers as layer_types or as full_attention_interval; rotary as
- * rope_parameters, or as rope_theta and partial_rotary_factor. Absent keys take transformers' defaults.
+ * rope_parameters, or as rope_theta and partial_rotary_factor. Absent keys take transformers' defaults. Two
+ * keys are ours, for what the makers of GGUF files do to weights: norm_weights_hold_one, and
+ * linear_value_heads_tiled.
  */
 #ifndef GUMBEL_EXPORT_MODELS_QWEN3_5_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_QWEN3_5_CONFIG_H
@@ -16,7 +18,8 @@ typedef enum gb_qwen3_5_kind { GB_QWEN3_5_LINEAR = 0, GB_QWEN3_5_FULL = 1, GB_QW
 typedef struct gb_qwen3_5_config {
     bool is_wrapped; /* the text model is part of a conditional-generation model */
     bool has_experts;
-    bool has_tied_head; /* the head is the embedding table */
+    bool has_tied_head;  /* the head is the embedding table */
+    bool norms_hold_one; /* a norm's weight is 1 + w, not w */
     int64_t vocab_size, hidden_size, max_positions;
     int64_t intermediate_size; /* without experts */
     double rms_norm_eps;

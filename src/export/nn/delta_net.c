@@ -61,7 +61,8 @@ static gb_ref remember(const gb_scope *scope, const gb_delta_net *net, const cha
         gb_build_input(scope->builder, GB_ROLE_SLOTS),
         state(scope, name, ".memory", 3, memory),
     };
-    return gb_build_op(scope->builder, GB_OP_GATED_DELTA, operands, 7, NULL, 0);
+    const gb_attribute tiled = gb_int(GB_ATTRIBUTE_TILED, 1);
+    return gb_build_op(scope->builder, GB_OP_GATED_DELTA, operands, 7, &tiled, net->is_tiled ? 1 : 0);
 }
 
 gb_ref gb_delta_net_mixer(const gb_scope *scope, const gb_delta_net *net, const char *name, gb_ref x,

@@ -14,6 +14,7 @@ typedef struct gb_delta_net {
     int64_t value_heads, value_dim; /* value_heads is a multiple of key_heads */
     int64_t conv_width;             /* tokens, the current one included */
     double epsilon;                 /* of the norm */
+    bool is_tiled;                  /* value head h has key head h mod key_heads, not one for each few */
 } gb_delta_net;
 
 /* x f32[N, hidden] -> f32[N, hidden], or f32[B, hidden] with rows_only: only the rows whose next token is

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/nn/layers.h"
 
+#include <stdio.h>
+
 /* The last dim of a value; 1 after an error, when the value is not there. */
 static int64_t width(const gb_scope *scope, gb_ref x) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
@@ -11,6 +13,16 @@ static int64_t width(const gb_scope *scope, gb_ref x) {
 
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs) {
     return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
+}
+
+gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref table, int64_t vocab_size,
+               bool is_tied) {
+    static const char NAME[] = "lm_head.weight";
+    char full[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", head->prefix, NAME);
+    if (!is_tied || gb_weights_is_packed(scope->weights, full))
+        return gb_linear(head, NAME, x, vocab_size);
+    return gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table));
 }
 
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {

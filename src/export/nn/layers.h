@@ -11,6 +11,12 @@
 /* x W^T with W = name [outputs, K]: f32[M, outputs]. */
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
+/* Logits [M, vocab_size] of x: with the embedding table of the scope, "embed_tokens.weight", where the head
+ * is tied to it, else with lm_head.weight of the scope head. A tied head that the checkpoint has quantized by
+ * itself is that one. */
+gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref table, int64_t vocab_size,
+               bool is_tied);
+
 /* x / rms(x) * w with w = name [size]; size is x's last dim. (RMSNorm: Zhang and Sennrich, 2019) */
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon);
 

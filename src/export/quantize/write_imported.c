@@ -13,10 +13,9 @@ typedef struct imported_writer {
     gb_writer *writer;
     const gb_constant *constant;
     const gb_written_callback *written;
-    gb_block_type type;
-    const uint8_t *blocks;
+    const gb_imported_rows *source;
     gb_planes planes;
-    uint64_t rows, columns, block_bytes; /* block_bytes: of a row */
+    uint64_t rows, columns;
     uint64_t piece_rows;
     uint64_t first; /* row of the piece */
     uint64_t code_bytes;
@@ -38,7 +37,7 @@ static void import_rows(void *user, unsigned thread, size_t first, size_t end) {
                               .biases = plane_row(w, &w->planes.biases, row),
                               .super_scales = plane_row(w, &w->planes.super_scales, row),
                               .super_biases = plane_row(w, &w->planes.super_biases, row)};
-        gb_import_block_row(w->type, w->blocks + row * w->block_bytes, w->columns, &to);
+        w->source->read(w->source->user, row, &to);
     }
 }
 
@@ -52,7 +51,7 @@ static gumbel_status write_all(imported_writer *w, unsigned threads, gumbel_erro
     for (w->first = 0; w->first < w->rows; w->first += w->piece_rows) {
         uint64_t left = w->rows - w->first, count = left < w->piece_rows ? left : w->piece_rows;
         gb_parallel_for(threads, (size_t)count, import_rows, w);
-        gb_release_pages(w->blocks + w->first * w->block_bytes, count * w->block_bytes);
+        w->source->release(w->source->user, w->first, count);
         GB_TRY(write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error));
     }
     return write_bytes(w, w->others, w->planes.size - w->code_bytes, error);
@@ -71,25 +70,52 @@ static bool reserve(imported_writer *w) {
     return true;
 }
 
-gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, gb_block_type type,
-                                const uint8_t *blocks, unsigned threads, const gb_written_callback *written,
-                                gumbel_error *error) {
-    imported_writer w = {
-        .writer = writer, .constant = constant, .written = written, .type = type, .blocks = blocks};
+gumbel_status gb_write_imported_rows(gb_writer *writer, const gb_constant *constant,
+                                     const gb_imported_rows *rows, unsigned threads,
+                                     const gb_written_callback *written, gumbel_error *error) {
+    imported_writer w = {.writer = writer, .constant = constant, .written = written, .source = rows};
     const gb_shape *shape = &constant->type.shape;
-    const gb_block_info *info = gb_block_find(type);
     uint64_t elements = 0;
-    if (!info || !gb_constant_planes(constant, &w.planes) || !gb_shape_elements(shape, &elements) ||
-        !gb_format_equal(&constant->format, &info->format))
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %s has not the format of its blocks",
-                       constant->name);
+    if (!gb_constant_planes(constant, &w.planes) || !gb_shape_elements(shape, &elements))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %s has no planes", constant->name);
     w.columns = (uint64_t)shape->dims[shape->rank - 1];
     w.rows = elements / w.columns;
-    w.block_bytes = w.columns / info->weights * info->bytes;
     gumbel_status status =
         reserve(&w) ? write_all(&w, threads, error)
                     : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for rearranging %s", constant->name);
     gb_free(w.codes);
     gb_free(w.others);
     return status;
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
+
+typedef struct block_rows {
+    gb_block_type type;
+    const uint8_t *blocks;
+    uint64_t columns, row_bytes;
+} block_rows;
+
+static void read_block_row(const void *user, uint64_t row, const gb_imported_row *to) {
+    const block_rows *rows = user;
+    gb_import_block_row(rows->type, rows->blocks + row * rows->row_bytes, rows->columns, to);
+}
+
+static void release_block_rows(const void *user, uint64_t first, uint64_t count) {
+    const block_rows *rows = user;
+    gb_release_pages(rows->blocks + first * rows->row_bytes, count * rows->row_bytes);
+}
+
+gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, gb_block_type type,
+                                const uint8_t *blocks, unsigned threads, const gb_written_callback *written,
+                                gumbel_error *error) {
+    const gb_shape *shape = &constant->type.shape;
+    const gb_block_info *info = gb_block_find(type);
+    if (!info || shape->rank < 1 || !gb_format_equal(&constant->format, &info->format))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "constant %s has not the format of its blocks",
+                       constant->name);
+    block_rows rows = {.type = type, .blocks = blocks, .columns = (uint64_t)shape->dims[shape->rank - 1]};
+    rows.row_bytes = rows.columns / info->weights * info->bytes;
+    gb_imported_rows source = {read_block_row, release_block_rows, &rows};
+    return gb_write_imported_rows(writer, constant, &source, threads, written, error);
 }

@@ -2,6 +2,7 @@
 #include "export/text/tokenizer_gguf.h"
 
 #include "base/memory.h"
+#include "export/text/gguf_tokenizer_kinds.h"
 #include "export/text/tokenizer_json.h"
 #include "text/tokenizer_data.h"
 
@@ -11,73 +12,15 @@
 
 #define KEY(name) "tokenizer.ggml." name
 #define BROKEN(...) gb_fail(error, GUMBEL_ERROR_FORMAT, __VA_ARGS__)
-#define REFUSED(...) gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, __VA_ARGS__)
 
-enum { MAX_TEMPLATE_BYTES = 1 << 20, MAX_SPELLINGS = 8 };
+enum { MAX_TEMPLATE_BYTES = 1 << 20 };
 
 /* Values of tokenizer.ggml.token_type, of those that change how a token is found. */
-enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
-
-/* A kind of tokenizer: what tokenizer.json says besides the lists that the file has. */
-typedef struct tokenizer_kind {
-    const char *model; /* tokenizer.ggml.model */
-    const char *json;
-    bool adds_bos;                       /* whatever tokenizer.ggml.add_bos_token says */
-    const char *specials[MAX_SPELLINGS]; /* user-defined in GGUF, but special tokens of the model */
-    const char *stops[GB_GGUF_MAX_STOPS];
-} tokenizer_kind;
-
-/* llama.cpp makes some special tokens of Gemma 4 user-defined, so that they are shown; files from before it
- * added bos say false and are overruled. */
-static const tokenizer_kind KINDS[] = {
-    {.model = "gemma4",
-     .json =
-         "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"fuse_unk\":true},"
-         "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},"
-         "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},"
-         "\"behavior\":\"MergedWithPrevious\",\"invert\":false},"
-         "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
-         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"
-         "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}}",
-     .adds_bos = true,
-     .specials = {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
-                  "<tool_response|>", "<|\"|>"},
-     .stops = {"<eos>", "<turn|>", "<|tool_response>"}},
-};
-enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
-
-static bool is_text(const gb_gguf_value *value, const char *text) {
-    return value && value->type == GB_GGUF_STRING && value->size == strlen(text) &&
-           memcmp(value->data, text, (size_t)value->size) == 0;
-}
+enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5 };
 
 bool gb_gguf_has_tokenizer(const gb_gguf *file) {
     const gb_gguf_value *model = gb_gguf_find(file, KEY("model"));
-    return model && !is_text(model, "none") && !is_text(model, "no_vocab");
-}
-
-static const tokenizer_kind *find_kind(const gb_gguf *file) {
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (is_text(gb_gguf_find(file, KEY("model")), KINDS[i].model))
-            return &KINDS[i];
-    return NULL;
-}
-
-static gumbel_status need_kind(const gb_gguf *file, const tokenizer_kind **kind, gumbel_error *error) {
-    const gb_gguf_value *model = gb_gguf_find(file, KEY("model"));
-    char known[128] = "";
-    *kind = find_kind(file);
-    if (*kind)
-        return GUMBEL_OK;
-    if (!model || model->type != GB_GGUF_STRING)
-        return BROKEN(KEY("model") ": expected a string, found %s",
-                      model ? gb_gguf_type_name(model->type) : "nothing");
-    for (size_t i = 0; i < KIND_COUNT; i++) {
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", KINDS[i].model);
-    }
-    return REFUSED(KEY("model") ": \"%.*s\" is not supported in this version; known are %s",
-                   (int)(model->size < 60 ? model->size : 60), (const char *)model->data, known);
+    return model && !gb_gguf_is_text(model, "none") && !gb_gguf_is_text(model, "no_vocab");
 }
 
 /* ---- The file's lists ---- */
@@ -98,22 +41,22 @@ static gumbel_status no_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the tokenizer");
 }
 
-static bool is_special(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+static bool is_special(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
     if (type == TYPE_CONTROL || type == TYPE_UNKNOWN)
         return true;
-    for (size_t i = 0; i < MAX_SPELLINGS && kind->specials[i]; i++)
-        if (is_text(token, kind->specials[i]))
+    for (size_t i = 0; i < GB_KIND_TEXTS && kind->specials[i]; i++)
+        if (gb_gguf_is_text(token, kind->specials[i]))
             return true;
     return false;
 }
 
 /* A token that the converter found beside the model's vocabulary: merges never make it. */
-static bool is_outside(const tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+static bool is_outside(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
     return type == TYPE_USER_DEFINED && !is_special(kind, type, token);
 }
 
 /* model.vocab. An empty spelling is an id that nothing uses. */
-static gumbel_status add_tokens(const tokenizer_kind *kind, const gb_gguf_value *tokens,
+static gumbel_status add_tokens(const gb_tokenizer_kind *kind, const gb_gguf_value *tokens,
                                 const gb_gguf_value *types, json_t *vocab, gumbel_error *error) {
     gb_gguf_items items = gb_gguf_items_of(tokens), type_items = gb_gguf_items_of(types);
     gb_gguf_value token, type_value;
@@ -122,7 +65,8 @@ static gumbel_status add_tokens(const tokenizer_kind *kind, const gb_gguf_value 
         size_t length = (size_t)token.size;
         int64_t type = 0;
         gb_gguf_integer(&type_value, &type);
-        if (length == 0 || is_outside(kind, type, &token))
+        bool is_padding = kind->unused_are_padding && type == TYPE_UNUSED;
+        if (length == 0 || is_padding || is_outside(kind, type, &token))
             continue;
         if (memchr(text, 0, length))
             return BROKEN(KEY("tokens") ": token %" PRIu64 " has a zero byte", id);
@@ -146,7 +90,7 @@ static gumbel_status add_merges(const gb_gguf_value *merges, json_t *list, gumbe
 }
 
 /* added_tokens: those that are found in a text before anything else. */
-static gumbel_status add_added(const tokenizer_kind *kind, const gb_gguf_value *tokens,
+static gumbel_status add_added(const gb_tokenizer_kind *kind, const gb_gguf_value *tokens,
                                const gb_gguf_value *types, json_t *added, gumbel_error *error) {
     gb_gguf_items items = gb_gguf_items_of(tokens), type_items = gb_gguf_items_of(types);
     gb_gguf_value token, type_value;
@@ -165,7 +109,7 @@ static gumbel_status add_added(const tokenizer_kind *kind, const gb_gguf_value *
     return GUMBEL_OK;
 }
 
-static gumbel_status add_lists(const gb_gguf *file, const tokenizer_kind *kind, json_t *root,
+static gumbel_status add_lists(const gb_gguf *file, const gb_tokenizer_kind *kind, json_t *root,
                                gumbel_error *error) {
     const gb_gguf_value *tokens, *merges, *types;
     GB_TRY(need_list(file, KEY("tokens"), GB_GGUF_STRING, &tokens, error));
@@ -236,7 +180,7 @@ static gumbel_status add_around(int64_t bos, int64_t eos, json_t *root, gumbel_e
     return failed ? no_memory(error) : GUMBEL_OK;
 }
 
-static gumbel_status add_named(const gb_gguf *file, const tokenizer_kind *kind, json_t *root,
+static gumbel_status add_named(const gb_gguf *file, const gb_tokenizer_kind *kind, json_t *root,
                                gumbel_error *error) {
     int64_t bos, eos, unknown;
     gb_gguf_value token;
@@ -258,8 +202,8 @@ static gumbel_status add_named(const gb_gguf *file, const tokenizer_kind *kind, 
 /* ---- The whole ---- */
 
 static gumbel_status convert(const gb_gguf *file, gb_byte_buffer *bytes, gumbel_error *error) {
-    const tokenizer_kind *kind;
-    GB_TRY(need_kind(file, &kind, error));
+    const gb_tokenizer_kind *kind;
+    GB_TRY(gb_tokenizer_kind_need(file, &kind, error));
     json_t *root = json_loads(kind->json, 0, NULL);
     gumbel_status status = root ? add_lists(file, kind, root, error) : no_memory(error);
     if (status == GUMBEL_OK)
@@ -313,7 +257,7 @@ gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, 
 }
 
 size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]) {
-    const tokenizer_kind *kind = find_kind(file);
+    const gb_tokenizer_kind *kind = gb_tokenizer_kind_find(file);
     const gb_gguf_value *tokens = gb_gguf_find(file, KEY("tokens"));
     if (!kind || !tokens || tokens->type != GB_GGUF_ARRAY || tokens->item_type != GB_GGUF_STRING ||
         tokens->count > GB_MAX_TOKENS)
@@ -322,8 +266,8 @@ size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]) {
     gb_gguf_items items = gb_gguf_items_of(tokens);
     gb_gguf_value token;
     for (int32_t id = 0; count < GB_GGUF_MAX_STOPS && gb_gguf_next(&items, &token); id++)
-        for (size_t i = 0; i < GB_GGUF_MAX_STOPS && kind->stops[i]; i++)
-            if (is_text(&token, kind->stops[i])) {
+        for (size_t i = 0; i < GB_KIND_TEXTS && kind->stops[i]; i++)
+            if (gb_gguf_is_text(&token, kind->stops[i])) {
                 ids[count++] = id;
                 break;
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tokenizer and the chat template in a GGUF file's metadata. The file names a kind of tokenizer and lists
- * vocabulary and merges; the rest, which tokenizer.json would say, belongs to the kind and stands here.
+ * The tokenizer and the chat template in a GGUF file's metadata: vocabulary and merges from the file, the
+ * rest from the kind of tokenizer that it names (gguf_tokenizer_kinds.h).
  */
 #ifndef GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
 #define GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
@@ -25,7 +25,7 @@ gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, 
 
 /* The ids of the tokens that end a turn by what they spell, in a tokenizer of a known kind. Returns how many.
  */
-enum { GB_GGUF_MAX_STOPS = 4 };
+enum { GB_GGUF_MAX_STOPS = 8 };
 size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]);
 
 #endif

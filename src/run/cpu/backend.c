@@ -3,6 +3,7 @@
 #include "base/text_sink.h"
 #include "run/cpu/cpu.h"
 #include "run/cpu/executor.h"
+#include "run/cpu/limits.h"
 #include "run/cpu/lock.h"
 #include "run/cpu/slots.h"
 #include "run/cpu/team.h"
@@ -17,6 +18,8 @@ typedef struct cpu_backend {
     gb_slots slots;
     gb_plan *plan;
     gb_team *team;
+    unsigned thread_count;
+    const char *instruction_set;
     gb_executor *executor;
 } cpu_backend;
 
@@ -67,6 +70,11 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
     return gb_slots_load(&cpu(backend)->slots, slot, position, read, user, error);
 }
 
+static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
+    const cpu_backend *b = cpu(backend);
+    return gb_measure_limits(b->team, b->thread_count, b->instruction_set, limits, error);
+}
+
 static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = step,
@@ -76,6 +84,7 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .measure_limits = measure_limits,
 };
 
 /* What one thread multiplies in about the time of a barrier, a microsecond. */
@@ -94,12 +103,16 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));
     GB_TRY(gb_team_create(threads, &b->team, error));
+    b->thread_count = threads;
+    b->instruction_set = vector->name;
     gb_executor_options executor_options = {.plan = b->plan,
                                             .slots = &b->slots,
                                             .vector = vector,
                                             .team = b->team,
                                             .thread_count = threads,
-                                            .least_shared_work = least_shared_work};
+                                            .least_shared_work = least_shared_work,
+                                            .profile = options->profile,
+                                            .profile_user = options->profile_user};
     GB_TRY(gb_executor_create(&executor_options, &b->executor, error));
     GB_TRY(gb_lock_weights(b->program, b->lock, error));
     snprintf(b->base.description, sizeof b->base.description, "cpu %s %u thread%s", vector->name, threads,

@@ -3,33 +3,26 @@
 
 #include "base/memory.h"
 #include "run/cpu/kernels/kernels.h"
+#include "run/cpu/ready_steps.h"
 
 #include <string.h>
-
-/* One step of the plan, ready to be executed. */
-typedef struct ready_step {
-    gb_step_kind kind;
-    bool needs_rows;
-    bool is_shared; /* in this batch: by all threads; otherwise thread 0 executes it */
-    uint32_t target;
-    gb_kernel before, kernel; /* before may be NULL */
-    gb_kernel_call call;
-} ready_step;
+#include <time.h>
 
 struct gb_executor {
     const gb_plan *plan;
     gb_team *team;
     uint64_t least_shared_work;
+    gumbel_profile_callback profile;
+    void *profile_user;
     gb_tensor *tensors;            /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
-    ready_step *steps;
+    gb_ready_steps steps;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
     uint8_t *shared;  /* of all threads */
     size_t scratch_bytes;
     unsigned thread_count;
     uint32_t row_count; /* of this batch */
-    bool is_alone;      /* in this batch: thread 0 executes every step */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -129,63 +122,21 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
     e->row_count = batch->row_count;
 }
 
-/* A barrier costs more than a small kernel: it is left to one thread, and the others go on to the next step
- * that they share. Whether they do changes no bits. */
-static void share_steps(gb_executor *e, const gb_batch *batch) {
-    size_t positions = 0;
-    for (uint32_t n = 0; n < batch->token_count; n++)
-        if ((size_t)batch->positions[n] >= positions)
-            positions = (size_t)batch->positions[n] + 1;
-    e->is_alone = true;
-    for (uint32_t s = 0; s < e->plan->step_count; s++) {
-        ready_step *step = &e->steps[s];
-        bool is_left_out = !step->kernel || (step->needs_rows && batch->row_count == 0);
-        step->is_shared = !is_left_out && e->thread_count > 1 &&
-                          gb_kernel_work(&step->call, positions) >= e->least_shared_work;
-        e->is_alone = e->is_alone && !step->is_shared;
-    }
-}
-
 /* ---- Steps --------------------------------------------------------------------------------------------- */
-
-static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
-                           ready_step *made, gumbel_error *error) {
-    made->kind = step->kind;
-    made->needs_rows = step->needs_rows;
-    made->target = step->target;
-    made->call.node = step->node;
-    made->call.vector = vector;
-    for (uint32_t i = 0; i < step->operand_count; i++)
-        made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
-    for (uint32_t i = 0; i < step->result_count; i++)
-        made->call.results[i] = &e->tensors[step->results[i]];
-    if (step->kind == GB_STEP_SAMPLE)
-        made->kernel = gb_kernel_sample;
-    else if (step->kind == GB_STEP_MOVE)
-        made->kernel = gb_kernel_move;
-    else if (step->kind == GB_STEP_NODE)
-        made->kernel = gb_find_kernel(&made->call, &made->before);
-    if (step->kind == GB_STEP_NODE && !made->kernel)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cpu backend has no kernel for op %u",
-                       (unsigned)step->node->op);
-    return GUMBEL_OK;
-}
 
 /* One thread on its way through the steps. */
 typedef struct walker {
     gb_executor *executor;
     gb_worker worker;
-    bool is_ahead; /* of the others: thread 0 has executed steps since the last barrier */
 } walker;
 
 static void wait_for_others(walker *w) {
-    if (!w->executor->is_alone)
+    if (!w->executor->steps.is_alone)
         gb_team_wait(w->executor->team);
-    w->is_ahead = false;
 }
 
 /* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
-static uint32_t next_step(walker *w, const ready_step *step, uint32_t following) {
+static uint32_t next_step(walker *w, const gb_ready_step *step, uint32_t following) {
     if (step->kind == GB_STEP_JUMP)
         return step->target;
     wait_for_others(w);
@@ -194,38 +145,51 @@ static uint32_t next_step(walker *w, const ready_step *step, uint32_t following)
     return condition ? following : step->target;
 }
 
-static void execute(walker *w, const ready_step *step) {
-    if (!step->is_shared) {
-        gb_worker alone = {0, 1, w->worker.scratch, w->worker.shared};
-        w->is_ahead = true;
-        if (w->worker.index == 0 && step->before)
-            step->before(&step->call, &alone);
-        if (w->worker.index == 0)
-            step->kernel(&step->call, &alone);
-        return;
-    }
-    if (w->is_ahead)
+static void execute(walker *w, const gb_ready_step *step) {
+    if (step->call.split != GB_SPLIT_ALONE)
+        step->kernel(&step->call, &w->worker);
+    else if (w->worker.index == 0)
+        step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* What the thread waits for the others before the step is told as the time of a "barrier". */
+static void execute_timed(walker *w, const gb_ready_step *step) {
+    const gb_executor *e = w->executor;
+    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+    double begin = now();
+    if (step->meets_first) {
         wait_for_others(w);
-    if (step->before) {
-        step->before(&step->call, &w->worker);
-        wait_for_others(w);
+        double met = now();
+        e->profile(e->profile_user, "barrier", NULL, met - begin);
+        begin = met;
     }
-    step->kernel(&step->call, &w->worker);
-    wait_for_others(w);
+    execute(w, step);
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL, now() - begin);
 }
 
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}, false};
-    bool has_rows = e->row_count > 0;
-    for (uint32_t s = 0; s < e->plan->step_count;) {
-        const ready_step *step = &e->steps[s++];
+    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
+    for (uint32_t s = 0; s < e->steps.count;) {
+        const gb_ready_step *step = &e->steps.list[s++];
         if (step->needs_rows && !has_rows)
             continue;
-        if (step->kernel)
-            execute(&w, step);
-        else
+        if (!step->kernel) {
             s = next_step(&w, step, s);
+        } else if (is_timed) {
+            execute_timed(&w, step);
+        } else {
+            if (step->meets_first)
+                wait_for_others(&w);
+            execute(&w, step);
+        }
     }
 }
 
@@ -238,8 +202,8 @@ static const void *output_data(const gb_executor *e, gb_role role) {
 void gb_executor_run(gb_executor *e, gb_batch *batch) {
     const gb_program *program = e->plan->program;
     bind_batch(e, batch);
-    share_steps(e, batch);
-    if (e->is_alone)
+    gb_ready_steps_schedule(&e->steps, batch, e->thread_count, e->least_shared_work, e->shared);
+    if (e->steps.is_alone)
         walk(e, 0);
     else
         gb_team_run(e->team, walk, e);
@@ -285,32 +249,9 @@ static bool reserve(gb_executor *e) {
     e->scratch_bytes = (size_t)bytes;
     e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
     e->matrices = gb_allocate(e->plan->program->constant_count, sizeof *e->matrices);
-    e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
     e->arena = gb_allocate_aligned((size_t)e->plan->arena_bytes, 1);
     e->scratch = gb_allocate_aligned(e->thread_count, e->scratch_bytes);
-    return e->tensors && e->matrices && e->steps && e->arena && e->scratch;
-}
-
-/* What the steps keep between before and kernel, at the largest batch. */
-static gumbel_status reserve_shared(gb_executor *e, gumbel_error *error) {
-    uint64_t most = 0;
-    for (uint32_t s = 0; s < e->plan->step_count; s++) {
-        const gb_kernel_call *call = &e->steps[s].call;
-        const gb_tensor *x = call->operands[0];
-        if (!e->steps[s].before)
-            continue;
-        const gb_place *place = &e->plan->places[e->plan->places[e->plan->steps[s].operands[0]].storage];
-        const size_t width = x->dims[x->rank - 1] * gb_dtype_size(x->dtype);
-        uint64_t bytes = 0;
-        if (width > 0 && !gb_kernel_shared_bytes(call, (size_t)(place->size / width), &bytes))
-            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step");
-        most = bytes > most ? bytes : most;
-    }
-    e->shared = gb_allocate_aligned((size_t)most, 1);
-    return e->shared
-               ? GUMBEL_OK
-               : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
-                         (unsigned long long)most);
+    return e->tensors && e->matrices && e->arena && e->scratch;
 }
 
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
@@ -324,16 +265,23 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     made->team = options->team;
     made->thread_count = options->thread_count;
     made->least_shared_work = options->least_shared_work;
+    made->profile = options->profile;
+    made->profile_user = options->profile_user;
     gumbel_status status = GUMBEL_OK;
     if (!reserve(made))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
         status = place_tensors(made, options->slots, error);
-    for (uint32_t s = 0; status == GUMBEL_OK && s < plan->step_count; s++)
-        status = ready(made, &plan->steps[s], options->vector, &made->steps[s], error);
     if (status == GUMBEL_OK)
-        status = reserve_shared(made, error);
+        status = gb_ready_steps_create(plan, made->tensors, options->vector, &made->steps, error);
+    if (status == GUMBEL_OK) {
+        made->shared = gb_allocate_aligned((size_t)made->steps.shared_bytes + 1, 1);
+        if (!made->shared)
+            status =
+                gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
+                        (unsigned long long)made->steps.shared_bytes);
+    }
     if (status != GUMBEL_OK)
         gb_executor_destroy(made);
     else
@@ -347,7 +295,7 @@ void gb_executor_destroy(gb_executor *e) {
     gb_free(e->shared);
     gb_free(e->scratch);
     gb_free(e->arena);
-    gb_free(e->steps);
+    gb_ready_steps_free(&e->steps);
     gb_free(e->matrices);
     gb_free(e->tensors);
     gb_free(e);

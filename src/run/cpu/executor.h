@@ -19,7 +19,9 @@ typedef struct gb_executor_options {
     const gb_vector_kernels *vector;
     gb_team *team;
     unsigned thread_count;
-    uint64_t least_shared_work; /* multiplications, about: smaller steps are left to thread 0 */
+    uint64_t least_shared_work;      /* multiplications, about: smaller steps are left to thread 0 */
+    gumbel_profile_callback profile; /* called by thread 0 after each step of the plan; or NULL */
+    void *profile_user;
 } gb_executor_options;
 
 /* Resolves the plan's steps and reserves the arena and the threads' scratch. What the options point to must

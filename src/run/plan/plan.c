@@ -51,6 +51,33 @@ void gb_plan_destroy(gb_plan *plan) {
     gb_free(plan);
 }
 
+const char *gb_step_name(const gb_step *step) {
+    switch (step->kind) {
+    case GB_STEP_NODE:
+        return gb_op_find(step->node->op)->name;
+    case GB_STEP_SAMPLE:
+        return "sample";
+    case GB_STEP_BRANCH:
+        return "branch";
+    case GB_STEP_JUMP:
+        return "jump";
+    default:
+        return "move";
+    }
+}
+
+const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step) {
+    for (uint32_t i = 0; i < step->operand_count; i++) {
+        gb_ref ref = step->operands[i];
+        if (ref == GB_NO_VALUE)
+            continue;
+        const gb_value *value = &program->values[ref];
+        if (value->kind == GB_VALUE_CONSTANT && value->type.shape.rank > 1)
+            return &program->constants[value->index];
+    }
+    return NULL;
+}
+
 gumbel_status gb_plan_scratch_bytes(const gb_program *program, const gb_plan_options *options,
                                     uint64_t *bytes, gumbel_error *error) {
     gb_plan *plan;

@@ -74,6 +74,12 @@ gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *o
                              gumbel_error *error);
 void gb_plan_destroy(gb_plan *plan);
 
+/* What a step is called: its op's name, or that of what the plan made of several. */
+const char *gb_step_name(const gb_step *step);
+
+/* The first matrix of weights among a step's operands, or NULL. */
+const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step);
+
 /* Bytes that the intermediate values of one step of that size need together: the arena of its plan. */
 gumbel_status gb_plan_scratch_bytes(const gb_program *program, const gb_plan_options *options,
                                     uint64_t *bytes, gumbel_error *error);

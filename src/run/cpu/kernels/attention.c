@@ -22,7 +22,7 @@ static void append(const gb_kernel_call *call, size_t n, const gb_tensor *rows, 
 }
 
 void gb_kernel_attention_append(const gb_kernel_call *call, const gb_worker *worker) {
-    gb_share share = gb_share_of(worker, call->operands[KEY]->dims[0], 1);
+    gb_share share = gb_tokens_of(worker, call->operands[KEY]->dims[0]);
     for (size_t n = share.first; n < share.end; n++) {
         append(call, n, call->operands[KEY], call->operands[KEY_CACHE]);
         append(call, n, call->operands[VALUE], call->operands[VALUE_CACHE]);

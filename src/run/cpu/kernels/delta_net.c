@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { UNIT_CHANNELS = 64, UNIT_COLUMNS = 64, GATES = 64 };
+enum { UNIT_COLUMNS = 64, GATES = 64 };
 
 /* A state of the slot that token n belongs to. */
 static float *state_of(const gb_tensor *state, const gb_tensor *slots, size_t n) {
@@ -31,7 +31,7 @@ void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker) 
     const gb_tensor *x = call->operands[0], *weight = call->operands[1], *slots = call->operands[2];
     gb_conv conv = {
         .channels = x->dims[1], .width = weight->dims[2], .weight = weight->data, .dtype = weight->dtype};
-    gb_share share = gb_share_of(worker, conv.channels, UNIT_CHANNELS);
+    gb_share share = gb_columns_of(worker, conv.channels);
     for (size_t n = 0; n < slots->dims[0]; n += conv.tokens) {
         float *tail = state_of(call->operands[3], slots, n);
         conv.tokens = gb_end_of_run(slots, n, SIZE_MAX) - n;
@@ -49,7 +49,7 @@ void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker) 
 void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *x = call->operands[0], *a_log = call->operands[1], *bias = call->operands[2];
     size_t heads = x->dims[1];
-    gb_share share = gb_share_of(worker, x->dims[0], 1);
+    gb_share share = gb_tokens_of(worker, x->dims[0]);
     for (size_t h = 0; h < heads; h += GATES) {
         float wide_a_log[GATES], wide_bias[GATES];
         size_t count = heads - h < GATES ? heads - h : GATES;
@@ -67,7 +67,9 @@ enum { QUERY, KEY, VALUE, DECAY, BETA, SLOTS, MEMORY }; /* as in ops.def */
 static gb_delta head_of(const gb_kernel_call *call, size_t n, size_t count, size_t h) {
     const gb_tensor *key = call->operands[KEY], *value = call->operands[VALUE];
     size_t key_heads = key->dims[1], key_size = key->dims[2], heads = value->dims[1], size = value->dims[2];
-    size_t key_at = (n * key_heads + h / (heads / key_heads)) * key_size, value_at = (n * heads + h) * size;
+    bool is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
+    size_t key_head = is_tiled ? h % key_heads : h / (heads / key_heads);
+    size_t key_at = (n * key_heads + key_head) * key_size, value_at = (n * heads + h) * size;
     return (gb_delta){
         .tokens = count,
         .key_size = key_size,

@@ -3,21 +3,18 @@
 
 #include <string.h>
 
-enum { UNIT = 1024 };
-
 /* operands: table [V,K], tokens [M]. The engine has checked the ids; a wrong one would give zeros. */
 void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *table = call->operands[0], *tokens = call->operands[1], *y = call->results[0];
     const int32_t *ids = tokens->data;
     size_t width = table->dims[1];
     float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
-    gb_share share = gb_share_of(worker, tokens->dims[0] * width, UNIT);
-    for (size_t at = share.first; at < share.end;) {
-        size_t token = at / width, column = at % width;
-        size_t count = width - column < share.end - at ? width - column : share.end - at;
-        float *to = (float *)y->data + at;
-        if (ids[token] >= 0 && (size_t)ids[token] < table->dims[0]) {
-            size_t row = (size_t)ids[token];
+    gb_part part = gb_part_of(call, worker, y);
+    size_t column = part.columns.first, count = part.columns.end - column;
+    for (size_t m = part.rows.first; m < part.rows.end && count > 0; m++) {
+        float *to = (float *)y->data + m * width + column;
+        if (ids[m] >= 0 && (size_t)ids[m] < table->dims[0]) {
+            size_t row = (size_t)ids[m];
             if (table->quantized)
                 call->vector->dequantize(table->quantized, row, column, count, to);
             else
@@ -26,6 +23,5 @@ void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker) {
         } else {
             memset(to, 0, count * sizeof *to);
         }
-        at += count;
     }
 }

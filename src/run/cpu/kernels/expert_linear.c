@@ -80,6 +80,7 @@ static gb_share rows_of_expert(work_share *work, const workspace *space, size_t 
                      units_before(work->end, work->before, each, units) * UNIT_ROWS};
     work->before += each * units;
     rows.end = rows.end < outputs ? rows.end : outputs;
+    rows.first = rows.first < rows.end ? rows.first : rows.end;
     return rows;
 }
 

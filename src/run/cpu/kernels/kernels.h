@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The kernels: one function per op, the op's exact definition (ops.def has the equations). All threads of the
- * team call a kernel together; each computes its share of the outputs, and there is a barrier before the
- * next. Which thread computes an output never changes its bits. Kernels do not allocate.
+ * team call a kernel, each computes its share of the outputs, and there is a barrier before anything that
+ * needs another thread's. Which thread computes an output never changes its bits. Kernels do not allocate.
  */
 #ifndef GUMBEL_RUN_CPU_KERNELS_KERNELS_H
 #define GUMBEL_RUN_CPU_KERNELS_KERNELS_H
@@ -21,11 +21,31 @@ typedef struct gb_tensor {
     const gb_quantized_matrix *quantized; /* of a constant of that dtype: its data; else NULL */
 } gb_tensor;
 
+/* How the threads share a step's outputs out. */
+typedef enum gb_split {
+    GB_SPLIT_ALONE = 1,   /* thread 0 computes all */
+    GB_SPLIT_TOKENS = 2,  /* by the first dim: gb_tokens_of */
+    GB_SPLIT_COLUMNS = 4, /* by the last dim, for all that stands before it: gb_columns_of */
+    GB_SPLIT_OWN = 8      /* in the kernel's own way */
+} gb_split;
+
+typedef enum gb_shared_use { GB_SHARED_UNUSED, GB_SHARED_READ, GB_SHARED_WRITTEN } gb_shared_use;
+
+/* What a kernel promises about the bytes that a thread touches. */
+typedef struct gb_kernel_traits {
+    unsigned splits;      /* the ways that it can be split, besides ALONE */
+    unsigned own_tokens;  /* by operand, a bit: split by TOKENS a thread touches only its tokens of it */
+    unsigned own_columns; /* by operand, a bit: split by COLUMNS a thread touches only its columns of it */
+    unsigned changed;     /* by operand, a bit: the kernel writes to it */
+    gb_shared_use shared; /* what it does with the worker's shared memory */
+} gb_kernel_traits;
+
 typedef struct gb_kernel_call {
     const gb_node *node;                             /* for its attributes; NULL for a fused step */
     const gb_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
+    gb_split split; /* in this batch; with ALONE the worker is the only one */
 } gb_kernel_call;
 
 /* The calling thread. */
@@ -37,9 +57,13 @@ typedef struct gb_worker {
 
 typedef void (*gb_kernel)(const gb_kernel_call *call, const gb_worker *worker);
 
-/* The kernel of a call's node, or NULL for an op that a plan has no step of. Where *before is not NULL, all
- * threads run it first and meet at a barrier between the two. */
+/* The kernel of a call's node, or NULL for an op that a plan has no step of. Where *before is not NULL, it is
+ * to run first, as a step of its own on the same operands and without results. */
 gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before);
+
+/* The traits of an op's kernel, or of the one that runs before it. GB_OP_NONE: of a kernel that splits its
+ * work in its own way. */
+gb_kernel_traits gb_find_traits(gb_op op, bool before);
 
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
@@ -133,16 +157,44 @@ static inline size_t gb_elements(const gb_tensor *tensor) {
 }
 
 /* The range first .. end - 1 of count things that is the worker's: contiguous, in whole units, so that small
- * work stays with one thread. */
+ * work stays with one thread: of one unit, with thread 0. */
 typedef struct gb_share {
     size_t first, end;
 } gb_share;
 
 static inline gb_share gb_share_of(const gb_worker *worker, size_t count, size_t unit) {
-    size_t units = count / unit + (count % unit != 0);
-    size_t first = units * worker->index / worker->count * unit;
-    size_t end = units * (worker->index + 1) / worker->count * unit;
+    size_t units = count / unit + (count % unit != 0), round_up = worker->count - 1;
+    size_t first = (units * worker->index + round_up) / worker->count * unit;
+    size_t end = (units * (worker->index + 1) + round_up) / worker->count * unit;
     return (gb_share){first < count ? first : count, end < count ? end : count};
+}
+
+/* Shares by the first and by the last dim of a tensor, the same for all tensors with that dim. */
+enum { GB_COLUMN_UNIT = 16 };
+
+static inline gb_share gb_tokens_of(const gb_worker *worker, size_t tokens) {
+    return gb_share_of(worker, tokens, 1);
+}
+
+static inline gb_share gb_columns_of(const gb_worker *worker, size_t columns) {
+    return gb_share_of(worker, columns, GB_COLUMN_UNIT);
+}
+
+/* The worker's part of a tensor [..., columns]: rows first .. end - 1, and of each the columns. */
+typedef struct gb_part {
+    gb_share rows, columns;
+} gb_part;
+
+static inline gb_part gb_part_of(const gb_kernel_call *call, const gb_worker *worker,
+                                 const gb_tensor *tensor) {
+    size_t columns = tensor->rank > 1 ? tensor->dims[tensor->rank - 1] : 1;
+    size_t rows = columns ? gb_elements(tensor) / columns : 0;
+    size_t tokens = tensor->rank > 0 ? tensor->dims[0] : 1;
+    if (call->split == GB_SPLIT_COLUMNS)
+        return (gb_part){{0, rows}, gb_columns_of(worker, columns)};
+    gb_share share = gb_tokens_of(worker, tokens);
+    size_t each = tokens ? rows / tokens : 0;
+    return (gb_part){{share.first * each, share.end * each}, {0, columns}};
 }
 
 /* The end of the run of tokens of one slot that begins at first, of at most `most` tokens. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/kernels.h"
 
-enum { UNIT_ROWS = 32, UNIT_GROUPS = 4 };
+enum { UNIT_GROUPS = 4 };
 
 bool gb_has_int8_activations(const gb_kernel_call *call) {
     return call->operands[1]->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
@@ -18,10 +18,15 @@ gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker
                                 gb_activation_group(&call->operands[1]->quantized->format));
 }
 
-/* Each thread takes some groups of the rows of x, one row after the other. */
+/* Each thread takes the rows of some tokens, or, split in its own way, some groups of the rows of x, one row
+ * after the other. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_activations to = gb_shared_activations(call, worker);
     gb_share share = gb_share_of(worker, to.rows * to.groups, UNIT_GROUPS);
+    if (call->split == GB_SPLIT_TOKENS) {
+        gb_share rows = gb_part_of(call, worker, call->operands[0]).rows;
+        share = (gb_share){rows.first * to.groups, rows.end * to.groups};
+    }
     for (size_t at = share.first; at < share.end;) {
         size_t row = at / to.groups, first = at % to.groups, left = to.groups - first;
         size_t end = first + (left < share.end - at ? left : share.end - at);
@@ -46,7 +51,7 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .quantized = weight->quantized,
         .next_row = GB_NO_ROW,
     };
-    gb_share share = gb_share_of(worker, weight->dims[0], UNIT_ROWS);
+    gb_share share = gb_columns_of(worker, weight->dims[0]);
     if (share.first == share.end)
         return;
     if (gb_has_int8_activations(call)) {

@@ -31,7 +31,7 @@ void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker) 
     size_t choices = logits->dims[1], count = experts->dims[1];
     bool normalize = gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0;
     float *p = worker->scratch;
-    gb_share share = gb_share_of(worker, logits->dims[0], 1);
+    gb_share share = gb_tokens_of(worker, logits->dims[0]);
     for (size_t m = share.first; m < share.end; m++) {
         int32_t *expert = (int32_t *)experts->data + m * count;
         float *weight = (float *)weights->data + m * count, sum = 0;

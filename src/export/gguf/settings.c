@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/gguf/settings.h"
+
+#include <inttypes.h>
+
+enum { MAX_LAYERS = 1024 };
+
+size_t gb_gguf_need_layers(gb_gguf_metadata *metadata) {
+    static const char KEY[] = ".block_count";
+    int64_t count = gb_gguf_need_integer(metadata, KEY);
+    if (count >= 1 && count <= MAX_LAYERS)
+        return (size_t)count;
+    gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_FORMAT, "expected an integer from 1 to %d, found %" PRId64,
+                 MAX_LAYERS, count);
+    return 0;
+}
+
+void gb_gguf_need_equal(gb_gguf_metadata *metadata, const char *key, int64_t expected) {
+    int64_t found = gb_gguf_get_integer(metadata, key, expected);
+    if (found != expected)
+        gb_gguf_fail(metadata, key, GUMBEL_ERROR_UNSUPPORTED,
+                     "%" PRId64 ", expected the %" PRId64 " of the head's size", found, expected);
+}
+
+void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *config, const char *name) {
+    gb_gguf_set(metadata, config, name, json_integer((json_int_t)gb_gguf_need_integer(metadata, key)));
+}
+
+void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config) {
+    const gb_tensor *table = gb_gguf_files_find(metadata->files, "token_embd.weight");
+    if (table && table->rank == 2)
+        gb_gguf_set(metadata, config, "vocab_size", json_integer((json_int_t)table->dims[0]));
+    bool has_head = gb_gguf_files_find(metadata->files, "output.weight") != NULL;
+    gb_gguf_set(metadata, config, "tie_word_embeddings", json_boolean(!has_head));
+}
+
+void gb_gguf_refuse_variants(gb_gguf_metadata *metadata) {
+    static const char SCALING[] = ".rope.scaling.type", CAUSAL[] = ".attention.causal";
+    if (gb_gguf_value_of(metadata, SCALING) && !gb_gguf_text_is(metadata, SCALING, "none"))
+        gb_gguf_fail(metadata, SCALING, GUMBEL_ERROR_UNSUPPORTED,
+                     "scaled rotary embedding is not supported in this version; expected \"none\"");
+    if (gb_gguf_get_integer(metadata, CAUSAL, 1) != 1)
+        gb_gguf_fail(metadata, CAUSAL, GUMBEL_ERROR_UNSUPPORTED,
+                     "attention that looks ahead is not supported in this version; expected true");
+}

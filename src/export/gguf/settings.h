@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Settings that the architectures of GGUF files share, on their way into a config.json. Errors are the
+ * metadata's.
+ */
+#ifndef GUMBEL_EXPORT_GGUF_SETTINGS_H
+#define GUMBEL_EXPORT_GGUF_SETTINGS_H
+
+#include "export/gguf/metadata.h"
+
+/* block_count, 1 to 1024; 0 after an error. */
+size_t gb_gguf_need_layers(gb_gguf_metadata *metadata);
+
+/* The head's size stands several times: a key that is there must say what is expected. */
+void gb_gguf_need_equal(gb_gguf_metadata *metadata, const char *key, int64_t expected);
+
+/* Copies an integer that must be there into config, under a name of its own. */
+void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *config, const char *name);
+
+/* vocab_size, which only the embedding's shape tells, and tie_word_embeddings: there is no output tensor. */
+void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config);
+
+/* Refuses what no model here has: scaled rotary embedding and attention that looks ahead. */
+void gb_gguf_refuse_variants(gb_gguf_metadata *metadata);
+
+#endif

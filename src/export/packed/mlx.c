@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * MLX's affine quantization, as mlx-lm stores it: codes in 32-bit words that are one sequence of bits, scales
+ * and biases [.., columns / group]. Bits and group size of a module are those that the configuration gives it
+ * by name; of any other module the shapes tell them.
+ */
+#include "export/packed/parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool gb_packed_mlx_name(const gb_packed_query *query, char text[GB_PACKED_NAME]) {
+    return gb_packed_rename(query->name, ".weight", ".weight", text);
+}
+
+static bool is_packed(const gb_tensor *codes) {
+    return codes && strcmp(codes->dtype_name, "U32") == 0;
+}
+
+/* From the lengths of rows: columns * bits = 32 * words and columns = group * groups, if they are whole. */
+static gb_mlx_module infer(int64_t columns, int64_t words, int64_t groups) {
+    gb_mlx_module found = {.bits = 0, .group = 0};
+    if (groups > 0 && columns % groups == 0)
+        found.group = columns / groups;
+    if (words > 0 && words <= columns && 32 * words % columns == 0)
+        found.bits = 32 * words / columns;
+    return found;
+}
+
+static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
+                                const gb_mlx_module *module, gumbel_error *error) {
+    int64_t bits = module->bits, group = module->group;
+    bool has_bits = (bits >= 4 && bits <= 6) || bits == 8;
+    if (!has_bits || (group != 32 && group != 64 && group != 128))
+        return gb_packed_fail(query, codes, GUMBEL_ERROR_UNSUPPORTED, error,
+                              "has codes of %" PRId64 " bits in groups of %" PRId64
+                              ", expected 4, 5, 6 or 8 bits in groups of 32, 64 or 128",
+                              bits, group);
+    if (columns % group != 0)
+        return gb_packed_fail(query, codes, GUMBEL_ERROR_FORMAT, error,
+                              "has rows of %" PRId64 " weights, which groups of %" PRId64 " do not divide",
+                              columns, group);
+    return GUMBEL_OK;
+}
+
+/* The module's bits and group size, and the scales' tensor name in text. */
+static gumbel_status read_module(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
+                                 char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error) {
+    gb_packed_rename(query->name, ".weight", "", text);
+    GB_TRY(gb_packing_mlx_module(query->packing, text, module, error));
+    gb_packed_rename(query->name, ".weight", ".scales", text);
+    const gb_tensor *scales = gb_checkpoint_find(query->checkpoint, text);
+    if (scales && strcmp(scales->dtype_name, "U8") == 0)
+        return gb_packed_fail(query, scales, GUMBEL_ERROR_UNSUPPORTED, error,
+                              "has dtype U8, as the modes mxfp4, nvfp4 and mxfp8 have; expected mode affine");
+    if (!module->is_said && scales && scales->rank > 0 && codes->rank > 0)
+        *module = infer(columns, codes->dims[codes->rank - 1], scales->dims[scales->rank - 1]);
+    return scales ? check_size(query, codes, columns, module, error) : GUMBEL_OK;
+}
+
+gumbel_status gb_packed_find_mlx(const gb_packed_query *query, gb_packed *packed, bool *is_found,
+                                 gumbel_error *error) {
+    char text[GB_PACKED_NAME];
+    const gb_tensor *codes = gb_checkpoint_find(query->checkpoint, query->name);
+    *is_found = is_packed(codes) && gb_packed_mlx_name(query, text);
+    if (!*is_found)
+        return GUMBEL_OK;
+    int32_t rank = query->rank;
+    int64_t dims[GB_TENSOR_MAX_RANK], columns = query->dims[rank - 1];
+    memcpy(dims, query->dims, (size_t)rank * sizeof *dims);
+    gb_mlx_module module;
+    GB_TRY(read_module(query, codes, columns, text, &module, error));
+    dims[rank - 1] = module.group ? columns / module.group : 0;
+    GB_TRY(gb_packed_part(query, codes, text, "F32 F16 BF16", rank, dims, &packed->scales, error));
+    gb_packed_rename(query->name, ".weight", ".biases", text);
+    GB_TRY(
+        gb_packed_part(query, codes, text, packed->scales->dtype_name, rank, dims, &packed->offsets, error));
+    dims[rank - 1] = columns * module.bits / 32;
+    GB_TRY(gb_checkpoint_check_shape(query->checkpoint, codes, rank, dims, error));
+    packed->codes = codes;
+    packed->offset_kind = GB_OFFSETS_BIASES;
+    packed->bits = (uint32_t)module.bits;
+    packed->group = (uint64_t)module.group;
+    packed->row_stride = packed->columns / packed->group;
+    packed->group_stride = 1;
+    return GUMBEL_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matrices that a safetensors checkpoint holds quantized, as several tensors each: codes, scales, and biases
+ * or zero points. They become a format of ours without changing a weight; where none holds a matrix exactly
+ * that is an error.
+ *
+ *     MLX                  NAME.weight (packed), NAME.scales, NAME.biases: w = scale q + bias
+ *     compressed-tensors   NAME.weight_packed, weight_scale, weight_zero_point, weight_shape
+ *     torchao              the Int4Tensor and IntxUnpackedToInt8Tensor of NAME.weight as
+ *                          NAME._weight_qdata, _weight_scale, _weight_zero_point: w = scale (q - zero)
+ *
+ * A whole zero point z has an exact place: it is the center 2^(bits - 1); or scale z fits the 16 bits of a
+ * bias; or, 15 - q counting down from the other end, scale (15 - z) does; or q - z gets a fifth bit.
+ */
+#ifndef GUMBEL_EXPORT_PACKED_PACKED_H
+#define GUMBEL_EXPORT_PACKED_PACKED_H
+
+#include "export/checkpoint/checkpoint.h"
+#include "export/packed/packing.h"
+#include "export/quantize/import_blocks.h"
+#include "tensor/format.h"
+
+typedef enum gb_packed_offsets {
+    GB_OFFSETS_NONE = 0, /* weights are scale (q - 2^(bits - 1)) */
+    GB_OFFSETS_BIASES,   /* floats like the scales: scale q + bias */
+    GB_OFFSETS_FLOATS,   /* zero points: floats like the scales */
+    GB_OFFSETS_BYTES,    /* signed bytes [rows, groups], -2^(bits - 1) taken from the zero point */
+    GB_OFFSETS_WORDS     /* as the codes, but packed along the rows: [rows / codes in a word, groups] */
+} gb_packed_offsets;
+
+/* A matrix [rows, columns], or several stacked. Codes are unsigned and packed as in format.h, or signed bytes
+ * of which -2^7 was taken. Scales are f32, f16 or bf16. */
+typedef struct gb_packed {
+    const gb_tensor *codes, *scales;
+    const gb_tensor *offsets, *shape; /* or NULL */
+    gb_packed_offsets offset_kind;
+    bool has_signed_codes;
+    uint32_t bits;                     /* of a code: 4, 5, 6 or 8 */
+    uint64_t rows, columns, group;     /* group divides columns */
+    uint64_t row_stride, group_stride; /* of scales and of float offsets, in elements */
+    gb_format format;                  /* that holds every weight exactly */
+    struct gb_packed *members; /* NULL; or the matrices of a stack, owned: then the tensors are theirs */
+    uint64_t member_count;
+} gb_packed;
+
+/* Looks for the matrix of that name and shape. A stack "switch_mlp.X" may stand as matrices "experts.N.X".
+ * *is_found is false where no packed tensor has the name. Errors: FORMAT naming the tensor that is missing or
+ * does not fit the others; UNSUPPORTED naming what no format holds; MEMORY. Reads all scales and zero points
+ * once where that takes a look at them. Free with gb_packed_free, also after an error. Not thread-safe. */
+gumbel_status gb_packed_find(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name,
+                             int32_t rank, const int64_t *dims, gb_packed *packed, bool *is_found,
+                             gumbel_error *error);
+
+void gb_packed_free(gb_packed *packed);
+
+/* Whether a packed tensor has that name, of whatever shape. */
+bool gb_packed_has(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name);
+
+/* Whether the tensor is a part of it. */
+bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor);
+
+/* Rearranges a row into planes of its format. Thread-safe. */
+void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to);
+
+/* Says that rows first .. first + count - 1 have been read for the last time in a while. */
+void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count);
+
+#endif

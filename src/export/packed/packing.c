@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/packed/packing.h"
+
+#include "export/checkpoint/json.h"
+
+#include <string.h>
+
+enum { MAX_GROUP = 1 << 20 };
+
+/* ---- MLX ----------------------------------------------------------------------------------------------- */
+
+static void check_mode(const gb_config *scheme) {
+    const char *mode = gb_config_string(scheme, "mode", "affine");
+    if (strcmp(mode, "affine") != 0)
+        gb_config_fail(scheme, "mode", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" is not supported in this version; expected \"affine\"", mode);
+}
+
+/* mlx-lm's own defaults are 4 bits in groups of 64. */
+static gb_mlx_module read_scheme(const gb_config *scheme) {
+    gb_mlx_module said = {.is_said = true};
+    said.bits = gb_config_integer(scheme, "bits", 4, 1, 32);
+    said.group = gb_config_integer(scheme, "group_size", 64, 1, MAX_GROUP);
+    check_mode(scheme);
+    return said;
+}
+
+gumbel_status gb_packing_mlx_module(const gb_packing *packing, const char *module, gb_mlx_module *said,
+                                    gumbel_error *error) {
+    const gb_config *all = &packing->quantization;
+    const json_t *own = json_object_get(all->object, module);
+    *said = (gb_mlx_module){0};
+    if (json_is_true(own)) {
+        *said = read_scheme(all);
+    } else if (json_is_false(own)) {
+        gb_config_fail(all, module, GUMBEL_ERROR_FORMAT, "false, but its weight is packed");
+    } else if (own && !json_is_null(own)) {
+        gb_config scheme = gb_config_child(all, module);
+        *said = read_scheme(&scheme);
+    }
+    return gb_config_status(all->file, error);
+}
+
+static void read_mlx(const gb_config *quantization, gb_packing *packing) {
+    packing->method = GB_PACKING_MLX;
+    packing->quantization = *quantization;
+    read_scheme(quantization);
+}
+
+/* ---- compressed-tensors -------------------------------------------------------------------------------- */
+
+static void expect_text(const gb_config *config, const char *key, const char *const *known, size_t count,
+                        const char *expected) {
+    const char *found = gb_config_string(config, key, known[0]);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(found, known[i]) == 0)
+            return;
+    gb_config_fail(config, key, GUMBEL_ERROR_UNSUPPORTED,
+                   "\"%s\" is not supported in this version; expected %s", found, expected);
+}
+
+static void refuse_object(const gb_config *config, const char *key, const char *what) {
+    gb_config object = gb_config_child(config, key);
+    if (gb_config_next_key(&object, NULL))
+        gb_config_fail(config, key, GUMBEL_ERROR_UNSUPPORTED,
+                       "%s not supported in this version; expected null or {}", what);
+}
+
+/* Bits, group size and zero points are read from the tensors; here is only what they do not show. */
+static void check_weights(const gb_config *weights) {
+    static const char *const types[] = {"int"}, *const strategies[] = {"group", "channel"};
+    int64_t bits = gb_config_integer(weights, "num_bits", 4, 1, 64);
+    if (bits != 4 && bits != 8)
+        gb_config_fail(weights, "num_bits", GUMBEL_ERROR_UNSUPPORTED,
+                       "%d is not supported in this version; expected 4 or 8", (int)bits);
+    expect_text(weights, "type", types, 1, "\"int\"");
+    expect_text(weights, "strategy", strategies, 2, "\"group\" or \"channel\"");
+}
+
+static void read_compressed(const gb_config *quantization, gb_packing *packing) {
+    static const char *const formats[] = {"pack-quantized"};
+    packing->method = GB_PACKING_COMPRESSED_TENSORS;
+    expect_text(quantization, "format", formats, 1, "\"pack-quantized\"");
+    refuse_object(quantization, "transform_config", "rotated weights are");
+    gb_config sparsity = gb_config_child(quantization, "sparsity_config");
+    expect_text(&sparsity, "format", (const char *const[]){"dense"}, 1, "\"dense\"");
+    gb_config groups = gb_config_child(quantization, "config_groups");
+    for (const char *name = NULL; (name = gb_config_next_key(&groups, name));) {
+        gb_config group = gb_config_child(&groups, name);
+        gb_config weights = gb_config_child(&group, "weights");
+        expect_text(&group, "format", formats, 1, "\"pack-quantized\"");
+        refuse_object(&group, "input_activations", "quantized activations are");
+        refuse_object(&group, "output_activations", "quantized activations are");
+        check_weights(&weights);
+    }
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------- */
+
+static void read_method(const gb_config *quantization, gb_packing *packing) {
+    const char *method = gb_config_string(quantization, "quant_method", "");
+    if (strcmp(method, "compressed-tensors") == 0)
+        read_compressed(quantization, packing);
+    else if (strcmp(method, "torchao") == 0)
+        packing->method = GB_PACKING_TORCHAO;
+    else if (method[0] != '\0')
+        gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
+                       "(pack-quantized) or \"torchao\", or MLX's form without a method",
+                       method);
+    else if (gb_config_has(quantization, "bits") && gb_config_has(quantization, "group_size"))
+        read_mlx(quantization, packing);
+    else
+        gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_FORMAT, "is missing");
+}
+
+gumbel_status gb_packing_read(const gb_config *root, gb_packing *packing, gumbel_error *error) {
+    *packing = (gb_packing){.method = GB_PACKING_NONE};
+    const gb_config text = gb_config_has(root, "text_config") ? gb_config_child(root, "text_config") : *root;
+    const gb_config *const places[] = {root, &text};
+    for (size_t i = 0; i < 2; i++) { /* mlx-lm writes both keys, and reads this one first */
+        if (!gb_config_has(places[i], "quantization"))
+            continue;
+        gb_config quantization = gb_config_child(places[i], "quantization");
+        read_mlx(&quantization, packing);
+        return gb_config_status(root->file, error);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (!gb_config_has(places[i], "quantization_config"))
+            continue;
+        gb_config quantization = gb_config_child(places[i], "quantization_config");
+        read_method(&quantization, packing);
+        return gb_config_status(root->file, error);
+    }
+    return gb_config_status(root->file, error);
+}

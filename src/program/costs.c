@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/costs.h"
+
+#include <math.h>
+
+typedef struct costing {
+    const gb_program *program;
+    const gumbel_step_shape *shape;
+    gumbel_step_costs *costs;
+} costing;
+
+static const gb_type *operand_type(const costing *c, const gb_node *node, uint32_t index) {
+    return &c->program->values[node->operands[index]].type;
+}
+
+/* A dim with the step's sizes in place of N and B. */
+static double extent(const costing *c, int64_t dim) {
+    double sequences = c->shape->sequences;
+    if (dim == GB_DIM_N)
+        return sequences * c->shape->tokens;
+    if (dim == GB_DIM_B)
+        return c->shape->wants_tokens ? sequences : 0;
+    return (double)dim;
+}
+
+static double elements(const costing *c, const gb_type *type) {
+    double count = 1;
+    for (int32_t i = 0; i < type->shape.rank; i++)
+        count *= extent(c, type->shape.dims[i]);
+    return count;
+}
+
+static double result_elements(const costing *c, const gb_node *node) {
+    return node->result_count > 0 ? elements(c, &c->program->values[node->results[0]].type) : 0;
+}
+
+static double constant_bytes(const costing *c, gb_ref ref) {
+    const gb_value *value = &c->program->values[ref];
+    uint64_t bytes;
+    if (value->kind != GB_VALUE_CONSTANT || !gb_constant_bytes(&c->program->constants[value->index], &bytes))
+        return 0;
+    return (double)bytes;
+}
+
+static void add_products(const costing *c, const gb_node *node, double products) {
+    bool is_int8 = (node->op == GB_OP_LINEAR || node->op == GB_OP_EXPERT_LINEAR) &&
+                   gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP;
+    *(is_int8 ? &c->costs->int8_products : &c->costs->float_products) += products;
+}
+
+/* The rows of its tokens, each counted once. */
+static void add_embedding(const costing *c, const gb_node *node) {
+    double rows = (double)operand_type(c, node, 0)->shape.dims[0];
+    double tokens = fmin(extent(c, operand_type(c, node, 1)->shape.dims[0]), rows);
+    c->costs->weight_bytes += constant_bytes(c, node->operands[0]) * tokens / rows;
+}
+
+static void add_linear(const costing *c, const gb_node *node) {
+    double results = result_elements(c, node);
+    if (results > 0)
+        c->costs->weight_bytes += constant_bytes(c, node->operands[1]);
+    add_products(c, node, results * (double)operand_type(c, node, 1)->shape.dims[1]);
+}
+
+/* Of X experts, M tokens that choose T each touch X (1 - (1 - T/X)^M) where all are as likely. */
+static void add_experts(const costing *c, const gb_node *node) {
+    const gb_shape *weight = &operand_type(c, node, 1)->shape, *chosen = &operand_type(c, node, 2)->shape;
+    double experts = (double)weight->dims[0], share = fmin((double)chosen->dims[1] / experts, 1);
+    double touched = 1 - pow(1 - share, extent(c, chosen->dims[0]));
+    c->costs->weight_bytes += constant_bytes(c, node->operands[1]) * touched;
+    add_products(c, node, result_elements(c, node) * (double)weight->dims[2]);
+}
+
+/* Sum over a sequence's tokens of the positions that each attends to; window 0: all. */
+static double attended_positions(double position, double tokens, double window) {
+    double growing = window > 0 ? fmin(fmax(window - position, 0), tokens) : tokens;
+    return growing * (position + (growing + 1) / 2) + (tokens - growing) * window;
+}
+
+/* A sequence's keys and values are counted once for all of its tokens in the step. */
+static void add_attention(const costing *c, const gb_node *node) {
+    const gb_type *query = operand_type(c, node, 0), *keys = operand_type(c, node, 5),
+                  *values = operand_type(c, node, 6);
+    double position = c->shape->position, tokens = c->shape->tokens, sequences = c->shape->sequences;
+    double window = (double)gb_node_int(node, GB_ATTRIBUTE_WINDOW), end = position + tokens;
+    double first = window > 0 ? fmax(position + 1 - window, 0) : 0;
+    double row_bytes =
+        (double)gb_dtype_size(keys->dtype) * (double)(keys->shape.dims[1] * keys->shape.dims[2]) +
+        (double)gb_dtype_size(values->dtype) * (double)(values->shape.dims[1] * values->shape.dims[2]);
+    c->costs->state_bytes += sequences * (end - first) * row_bytes;
+    double per_position =
+        (double)query->shape.dims[1] * (double)(query->shape.dims[2] + values->shape.dims[2]);
+    add_products(c, node, sequences * attended_positions(position, tokens, window) * per_position);
+}
+
+/* Its operand of that index is the state. */
+static void add_recurrence(const costing *c, const gb_node *node, uint32_t state,
+                           double products_per_result) {
+    const gb_value *value = &c->program->values[node->operands[state]];
+    c->costs->state_bytes +=
+        (double)gb_state_bytes(&c->program->states[value->index]) * (double)c->shape->sequences;
+    add_products(c, node, result_elements(c, node) * products_per_result);
+}
+
+static void add_small_weights(const costing *c, const gb_node *node) {
+    if (result_elements(c, node) == 0)
+        return;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        c->costs->weight_bytes += constant_bytes(c, node->operands[i]);
+}
+
+static void add_node(const costing *c, const gb_node *node) {
+    switch (node->op) {
+    case GB_OP_EMBEDDING:
+        add_embedding(c, node);
+        break;
+    case GB_OP_LINEAR:
+        add_linear(c, node);
+        break;
+    case GB_OP_EXPERT_LINEAR:
+        add_experts(c, node);
+        break;
+    case GB_OP_ATTENTION:
+        add_attention(c, node);
+        break;
+    case GB_OP_CAUSAL_CONV:
+        add_small_weights(c, node);
+        add_recurrence(c, node, 3, (double)operand_type(c, node, 1)->shape.dims[2]);
+        break;
+    case GB_OP_GATED_DELTA: /* the memory is decayed, asked, changed and read */
+        add_recurrence(c, node, 6, 4 * (double)operand_type(c, node, 0)->shape.dims[2]);
+        break;
+    default:
+        add_small_weights(c, node);
+        break;
+    }
+}
+
+void gb_program_costs(const gb_program *program, const gumbel_step_shape *shape, gumbel_step_costs *costs) {
+    costs->weight_bytes = costs->state_bytes = costs->int8_products = costs->float_products = 0;
+    const costing c = {program, shape, costs};
+    for (uint32_t i = 0; i < program->node_count; i++)
+        add_node(&c, &program->nodes[i]);
+}

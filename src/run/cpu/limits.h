@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What bounds every kernel on this machine: how fast a team of threads reads memory, and how many 8-bit
+ * products it can add up.
+ */
+#ifndef GUMBEL_RUN_CPU_LIMITS_H
+#define GUMBEL_RUN_CPU_LIMITS_H
+
+#include "run/cpu/team.h"
+
+/* Measures with thread_count threads, those of the team, within an instruction set named as kernels are. The
+ * best of some tries each, since all that can disturb a measurement makes it slower. Errors: MEMORY. */
+gumbel_status gb_measure_limits(gb_team *team, unsigned thread_count, const char *instruction_set,
+                                gumbel_machine_limits *limits, gumbel_error *error);
+
+#endif

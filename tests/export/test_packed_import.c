@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checkpoints that others have converted or quantized. What mlx-lm wrote unquantized runs to the same bits as
+ * the released form of the same weights; of quantized ones every weight has the bits that the writer's own
+ * definition gives, and the logits agree with a float32 model of them. tests/oracle/make_mlx_goldens.py and
+ * make_torch_goldens.py write tests/data/export/packed.
+ */
+#include "program/reader.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+#include "tensor/convert.h"
+#include "tensor/format.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
+enum { MAX_PROMPT = 64, MAX_VOCABULARY = 256, MAX_COLUMNS = 1024 };
+
+typedef struct logit_row {
+    float values[MAX_VOCABULARY];
+    size_t count;
+} logit_row;
+
+static void data_path(char path[512], const char *name, const char *file) {
+    snprintf(path, 512, "%s/export/packed/%s%s", GUMBEL_TEST_DATA, name, file);
+}
+
+static json_t *read_golden(const char *name) {
+    char path[512];
+    json_error_t reason;
+    data_path(path, name, "/golden.json");
+    json_t *golden = json_load_file(path, 0, &reason);
+    if (!golden)
+        fail_msg("%s: %s", path, reason.text);
+    return golden;
+}
+
+static const char *export_from(const char *source, const char *output, gumbel_export_options options) {
+    gumbel_error error;
+    const char *path = temporary_path(output);
+    options.size = sizeof options;
+    assert_ok(gumbel_export(source, path, &options, &error), &error);
+    return path;
+}
+
+/* The logits of the golden prompt's last token. */
+static logit_row run_prompt(const char *path, const json_t *golden) {
+    gumbel_program *program = NULL;
+    gumbel_engine *engine = NULL;
+    gumbel_session *session = NULL;
+    gumbel_error error;
+    int32_t tokens[MAX_PROMPT];
+    const json_t *prompt = json_object_get(golden, "prompt");
+    size_t count = json_array_size(prompt);
+    assert_true(count > 0 && count <= MAX_PROMPT);
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
+    gumbel_engine_options options = {.size = sizeof options, .threads = 1};
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    assert_ok(gumbel_session_append(session, tokens, count - 1, &error), &error);
+    gumbel_request request = {.size = sizeof request,
+                              .session = session,
+                              .tokens = &tokens[count - 1],
+                              .token_count = 1,
+                              .wants_token = true};
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    logit_row row = {.count = json_array_size(json_object_get(golden, "logits"))};
+    assert_true(row.count > 0 && row.count <= MAX_VOCABULARY);
+    memcpy(row.values, request.logits, row.count * sizeof row.values[0]);
+    gumbel_session_destroy(session);
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+    return row;
+}
+
+static void compare_logits(const char *name, const logit_row *row, const json_t *golden) {
+    const json_t *expected = json_object_get(golden, "logits");
+    double largest = 0, difference = 0;
+    for (size_t i = 0; i < row->count; i++) {
+        double value = json_number_value(json_array_get(expected, i));
+        largest = fmax(largest, fabs(value));
+        difference = fmax(difference, fabs(value - (double)row->values[i]));
+    }
+    print_message("%s: largest difference %.2g of the largest logit\n", name, difference / largest);
+    assert_true(largest > 0);
+    assert_true(difference <= TOLERANCE * largest);
+}
+
+static void converted_runs_as_released(void **state) {
+    const char *name = *state;
+    char directory[512], config[512];
+    json_t *golden = read_golden(name);
+    data_path(directory, name, "");
+    data_path(config, name, "/config.json");
+    gumbel_export_options drawn = {.random_weights = true,
+                                   .random_seed =
+                                       (uint64_t)json_integer_value(json_object_get(golden, "weights_seed"))};
+    logit_row released = run_prompt(export_from(config, "released.gumbel", drawn), golden);
+    logit_row converted =
+        run_prompt(export_from(directory, "converted.gumbel", (gumbel_export_options){0}), golden);
+    compare_logits(name, &converted, golden);
+    assert_memory_equal(released.values, converted.values, sizeof released.values);
+    json_decref(golden);
+}
+
+/* As packed_checkpoints.py has it. */
+static uint64_t checksum_constant(const gb_constant *constant) {
+    float values[MAX_COLUMNS];
+    gb_planes planes;
+    uint64_t elements = 0, sum = 0, place = 0;
+    const gb_shape *shape = &constant->type.shape;
+    assert_true(gb_constant_planes(constant, &planes) && gb_shape_elements(shape, &elements));
+    uint64_t columns = (uint64_t)shape->dims[shape->rank - 1];
+    assert_true(columns <= MAX_COLUMNS);
+    for (uint64_t row = 0; row < elements / columns; row++) {
+        gb_format_dequantize(&constant->format, &planes, constant->data, row, 0, columns, values);
+        for (uint64_t i = 0; i < columns; i++)
+            sum += gb_bits_from_float(values[i]) * (2 * place++ + 1);
+    }
+    return sum;
+}
+
+static void compare_weights(const char *path, const json_t *expected) {
+    gb_program *program = NULL;
+    gumbel_error error;
+    size_t found = 0;
+    assert_ok(gb_program_read(path, &program, &error), &error);
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const char *sum = json_string_value(json_object_get(expected, constant->name));
+        if (constant->type.dtype != GB_QUANTIZED) {
+            assert_null(sum);
+            continue;
+        }
+        char text[GB_FORMAT_TEXT], computed[32];
+        snprintf(computed, sizeof computed, "%016" PRIx64, checksum_constant(constant));
+        if (!sum || strcmp(sum, computed) != 0)
+            fail_msg("%s (%s) has other weights than expected", constant->name,
+                     gb_format_text(&constant->format, text));
+        found++;
+    }
+    assert_int_equal(found, json_object_size(expected));
+    gb_program_destroy(program);
+}
+
+static void keeps_every_weight(void **state) {
+    const char *name = *state;
+    char directory[512];
+    json_t *golden = read_golden(name);
+    data_path(directory, name, "");
+    const char *path = export_from(directory, "quantized.gumbel", (gumbel_export_options){0});
+    compare_weights(path, json_object_get(golden, "weights"));
+    logit_row row = run_prompt(path, golden);
+    compare_logits(name, &row, golden);
+    json_decref(golden);
+}
+
+static void refuses_a_recipe(void **state) {
+    (void)state;
+    char directory[512];
+    gumbel_error error;
+    data_path(directory, "mlx_gemma4_int4", "");
+    gumbel_export_options options = {.size = sizeof options, .quantize = "int4"};
+    assert_fails(gumbel_export(directory, temporary_path("none.gumbel"), &options, &error),
+                 GUMBEL_ERROR_ARGUMENT, &error, "embed_tokens.weight is quantized already, as int4 g64 bf16");
+}
+
+#define RELEASED(name)                                                                                       \
+    { name, converted_runs_as_released, NULL, NULL, (void *)(uintptr_t)(name) }
+#define KEEPS(name)                                                                                          \
+    { name, keeps_every_weight, NULL, NULL, (void *)(uintptr_t)(name) }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        RELEASED("mlx_gemma4"),
+        RELEASED("mlx_qwen_moe"),
+        RELEASED("mlx_qwen_dense"),
+        KEEPS("mlx_gemma4_int4"),
+        KEEPS("mlx_qwen_moe_int4"),
+        KEEPS("mlx_qwen_dense_int8"),
+        KEEPS("torchao_gemma4"),
+        KEEPS("torchao_gemma4_symmetric"),
+        KEEPS("compressed_gemma4"),
+        KEEPS("compressed_qwen_dense"),
+        KEEPS("compressed_qwen_moe"),
+        KEEPS("compressed_gemma4_wide"),
+        cmocka_unit_test(refuses_a_recipe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

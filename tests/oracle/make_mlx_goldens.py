@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/data/export/packed/mlx_*: checkpoints as mlx-lm's convert leaves them, and its answers.
+
+    make_mlx_goldens.py [NAME ...]        all checkpoints, or those named
+
+The weights are those that gumbel export --random-weights SEED draws. Needs mlx[cpu] (or mlx), mlx-lm and numpy.
+"""
+import json
+import pathlib
+import sys
+import tempfile
+
+import mlx.core as mx
+import numpy as np
+from mlx_lm.utils import load_model, quantize_model, save_config, save_model
+
+from packed_checkpoints import explicit, gemma, qwen, qwen_moe, to_float32, write_golden, write_released
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
+WIDE = dict(hidden_size=64, intermediate_size=64, head_dim=32)
+WIDE_QWEN = dict(hidden_size=64, head_dim=32, linear_num_key_heads=2, linear_key_head_dim=32, linear_value_head_dim=32)
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, shared_expert_intermediate_size=64)
+
+
+def mixed(model, **by_ending):
+    """A predicate: what mlx-lm has for the model, but for modules whose path ends in one of these names."""
+    own = getattr(model, "quant_predicate", None) or (lambda path, module: True)
+
+    def choose(path, module):
+        for ending, choice in by_ending.items():
+            if path.endswith(ending):
+                return choice
+        return own(path, module)
+    return choose
+
+
+def scheme(bits, group):
+    return dict(bits=bits, group_size=group)
+
+
+# Unquantized in float32, where 1 + w is what the norm computes with, so that the logits have the same bits as those
+# of the released form.
+CASES = {
+    "mlx_gemma4": (gemma("float32"), None),
+    "mlx_qwen_moe": (qwen_moe("float32"), None),
+    "mlx_qwen_dense": (qwen("float32", intermediate_size=48, tie_word_embeddings=True), None),
+    "mlx_gemma4_int4": (gemma("bfloat16", **WIDE), dict(v_proj=scheme(8, 32), k_proj=scheme(6, 64), up_proj=False)),
+    "mlx_qwen_moe_int4": (qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS),
+                          {"switch_mlp.up_proj": scheme(5, 32), "out_proj": scheme(4, 32)}),
+    "mlx_qwen_dense_int8": (qwen("float16", intermediate_size=128, tie_word_embeddings=True, **WIDE_QWEN),
+                            dict(down_proj=scheme(4, 128))),
+}
+
+
+def convert(config, seed, overrides, out, bits):
+    """What mlx-lm's convert does, but for the tokenizer."""
+    with tempfile.TemporaryDirectory() as temporary:
+        write_released(pathlib.Path(temporary) / "released", config, seed)
+        model, loaded = load_model(pathlib.Path(temporary) / "released", lazy=False)
+    if overrides is not None:
+        model, loaded = quantize_model(model, loaded, 64, bits, quant_predicate=mixed(model, **overrides))
+    save_model(out, model)
+    (out / "model.safetensors.index.json").unlink()
+    save_config(loaded, out / "config.json")
+    return loaded
+
+
+def dequantized(out):
+    """Each packed matrix in float32 by name: mlx's definition on scales and biases widened to float32."""
+    weights, config = mx.load(str(out / "model.safetensors")), json.loads((out / "config.json").read_text())
+    found = {}
+    for name in weights:
+        if not name.endswith(".scales"):
+            continue
+        path = name.removesuffix(".scales")
+        own = config["quantization"].get(path, config["quantization"])
+        scales, biases = (weights[f"{path}.{part}"].astype(mx.float32) for part in ("scales", "biases"))
+        found[f"{path}.weight"] = np.array(mx.dequantize(
+            weights[f"{path}.weight"], scales, biases, group_size=own["group_size"], bits=own["bits"]))
+    return found
+
+
+def main():
+    for index, (name, (config, overrides)) in enumerate(CASES.items()):
+        if len(sys.argv) > 1 and name not in sys.argv[1:]:
+            continue
+        out, seed = OUT / name, 2000 + index
+        convert(explicit(config), seed, overrides, out, 8 if "int8" in name else 4)
+        model, _ = load_model(out, lazy=False)
+        write_golden(out, to_float32(model), seed, dequantized(out))
+
+
+main()
