@@ -60,12 +60,15 @@ typedef struct gb_linear {
     size_t y_stride;
     const gb_quantized_matrix *quantized; /* or NULL; if given it takes the place of weight and dtype */
     size_t first_row;                     /* the row of quantized that is weight row 0 */
+    size_t next_row;                      /* the one that the thread reads after this call, or GB_NO_ROW */
 } gb_linear;
+
+#define GB_NO_ROW SIZE_MAX
 
 /* Inputs that share a scale in 8-bit activations, where the weight's rows have one scale each. */
 enum { GB_INT8_ROW_GROUP = 128 };
 
-enum { GB_LINEAR_SCRATCH = 384 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
+enum { GB_LINEAR_SCRATCH = 704 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
 /* Keys come in blocks that start at multiples of this position. */
 enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
@@ -181,6 +184,13 @@ typedef struct gb_vector_kernels {
 
     /* y = exp(-(exp(a_log) * softplus(x + bias))) */
     void (*delta_decay)(const float *x, const float *a_log, const float *bias, size_t count, float *y);
+
+    /* The limits that the others are measured by. peak multiplies 8-bit numbers as fast as the machine can,
+     * without reading memory: codes are 128 bytes below 16; returns the number of products, of which sums
+     * (128 integers) keeps the compiler from leaving any out. read adds up memory, `bytes` a multiple of 256.
+     */
+    uint64_t (*peak)(uint64_t rounds, const uint8_t *codes, int32_t *sums);
+    uint32_t (*read)(const void *memory, size_t bytes);
 
     /* From a float dtype to float32, exactly, and from float32 to f32 or bf16, rounded to nearest even. */
     void (*widen)(const void *from, gb_dtype dtype, size_t count, float *to);
