@@ -36,6 +36,12 @@ class matrix {
     mx::array multiply_experts(const mx::array &x, const mx::array &experts) const;
 };
 
+/* A constant whose bytes are canonical: where they are mapped, or unpacked from a program that was laid out
+ * for another backend. */
+struct canonical_constant : gb_constant {
+    std::shared_ptr<uint8_t> unpacked; /* owns data then */
+};
+
 class weights {
   public:
     explicit weights(const gb_program &of_program);
@@ -55,19 +61,19 @@ class weights {
     struct conversion {
         unsigned count = 0;
         size_t bytes = 0;
-        void add(const mx::array &array);
+        void add(size_t more_bytes);
         void tell(gumbel_log_callback log, void *user, const char *what) const;
     };
-    conversion widened, regrouped, converted, dequantized;
+    conversion unpacked, widened, regrouped, converted, dequantized;
     std::set<uint32_t> multiplied; /* constants that a matrix product takes */
     std::map<uint32_t, std::shared_ptr<matrix>> matrices;
 
-    const gb_constant &constant_of(gb_ref value) const;
+    canonical_constant constant_at(uint32_t index) const;
     matrix load(uint32_t index);
-    matrix load_dense(uint32_t index);
-    matrix load_one_level(const gb_constant &constant, const gb_planes &planes, int group);
-    matrix load_two_level(const gb_constant &constant, const gb_planes &planes);
-    matrix dequantize(const gb_constant &constant, const gb_planes &planes);
+    matrix load_dense(const canonical_constant &constant, bool is_multiplied);
+    matrix load_one_level(const canonical_constant &constant, const gb_planes &planes, int group);
+    matrix load_two_level(const canonical_constant &constant, const gb_planes &planes);
+    matrix dequantize(const canonical_constant &constant, const gb_planes &planes);
 };
 
 } // namespace gb_mlx
