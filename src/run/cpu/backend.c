@@ -21,7 +21,7 @@ typedef struct cpu_backend {
     gb_plan *plan;
     gb_team *team;
     unsigned thread_count;
-    const char *instruction_set;
+    const gb_vector_kernels *vector;
     gb_executor *executor;
 } cpu_backend;
 
@@ -75,7 +75,7 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
 
 static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
     const cpu_backend *b = cpu(backend);
-    return gb_measure_limits(b->team, b->thread_count, b->instruction_set, limits, error);
+    return gb_measure_limits(b->team, b->thread_count, b->vector, limits, error);
 }
 
 static const gb_backend_functions functions = {
@@ -107,7 +107,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
                            error));
     GB_TRY(gb_team_create(threads, &b->team, error));
     b->thread_count = threads;
-    b->instruction_set = vector->name;
+    b->vector = vector;
     GB_TRY(
         gb_place_weights(b->program, b->team, threads, options->log, options->log_user, &b->weights, error));
     gb_executor_options executor_options = {.plan = b->plan,

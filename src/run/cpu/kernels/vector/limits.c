@@ -13,13 +13,12 @@ enum { CODES = 4 };
 
 /* Enough independent sums to hide how long one takes. The codes change places, so that no round is like the
  * one before. */
-uint64_t GB_FOR_ISA(gb_peak)(uint64_t rounds, const uint8_t *codes, int32_t *result) {
-    const uint64_t products = 4 * GB_LANES;
+uint32_t GB_FOR_ISA(gb_peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products) {
     gb_wide sums[SUMS];
     gb_codes low = gb_load_codes(codes), high = gb_load_codes(codes + sizeof low);
 #pragma GCC unroll 8
     for (int i = 0; i < SUMS; i++)
-        sums[i] = gb_fill_wide(i);
+        sums[i] = gb_fill_wide(0);
     for (uint64_t round = 0; round < rounds; round++) {
         const gb_codes next = low;
         gb_narrow narrow[SUMS];
@@ -37,30 +36,35 @@ uint64_t GB_FOR_ISA(gb_peak)(uint64_t rounds, const uint8_t *codes, int32_t *res
         low = high;
         high = next;
     }
+    uint32_t sum = 0;
 #pragma GCC unroll 8
     for (int i = 0; i < SUMS; i++)
-        memcpy(result + i * GB_LANES, &sums[i], sizeof sums[i]);
-    return rounds * CODES * SUMS * products;
+#pragma GCC unroll 4
+        for (int p = 0; p < GB_PARTS; p++)
+            for (int l = 0; l < GB_VECTOR_LANES; l++)
+                sum += (uint32_t)sums[i].part[p][l];
+    *products = rounds * CODES * SUMS * 4 * GB_LANES;
+    return sum;
 }
 
 uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes) {
-    enum { STREAMS = 4, LINE = 64 };
+    enum { LINES = 4, LINE = 64, AHEAD = 8192 };
     const uint8_t *from = memory;
-    gb_codes sums[STREAMS] = {0};
-    uint32_t all[16], sum = 0;
-    for (size_t i = 0; i < bytes; i += STREAMS * LINE)
+    gb_codes sums[LINES] = {0};
+    for (size_t i = 0; i < bytes; i += LINES * LINE)
 #pragma GCC unroll 4
-        for (size_t j = 0; j < STREAMS; j++) {
+        for (size_t j = 0; j < LINES; j++) {
             const gb_codes line = gb_load_codes(from + i + j * LINE);
-            gb_fetch(from + i + j * LINE, 8192);
+            gb_fetch(from + i + j * LINE, AHEAD);
 #pragma GCC unroll 4
             for (int p = 0; p < GB_PARTS; p++)
-                sums[j].part[p] += line.part[p];
+                sums[j % (LINES / GB_PARTS)].part[p] += line.part[p];
         }
-    for (int j = 0; j < STREAMS; j++) {
-        memcpy(all, &sums[j], sizeof all);
-        for (int l = 0; l < GB_LANES; l++)
-            sum += all[l];
-    }
+    uint32_t sum = 0;
+    for (int j = 0; j < LINES / GB_PARTS; j++)
+#pragma GCC unroll 4
+        for (int p = 0; p < GB_PARTS; p++)
+            for (int l = 0; l < GB_VECTOR_LANES; l++)
+                sum += sums[j].part[p][l];
     return sum;
 }

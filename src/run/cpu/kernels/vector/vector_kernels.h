@@ -185,11 +185,13 @@ typedef struct gb_vector_kernels {
     /* y = exp(-(exp(a_log) * softplus(x + bias))) */
     void (*delta_decay)(const float *x, const float *a_log, const float *bias, size_t count, float *y);
 
-    /* The limits that the others are measured by. peak multiplies 8-bit numbers as fast as the machine can,
-     * without reading memory: codes are 128 bytes below 16; returns the number of products, of which sums
-     * (128 integers) keeps the compiler from leaving any out. read adds up memory, `bytes` a multiple of 256.
-     */
-    uint64_t (*peak)(uint64_t rounds, const uint8_t *codes, int32_t *sums);
+    /* Adds up products of 8-bit numbers as fast as the set can, reading no memory but the nearest cache: the
+     * limit of linear_int8. codes are 128 bytes below 16. Returns the sum modulo 2^32; *products is how many
+     * there were, a multiple of rounds. */
+    uint32_t (*peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products);
+
+    /* Adds up memory as words of 32 bits, as fast as it comes: the limit of decode. bytes is a multiple of
+     * 256. */
     uint32_t (*read)(const void *memory, size_t bytes);
 
     /* From a float dtype to float32, exactly, and from float32 to f32 or bf16, rounded to nearest even. */

@@ -44,7 +44,7 @@ void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float
 void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
                                 float *y);
 void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y);
-uint64_t GB_FOR_ISA(gb_peak)(uint64_t rounds, const uint8_t *codes, int32_t *sums);
+uint32_t GB_FOR_ISA(gb_peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products);
 uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes);
 void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to);
 void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to);
