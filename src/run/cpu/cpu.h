@@ -17,7 +17,7 @@ gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_
                                     gb_backend **backend, gumbel_error *error);
 
 /* The same with the number of multiplications, about, from which on a step is shared by the threads: 0 shares
- * every step. Changes no bits; for tests. */
+ * every step of every batch. Changes no bits; for tests. */
 gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_backend_options *options,
                                             uint64_t least_shared_work, gb_backend **backend,
                                             gumbel_error *error);
