@@ -8,6 +8,7 @@
  *     bench_operations [THREADS [SET]]
  */
 #include "base/memory.h"
+#include "run/cpu/cores.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/team.h"
 #include "tensor/convert.h"

@@ -296,7 +296,7 @@ typedef enum gumbel_lock {
 typedef struct gumbel_engine_options {
     size_t size;
     const char *backend;  /* "cpu" (NULL), "cuda" or "mlx" */
-    int threads;          /* CPU threads; 0: one per available core */
+    int threads;          /* CPU threads; 0: one per physical core */
     int slots;            /* sessions that can exist at once; 0: 1 */
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
     uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "run/cpu/cores.h"
 #include "run/cpu/cpu.h"
 #include "run/cpu/executor.h"
 #include "run/cpu/limits.h"
