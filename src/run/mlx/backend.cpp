@@ -34,7 +34,8 @@ struct mlx_backend {
     std::vector<std::optional<begun_step>> begun; /* by slot */
 
     mlx_backend(const gb_program &made_from, const gb_backend_options &options, mx::Stream runs_on)
-        : base{}, program(made_from), stream(runs_on), lowered(program, options),
+        : base{}, program(made_from), stream(runs_on),
+          lowered(program, options, stream.device == mx::Device::gpu),
           states(program, options.slots, options.max_context, options.snapshots), begun(options.slots) {}
 };
 
