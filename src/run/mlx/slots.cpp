@@ -140,6 +140,14 @@ void slots::advance(uint32_t slot, int end) {
     contents[slot].end = end;
 }
 
+size_t slots::cache_bytes(uint32_t slot) const {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < program.state_count; i++)
+        if (program.states[i].kind != GB_STATE_RECURRENT && contents[slot].states[i])
+            bytes += contents[slot].states[i]->nbytes();
+    return bytes;
+}
+
 void slots::collect(uint32_t slot, std::vector<mx::array> &arrays) const {
     for (const auto &state : contents[slot].states)
         if (state)

@@ -51,6 +51,9 @@ class slots {
     void check(uint32_t slot, int start) const;
     void advance(uint32_t slot, int end);
 
+    /* Bytes of a slot's caches and rings. */
+    size_t cache_bytes(uint32_t slot) const;
+
     /* All arrays of a slot, to be evaluated. */
     void collect(uint32_t slot, std::vector<mx::array> &arrays) const;
 
