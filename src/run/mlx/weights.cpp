@@ -9,9 +9,12 @@ namespace gb_mlx {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
+matrix::matrix(const mx::array &numbers)
+    : weight(numbers), transposed(evaluated(mx::swapaxes(numbers, -1, -2))) {}
+
 mx::array matrix::multiply(const mx::array &x) const {
     if (!scales)
-        return mx::matmul(x, mx::swapaxes(weight, -1, -2));
+        return mx::matmul(x, transposed);
     return mx::quantized_matmul(x, weight, *scales, biases, true, group, bits);
 }
 
@@ -24,7 +27,7 @@ mx::array matrix::rows(const mx::array &ids) const {
 
 mx::array matrix::multiply_experts(const mx::array &x, const mx::array &experts) const {
     if (!scales)
-        return mx::gather_mm(x, mx::swapaxes(weight, -1, -2), std::nullopt, experts);
+        return mx::gather_mm(x, transposed, std::nullopt, experts);
     return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, experts, true, group, bits);
 }
 
@@ -42,11 +45,6 @@ static mx::array wrap(const canonical_constant &constant, uint64_t offset, const
                       mx::Dtype dtype) {
     auto *data = const_cast<uint8_t *>(constant.data + offset); /* no op writes to an operand it wraps */
     return mx::array(data, shape, dtype, [owner = constant.unpacked](void *) {});
-}
-
-static mx::array evaluated(mx::array array) {
-    array.eval();
-    return array;
 }
 
 /* The rows of a matrix: all dims but the last. */
@@ -83,7 +81,8 @@ static mx::array center_bias(const mx::array &scales, const gb_format &format) {
     return evaluated(mx::multiply(scales, number(-gb_format_center(&format))));
 }
 
-weights::weights(const gb_program &of_program) : program(of_program) {
+weights::weights(const gb_program &of_program, bool with_fused_kernels)
+    : program(of_program), has_fused_kernels(with_fused_kernels) {
     for (uint32_t i = 0; i < program.node_count; i++) {
         const gb_node &node = program.nodes[i];
         if (node.op == GB_OP_LINEAR || node.op == GB_OP_EXPERT_LINEAR)

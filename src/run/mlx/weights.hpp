@@ -20,11 +20,12 @@ namespace gb_mlx {
  * float32. */
 class matrix {
   public:
-    mx::array weight; /* numbers; of a quantized one codes, uint32 words */
+    mx::array weight;     /* numbers; of a quantized one codes, uint32 words */
+    mx::array transposed; /* a view of the numbers [K,O] or [X,K,O], made once */
     std::optional<mx::array> scales, biases;
     int group = 0, bits = 0;
 
-    explicit matrix(mx::array numbers) : weight(std::move(numbers)) {}
+    explicit matrix(const mx::array &numbers);
 
     /* y[m,o] = sum over k of x[m,k] * weight[o,k]. */
     mx::array multiply(const mx::array &x) const;
@@ -44,7 +45,7 @@ struct canonical_constant : gb_constant {
 
 class weights {
   public:
-    explicit weights(const gb_program &of_program);
+    weights(const gb_program &of_program, bool with_fused_kernels);
 
     /* The constant that a value is; loaded once, whoever asks. */
     std::shared_ptr<const matrix> matrix_of(gb_ref value);
@@ -56,6 +57,10 @@ class weights {
     void finish(gumbel_log_callback log, void *user);
 
     const gb_program &program;
+
+    /* Whether the device has a kernel for what mlx::core::fast offers; otherwise MLX builds it of other ops.
+     */
+    const bool has_fused_kernels;
 
   private:
     struct conversion {
