@@ -133,7 +133,8 @@ static void looks_modules_up(void **state) {
     (void)state;
     gb_config_file *file =
         open_config("{\"quantization\":{\"bits\":4,\"group_size\":64,\"a\":{\"bits\":8,\"group_size\":32},"
-                    "\"b\":true,\"c\":null,\"half\":{\"bits\":6}}}");
+                    "\"b\":true,\"c\":null,\"half\":{\"bits\":6},"
+                    "\"mixed\":{\"bits\":6,\"group_size\":null,\"mode\":\"affine\"}}}");
     gb_config root = gb_config_root(file);
     gb_quantization packing;
     gb_mlx_module said;
@@ -144,6 +145,8 @@ static void looks_modules_up(void **state) {
     assert_ok(gb_quantization_mlx_module(&packing, "b", &said, &error), &error);
     assert_true(said.is_said && said.bits == 4 && said.group == 64);
     assert_ok(gb_quantization_mlx_module(&packing, "half", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 6 && said.group == 64);
+    assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error), &error); /* as convert writes it */
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
     assert_ok(gb_quantization_mlx_module(&packing, "c", &said, &error), &error);
     assert_false(said.is_said);
@@ -170,7 +173,7 @@ static void refuses_bad_modules(void **state) {
     refuses_module("4", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object, found 4");
     refuses_module("[8]", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object");
     refuses_module("false", GUMBEL_ERROR_FORMAT, "quantization.a.b: false, but its weight is packed");
-    refuses_module("{\"bits\":null}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
+    refuses_module("{\"bits\":true}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
     refuses_module("{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
                    "quantization.a.b.mode: \"nvfp4\"");
 }

@@ -16,11 +16,13 @@ static void check_mode(const gb_config *scheme) {
                        "\"%s\" is not supported in this version; expected \"affine\"", mode);
 }
 
-/* mlx-lm's own defaults are 4 bits in groups of 64. */
+/* MLX's own defaults are 4 bits in groups of 64; mlx-lm's mixed recipes write null for them. */
 static gb_mlx_module read_scheme(const gb_config *scheme) {
-    gb_mlx_module said = {.is_said = true};
-    said.bits = gb_config_integer(scheme, "bits", 4, 1, 32);
-    said.group = gb_config_integer(scheme, "group_size", 64, 1, MAX_GROUP);
+    gb_mlx_module said = {.is_said = true, .bits = 4, .group = 64};
+    if (gb_config_has(scheme, "bits"))
+        said.bits = gb_config_integer(scheme, "bits", 0, 1, 32);
+    if (gb_config_has(scheme, "group_size"))
+        said.group = gb_config_integer(scheme, "group_size", 0, 1, MAX_GROUP);
     check_mode(scheme);
     return said;
 }
