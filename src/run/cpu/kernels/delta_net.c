@@ -5,7 +5,8 @@
 
 enum { UNIT_COLUMNS = 64, GATES = 64 };
 
-_Static_assert(GB_DELTA_SCRATCH <= GB_LINEAR_SCRATCH && GB_CONV_SCRATCH <= GB_LINEAR_SCRATCH,
+_Static_assert((int)GB_DELTA_SCRATCH <= (int)GB_LINEAR_SCRATCH &&
+                   (int)GB_CONV_SCRATCH <= (int)GB_LINEAR_SCRATCH,
                "the scratch holds what these kernels need");
 
 /* A state of the slot that token n belongs to. */
