@@ -22,6 +22,20 @@
 #define GOLDEN(name) GUMBEL_TEST_DATA "/export/gguf/" name
 enum { GOLDEN_VOCABULARY = 300, GREEDY = 12 };
 
+static gb_program *random_model;
+
+static int make_random(void **state) {
+    (void)state;
+    random_model = random_qwen35();
+    return 0;
+}
+
+static int destroy_random(void **state) {
+    (void)state;
+    gb_program_destroy(random_model);
+    return 0;
+}
+
 static int start_empty(void **state) {
     (void)state;
     empty_temporary_directory();
@@ -42,8 +56,8 @@ static gb_program *read_program(const char *path) {
 static void agrees_with_the_original(const char *config, const char *gguf) {
     static float expected[GOLDEN_VOCABULARY], found[GOLDEN_VOCABULARY];
     int32_t expected_tokens[GREEDY], found_tokens[GREEDY];
-    gumbel_export_options random = {.size = sizeof random, .random_weights = true, .random_seed = 5};
-    exported_logits(config, "random.gumbel", &random, GOLDEN_VOCABULARY, expected, expected_tokens, GREEDY);
+    gumbel_export_options options = {.size = sizeof options, .random_weights = true, .random_seed = 5};
+    exported_logits(config, "random.gumbel", &options, GOLDEN_VOCABULARY, expected, expected_tokens, GREEDY);
     exported_logits(gguf, "gguf.gumbel", NULL, GOLDEN_VOCABULARY, found, found_tokens, GREEDY);
     float largest = 0, difference = 0;
     for (size_t i = 0; i < GOLDEN_VOCABULARY; i++) {
@@ -102,13 +116,13 @@ static bool is_matrix(const qwen35_tensor *tensor) {
 
 /* model.gguf with every matrix in blocks, or as the numbers that they stand for. Returns how many those are.
  */
-static size_t write_with_blocks(const gb_program *random, gb_block_type type, bool as_numbers) {
+static size_t write_with_blocks(gb_block_type type, bool as_numbers) {
     size_t count = 0;
     gguf_writer w = {.version = 3};
     add_qwen35_settings(&w, NULL);
-    for (uint32_t i = 0; i < random->constant_count; i++) {
+    for (uint32_t i = 0; i < random_model->constant_count; i++) {
         qwen35_tensor tensor;
-        if (!get_qwen35_tensor(random, i, &tensor))
+        if (!get_qwen35_tensor(random_model, i, &tensor))
             continue;
         if (is_matrix(&tensor)) {
             gguf_add_blocks(&w, tensor.name, type, tensor.rank, tensor.dims, i, as_numbers);
@@ -132,13 +146,12 @@ static void keeps_blocks(void **state) {
     (void)state;
     static const gb_block_type types[] = {GB_BLOCK_Q4_0, GB_BLOCK_Q4_1, GB_BLOCK_Q5_0, GB_BLOCK_Q5_1,
                                           GB_BLOCK_Q8_0, GB_BLOCK_Q4_K, GB_BLOCK_Q5_K, GB_BLOCK_Q6_K};
-    gb_program *random = random_qwen35();
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         float expected[QWEN35_VOCABULARY], found[QWEN35_VOCABULARY];
         const char *path = temporary_path("model.gguf");
-        write_with_blocks(random, types[i], true);
+        write_with_blocks(types[i], true);
         exported_logits(path, "numbers.gumbel", NULL, QWEN35_VOCABULARY, expected, NULL, 0);
-        size_t matrices = write_with_blocks(random, types[i], false), kept = 0;
+        size_t matrices = write_with_blocks(types[i], false), kept = 0;
         exported_logits(path, "blocks.gumbel", NULL, QWEN35_VOCABULARY, found, NULL, 0);
         assert_memory_equal(expected, found, sizeof expected);
         assert_true(isfinite(found[0]) && found[0] != found[1]);
@@ -152,7 +165,6 @@ static void keeps_blocks(void **state) {
         assert_in_range(bytes, 0, size_of_file(path) * 101 / 100);
         gb_program_destroy(program);
     }
-    gb_program_destroy(random);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------------------
@@ -160,14 +172,12 @@ static void keeps_blocks(void **state) {
 
 static void refuses(gguf_writer *w, const char *skipped_key, const char *skipped_tensor, gumbel_status status,
                     const char *part) {
-    gb_program *random = random_qwen35();
     gumbel_error error;
     const char *path = temporary_path("model.gguf");
     w->version = 3;
     add_qwen35_settings(w, skipped_key);
-    add_qwen35_tensors(w, random, skipped_tensor);
+    add_qwen35_tensors(w, random_model, skipped_tensor);
     gguf_write(w, path);
-    gb_program_destroy(random);
     assert_fails(gumbel_export(path, temporary_path("refused.gumbel"), NULL, &error), status, &error, part);
     assert_non_null(strstr(error.message, "model.gguf: "));
     assert_null(strchr(error.message, '\n'));
@@ -248,5 +258,5 @@ int main(void) {
         cmocka_unit_test_setup(refuses_settings, start_empty),
         cmocka_unit_test_setup(refuses_rates, start_empty),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_random, destroy_random);
 }

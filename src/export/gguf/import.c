@@ -13,7 +13,7 @@
 static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tensor, const gb_gguf_name *pair,
                                    const char *name, gumbel_error *error) {
     gb_tensor *renamed = &import->tensors[import->tensor_count];
-    char text[GB_GGUF_NAME];
+    char text[GB_GGUF_NAME + sizeof "mtp."];
     bool is_past_last = gb_gguf_layer_of(tensor->name) >= import->layer_count;
     *renamed = *tensor;
     if (pair && pair->is_minus_exp && !is_past_last)
