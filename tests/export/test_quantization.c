@@ -146,7 +146,8 @@ static void looks_modules_up(void **state) {
     assert_true(said.is_said && said.bits == 4 && said.group == 64);
     assert_ok(gb_quantization_mlx_module(&packing, "half", &said, &error), &error);
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
-    assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error), &error); /* as convert writes it */
+    assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error),
+              &error); /* as convert writes it */
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
     assert_ok(gb_quantization_mlx_module(&packing, "c", &said, &error), &error);
     assert_false(said.is_said);
