@@ -61,7 +61,7 @@ static uint32_t code_at(const gb_format *format, const uint8_t *codes, uint64_t 
     if (format->bits == 4)
         return low;
     uint32_t bits = format->bits - 4u, step = 32 / bits, mask = (1u << bits) - 1;
-    uint8_t high = block[16 * COLUMNS / 2 + column / step * 64 + row % 16 * 4 + column % 4];
+    uint32_t high = block[16 * COLUMNS / 2 + column / step * 64 + row % 16 * 4 + column % 4];
     return low | (high >> (column % step / 4 * bits) & mask) << 4;
 }
 
