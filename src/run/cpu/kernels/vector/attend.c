@@ -23,14 +23,30 @@ static run_of_rows rows_of(size_t first, size_t end, size_t capacity) {
     return (run_of_rows){row, end - first < left ? end - first : left};
 }
 
-/* scores[q][j] = query[q] . key row + j, for rows of keys and a tile of queries. */
+/* Asks for rows first .. end - 1, which are needed soon: rows of one head are far apart in memory, so that
+ * the hardware does not see where the next one is. */
+GB_INLINE void fetch_rows(const void *rows, gb_dtype dtype, size_t stride, size_t size, size_t first,
+                          size_t end) {
+    enum { LINE = 64 };
+    const size_t bytes = size * (dtype == GB_F32 ? sizeof(float) : sizeof(uint16_t));
+    for (size_t r = first; r < end; r++)
+        for (size_t at = 0; at < bytes; at += LINE)
+            __builtin_prefetch((const void *)((uintptr_t)gb_matrix_row(rows, dtype, stride, r) + at));
+}
+
+/* scores[q][j] = query[q] . key row + j, for rows of keys and a tile of queries. While the first tile is
+ * computed the values of the same positions are asked for. */
 GB_INLINE void score_rows(const gb_attend *a, gb_dtype dtype, int columns, size_t query, run_of_rows rows,
                           float *scores) {
     const void *keys = gb_matrix_row(a->keys, dtype, a->key_stride, rows.row);
+    const void *values = gb_matrix_row(a->values, a->value_dtype, a->value_stride, rows.row);
     size_t r = 0;
-    for (; rows.count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
+    for (; rows.count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS) {
+        if (query == 0)
+            fetch_rows(values, a->value_dtype, a->value_stride, a->value_size, r, r + GB_TILE_ROWS);
         gb_dot_tile(GB_TILE_ROWS, columns, gb_matrix_row(keys, dtype, a->key_stride, r), dtype, a->key_stride,
                     a->query + query, a->key_size, 0, scores + r, 1, GB_ATTEND_BLOCK);
+    }
     for (; r < rows.count; r++)
         gb_dot_tile(1, columns, gb_matrix_row(keys, dtype, a->key_stride, r), dtype, a->key_stride,
                     a->query + query, a->key_size, 0, scores + r, 1, GB_ATTEND_BLOCK);
@@ -41,6 +57,10 @@ GB_INLINE void score_queries(const gb_attend *a, gb_dtype dtype, run_of_rows row
     size_t q = 0;
     for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
         score_rows(a, dtype, GB_TILE_COLUMNS, q, rows, scores[q] + offset);
+#if GB_VECTOR_LANES >= 8
+    for (; a->query_count - q >= 2; q += 2)
+        score_rows(a, dtype, 2, q, rows, scores[q] + offset);
+#endif
     for (; q < a->query_count; q++)
         score_rows(a, dtype, 1, q, rows, scores[q] + offset);
 }
@@ -102,35 +122,40 @@ static void weigh(running *state, float scale, float *scores) {
     state->sum = state->sum * state->correction + sum_of(scores, count);
 }
 
+/* How many sums of 16 elements fit into the registers beside a row's elements. */
+enum { VALUE_SUMS = GB_VECTOR_LANES == 16 ? 16 : GB_VECTOR_LANES == 8 ? 6 : 2 };
+
 /* y[q][d ..] = y[q][d ..] * correction + weights . value rows, for 16 * blocks elements d and queries of the
- * same positions. */
+ * same positions. While the first elements are summed the keys of the next positions are asked for. */
 GB_INLINE void add_values_at(const gb_attend *a, gb_dtype dtype, int queries, int blocks, size_t query,
                              run_of_rows rows, const float *correction, const float *const *weights,
                              size_t d) {
-    enum { MOST = 2 };
-    gb_lanes sums[GB_TILE_COLUMNS][MOST];
+    gb_lanes sums[VALUE_SUMS];
     const void *values = gb_matrix_row(a->values, dtype, a->value_stride, rows.row);
-#pragma GCC unroll 8
-    for (int q = 0; q < queries; q++)
-#pragma GCC unroll 2
-        for (int b = 0; b < blocks; b++)
-            sums[q][b] = gb_multiply_by(
+    const void *keys = gb_matrix_row(a->keys, a->key_dtype, a->key_stride, rows.row + rows.count);
+#pragma GCC unroll 16
+    for (int b = 0; b < blocks; b++)
+#pragma GCC unroll 16
+        for (int q = 0; q < queries; q++)
+            sums[b * queries + q] = gb_multiply_by(
                 gb_load_lanes(a->y[query + (size_t)q], GB_F32, d + (size_t)(b * GB_LANES)), correction[q]);
     for (size_t j = 0; j < rows.count; j++) {
         const void *value = gb_matrix_row(values, dtype, a->value_stride, j);
-#pragma GCC unroll 2
+        if (d == 0 && query == 0)
+            fetch_rows(keys, a->key_dtype, a->key_stride, a->key_size, j, j + 1);
+#pragma GCC unroll 16
         for (int b = 0; b < blocks; b++) {
             gb_lanes lanes = gb_load_lanes(value, dtype, d + (size_t)(b * GB_LANES));
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int q = 0; q < queries; q++)
-                sums[q][b] = gb_add_scaled(sums[q][b], weights[q][j], lanes);
+                sums[b * queries + q] = gb_add_scaled(sums[b * queries + q], weights[q][j], lanes);
         }
     }
-#pragma GCC unroll 8
-    for (int q = 0; q < queries; q++)
-#pragma GCC unroll 2
-        for (int b = 0; b < blocks; b++)
-            gb_store_lanes(a->y[query + (size_t)q] + d + b * GB_LANES, sums[q][b]);
+#pragma GCC unroll 16
+    for (int b = 0; b < blocks; b++)
+#pragma GCC unroll 16
+        for (int q = 0; q < queries; q++)
+            gb_store_lanes(a->y[query + (size_t)q] + d + b * GB_LANES, sums[b * queries + q]);
 }
 
 /* One element d at a time, where fewer than 16 are left. */
@@ -152,9 +177,10 @@ GB_INLINE void add_values_tail(const gb_attend *a, gb_dtype dtype, size_t query,
 
 GB_INLINE void add_values(const gb_attend *a, gb_dtype dtype, int queries, size_t query, run_of_rows rows,
                           const float *correction, const float *const *weights) {
+    const int blocks = VALUE_SUMS / queries;
     size_t d = 0;
-    for (; a->value_size - d >= 2 * GB_LANES; d += 2 * GB_LANES)
-        add_values_at(a, dtype, queries, 2, query, rows, correction, weights, d);
+    for (; a->value_size - d >= (size_t)(blocks * GB_LANES); d += (size_t)(blocks * GB_LANES))
+        add_values_at(a, dtype, queries, blocks, query, rows, correction, weights, d);
     for (; a->value_size - d >= GB_LANES; d += GB_LANES)
         add_values_at(a, dtype, queries, 1, query, rows, correction, weights, d);
     for (int q = 0; q < queries; q++)
@@ -188,13 +214,17 @@ static bool read_the_same(const running *state, size_t count) {
 
 GB_INLINE void add_values_of_queries(const gb_attend *a, gb_dtype dtype, const running *state, size_t block,
                                      float (*scores)[GB_ATTEND_BLOCK]) {
-    for (size_t q = 0; q < a->query_count;) {
-        if (a->query_count - q >= GB_TILE_COLUMNS && read_the_same(state + q, GB_TILE_COLUMNS)) {
+    for (size_t q = 0, count; q < a->query_count; q += count) {
+        const size_t left = a->query_count - q;
+        if (left >= GB_TILE_COLUMNS && read_the_same(state + q, GB_TILE_COLUMNS)) {
+            count = GB_TILE_COLUMNS;
             add_values_of_block(a, dtype, GB_TILE_COLUMNS, q, state + q, block, scores + q);
-            q += GB_TILE_COLUMNS;
+        } else if (GB_TILE_COLUMNS > 2 && left >= 2 && read_the_same(state + q, 2)) {
+            count = 2;
+            add_values_of_block(a, dtype, 2, q, state + q, block, scores + q);
         } else {
+            count = 1;
             add_values_of_block(a, dtype, 1, q, state + q, block, scores + q);
-            q++;
         }
     }
 }
