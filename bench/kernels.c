@@ -8,6 +8,7 @@
  */
 #include "run/cpu/kernels/kernels.h"
 #include "base/memory.h"
+#include "run/cpu/cores.h"
 #include "run/cpu/team.h"
 #include "tensor/packing.h"
 

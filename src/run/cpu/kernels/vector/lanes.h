@@ -69,6 +69,18 @@ GB_INLINE gb_vector gb_load_f16(const uint16_t *from) {
 #endif
 }
 
+/* Elements from index on of an array of that dtype, which is a constant where this is inlined. */
+GB_INLINE gb_vector gb_load_vector(const void *array, gb_dtype dtype, size_t index) {
+    gb_vector vector;
+    if (dtype == GB_F32)
+        memcpy(&vector, (const float *)array + index, sizeof vector);
+    else if (dtype == GB_BF16)
+        vector = gb_load_bf16((const uint16_t *)array + index);
+    else
+        vector = gb_load_f16((const uint16_t *)array + index);
+    return vector;
+}
+
 /* As many bytes as a vector has lanes. */
 GB_INLINE gb_vector_bits gb_widen_bytes(const uint8_t *from) {
 #if defined(__AVX512F__)
@@ -80,19 +92,12 @@ GB_INLINE gb_vector_bits gb_widen_bytes(const uint8_t *from) {
 #endif
 }
 
-/* Elements index .. index + 15 of an array of that dtype, which is a constant where this is inlined. */
+/* Elements index .. index + 15. */
 GB_INLINE gb_lanes gb_load_lanes(const void *array, gb_dtype dtype, size_t index) {
     gb_lanes lanes;
 #pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++) {
-        size_t i = index + (size_t)(p * GB_VECTOR_LANES);
-        if (dtype == GB_F32)
-            memcpy(&lanes.part[p], (const float *)array + i, sizeof(gb_vector));
-        else if (dtype == GB_BF16)
-            lanes.part[p] = gb_load_bf16((const uint16_t *)array + i);
-        else
-            lanes.part[p] = gb_load_f16((const uint16_t *)array + i);
-    }
+    for (int p = 0; p < GB_PARTS; p++)
+        lanes.part[p] = gb_load_vector(array, dtype, index + (size_t)(p * GB_VECTOR_LANES));
     return lanes;
 }
 

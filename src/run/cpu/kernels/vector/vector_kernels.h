@@ -71,7 +71,7 @@ enum { GB_INT8_ROW_GROUP = 128 };
 enum { GB_LINEAR_SCRATCH = 704 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
 /* Keys come in blocks that start at multiples of this position. */
-enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 8 };
+enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
 
 /* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
  * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
@@ -129,6 +129,9 @@ typedef struct gb_delta {
     float *memory; /* [D, E], changed */
 } gb_delta;
 
+/* Keys up to so long go through their tokens in scratch: bytes, 64-byte aligned, content arbitrary. */
+enum { GB_DELTA_COPIED = 256, GB_DELTA_SCRATCH = GB_DELTA_COPIED * 256 };
+
 typedef struct gb_vector_kernels {
     const char *name; /* of the instruction set */
 
@@ -159,8 +162,9 @@ typedef struct gb_vector_kernels {
     /* Channels first .. end - 1. scratch: GB_CONV_SCRATCH bytes. */
     void (*conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
 
-    /* Columns first .. end - 1 of the memory; they do not depend on each other. */
-    void (*delta)(const gb_delta *delta, size_t first, size_t end);
+    /* Columns first .. end - 1 of the memory; they do not depend on each other. scratch: GB_DELTA_SCRATCH
+     * bytes. */
+    void (*delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
 
     /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * (weight_offset + weight); weight may be NULL
      * (the last factor is 1). */

@@ -33,7 +33,7 @@ void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const 
                              gb_dtype weight_dtype, float weight_offset, float *y);
 void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
 void GB_FOR_ISA(gb_conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
-void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end);
+void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
