@@ -146,14 +146,25 @@ GB_INLINE gb_lanes gb_add_scaled(gb_lanes sum, float factor, gb_lanes b) {
     return sum;
 }
 
+typedef float gb_four __attribute__((vector_size(16)));
+
+/* Lanes l and l + 8 added, then l and l + 4. */
+GB_INLINE gb_four gb_sum_to_four(gb_lanes lanes) {
+#if defined(__AVX512F__)
+    const __m512 all = (__m512)lanes.part[0];
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+    return (gb_four)_mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+#elif defined(__AVX2__)
+    const __m256 eight = (__m256)(lanes.part[0] + lanes.part[1]);
+    return (gb_four)_mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+#else
+    return (lanes.part[0] + lanes.part[2]) + (lanes.part[1] + lanes.part[3]);
+#endif
+}
+
 /* The fixed tree: lanes 8 apart, then 4, 2 and 1. */
 GB_INLINE float gb_sum_lanes(gb_lanes lanes) {
-    float a[GB_LANES];
-    gb_store_lanes(a, lanes);
-    for (int l = 0; l < 8; l++)
-        a[l] += a[l + 8];
-    for (int l = 0; l < 4; l++)
-        a[l] += a[l + 4];
+    const gb_four a = gb_sum_to_four(lanes);
     return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
