@@ -8,3 +8,5 @@ pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
 if(GUMBEL_TESTS)
   pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 endif()
+
+include(${CMAKE_CURRENT_LIST_DIR}/Mlx.cmake)

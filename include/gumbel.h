@@ -59,7 +59,8 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_MEMORY = 5,      /* no memory */
     GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots or a buffer are full */
     GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
-    GUMBEL_ERROR_CANCELLED = 8    /* the caller cancelled */
+    GUMBEL_ERROR_CANCELLED = 8,   /* the caller cancelled */
+    GUMBEL_ERROR_BACKEND = 9      /* a backend's library or device failed */
 } gumbel_status;
 
 typedef struct gumbel_error {

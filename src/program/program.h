@@ -111,10 +111,12 @@ typedef struct gb_attribute {
 } gb_attribute;
 
 static inline gb_attribute gb_int(gb_attribute_key key, int64_t value) {
-    return (gb_attribute){.key = key, .type = GB_ATTRIBUTE_INT, .i = value};
+    gb_attribute attribute = {.key = key, .type = GB_ATTRIBUTE_INT, .i = value};
+    return attribute; /* not a compound literal: C++ reads this header too */
 }
 static inline gb_attribute gb_float(gb_attribute_key key, double value) {
-    return (gb_attribute){.key = key, .type = GB_ATTRIBUTE_FLOAT, .f = value};
+    gb_attribute attribute = {.key = key, .type = GB_ATTRIBUTE_FLOAT, .f = value};
+    return attribute;
 }
 
 /* Values of the attribute activation of linear and expert_linear: how they take their input. */

@@ -27,6 +27,10 @@ typedef struct gb_batch {
     const int32_t *bias_ids;        /* [B, max_bias], up to the first -1; below vocab_size */
     const float *bias_values;       /* [B, max_bias] */
     const bool *want_logprobs;      /* [B] */
+    /* NULL, or the step that probably comes next: its tokens, which are NULL here, will be the ones that this
+     * step's rows draw. A backend may begin it before it waits for them. What it began is undone by any other
+     * step or function of one of the slots, so that nobody sees it. The pointer is valid during the step. */
+    const struct gb_batch *following;
     /* out */
     int32_t *next; /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
     /* The backend's own memory until the next step; NULL where the program lacks the output. */

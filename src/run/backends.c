@@ -3,6 +3,7 @@
 
 #include "base/text_sink.h"
 #include "run/cpu/cpu.h"
+#include "run/mlx/mlx.h"
 
 #include <string.h>
 
@@ -13,13 +14,6 @@ static gumbel_status no_cuda(const gb_program *program, const gb_backend_options
                    "backend cuda is not in this version of gumbel; use --backend cpu");
 }
 
-static gumbel_status no_mlx(const gb_program *program, const gb_backend_options *options,
-                            gb_backend **backend, gumbel_error *error) {
-    (void)program, (void)options, (void)backend;
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "backend mlx is not in this version of gumbel; use --backend cpu");
-}
-
 static void describe_absent(gumbel_write_callback write, void *user) {
     gb_print(&(gb_text_sink){write, user}, "not in this build");
 }
@@ -27,7 +21,7 @@ static void describe_absent(gumbel_write_callback write, void *user) {
 static const gb_backend_entry entries[] = {
     {"cpu", gb_cpu_backend_create, gb_cpu_describe},
     {"cuda", no_cuda, describe_absent},
-    {"mlx", no_mlx, describe_absent},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {

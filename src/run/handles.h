@@ -55,6 +55,9 @@ struct gumbel_engine {
     gumbel_bias *bias_storage;              /* and their biases */
     void *batch_storage, *settings_storage; /* what the batch's arrays are cut from */
     gb_batch batch;                         /* arrays of step_tokens and slots */
+    gb_batch following;                     /* the step after it, of one row */
+    int32_t following_position, following_row;
+    uint64_t following_seed;
     int32_t *batch_tokens, *batch_positions, *batch_slots, *batch_rows, *batch_top_k;
     float *batch_temperature, *batch_top_p;
     uint64_t *batch_seed;

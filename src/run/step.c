@@ -183,11 +183,49 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests,
     return GUMBEL_OK;
 }
 
-/* A failed step may have overwritten the oldest rows of rings; rewinding must know. */
-static void note_written(gumbel_request *requests, size_t count) {
+/* Whether the session will go on with the token that it draws, unless that is a stop token. */
+static bool will_go_on(const gumbel_request *request) {
+    const gumbel_session *session = request->session;
+    const gb_generation *generation = &session->generation;
+    const uint32_t end = session->position + (uint32_t)request->token_count;
+    return request->wants_token && generation->active &&
+           generation->generated + 1 != generation->max_new_tokens && end < session->engine->max_context;
+}
+
+/* Says what follows a step for one session that generates: its token at the next position, with the next
+ * seed. A greedy row has none. */
+static void announce_following(gumbel_engine *engine, const gumbel_request *request, size_t count) {
+    engine->batch.following = NULL;
+    if (count != 1 || !engine->program->metadata.use_sampling || !will_go_on(request))
+        return;
+    gb_batch *following = &engine->following;
+    *following = engine->batch;
+    following->token_count = 1;
+    following->tokens = NULL;
+    following->next = NULL;
+    following->positions = &engine->following_position;
+    following->rows = &engine->following_row;
+    following->seed = &engine->following_seed;
+    engine->following_position = (int32_t)(request->session->position + request->token_count);
+    engine->following_row = 0;
+    engine->following_seed = engine->batch_seed[0] + (engine->batch_temperature[0] > 0);
+    engine->batch.following = following;
+}
+
+static bool is_recurrent(const gb_program *program) {
+    for (uint32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].kind == GB_STATE_RECURRENT)
+            return true;
+    return false;
+}
+
+/* A failed step, or one that the backend began ahead, may have overwritten the oldest rows of rings;
+ * rewinding must know. What has a recurrent state does not rewind, and the backend undoes what it began. */
+static void note_written(const gumbel_engine *engine, gumbel_request *requests, size_t count) {
+    const uint32_t ahead = engine->batch.following && !is_recurrent(engine->program) ? 1 : 0;
     for (size_t i = 0; i < count; i++) {
         const gumbel_request *request = request_at(requests, i);
-        uint32_t end = request->session->position + (uint32_t)request->token_count;
+        uint32_t end = request->session->position + (uint32_t)request->token_count + ahead;
         if (end > request->session->written_end)
             request->session->written_end = end;
     }
@@ -258,7 +296,8 @@ static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests)
 static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
                               gumbel_error *error) {
     GB_TRY(fill_batch(engine, requests, count, error));
-    note_written(requests, count);
+    announce_following(engine, requests, count);
+    note_written(engine, requests, count);
     GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
     GB_TRY(check_rows(engine, error));
     advance_sessions(requests, count);
@@ -268,11 +307,7 @@ static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, s
 
 /* Whether a failed step has left something that the session's next tokens do not overwrite. */
 static bool is_ahead(const gumbel_session *session) {
-    const gb_program *program = session->engine->program;
-    bool is_recurrent = false;
-    for (uint32_t i = 0; i < program->state_count; i++)
-        is_recurrent = is_recurrent || program->states[i].kind == GB_STATE_RECURRENT;
-    return is_recurrent && session->written_end > session->position;
+    return is_recurrent(session->engine->program) && session->written_end > session->position;
 }
 
 /* Makes the state that of the session's position again, by running tokens again. A session whose own tokens

@@ -6,6 +6,7 @@
  */
 #include "gumbel.h"
 #include "support/assertions.h"
+#include "support/backend.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -130,7 +131,7 @@ static void agrees(void **state) {
     gumbel_engine *engine = NULL;
     gumbel_session *session = NULL;
     gumbel_error error;
-    gumbel_engine_options options = {.size = sizeof options, .threads = 2};
+    gumbel_engine_options options = {.size = sizeof options, .threads = 2, .backend = GUMBEL_TEST_BACKEND};
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
 

@@ -4,6 +4,7 @@
  * format, and answered greedily.
  */
 #include "support/assertions.h"
+#include "support/backend.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -33,7 +34,7 @@ static void open_chatbot(chatbot *bot, const char *model, const char *recipe, co
     assert_ok(gumbel_program_open(path, &bot->program, &error), &error);
     assert_ok(gumbel_tokenizer_create(bot->program, &bot->tokenizer, &error), &error);
     assert_ok(gumbel_detokenizer_create(bot->tokenizer, false, &bot->detokenizer, &error), &error);
-    assert_ok(gumbel_engine_create(bot->program, NULL, &bot->engine, &error), &error);
+    assert_ok(gumbel_engine_create(bot->program, TEST_ENGINE_OPTIONS, &bot->engine, &error), &error);
     assert_ok(gumbel_session_create(bot->engine, &bot->session, &error), &error);
 }
 

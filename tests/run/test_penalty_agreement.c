@@ -5,6 +5,7 @@
  */
 #include "gumbel.h"
 #include "support/assertions.h"
+#include "support/backend.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -94,7 +95,7 @@ static void test_agrees(void **state) {
         gumbel_program *program = open_program(golden);
         gumbel_engine *engine;
         gumbel_session *session;
-        assert_ok(gumbel_engine_create(program, NULL, &engine, &error), &error);
+        assert_ok(gumbel_engine_create(program, TEST_ENGINE_OPTIONS, &engine, &error), &error);
         assert_ok(gumbel_session_create(engine, &session, &error), &error);
         for (size_t n = 0; n < json_array_size(answers); n++)
             compare(session, golden, json_array_get(answers, n));

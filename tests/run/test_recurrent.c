@@ -5,6 +5,7 @@
  */
 #include "program/reader.h"
 #include "run/handles.h"
+#include "support/backend.h"
 #include "support/random_program.h"
 #include "support/temporary.h"
 
@@ -26,7 +27,8 @@ static int32_t prompt[PROMPT];
 
 static gumbel_engine *make_engine(const gumbel_program *program) {
     gumbel_engine *engine;
-    gumbel_engine_options options = {.size = sizeof options, .slots = 2, .threads = 2, .snapshots = true};
+    gumbel_engine_options options = {
+        .size = sizeof options, .slots = 2, .threads = 2, .snapshots = true, .backend = GUMBEL_TEST_BACKEND};
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     return engine;
 }

@@ -3,6 +3,7 @@
  * Sampling settings at the API: ranges, where they come from, programs that lack their inputs, and the
  * structures of the first release.
  */
+#include "support/backend.h"
 #include "support/random_program.h"
 #include "support/temporary.h"
 
@@ -27,7 +28,7 @@ typedef struct opened {
 
 static opened start(gumbel_program *program) {
     opened o = {.program = program};
-    assert_ok(gumbel_engine_create(program, NULL, &o.engine, &error), &error);
+    assert_ok(gumbel_engine_create(program, TEST_ENGINE_OPTIONS, &o.engine, &error), &error);
     assert_ok(gumbel_session_create(o.engine, &o.session, &error), &error);
     gumbel_session_set_seed(o.session, 4);
     return o;

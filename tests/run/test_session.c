@@ -2,6 +2,7 @@
  *
  * Sessions: slots, seeds, generation, cancel, snapshots, files.
  */
+#include "support/backend.h"
 #include "support/random_program.h"
 
 #include <setjmp.h>
@@ -23,7 +24,8 @@ static int32_t prompt[PROMPT];
 
 static int set_up(void **state) {
     (void)state;
-    gumbel_engine_options options = {.size = sizeof options, .slots = 2, .snapshots = true, .threads = 2};
+    gumbel_engine_options options = {
+        .size = sizeof options, .slots = 2, .snapshots = true, .threads = 2, .backend = GUMBEL_TEST_BACKEND};
     random_tokens(4, VOCAB, prompt, PROMPT);
     if (!program)
         program = open_random_program("small.json", false);

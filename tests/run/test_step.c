@@ -3,6 +3,7 @@
  * gumbel_step: what it refuses, what it returns, rows with settings of their own, and the engine's options.
  */
 #include "program/reader.h"
+#include "support/backend.h"
 #include "support/random_program.h"
 
 #include <fcntl.h>
@@ -25,7 +26,8 @@ static int32_t tokens[32];
 
 static int set_up(void **state) {
     (void)state;
-    gumbel_engine_options options = {.size = sizeof options, .slots = SLOTS, .step_tokens = 20};
+    gumbel_engine_options options = {
+        .size = sizeof options, .slots = SLOTS, .step_tokens = 20, .backend = GUMBEL_TEST_BACKEND};
     random_tokens(6, VOCAB, tokens, 32);
     if (!program)
         program = open_random_program("small.json", false);
@@ -162,7 +164,8 @@ static void test_engine_options(void **state) {
     options = (gumbel_engine_options){.size = sizeof options, .threads = -1};
     assert_fails(gumbel_engine_create(program, &options, &other, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "threads -1");
-    options = (gumbel_engine_options){.size = sizeof options, .max_context = 24};
+    options =
+        (gumbel_engine_options){.size = sizeof options, .max_context = 24, .backend = GUMBEL_TEST_BACKEND};
     assert_ok(gumbel_engine_create(program, &options, &other, &error), &error);
     gumbel_session *session;
     assert_ok(gumbel_session_create(other, &session, &error), &error);
@@ -191,7 +194,7 @@ static void test_nan_row(void **state) {
                      sizeof poison);
     close(file);
     assert_ok(gumbel_program_open(random_program_path(), &broken, &error), &error);
-    gumbel_engine_options options = {.size = sizeof options, .slots = 2};
+    gumbel_engine_options options = {.size = sizeof options, .slots = 2, .backend = GUMBEL_TEST_BACKEND};
     gumbel_engine *other;
     assert_ok(gumbel_engine_create(broken, &options, &other, &error), &error);
     gumbel_session *good, *bad;
@@ -216,7 +219,7 @@ static void test_logits_program(void **state) {
     assert_false(info.use_sampling);
     gumbel_engine *other;
     gumbel_session *session;
-    assert_ok(gumbel_engine_create(plain, NULL, &other, &error), &error);
+    assert_ok(gumbel_engine_create(plain, TEST_ENGINE_OPTIONS, &other, &error), &error);
     assert_ok(gumbel_session_create(other, &session, &error), &error);
     gumbel_request with = request(0, 5), without = request(0, 5);
     without.session = session;

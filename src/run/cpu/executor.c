@@ -2,6 +2,7 @@
 #include "run/cpu/executor.h"
 
 #include "base/memory.h"
+#include "run/batch_input.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/schedule.h"
 
@@ -83,52 +84,12 @@ static gumbel_status place_tensors(gb_executor *e, const gb_slots *slots, gumbel
     return GUMBEL_OK;
 }
 
-static void *input_data(const gb_batch *batch, gb_role role) {
-    switch (role) {
-    case GB_ROLE_TOKENS:
-        return (void *)(uintptr_t)batch->tokens;
-    case GB_ROLE_POSITIONS:
-        return (void *)(uintptr_t)batch->positions;
-    case GB_ROLE_SLOTS:
-        return (void *)(uintptr_t)batch->slots;
-    case GB_ROLE_ROWS:
-        return (void *)(uintptr_t)batch->rows;
-    case GB_ROLE_TEMPERATURE:
-        return (void *)(uintptr_t)batch->temperature;
-    case GB_ROLE_TOP_K:
-        return (void *)(uintptr_t)batch->top_k;
-    case GB_ROLE_TOP_P:
-        return (void *)(uintptr_t)batch->top_p;
-    case GB_ROLE_SEED:
-        return (void *)(uintptr_t)batch->seed;
-    case GB_ROLE_MIN_P:
-        return (void *)(uintptr_t)batch->min_p;
-    case GB_ROLE_REPETITION_PENALTY:
-        return (void *)(uintptr_t)batch->repetition_penalty;
-    case GB_ROLE_FREQUENCY_PENALTY:
-        return (void *)(uintptr_t)batch->frequency_penalty;
-    case GB_ROLE_PRESENCE_PENALTY:
-        return (void *)(uintptr_t)batch->presence_penalty;
-    case GB_ROLE_GENERATED_FROM:
-        return (void *)(uintptr_t)batch->generated_from;
-    case GB_ROLE_PENALIZE_PROMPT:
-        return (void *)(uintptr_t)batch->penalize_prompt;
-    case GB_ROLE_BIAS_IDS:
-        return (void *)(uintptr_t)batch->bias_ids;
-    case GB_ROLE_BIAS_VALUES:
-        return (void *)(uintptr_t)batch->bias_values;
-    case GB_ROLE_WANT_LOGPROBS:
-        return (void *)(uintptr_t)batch->want_logprobs;
-    default:
-        return NULL;
-    }
-}
-
 /* The batch's sizes take the place of N and B. */
 static void bind_batch(gb_executor *e, const gb_batch *batch) {
     const gb_program *program = e->plan->program;
     for (uint32_t i = 0; i < program->input_count; i++)
-        e->tensors[program->inputs[i].value].data = input_data(batch, program->inputs[i].role);
+        e->tensors[program->inputs[i].value].data =
+            (void *)(uintptr_t)gb_batch_input(batch, program->inputs[i].role);
     for (gb_ref i = 0; i < program->value_count; i++) {
         const gb_shape *shape = &program->values[i].type.shape;
         if (shape->rank > 0 && shape->dims[0] < 0)

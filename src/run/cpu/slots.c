@@ -2,6 +2,7 @@
 #include "run/cpu/slots.h"
 
 #include "base/memory.h"
+#include "run/saved_rows.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -147,21 +148,12 @@ void gb_slots_restore_snapshot(gb_slots *slots, uint32_t slot, uint32_t position
 
 /* ---- Saving and loading -------------------------------------------------------------------------------- */
 
-/* The rows that are saved, by position: the first, and how many up to the slot's own position. */
-typedef struct saved_rows {
-    uint64_t first, count;
-} saved_rows;
-
-static saved_rows rows_to_save(const gb_state_place *state, uint32_t position) {
-    if (state->kind == GB_STATE_RECURRENT)
-        return (saved_rows){0, 1};
-    uint64_t most = state->kind == GB_STATE_RING ? state->window : state->rows;
-    uint64_t count = position < most ? position : most;
-    return (saved_rows){position - count, count};
+static gb_saved_rows rows_to_save(const gb_state_place *state, uint32_t position) {
+    return gb_rows_to_save(state->kind, state->rows, state->window, position);
 }
 
 /* How many of the rows left lie in memory one after the other. */
-static uint64_t rows_together(const gb_state_place *state, saved_rows left) {
+static uint64_t rows_together(const gb_state_place *state, gb_saved_rows left) {
     uint64_t to_end = state->rows - left.first % state->rows;
     return left.count < to_end ? left.count : to_end;
 }
@@ -170,11 +162,11 @@ gumbel_status gb_slots_save(const gb_slots *slots, uint32_t slot, uint32_t posit
                             void *user, gumbel_error *error) {
     for (uint32_t i = 0; i < slots->state_count; i++) {
         const gb_state_place *state = &slots->states[i];
-        for (saved_rows left = rows_to_save(state, position); left.count > 0;) {
+        for (gb_saved_rows left = rows_to_save(state, position); left.count > 0;) {
             uint64_t count = rows_together(state, left);
             const uint8_t *from = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
             GB_TRY(write(user, from, count * state->row_bytes, error));
-            left = (saved_rows){left.first + count, left.count - count};
+            left = (gb_saved_rows){left.first + count, left.count - count};
         }
     }
     return GUMBEL_OK;
@@ -184,11 +176,11 @@ gumbel_status gb_slots_load(gb_slots *slots, uint32_t slot, uint32_t position, g
                             void *user, gumbel_error *error) {
     for (uint32_t i = 0; i < slots->state_count; i++) {
         const gb_state_place *state = &slots->states[i];
-        for (saved_rows left = rows_to_save(state, position); left.count > 0;) {
+        for (gb_saved_rows left = rows_to_save(state, position); left.count > 0;) {
             uint64_t count = rows_together(state, left);
             uint8_t *to = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
             GB_TRY(read(user, to, count * state->row_bytes, error));
-            left = (saved_rows){left.first + count, left.count - count};
+            left = (gb_saved_rows){left.first + count, left.count - count};
         }
     }
     return GUMBEL_OK;

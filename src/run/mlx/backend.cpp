@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/mlx/lowering.hpp"
+#include "run/mlx/mlx.h"
+
+extern "C" {
+#include "base/text_sink.h"
+}
+
+#include <cstring>
+#include <new>
+
+namespace gb_mlx {
+
+/* What a step leaves on the host's side: the outputs' arrays, whose memory the batch points to. */
+struct step_outputs {
+    std::optional<mx::array> next, logits, logprob, top_ids, top_logprobs;
+};
+
+/* A step that was enqueued before anybody asked for it. */
+struct begun_step {
+    std::vector<uint8_t> key; /* what it is the step of; see key_of */
+    int32_t token;            /* the token that it runs, once the step before has drawn it */
+    std::vector<std::optional<mx::array>> recurrent; /* the slot's states before it */
+    step_outputs outputs;
+};
+
+struct mlx_backend {
+    gb_backend base; /* first */
+    const gb_program &program;
+    mx::Stream stream;
+    lowered_program lowered;
+    slots states;
+    step_outputs outputs;
+    std::vector<std::optional<begun_step>> begun; /* by slot */
+
+    mlx_backend(const gb_program &made_from, const gb_backend_options &options, mx::Stream runs_on)
+        : base{}, program(made_from), stream(runs_on), lowered(program, options),
+          states(program, options.slots, options.max_context, options.snapshots), begun(options.slots) {}
+};
+
+static mlx_backend &mlx(gb_backend *backend) {
+    return *reinterpret_cast<mlx_backend *>(backend);
+}
+
+/* ---- The border: exceptions become statuses --------------------------------------------------------------
+ */
+
+/* Runs work on the backend's stream. */
+template <typename Work>
+static gumbel_status guarded(mx::Stream stream, gumbel_error *error, Work work) {
+    try {
+        mx::StreamContext context(stream);
+        work();
+        return GUMBEL_OK;
+    } catch (const failure &reason) {
+        return gb_fail(error, reason.status, "%s", reason.what());
+    } catch (const std::bad_alloc &) {
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "mlx: no memory");
+    } catch (const std::exception &reason) {
+        return gb_fail(error, GUMBEL_ERROR_BACKEND, "mlx: %s", reason.what());
+    }
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static std::optional<mx::array> output(step &s, const gb_program &program, gb_role role) {
+    const gb_ref value = gb_program_output(&program, role);
+    if (value == GB_NO_VALUE)
+        return std::nullopt;
+    return mx::contiguous(s[value]);
+}
+
+/* Builds a step's graph and enqueues its one evaluation. When this returns, only the outputs and the states
+ * refer to the graph. */
+static step_outputs enqueue(mlx_backend &b, const gb_batch &batch, const std::optional<mx::array> &tokens) {
+    step_outputs outputs;
+    std::vector<mx::array> wanted;
+    {
+        step s(b.lowered.plan(), batch, b.states, tokens);
+        for (const slot_run &run : s.runs)
+            b.states.check(run.slot, run.start);
+        b.lowered.build(s);
+        for (const slot_run &run : s.runs) {
+            b.states.advance(run.slot, run.start + run.count);
+            b.states.collect(run.slot, wanted);
+        }
+        if (batch.row_count > 0)
+            outputs = {output(s, b.program, GB_ROLE_NEXT), output(s, b.program, GB_ROLE_LOGITS),
+                       output(s, b.program, GB_ROLE_LOGPROB), output(s, b.program, GB_ROLE_TOP_IDS),
+                       output(s, b.program, GB_ROLE_TOP_LOGPROBS)};
+    }
+    for (const auto *array :
+         {&outputs.next, &outputs.logits, &outputs.logprob, &outputs.top_ids, &outputs.top_logprobs})
+        if (*array)
+            wanted.push_back(**array);
+    mx::async_eval(wanted);
+    return outputs;
+}
+
+/* Waits for an output. */
+template <typename T>
+static const T *data_of(std::optional<mx::array> &array) {
+    if (!array)
+        return nullptr;
+    array->eval();
+    return array->data<T>();
+}
+
+static void hand_out(step_outputs &outputs, gb_batch &batch) {
+    if (const int32_t *next = data_of<int32_t>(outputs.next))
+        std::memcpy(batch.next, next, batch.row_count * sizeof *next);
+    batch.logits = data_of<float>(outputs.logits);
+    batch.logprob = data_of<float>(outputs.logprob);
+    batch.top_ids = data_of<int32_t>(outputs.top_ids);
+    batch.top_logprobs = data_of<float>(outputs.top_logprobs);
+}
+
+/* ---- Steps begun ahead ----------------------------------------------------------------------------------
+ */
+
+template <typename T>
+static void append_bytes(std::vector<uint8_t> &bytes, const T *items, size_t count) {
+    const auto *first = reinterpret_cast<const uint8_t *>(items);
+    bytes.insert(bytes.end(), first, first + count * sizeof *items);
+}
+
+/* All that a batch of one row asks for, but its token: equal bytes are the same step. */
+static std::vector<uint8_t> key_of(const gb_program &program, const gb_batch &batch) {
+    std::vector<uint8_t> key;
+    append_bytes(key, batch.positions, batch.token_count);
+    append_bytes(key, batch.slots, batch.token_count);
+    append_bytes(key, batch.rows, batch.row_count);
+    for (const float *setting : {batch.temperature, batch.top_p, batch.min_p, batch.repetition_penalty,
+                                 batch.frequency_penalty, batch.presence_penalty})
+        append_bytes(key, setting, batch.row_count);
+    for (const int32_t *setting : {batch.top_k, batch.generated_from, batch.penalize_prompt})
+        append_bytes(key, setting, batch.row_count);
+    append_bytes(key, batch.seed, batch.row_count);
+    append_bytes(key, batch.want_logprobs, batch.row_count);
+    for (size_t i = 0; i < program.metadata.max_bias && batch.bias_ids[i] >= 0; i++) {
+        append_bytes(key, batch.bias_ids + i, 1);
+        append_bytes(key, batch.bias_values + i, 1);
+    }
+    return key;
+}
+
+static void undo(mlx_backend &b, uint32_t slot) {
+    if (b.begun[slot])
+        b.states.put_back(slot, b.begun[slot]->recurrent);
+    b.begun[slot].reset();
+}
+
+/* Enqueues the step that follows the one with these outputs. */
+static void begin(mlx_backend &b, const gb_batch &batch, const step_outputs &outputs) {
+    const auto slot = static_cast<uint32_t>(batch.slots[0]);
+    b.begun[slot] = begun_step{key_of(b.program, batch), 0, b.states.recurrent_states(slot), {}};
+    b.begun[slot]->outputs = enqueue(b, batch, outputs.next);
+}
+
+/* The outputs of a step that is under way already, if this is the one. */
+static std::optional<step_outputs> take_begun(mlx_backend &b, const gb_batch &batch) {
+    std::optional<begun_step> &begun = b.begun[static_cast<uint32_t>(batch.slots[0])];
+    if (!begun || batch.token_count != 1 || batch.row_count != 1 || batch.tokens[0] != begun->token ||
+        key_of(b.program, batch) != begun->key)
+        return std::nullopt;
+    const step_outputs outputs = begun->outputs;
+    begun.reset();
+    return outputs;
+}
+
+static void execute(mlx_backend &b, gb_batch &batch) {
+    const auto slot = static_cast<uint32_t>(batch.slots[0]);
+    std::optional<step_outputs> outputs = take_begun(b, batch);
+    if (!outputs) {
+        for (const slot_run &run : runs_of(batch))
+            undo(b, run.slot);
+        outputs = enqueue(b, batch, std::nullopt);
+    }
+    if (batch.following)
+        begin(b, *batch.following, *outputs);
+    b.outputs = *outputs;
+    hand_out(b.outputs, batch);
+    if (batch.following)
+        b.begun[slot]->token = batch.next[0];
+}
+
+static void lose(mlx_backend &b, uint32_t slot) {
+    b.begun[slot].reset();
+    b.states.reset(slot);
+}
+
+static gumbel_status run_step(gb_backend *backend, gb_batch *batch, gumbel_error *error) {
+    mlx_backend &b = mlx(backend);
+    const gumbel_status status = guarded(b.stream, error, [&] { execute(b, *batch); });
+    for (uint32_t n = 0; n < batch->token_count && status != GUMBEL_OK; n++)
+        lose(b, static_cast<uint32_t>(batch->slots[n]));
+    return status;
+}
+
+/* ---- Slots --------------------------------------------------------------------------------------------- */
+
+static void reset_slot(gb_backend *backend, uint32_t slot) {
+    lose(mlx(backend), slot);
+}
+
+static void copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t) {
+    undo(mlx(backend), from);
+    undo(mlx(backend), to);
+    mlx(backend).states.copy(from, to);
+}
+
+static void take_snapshot(gb_backend *backend, uint32_t slot, uint32_t) {
+    undo(mlx(backend), slot);
+    mlx(backend).states.take_snapshot(slot);
+}
+
+static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t) {
+    undo(mlx(backend), slot);
+    mlx(backend).states.restore_snapshot(slot);
+}
+
+static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
+                               void *user, gumbel_error *error) {
+    mlx_backend &b = mlx(backend);
+    undo(b, slot);
+    return guarded(b.stream, error, [&] { b.states.save(slot, position, write, user); });
+}
+
+static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
+                               void *user, gumbel_error *error) {
+    mlx_backend &b = mlx(backend);
+    const gumbel_status status = guarded(b.stream, error, [&] { b.states.load(slot, position, read, user); });
+    if (status != GUMBEL_OK)
+        lose(b, slot);
+    return status;
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
+
+static void destroy(gb_backend *backend) {
+    delete &mlx(backend);
+}
+
+static const gb_backend_functions functions = {
+    .destroy = destroy,
+    .step = run_step,
+    .reset_slot = reset_slot,
+    .copy_slot = copy_slot,
+    .take_snapshot = take_snapshot,
+    .restore_snapshot = restore_snapshot,
+    .save_slot = save_slot,
+    .load_slot = load_slot,
+};
+
+static const char *device_name(const mx::Device &device) {
+    return device == mx::Device::gpu ? "gpu" : "cpu";
+}
+
+static void check_options(const gb_backend_options &options) {
+    if (options.cpu_isa)
+        throw failure(GUMBEL_ERROR_ARGUMENT,
+                      std::string("instruction set \"") + options.cpu_isa + "\": mlx chooses its own");
+    if (options.lock == GUMBEL_LOCK_ALL)
+        throw failure(GUMBEL_ERROR_UNSUPPORTED, "mlx keeps weights in its own memory: they cannot be locked");
+    if (options.threads > 0 && options.log)
+        options.log(options.log_user, GUMBEL_LOG_INFO,
+                    "mlx: chooses its threads itself; --threads is not used");
+}
+
+} // namespace gb_mlx
+
+gumbel_status gb_mlx_backend_create(const gb_program *program, const gb_backend_options *options,
+                                    gb_backend **backend, gumbel_error *error) {
+    using namespace gb_mlx;
+    *backend = nullptr;
+    try {
+        check_options(*options);
+        const mx::Stream stream = mx::new_thread_unsafe_stream(mx::default_device());
+        return guarded(stream, error, [&] {
+            auto *made = new mlx_backend(*program, *options, stream);
+            made->base.functions = &functions;
+            snprintf(made->base.description, sizeof made->base.description, "mlx %s %s", mx::version(),
+                     device_name(stream.device));
+            *backend = &made->base;
+        });
+    } catch (const failure &reason) {
+        return gb_fail(error, reason.status, "%s", reason.what());
+    } catch (const std::exception &reason) {
+        return gb_fail(error, GUMBEL_ERROR_BACKEND, "mlx: %s", reason.what());
+    }
+}
+
+void gb_mlx_describe(gumbel_write_callback write, void *user) {
+    const gb_text_sink sink = {write, user};
+    gb_print(&sink,
+             "MLX %s, %s; activations are not rounded to 8 bits, sums have MLX's order, the noise MLX's log",
+             gb_mlx::mx::version(), gb_mlx::device_name(gb_mlx::mx::default_device()));
+}

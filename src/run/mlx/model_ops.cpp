@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops of a model that keep no state.
+ */
+#include "run/mlx/lowering.hpp"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace gb_mlx {
+
+static double attribute(const gb_node &node, gb_attribute_key key) {
+    return gb_node_float(&node, key);
+}
+
+/* ---- Matrices ------------------------------------------------------------------------------------------ */
+
+static operation embedding(const gb_node &node, weights &from) {
+    const auto table = from.matrix_of(node.operands[0]);
+    const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE));
+    const bool is_scaled = attribute(node, GB_ATTRIBUTE_SCALE) != 1;
+    return [=, tokens = node.operands[1], y = node.results[0]](step &s) {
+        const mx::array rows = table->rows(s[tokens]);
+        s.set(y, is_scaled ? mx::multiply(rows, scale) : rows);
+    };
+}
+
+static operation linear(const gb_node &node, weights &from) {
+    const auto weight = from.matrix_of(node.operands[1]);
+    return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, weight->multiply(s[x])); };
+}
+
+static operation expert_linear(const gb_node &node, weights &from) {
+    const auto weight = from.matrix_of(node.operands[1]);
+    const bool each_expert = from.program.values[node.operands[0]].type.shape.rank == 3;
+    return [=, x = node.operands[0], experts = node.operands[2], y = node.results[0]](step &s) {
+        const mx::array input =
+            each_expert ? mx::expand_dims(s[x], 2) : mx::expand_dims(s[x], std::vector<int>{1, 2});
+        s.set(y, mx::squeeze(weight->multiply_experts(input, mx::astype(s[experts], mx::uint32)), 2));
+    };
+}
+
+/* The stable sort leaves the lower index first among equals. */
+static operation route_top_k(const gb_node &node, weights &) {
+    const auto count = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_COUNT));
+    const bool normalize = gb_node_int(&node, GB_ATTRIBUTE_NORMALIZE) != 0;
+    return [=, logits = node.operands[0], experts = node.results[0], shares = node.results[1]](step &s) {
+        const mx::array p = mx::softmax(s[logits], -1, true);
+        const mx::array chosen = part(mx::argsort(mx::negative(p), -1), 1, 0, count);
+        const mx::array weight = mx::take_along_axis(p, chosen, 1);
+        s.set(experts, chosen);
+        s.set(shares, normalize ? mx::divide(weight, mx::sum(weight, 1, true)) : weight);
+    };
+}
+
+static operation combine_experts(const gb_node &node, weights &) {
+    return [x = node.operands[0], shares = node.operands[1], y = node.results[0]](step &s) {
+        s.set(y, mx::sum(mx::multiply(s[x], mx::expand_dims(s[shares], 2)), 1));
+    };
+}
+
+/* ---- Norms and rotation -------------------------------------------------------------------------------- */
+
+static operation rms_norm(const gb_node &node, weights &from) {
+    std::optional<mx::array> weight;
+    if (node.operand_count > 1) {
+        const mx::array offset = number(attribute(node, GB_ATTRIBUTE_WEIGHT_OFFSET));
+        weight = mx::add(from.numbers_of(node.operands[1]), offset);
+        weight->eval();
+    }
+    const auto epsilon = static_cast<float>(attribute(node, GB_ATTRIBUTE_EPSILON));
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::fast::rms_norm(s[x], weight, epsilon));
+    };
+}
+
+/* With D the length, x / sqrt(sum + epsilon) = x / sqrt(mean + epsilon / D) / sqrt(D). */
+static operation l2_normalize(const gb_node &node, weights &from) {
+    const gb_shape &shape = from.program.values[node.operands[0]].type.shape;
+    const auto length = static_cast<double>(shape.dims[shape.rank - 1]);
+    const auto epsilon = static_cast<float>(attribute(node, GB_ATTRIBUTE_EPSILON) / length);
+    const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE) / std::sqrt(length));
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::multiply(mx::fast::rms_norm(s[x], std::nullopt, epsilon), scale));
+    };
+}
+
+/* MLX rotates the pairs (i, i + dims / 2), so dims is twice the pair offset, and takes wavelengths: of pairs
+ * past the frequencies, which stay as they are, they are infinite. */
+static operation rope(const gb_node &node, weights &from) {
+    const auto offset = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_PAIR_OFFSET));
+    const mx::array frequencies = from.numbers_of(node.operands[2]);
+    const int rest = offset - frequencies.shape(0);
+    mx::array wavelengths = mx::concatenate(
+        {mx::reciprocal(frequencies), mx::full({rest}, std::numeric_limits<float>::infinity(), mx::float32)},
+        0);
+    wavelengths.eval();
+    return [=, x = node.operands[0], positions = node.operands[1], y = node.results[0]](step &s) {
+        const mx::array each_token = mx::expand_dims(s[x], 2); /* [M,H,1,D]: every token has its offset */
+        s.set(y, mx::squeeze(mx::fast::rope(each_token, 2 * offset, false, std::nullopt, 1.0f, s[positions],
+                                            wavelengths),
+                             2));
+    };
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------ */
+
+static operation add(const gb_node &node, weights &) {
+    return [a = node.operands[0], b = node.operands[1], y = node.results[0]](step &s) {
+        s.set(y, mx::add(s[a], s[b]));
+    };
+}
+
+/* Also scale_rows, whose factor [M,1] MLX repeats along the row. */
+static operation multiply(const gb_node &node, weights &) {
+    return [a = node.operands[0], b = node.operands[1], y = node.results[0]](step &s) {
+        s.set(y, mx::multiply(s[a], s[b]));
+    };
+}
+
+static operation scale(const gb_node &node, weights &from) {
+    const mx::array factor = from.numbers_of(node.operands[1]);
+    return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::multiply(s[x], factor)); };
+}
+
+static operation gelu_tanh(const gb_node &node, weights &) {
+    const mx::array half = number(0.5), one = number(1), cubic = number(0.044715);
+    const mx::array slope = number(std::sqrt(2 / std::numbers::pi));
+    return [=, operand = node.operands[0], y = node.results[0]](step &s) {
+        const mx::array x = s[operand];
+        const mx::array cube = mx::multiply(cubic, mx::multiply(x, mx::square(x)));
+        const mx::array tanh = mx::tanh(mx::multiply(slope, mx::add(x, cube)));
+        s.set(y, mx::multiply(mx::multiply(half, x), mx::add(one, tanh)));
+    };
+}
+
+static operation silu(const gb_node &node, weights &) {
+    return [x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::multiply(s[x], mx::sigmoid(s[x])));
+    };
+}
+
+static operation sigmoid(const gb_node &node, weights &) {
+    return [x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::sigmoid(s[x])); };
+}
+
+static operation soft_cap(const gb_node &node, weights &) {
+    const mx::array cap = number(attribute(node, GB_ATTRIBUTE_CAP));
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::multiply(mx::tanh(mx::divide(s[x], cap)), cap));
+    };
+}
+
+static operation delta_decay(const gb_node &node, weights &from) {
+    const mx::array bias = from.numbers_of(node.operands[2]), zero = number(0);
+    mx::array rate = mx::negative(mx::exp(from.numbers_of(node.operands[1])));
+    rate.eval();
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        const mx::array softplus = mx::logaddexp(mx::add(s[x], bias), zero);
+        s.set(y, mx::exp(mx::multiply(rate, softplus)));
+    };
+}
+
+/* ---- Rows and columns ---------------------------------------------------------------------------------- */
+
+/* Where every token is a row, in order, the rows are all there is. */
+static bool takes_all(const gb_batch &batch) {
+    for (uint32_t b = 0; b < batch.row_count; b++)
+        if (batch.rows[b] != static_cast<int32_t>(b))
+            return false;
+    return batch.row_count == batch.token_count;
+}
+
+static operation gather_rows(const gb_node &node, weights &) {
+    return [x = node.operands[0], rows = node.operands[1], y = node.results[0]](step &s) {
+        const bool is_all = s.host<int32_t>(rows) && takes_all(s.batch);
+        s.set(y, is_all ? s[x] : mx::take(s[x], s[rows], 0));
+    };
+}
+
+static operation slice(const gb_node &node, weights &) {
+    const auto start = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_START));
+    const auto count = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_COUNT));
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, part(s[x], -1, start, start + count));
+    };
+}
+
+const op_entry model_ops[] = {
+    {GB_OP_EMBEDDING, embedding},
+    {GB_OP_LINEAR, linear},
+    {GB_OP_EXPERT_LINEAR, expert_linear},
+    {GB_OP_ROUTE_TOP_K, route_top_k},
+    {GB_OP_COMBINE_EXPERTS, combine_experts},
+    {GB_OP_RMS_NORM, rms_norm},
+    {GB_OP_L2_NORMALIZE, l2_normalize},
+    {GB_OP_ROPE, rope},
+    {GB_OP_ADD, add},
+    {GB_OP_MULTIPLY, multiply},
+    {GB_OP_SCALE_ROWS, multiply},
+    {GB_OP_SCALE, scale},
+    {GB_OP_GELU_TANH, gelu_tanh},
+    {GB_OP_SILU, silu},
+    {GB_OP_SIGMOID, sigmoid},
+    {GB_OP_SOFT_CAP, soft_cap},
+    {GB_OP_DELTA_DECAY, delta_decay},
+    {GB_OP_GATHER_ROWS, gather_rows},
+    {GB_OP_SLICE, slice},
+    {GB_OP_NONE, nullptr},
+};
+
+} // namespace gb_mlx

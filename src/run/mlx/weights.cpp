@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/mlx/weights.hpp"
+
+namespace gb_mlx {
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+mx::array matrix::multiply(const mx::array &x) const {
+    if (!scales)
+        return mx::matmul(x, mx::swapaxes(weight, -1, -2));
+    return mx::quantized_matmul(x, weight, *scales, biases, true, group, bits);
+}
+
+mx::array matrix::rows(const mx::array &ids) const {
+    const mx::array taken = mx::take(weight, ids, 0);
+    if (!scales)
+        return mx::astype(taken, mx::float32);
+    return mx::dequantize(taken, mx::take(*scales, ids, 0), mx::take(*biases, ids, 0), group, bits);
+}
+
+mx::array matrix::multiply_experts(const mx::array &x, const mx::array &experts) const {
+    if (!scales)
+        return mx::gather_mm(x, mx::swapaxes(weight, -1, -2), std::nullopt, experts);
+    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, experts, true, group, bits);
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+static mx::Shape shape_of(const gb_constant &constant) {
+    mx::Shape shape;
+    for (int32_t i = 0; i < constant.type.shape.rank; i++)
+        shape.push_back(static_cast<int>(constant.type.shape.dims[i]));
+    return shape;
+}
+
+/* Wraps a part of the constant's bytes, or copies them where MLX's allocator asks for that. */
+static mx::array wrap(const gb_constant &constant, uint64_t offset, const mx::Shape &shape, mx::Dtype dtype) {
+    if (!constant.data)
+        throw failure(GUMBEL_ERROR_UNSUPPORTED,
+                      std::string("constant ") + constant.name + " has no data: not read from a file");
+    auto *data = const_cast<uint8_t *>(constant.data + offset); /* no op writes to an operand it wraps */
+    return mx::array(data, shape, dtype, [](void *) {});
+}
+
+static mx::array evaluated(mx::array array) {
+    array.eval();
+    return array;
+}
+
+/* The rows of a matrix: all dims but the last. */
+static uint64_t row_count(const gb_constant &constant) {
+    uint64_t rows = 1;
+    for (int32_t i = 0; i + 1 < constant.type.shape.rank; i++)
+        rows *= static_cast<uint64_t>(constant.type.shape.dims[i]);
+    return rows;
+}
+
+static mx::Shape with_last(mx::Shape shape, uint64_t last) {
+    shape.back() = static_cast<int>(last);
+    return shape;
+}
+
+/* The largest of MLX's groups that divides a row, 0 where none does. */
+static int group_for(uint64_t columns) {
+    for (int group : {128, 64, 32})
+        if (columns % static_cast<uint64_t>(group) == 0)
+            return group;
+    return 0;
+}
+
+/* Codes in the bits of uint32 words: a group of 32 or more codes fills whole words. */
+static mx::array codes_of(const gb_constant &constant, const gb_planes &planes) {
+    const mx::Shape shape = shape_of(constant);
+    const auto columns = static_cast<uint64_t>(shape.back());
+    return wrap(constant, planes.codes.offset, with_last(shape, columns * constant.format.bits / 32),
+                mx::uint32);
+}
+
+/* What a code without a bias counts from, as MLX's bias. */
+static mx::array center_bias(const mx::array &scales, const gb_format &format) {
+    return evaluated(mx::multiply(scales, number(-gb_format_center(&format))));
+}
+
+weights::weights(const gb_program &of_program) : program(of_program) {
+    for (uint32_t i = 0; i < program.node_count; i++) {
+        const gb_node &node = program.nodes[i];
+        if (node.op == GB_OP_LINEAR || node.op == GB_OP_EXPERT_LINEAR)
+            multiplied.insert(program.values[node.operands[1]].index);
+    }
+}
+
+const gb_constant &weights::constant_of(gb_ref value) const {
+    return program.constants[program.values[value].index];
+}
+
+mx::array weights::numbers_of(gb_ref value) const {
+    const gb_constant &constant = constant_of(value);
+    const mx::array numbers = wrap(constant, 0, shape_of(constant), dtype_of(constant.type.dtype));
+    return evaluated(mx::astype(numbers, mx::float32));
+}
+
+std::shared_ptr<const matrix> weights::matrix_of(gb_ref value) {
+    std::shared_ptr<matrix> &known = matrices[program.values[value].index];
+    if (!known)
+        known = std::make_shared<matrix>(load(program.values[value].index));
+    return known;
+}
+
+matrix weights::load(uint32_t index) {
+    const gb_constant &constant = program.constants[index];
+    const gb_format &format = constant.format;
+    gb_planes planes;
+    if (!gb_constant_planes(&constant, &planes))
+        return load_dense(index);
+    if (format.kind == GB_FORMAT_ONE_LEVEL) {
+        const auto columns = static_cast<uint64_t>(shape_of(constant).back());
+        const int group = format.group ? static_cast<int>(format.group) : group_for(columns);
+        return group ? load_one_level(constant, planes, group) : dequantize(constant, planes);
+    }
+    return format.group == 32 ? load_two_level(constant, planes) : dequantize(constant, planes);
+}
+
+/* A product of float32 activations with weights of 16 bits would widen them again in every step. */
+matrix weights::load_dense(uint32_t index) {
+    const gb_constant &constant = program.constants[index];
+    mx::array stored = wrap(constant, 0, shape_of(constant), dtype_of(constant.type.dtype));
+    if (stored.dtype() == mx::float32 || !multiplied.count(index))
+        return matrix(stored);
+    matrix made(evaluated(mx::astype(stored, mx::float32)));
+    widened.add(made.weight);
+    return made;
+}
+
+/* Scales become float32, as the activations are; those of a row are repeated for its groups. */
+matrix weights::load_one_level(const gb_constant &constant, const gb_planes &planes, int group) {
+    const mx::Shape shape = shape_of(constant);
+    const mx::Shape stored = with_last(shape, static_cast<uint64_t>(shape.back()) / planes.group);
+    const mx::Shape wanted = with_last(shape, static_cast<uint64_t>(shape.back() / group));
+    const auto plane = [&](const gb_plane &from) {
+        const mx::array values = wrap(constant, from.offset, stored, dtype_of(constant.format.scale));
+        return evaluated(mx::contiguous(mx::broadcast_to(mx::astype(values, mx::float32), wanted)));
+    };
+    matrix made(codes_of(constant, planes));
+    made.group = group;
+    made.bits = constant.format.bits;
+    made.scales = plane(planes.scales);
+    made.biases =
+        constant.format.has_bias ? plane(planes.biases) : center_bias(*made.scales, constant.format);
+    if (constant.format.group == 0)
+        regrouped.add(*made.scales);
+    return made;
+}
+
+matrix weights::load_two_level(const gb_constant &constant, const gb_planes &planes) {
+    const mx::Shape shape = shape_of(constant);
+    const uint64_t groups = static_cast<uint64_t>(shape.back()) / planes.group, rows = row_count(constant);
+    std::vector<float> scales(rows * groups), biases(rows * groups);
+    for (uint64_t i = 0; i < rows * groups; i++) {
+        const gb_affine affine =
+            gb_format_affine(&constant.format, &planes, constant.data, i / groups, i % groups);
+        scales[i] = affine.scale;
+        biases[i] = affine.bias;
+    }
+    matrix made(codes_of(constant, planes));
+    made.group = static_cast<int>(planes.group);
+    made.bits = constant.format.bits;
+    made.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
+    made.biases = constant.format.has_bias ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
+                                           : center_bias(*made.scales, constant.format);
+    converted.add(*made.scales);
+    return made;
+}
+
+matrix weights::dequantize(const gb_constant &constant, const gb_planes &planes) {
+    const mx::Shape shape = shape_of(constant);
+    const auto columns = static_cast<uint64_t>(shape.back());
+    const uint64_t rows = row_count(constant);
+    std::vector<float> values(rows * columns);
+    for (uint64_t row = 0; row < rows; row++)
+        gb_format_dequantize(&constant.format, &planes, constant.data, row, 0, columns,
+                             values.data() + row * columns);
+    matrix made(mx::array(values.begin(), shape, mx::float32));
+    dequantized.add(made.weight);
+    return made;
+}
+
+/* ---- Notices ------------------------------------------------------------------------------------------- */
+
+void weights::conversion::add(const mx::array &array) {
+    count++;
+    bytes += array.nbytes();
+}
+
+void weights::conversion::tell(gumbel_log_callback log, void *user, const char *what) const {
+    if (count == 0 || !log)
+        return;
+    const std::string line = "mlx: " + std::to_string(count) + (count == 1 ? " matrix " : " matrices ") +
+                             what + ", " + std::to_string((bytes + 999999) / 1000000) + " MB";
+    log(user, GUMBEL_LOG_INFO, line.c_str());
+}
+
+void weights::finish(gumbel_log_callback log, void *user) {
+    std::vector<mx::array> all;
+    for (const auto &[index, loaded] : matrices)
+        all.push_back(loaded->weight);
+    mx::eval(all);
+    widened.tell(log, user, "widened to float32");
+    regrouped.tell(log, user, "with a scale per row: scales repeated per group");
+    converted.tell(log, user, "with scales of two levels: scales and biases computed");
+    dequantized.tell(log, user, "in a format that mlx lacks: dequantized to float32");
+}
+
+} // namespace gb_mlx

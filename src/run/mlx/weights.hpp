@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The constants of a program as MLX's arrays. They wrap the file's mapping where MLX allows that, and are
+ * converted where MLX computes on nothing of the kind; the conversions are counted, so that they can be told.
+ */
+#ifndef GUMBEL_RUN_MLX_WEIGHTS_HPP
+#define GUMBEL_RUN_MLX_WEIGHTS_HPP
+
+#include "run/mlx/arrays.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace gb_mlx {
+
+/* A constant of rank 2 [O,K] or 3 [X,O,K], dense or with codes for MLX's affine groups. All results are
+ * float32. */
+class matrix {
+  public:
+    mx::array weight; /* numbers; of a quantized one codes, uint32 words */
+    std::optional<mx::array> scales, biases;
+    int group = 0, bits = 0;
+
+    explicit matrix(mx::array numbers) : weight(std::move(numbers)) {}
+
+    /* y[m,o] = sum over k of x[m,k] * weight[o,k]. */
+    mx::array multiply(const mx::array &x) const;
+
+    /* Rows ids of a matrix of rank 2: [M,K]. */
+    mx::array rows(const mx::array &ids) const;
+
+    /* x [M,T,1,K] or [M,1,1,K], with experts [M,T] uint32 the first index of weight: [M,T,1,O]. */
+    mx::array multiply_experts(const mx::array &x, const mx::array &experts) const;
+};
+
+class weights {
+  public:
+    explicit weights(const gb_program &of_program);
+
+    /* The constant that a value is; loaded once, whoever asks. */
+    std::shared_ptr<const matrix> matrix_of(gb_ref value);
+
+    /* A dense constant of any shape as float32, not counted as converted. */
+    mx::array numbers_of(gb_ref value) const;
+
+    /* Makes sure that every matrix is in memory, and tells what was converted. */
+    void finish(gumbel_log_callback log, void *user);
+
+    const gb_program &program;
+
+  private:
+    struct conversion {
+        unsigned count = 0;
+        size_t bytes = 0;
+        void add(const mx::array &array);
+        void tell(gumbel_log_callback log, void *user, const char *what) const;
+    };
+    conversion widened, regrouped, converted, dequantized;
+    std::set<uint32_t> multiplied; /* constants that a matrix product takes */
+    std::map<uint32_t, std::shared_ptr<matrix>> matrices;
+
+    const gb_constant &constant_of(gb_ref value) const;
+    matrix load(uint32_t index);
+    matrix load_dense(uint32_t index);
+    matrix load_one_level(const gb_constant &constant, const gb_planes &planes, int group);
+    matrix load_two_level(const gb_constant &constant, const gb_planes &planes);
+    matrix dequantize(const gb_constant &constant, const gb_planes &planes);
+};
+
+} // namespace gb_mlx
+
+#endif
