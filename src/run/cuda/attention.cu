@@ -11,6 +11,7 @@
 using namespace gb_cuda;
 
 enum { THREADS = 256, SPAN = 256, QUERIES = 8, KEY_LANES = 8, KEYS_AT_ONCE = THREADS / KEY_LANES };
+static_assert(QUERIES == THREADS / WARP && QUERIES <= KEY_LANES, "a warp, and a lane of a key, for a query");
 enum { FEW_TOKENS = 16 };
 
 /* Operands by their place in ops.def. */
@@ -145,46 +146,60 @@ struct query_place {
     size_t token, head;
 };
 
+__device__ static unsigned count_of(const query_tile &t) {
+    return (unsigned)((t.head_end - t.head) * (t.end - t.first));
+}
+
 __device__ static query_place place_of(const query_tile &t, unsigned q) {
     const size_t heads = t.head_end - t.head;
-    query_place p = {q < heads * (t.end - t.first), t.first + q / heads, t.head + q % heads};
+    query_place p = {q < count_of(t), t.first + q / heads, t.head + q % heads};
     return p;
 }
 
 /* scores[q][j] of the span's keys first .. end - 1 = scale * query . key, -inf where the query reads it not.
- */
+ * Q: at least as many as the tile's queries. */
+template <unsigned Q>
 __device__ static void score_span(const attention &a, const query_tile &t, const workspace &w, size_t span,
                                   size_t first, size_t end) {
-    const unsigned lane = threadIdx.x % KEY_LANES;
+    const unsigned lane = threadIdx.x % KEY_LANES, count = count_of(t);
     const size_t size = a.keys.size, stride = padded(size), slot = (size_t)a.slots[t.first];
-    for (size_t j = span + threadIdx.x / KEY_LANES; j < span + SPAN; j += KEYS_AT_ONCE) {
-        float sums[QUERIES] = {};
+    const query_place mine = place_of(t, lane);
+    const size_t position = mine.is_there ? (size_t)a.positions[mine.token] : 0;
+    const size_t first_of_mine = first_read(a, position);
+    for (size_t at = threadIdx.x / WARP * (WARP / KEY_LANES); at < SPAN; at += KEYS_AT_ONCE) {
+        const size_t j = span + at + threadIdx.x % WARP / KEY_LANES;
         const bool is_read = j >= first && j < end;
-        const uint8_t *row = head_row(a.keys, slot, t.kv_head, is_read ? j : first);
-        for (size_t i = lane * 8; is_read && i < size; i += KEY_LANES * 8) {
-            float key[8];
-            load_eight(row, a.keys.dtype, i, size, key);
-            for (unsigned q = 0; q < QUERIES; q++)
-                for (unsigned e = 0; e < 8; e++)
-                    sums[q] = fmaf(w.query[q * stride + i + e], key[e], sums[q]);
-        }
-        for (unsigned q = 0; q < QUERIES; q++) {
-            float sum = sums[q];
-            for (int distance = KEY_LANES / 2; distance > 0; distance /= 2)
-                sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-            if (lane == q) {
-                const query_place p = place_of(t, q);
-                const size_t position = p.is_there ? (size_t)a.positions[p.token] : 0;
-                const bool counts = is_read && p.is_there && j <= position && j >= first_read(a, position);
-                w.scores[q * SPAN + (j - span)] = counts ? sum * a.scale : -INFINITY;
+        float score = -INFINITY;
+        if (span + at < end && span + at + WARP / KEY_LANES > first) { /* for some lane of the warp */
+            float sums[Q] = {};
+            const uint8_t *row = head_row(a.keys, slot, t.kv_head, is_read ? j : first);
+            for (size_t i = lane * 8; is_read && i < size; i += KEY_LANES * 8) {
+                float key[8];
+                load_eight(row, a.keys.dtype, i, size, key);
+                for (unsigned q = 0; q < Q; q++)
+                    for (unsigned e = 0; e < 8; e++)
+                        sums[q] = fmaf(w.query[q * stride + i + e], key[e], sums[q]);
+            }
+            for (unsigned q = 0; q < Q; q++) {
+                if (q >= count)
+                    break;
+                float sum = sums[q];
+                for (int distance = KEY_LANES / 2; distance > 0; distance /= 2)
+                    sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+                if (lane == q && is_read && j <= position && j >= first_of_mine)
+                    score = sum * a.scale;
             }
         }
+        if (lane < Q)
+            w.scores[lane * SPAN + (j - span)] = score;
     }
 }
 
 /* Turns scores into weights; a warp has a query. */
-__device__ static void weigh_span(const workspace &w) {
+__device__ static void weigh_span(const workspace &w, unsigned count) {
     const unsigned q = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (q >= count)
+        return;
     float *scores = w.scores + q * SPAN, largest = -INFINITY, sum = 0;
     for (unsigned j = lane; j < SPAN; j += WARP)
         largest = larger(scores[j], largest);
@@ -208,7 +223,7 @@ __device__ static float put_together(float so_far, float largest, float y, float
 
 /* Weighted values of the span, one element of a head after the other; where a head has fewer than the block's
  * threads, several of them share the keys. put(q, e, sum) takes the sums. */
-template <typename Put>
+template <unsigned Q, typename Put>
 __device__ static void add_values(const attention &a, const query_tile &t, const workspace &w, size_t span,
                                   size_t first, size_t end, Put put) {
     const size_t size = a.values.size, slot = (size_t)a.slots[t.first];
@@ -216,23 +231,23 @@ __device__ static void add_values(const attention &a, const query_tile &t, const
     const size_t e0 = threadIdx.x % across, share = threadIdx.x / across;
     for (size_t chunk = 0; chunk < size; chunk += across) {
         const size_t e = chunk + e0;
-        float sums[QUERIES] = {};
+        float sums[Q] = {};
         for (size_t j = span + share; share < shares && e < size && j < end; j += shares) {
             if (j < first)
                 continue;
             const float value = load_float(head_row(a.values, slot, t.kv_head, j), a.values.dtype, e);
-            for (unsigned q = 0; q < QUERIES; q++)
+            for (unsigned q = 0; q < Q; q++)
                 sums[q] = fmaf(w.scores[q * SPAN + (j - span)], value, sums[q]);
         }
         __syncthreads();
-        for (unsigned q = 0; q < QUERIES; q++)
-            w.parts[threadIdx.x * QUERIES + q] = sums[q];
+        for (unsigned q = 0; q < Q; q++)
+            w.parts[threadIdx.x * Q + q] = sums[q];
         __syncthreads();
-        for (size_t i = threadIdx.x; i < across * QUERIES; i += THREADS) {
+        for (size_t i = threadIdx.x; i < across * count_of(t); i += THREADS) {
             const size_t q = i / across, of = i % across;
-            float sum = w.parts[of * QUERIES + q];
+            float sum = w.parts[of * Q + q];
             for (size_t s = 1; s < shares; s++)
-                sum += w.parts[(s * across + of) * QUERIES + q];
+                sum += w.parts[(s * across + of) * Q + q];
             if (chunk + of < size)
                 put((unsigned)q, chunk + of, sum);
         }
@@ -249,6 +264,7 @@ __device__ static void load_queries(const attention &a, const query_tile &t, con
 }
 
 /* Few tokens: a block has span number blockIdx.x, of those that its token reads. */
+template <unsigned Q>
 static __global__ void __launch_bounds__(THREADS) attend_span(attention a) {
     GB_DYNAMIC_SHARED(float, memory);
     const workspace w = workspace_of(a, memory);
@@ -261,19 +277,19 @@ static __global__ void __launch_bounds__(THREADS) attend_span(attention a) {
     const size_t end = position + 1 < span + SPAN ? position + 1 : span + SPAN;
     load_queries(a, t, w);
     __syncthreads();
-    score_span(a, t, w, span, begin, end);
+    score_span<Q>(a, t, w, span, begin, end);
     __syncthreads();
-    weigh_span(w);
+    weigh_span(w, count_of(t));
     __syncthreads();
-    add_values(a, t, w, span, begin, end, [&](unsigned q, size_t e, float sum) {
+    add_values<Q>(a, t, w, span, begin, end, [&](unsigned q, size_t e, float sum) {
         const query_place p = place_of(t, q);
         if (p.is_there)
             a.span_y[((p.token * a.heads + p.head) * a.spans + blockIdx.x) * a.values.size + e] = sum;
     });
-    if (threadIdx.x < QUERIES) {
+    if (threadIdx.x < count_of(t)) {
         const query_place p = place_of(t, threadIdx.x);
         float *state = a.span_state + ((p.token * a.heads + p.head) * a.spans + blockIdx.x) * 2;
-        for (unsigned i = 0; p.is_there && i < 2; i++)
+        for (unsigned i = 0; i < 2; i++)
             state[i] = w.state[threadIdx.x * 4 + 2 + i];
     }
 }
@@ -316,18 +332,18 @@ static __global__ void __launch_bounds__(THREADS) attend_all(attention a) {
         const size_t begin = span > first ? span : first,
                      end = last + 1 < span + SPAN ? last + 1 : span + SPAN;
         __syncthreads();
-        score_span(a, t, w, span, begin, end);
+        score_span<QUERIES>(a, t, w, span, begin, end);
         __syncthreads();
-        weigh_span(w);
+        weigh_span(w, count_of(t));
         __syncthreads();
-        add_values(a, t, w, span, begin, end, [&](unsigned q, size_t e, float sum) {
+        add_values<QUERIES>(a, t, w, span, begin, end, [&](unsigned q, size_t e, float sum) {
             const float *state = w.state + q * 4;
             float &y = w.y[q * a.values.size + e];
             if (state[2] != -INFINITY)
                 y = put_together(y, state[0], sum, state[2]);
         });
         __syncthreads();
-        if (threadIdx.x < QUERIES) {
+        if (threadIdx.x < count_of(t)) {
             float *state = w.state + threadIdx.x * 4;
             if (state[2] != -INFINITY) {
                 state[1] = put_together(state[1], state[0], state[3], state[2]);
@@ -393,7 +409,10 @@ void gb_cuda_attention(const gb_cuda_call *call) {
         a.span_y = reinterpret_cast<float *>(call->scratch->bytes);
         a.span_state = a.span_y + tokens * a.heads * a.spans * a.values.size;
         const dim3 grid(a.spans, across, (unsigned)tokens), join_grid((unsigned)a.heads, (unsigned)tokens);
-        GB_LAUNCH(attend_span, grid, THREADS, workspace_bytes(a), call->stream, a);
+        auto kernel = a.tile_heads <= 2   ? attend_span<2>
+                      : a.tile_heads <= 4 ? attend_span<4>
+                                          : attend_span<8>;
+        GB_LAUNCH(kernel, grid, THREADS, workspace_bytes(a), call->stream, a);
         GB_LAUNCH(join_spans, join_grid, THREADS, 0, call->stream, a);
         return;
     }

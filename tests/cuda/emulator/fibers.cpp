@@ -202,7 +202,7 @@ const uint8_t *exchange(const void *mine, size_t size) {
     if (size > EXCHANGE_BYTES)
         fail("too many bytes are exchanged");
     const unsigned turn = w.turn;
-    if (w.waiting == 0)
+    if (w.waiting == 0 && w.alive < WARP) /* lanes that have returned leave nothing */
         memset(w.values[turn], 0, sizeof w.values[turn]);
     memcpy(w.values[turn][self % WARP], mine, size);
     w.waiting++;
