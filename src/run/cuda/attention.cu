@@ -44,6 +44,7 @@ __device__ static void store_row(const cache &c, const float *x, size_t slot, si
 
 static __global__ void append(const float *key, const float *value, const int32_t *positions,
                               const int32_t *slots, cache keys, cache values) {
+    wait_for_earlier();
     const size_t n = blockIdx.x, slot = (size_t)slots[n], position = (size_t)positions[n];
     store_row(keys, key + n * keys.heads * keys.size, slot, position);
     store_row(values, value + n * values.heads * values.size, slot, position);
@@ -266,6 +267,7 @@ __device__ static void load_queries(const attention &a, const query_tile &t, con
 /* Few tokens: a block has span number blockIdx.x, of those that its token reads. */
 template <unsigned Q>
 static __global__ void __launch_bounds__(THREADS) attend_span(attention a) {
+    wait_for_earlier();
     GB_DYNAMIC_SHARED(float, memory);
     const workspace w = workspace_of(a, memory);
     const query_tile t = find_tile(a);
@@ -295,6 +297,7 @@ static __global__ void __launch_bounds__(THREADS) attend_span(attention a) {
 }
 
 static __global__ void join_spans(attention a) {
+    wait_for_earlier();
     const size_t n = blockIdx.y, h = blockIdx.x, row = n * a.heads + h;
     const size_t position = (size_t)a.positions[n];
     const size_t spans = position / SPAN - first_read(a, position) / SPAN + 1;
@@ -314,6 +317,7 @@ static __global__ void join_spans(attention a) {
 
 /* Many tokens: a block walks all spans that one of its queries reads. */
 static __global__ void __launch_bounds__(THREADS) attend_all(attention a) {
+    wait_for_earlier();
     GB_DYNAMIC_SHARED(float, memory);
     const workspace w = workspace_of(a, memory);
     const query_tile t = find_tile(a);

@@ -4,6 +4,7 @@
 #include "run/cuda/cuda.h"
 #include "run/cuda/device.h"
 #include "run/cuda/executor.h"
+#include "run/cuda/limits.h"
 #include "run/cuda/slots.h"
 #include "run/cuda/weights.h"
 #include "run/plan/plan.h"
@@ -67,6 +68,14 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
     return gb_cuda_slots_load(&cuda(backend)->slots, slot, position, read, user, error);
 }
 
+/* Far more than the device's caches hold. */
+static const uint64_t measured_bytes = (uint64_t)512 << 20;
+
+static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
+    return gb_cuda_measure_read_rate(cuda(backend)->stream, measured_bytes, &limits->read_bytes_per_second,
+                                     error);
+}
+
 static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = step,
@@ -76,6 +85,7 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .measure_limits = measure_limits,
 };
 
 static gumbel_status find_device(struct cudaDeviceProp *device, gumbel_error *error) {

@@ -12,6 +12,7 @@ enum { THREADS = 1024 };
 /* One element per row of the batch, or of a row per thread. */
 template <typename Function>
 static __global__ void for_each(size_t count, Function function) {
+    wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
         function(i);
@@ -164,6 +165,7 @@ static masking masking_of(const gb_cuda_call *call) {
 }
 
 static __global__ void __launch_bounds__(THREADS) find_candidates(masking m) {
+    wait_for_earlier();
     __shared__ uint32_t any_infinite;
     const float *x = m.x + (size_t)blockIdx.x * m.size, infinity = -gb_negative_infinity();
     bool *kept = m.kept + (size_t)blockIdx.x * m.size;
@@ -207,6 +209,7 @@ __device__ static void keep_from(const masking &m, const float *x, const bool *k
 }
 
 static __global__ void __launch_bounds__(THREADS) mask_top_k(masking m) {
+    wait_for_earlier();
     __shared__ select_memory memory;
     __shared__ weight_sum total;
     const float *x = m.x + (size_t)blockIdx.x * m.size;
@@ -228,6 +231,7 @@ static __global__ void __launch_bounds__(THREADS) mask_top_k(masking m) {
 }
 
 static __global__ void __launch_bounds__(THREADS) mask_top_p(masking m) {
+    wait_for_earlier();
     __shared__ select_memory memory;
     __shared__ weight_sum of_warps[THREADS / WARP], total;
     const float *x = m.x + (size_t)blockIdx.x * m.size, top_p = m.limit[blockIdx.x];
@@ -251,6 +255,7 @@ static __global__ void __launch_bounds__(THREADS) mask_top_p(masking m) {
 }
 
 static __global__ void __launch_bounds__(THREADS) mask_min_p(masking m) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP];
     const float *x = m.x + (size_t)blockIdx.x * m.size;
     const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
@@ -263,6 +268,7 @@ static __global__ void __launch_bounds__(THREADS) mask_min_p(masking m) {
 
 /* Without keep the candidates are the values above -inf, and a NaN anywhere counts. */
 static __global__ void __launch_bounds__(THREADS) find_argmax(masking m) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP], nans;
     const float *x = m.x + (size_t)blockIdx.x * m.size;
     const bool *keep = m.keep ? m.keep + (size_t)blockIdx.x * m.size : nullptr;

@@ -29,6 +29,7 @@ struct counting {
 
 static __global__ void store_tokens(const int32_t *tokens, const int32_t *positions, const int32_t *slots,
                                     size_t count, uint8_t *history, size_t slot_bytes) {
+    wait_for_earlier();
     const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (n < count)
         reinterpret_cast<int32_t *>(history + (size_t)slots[n] * slot_bytes)[positions[n]] = tokens[n];
@@ -71,6 +72,7 @@ __host__ __device__ static int bits_for(size_t count) {
 }
 
 static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
+    wait_for_earlier();
     __shared__ unsigned of_warps[THREADS / WARP];
     const size_t b = blockIdx.x;
     const int32_t row = c.rows[b], from = c.generated_from[b];

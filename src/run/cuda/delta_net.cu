@@ -28,6 +28,7 @@ struct convolution {
 
 /* The sum goes from the oldest x to the newest. */
 static __global__ void convolve(convolution v) {
+    wait_for_earlier();
     const size_t n = blockIdx.y, c = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (c >= v.channels)
         return;
@@ -49,6 +50,7 @@ static __global__ void convolve(convolution v) {
 /* Moves the last width - 1 rows of tail and x into tail: from old to new, so that none is overwritten before
  * it is moved. */
 static __global__ void keep_tail(convolution v) {
+    wait_for_earlier();
     const size_t first = (size_t)v.run_first[blockIdx.y], end = (size_t)v.run_first[blockIdx.y + 1];
     const size_t c = (size_t)blockIdx.x * THREADS + threadIdx.x, rows = v.width - 1, tokens = end - first;
     if (c >= v.channels)
@@ -108,6 +110,7 @@ __device__ static float share_sum(float value, float *parts, unsigned column, un
 }
 
 static __global__ void __launch_bounds__(COLUMNS *SHARES) update_memory(delta v) {
+    wait_for_earlier();
     GB_DYNAMIC_SHARED(float, shared);
     const size_t D = v.key_size, E = v.value_size, h = blockIdx.y;
     float *kept = shared, *key = kept + D * COLUMNS, *query = key + D, *parts = query + D;

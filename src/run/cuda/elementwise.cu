@@ -10,6 +10,7 @@ enum { THREADS = 256 };
 
 template <typename Function>
 static __global__ void map_elements(size_t count, float *y, Function function) {
+    wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
         y[i] = function(i);

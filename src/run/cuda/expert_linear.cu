@@ -22,12 +22,14 @@ static size_t most_tiles(size_t pairs, size_t experts) {
 }
 
 static __global__ void clear_counts(int32_t *next, int experts) {
+    wait_for_earlier();
     const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
     if (i < experts)
         next[i] = 0;
 }
 
 static __global__ void count_pairs(const int32_t *expert, int pairs, int32_t *next) {
+    wait_for_earlier();
     const int p = (int)(blockIdx.x * THREADS + threadIdx.x);
     if (p < pairs)
         atomicAdd(&next[expert[p]], 1);
@@ -35,6 +37,7 @@ static __global__ void count_pairs(const int32_t *expert, int pairs, int32_t *ne
 
 /* One thread: there are at most GB_MAX_EXPERTS. Afterwards next[e] is where expert e's pairs begin. */
 static __global__ void cut_tiles(int32_t *next, int experts, row_tile *tiles, int tile_count) {
+    wait_for_earlier();
     int32_t begin = 0;
     int made = 0;
     for (int e = 0; e < experts; e++) {
@@ -53,6 +56,7 @@ static __global__ void cut_tiles(int32_t *next, int experts, row_tile *tiles, in
 
 /* The order of an expert's pairs is left to chance: it changes no output. */
 static __global__ void order_pairs(const int32_t *expert, int pairs, int32_t *next, int32_t *order) {
+    wait_for_earlier();
     const int p = (int)(blockIdx.x * THREADS + threadIdx.x);
     if (p < pairs)
         order[atomicAdd(&next[expert[p]], 1)] = p;

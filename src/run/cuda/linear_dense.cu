@@ -12,6 +12,7 @@ enum { WARPS = 8, ROWS = 8 };
 static __global__ void multiply_dense(const float *__restrict__ x, const void *__restrict__ weight,
                                       gb_dtype dtype, size_t inputs, row_lists lists, unsigned tile_rows,
                                       float *__restrict__ y) {
+    wait_for_earlier();
     const unsigned lane = threadIdx.x % WARP;
     const size_t output = (size_t)blockIdx.x * WARPS + threadIdx.x / WARP;
     const row_tile rows = tile_of(lists, blockIdx.y, tile_rows);

@@ -28,6 +28,7 @@ __device__ static void set_columns(Tile &tile, int number, const product &p, con
 template <int BITS, int UNITS, int COLUMN_TILES>
 static __global__ void __launch_bounds__(PARTS *WARP)
     multiply_few(product p, row_lists lists, float *__restrict__ y) {
+    wait_for_earlier();
     __shared__ float partial[PARTS][COLUMN_TILES][4][WARP];
     const unsigned lane = threadIdx.x % WARP, part = threadIdx.x / WARP;
     const row_tile rows = tile_of(lists, blockIdx.y, lists.expert ? 1 : COLUMN_TILES * TILE_COLUMNS);
@@ -63,6 +64,7 @@ enum { BLOCK_OUTPUTS = WARPS_DOWN * ROW_TILES * TILE_ROWS };
 template <int BITS, int UNITS>
 static __global__ void __launch_bounds__(WARPS_DOWN *WARPS_ACROSS *WARP)
     multiply_many(product p, row_lists lists, float *__restrict__ y) {
+    wait_for_earlier();
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const row_tile rows = tile_of(lists, blockIdx.y, MANY_ROWS);
     const size_t base = (size_t)rows.expert * lists.outputs;

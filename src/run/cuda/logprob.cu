@@ -18,6 +18,7 @@ __device__ static float log_of_mass(weight_sum mass) {
 
 static __global__ void __launch_bounds__(THREADS)
     normalize_rows(const float *logits, const bool *wanted, uint32_t size, float *y) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP];
     __shared__ weight_sum total;
     const size_t b = blockIdx.x;
@@ -55,6 +56,7 @@ void gb_cuda_log_normalizer(const gb_cuda_call *call) {
 
 static __global__ void log_probabilities(const float *logits, const float *normalizer, const int32_t *ids,
                                          size_t count, size_t each, uint32_t size, float *y) {
+    wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
     if (i >= count)
         return;
@@ -80,6 +82,7 @@ void gb_cuda_log_probability(const gb_cuda_call *call) {
 /* One after the other: the largest of those that are smaller than the one before. */
 static __global__ void __launch_bounds__(THREADS)
     find_top(const float *logits, const bool *wanted, uint32_t size, uint32_t limit, int32_t *ids) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP];
     const size_t b = blockIdx.x;
     const float *x = logits + b * size;

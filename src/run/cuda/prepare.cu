@@ -6,6 +6,7 @@ using namespace gb_cuda;
 
 /* Lanes 4q .. 4q + 3 of a warp have the quarters of one unit. */
 static __global__ void prepare(const float *x, size_t columns, size_t units, uint32_t *values, float *sums) {
+    wait_for_earlier();
     const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     const size_t first = quarter * 8;
     const bool is_within = quarter < units * 4;

@@ -13,6 +13,7 @@ enum { THREADS = 256 };
 /* A token that is not in the table has a row of zeros. */
 static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix matrix, const int32_t *ids,
                              size_t rows, size_t width, float scale, float *y) {
+    wait_for_earlier();
     const size_t m = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (k >= width)
         return;
@@ -35,6 +36,7 @@ void gb_cuda_embedding(const gb_cuda_call *call) {
 }
 
 static __global__ void gather(const float *x, const int32_t *rows, size_t row_count, size_t width, float *y) {
+    wait_for_earlier();
     const size_t b = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
     const int32_t row = rows[b];
     if (k < width)
@@ -49,6 +51,7 @@ void gb_cuda_gather_rows(const gb_cuda_call *call) {
 }
 
 static __global__ void take_columns(const float *x, size_t from_width, size_t count, size_t width, float *y) {
+    wait_for_earlier();
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
         y[i] = x[i / width * from_width + i % width];
@@ -65,7 +68,7 @@ void gb_cuda_slice(const gb_cuda_call *call) {
 /* ---- Norms --------------------------------------------------------------------------------------------- */
 
 /* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares / divisor + epsilon). */
-struct norm {
+struct normalization {
     const float *x;
     const void *weight; /* or NULL */
     gb_dtype dtype;
@@ -74,7 +77,8 @@ struct norm {
     float *y;
 };
 
-static __global__ void normalize(norm n) {
+static __global__ void normalize(normalization n) {
+    wait_for_earlier();
     __shared__ float partial[WARP];
     const float *x = n.x + blockIdx.x * n.size;
     float *y = n.y + blockIdx.x * n.size;
@@ -88,7 +92,7 @@ static __global__ void normalize(norm n) {
     }
 }
 
-static void launch_norm(const gb_cuda_call *call, norm n) {
+static void launch_norm(const gb_cuda_call *call, normalization n) {
     const gb_cuda_tensor *x = call->operands[0];
     n.x = data_of<const float>(x);
     n.y = data_of<float>(call->results[0]);
@@ -101,7 +105,7 @@ static void launch_norm(const gb_cuda_call *call, norm n) {
 
 void gb_cuda_rms_norm(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
-    norm n = {};
+    normalization n = {};
     n.weight = weight ? weight->data : nullptr;
     n.dtype = weight ? weight->dtype : GB_F32;
     n.divisor = (float)x->dims[x->rank - 1];
@@ -111,7 +115,7 @@ void gb_cuda_rms_norm(const gb_cuda_call *call) {
 }
 
 void gb_cuda_l2_normalize(const gb_cuda_call *call) {
-    norm n = {};
+    normalization n = {};
     n.divisor = 1;
     n.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     launch_norm(call, n);
@@ -123,6 +127,7 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call) {
 static __global__ void rotate(const float *x, const int32_t *positions, const float *frequencies,
                               size_t frequency_count, size_t pair_offset, size_t heads, size_t size,
                               float *y) {
+    wait_for_earlier();
     const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
     if (h >= heads)
         return;
@@ -153,13 +158,13 @@ void gb_cuda_rope(const gb_cuda_call *call) {
 
 /* ---- Routing ------------------------------------------------------------------------------------------- */
 
-struct best {
+struct choice {
     float value;
     int index; /* count: none */
 };
 
 /* The larger value, the lower index among equals; nothing is worse than a NaN but none. */
-__device__ static bool is_better(const best &a, const best &b, int count) {
+__device__ static bool is_better(const choice &a, const choice &b, int count) {
     if (b.index == count || a.index == count)
         return a.index < b.index;
     return a.value > b.value || (!(a.value < b.value) && a.index < b.index);
@@ -168,6 +173,7 @@ __device__ static bool is_better(const best &a, const best &b, int count) {
 /* One warp per token; p in shared memory. What was taken is negative. */
 static __global__ void route(const float *logits, int choices, int count, bool normalized, int32_t *experts,
                              float *weights) {
+    wait_for_earlier();
     GB_DYNAMIC_SHARED(float, p);
     const int lane = (int)threadIdx.x;
     const size_t m = blockIdx.x;
@@ -182,15 +188,15 @@ static __global__ void route(const float *logits, int choices, int count, bool n
     for (int i = lane; i < choices; i += WARP)
         p[i] /= sum;
     for (int t = 0; t < count; t++) {
-        best mine = {0, choices};
+        choice mine = {0, choices};
         for (int i = lane; i < choices; i += WARP) {
-            const best other = {p[i], i};
+            const choice other = {p[i], i};
             if (!(p[i] < 0) && is_better(other, mine, choices))
                 mine = other;
         }
         for (int distance = WARP / 2; distance > 0; distance /= 2) {
-            const best other = {__shfl_xor_sync(0xffffffffu, mine.value, distance),
-                                __shfl_xor_sync(0xffffffffu, mine.index, distance)};
+            const choice other = {__shfl_xor_sync(0xffffffffu, mine.value, distance),
+                                  __shfl_xor_sync(0xffffffffu, mine.index, distance)};
             if (is_better(other, mine, choices))
                 mine = other;
         }

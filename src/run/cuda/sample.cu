@@ -124,6 +124,7 @@ __device__ static void visit_counts(const sampling &a, size_t b, Visit visit) {
 }
 
 static __global__ void __launch_bounds__(THREADS) begin_rows(sampling a) {
+    wait_for_earlier();
     const size_t b = blockIdx.x;
     float *x = a.logits + b * a.size;
     weight_sum *bins = a.bins + b * ROUNDS * BINS;
@@ -151,6 +152,7 @@ static __global__ void __launch_bounds__(THREADS) begin_rows(sampling a) {
 }
 
 static __global__ void __launch_bounds__(THREADS) finish_rows(sampling a) {
+    wait_for_earlier();
     const size_t b = blockIdx.x;
     float *x = a.logits + b * a.size;
     if (threadIdx.x == 0) {
@@ -183,6 +185,7 @@ static __global__ void __launch_bounds__(THREADS) finish_rows(sampling a) {
 /* ---- The largest, and top-k ---------------------------------------------------------------------------- */
 
 static __global__ void __launch_bounds__(THREADS) scan_rows(sampling a) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP];
     const size_t b = blockIdx.y;
     const float *x = a.logits + b * a.size;
@@ -212,6 +215,7 @@ static __global__ void __launch_bounds__(THREADS) scan_rows(sampling a) {
 }
 
 static __global__ void __launch_bounds__(WIDE_THREADS) bound_rows(sampling a) {
+    wait_for_earlier();
     __shared__ select_memory memory;
     const size_t b = blockIdx.x;
     const row r = row_of(a, b);
@@ -230,6 +234,7 @@ static __global__ void __launch_bounds__(WIDE_THREADS) bound_rows(sampling a) {
 }
 
 static __global__ void __launch_bounds__(THREADS) gather_rows(sampling a) {
+    wait_for_earlier();
     const size_t b = blockIdx.y;
     const row r = row_of(a, b);
     row_state &state = a.rows[b];
@@ -249,6 +254,7 @@ __device__ static weight_sum mass_of(const row &r, float s, uint32_t *key) {
 }
 
 static __global__ void __launch_bounds__(WIDE_THREADS) cut_rows(sampling a) {
+    wait_for_earlier();
     __shared__ select_memory memory;
     __shared__ weight_sum total;
     const size_t b = blockIdx.x;
@@ -330,6 +336,7 @@ __device__ static known_bits known_before(const sampling &a, size_t b, const row
 }
 
 static __global__ void __launch_bounds__(THREADS) sum_masses(sampling a, int round) {
+    wait_for_earlier();
     __shared__ uint32_t high[BINS], low[BINS]; /* of BLOCK_LOGITS masses of two times 20 bits */
     __shared__ weight_sum finding[12];
     const size_t b = blockIdx.y;
@@ -367,6 +374,7 @@ static __global__ void __launch_bounds__(THREADS) sum_masses(sampling a, int rou
 /* ---- The draw ------------------------------------------------------------------------------------------ */
 
 static __global__ void __launch_bounds__(THREADS) draw_rows(sampling a) {
+    wait_for_earlier();
     __shared__ weight_sum of_warps[THREADS / WARP];
     __shared__ weight_sum finding[12];
     const size_t b = blockIdx.y;

@@ -9,7 +9,7 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
-    kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__)
+    gb_cuda::launch_kernel(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #define GB_DYNAMIC_SHARED(type, name)                                                                        \
     extern __shared__ __align__(16) unsigned char gb_dynamic_shared[];                                       \
     type *name = reinterpret_cast<type *>(gb_dynamic_shared)
@@ -32,6 +32,40 @@ extern "C" {
 namespace gb_cuda {
 
 enum { WARP = 32 };
+
+#if defined(__CUDACC__)
+/* Launches a kernel that may begin while the one before it in the stream ends (programmatic dependent
+ * launch), where the device can do that. */
+template <typename... Parameters, typename... Arguments>
+void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, Arguments... arguments) {
+    int major = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = major >= 9 ? 1 : 0;
+    if (shared_bytes > 48 * 1024) /* what a kernel gets without asking */
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+#endif
+
+/* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
+ * ready.
+ */
+__device__ inline void wait_for_earlier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 /* The sum over the warp, in every lane: a tree whose order is fixed. */
 __device__ inline float warp_sum(float value) {
