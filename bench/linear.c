@@ -36,7 +36,7 @@ static double now(void) {
 
 static void run_linear(void *user, unsigned index) {
     bench *b = user;
-    gb_worker worker = {index, b->threads, b->scratch + index * (size_t)GB_LINEAR_SCRATCH};
+    gb_worker worker = {index, b->threads, b->scratch + index * (size_t)GB_LINEAR_SCRATCH, NULL};
     gb_kernel_linear(&b->call, &worker);
 }
 
@@ -44,7 +44,7 @@ static void run_linear(void *user, unsigned index) {
 static void run_read(void *user, unsigned index) {
     bench *b = user;
     size_t words = b->outputs * b->inputs * gb_dtype_size(b->weight_tensor.dtype) / 8;
-    gb_share share = gb_share_of(&(gb_worker){index, b->threads, NULL}, words, 8);
+    gb_share share = gb_share_of(&(gb_worker){index, b->threads, NULL, NULL}, words, 8);
     const uint64_t *from = b->weight;
     uint64_t sums[8] = {0};
     for (size_t i = share.first; i + 8 <= share.end; i += 8)
@@ -71,8 +71,10 @@ static void set_shapes(bench *b, gb_dtype dtype, size_t tokens, const gb_vector_
     b->weight_tensor =
         (gb_tensor){.data = b->weight, .dtype = dtype, .rank = 2, .dims = {b->outputs, b->inputs}};
     b->y_tensor = (gb_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
-    b->call = (gb_kernel_call){
-        .operands = {&b->x_tensor, &b->weight_tensor}, .results = {&b->y_tensor}, .vector = vector, GB_SPLIT_OWN};
+    b->call = (gb_kernel_call){.operands = {&b->x_tensor, &b->weight_tensor},
+                               .results = {&b->y_tensor},
+                               .vector = vector,
+                               .split = GB_SPLIT_OWN};
 }
 
 static void bench_dtype(bench *b, gb_dtype dtype) {

@@ -24,7 +24,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 256, TOKENS = 32, CHUNK = 512 };
+enum {
+    ROWS = 256,
+    TOKENS = 32,
+    CHUNK = 512,
+    MOST_INPUTS = 21504,
+    MOST_ACTIVATION_BYTES = TOKENS * MOST_INPUTS * 2 /* codes, and the scales and sums of groups of 32 */
+};
 
 typedef struct layer {
     const char *name;
@@ -48,7 +54,7 @@ typedef struct bench {
     float *expected; /* [TOKENS, ROWS]: in float32 from the weights as they are */
     float *y;        /* the same with quantized weights */
     uint8_t *data;   /* a quantized weight's planes */
-    void *scratch;
+    void *scratch, *shared;
 } bench;
 
 /* ---- Random numbers ------------------------------------------------------------------------------------ */
@@ -113,7 +119,10 @@ static void multiply(const bench *b, const gb_quantized_matrix *matrix, bool is_
     gb_tensor result = {.data = y, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, ROWS}};
     gb_kernel_call call = {
         .node = &node, .operands = {&x, &weight}, .results = {&result}, .vector = b->vector};
-    gb_kernel_linear(&call, &(gb_worker){0, 1, b->scratch});
+    const gb_worker worker = {0, 1, b->scratch, b->shared};
+    if (is_int8 && matrix)
+        gb_kernel_quantize(&call, &worker);
+    gb_kernel_linear(&call, &worker);
 }
 
 static bool quantize(const bench *b, gb_quantize_method method, gb_quantized_matrix *matrix) {
@@ -204,8 +213,9 @@ int main(int argc, char **argv) {
                .expected = gb_allocate_aligned(TOKENS * ROWS, sizeof *b.expected),
                .y = gb_allocate_aligned(TOKENS * ROWS, sizeof *b.y),
                .data = gb_allocate_aligned(2 * ROWS * most, 1),
-               .scratch = gb_allocate_aligned(GB_LINEAR_SCRATCH, 1)};
-    bool is_done = b.weight && b.x && b.expected && b.y && b.data && b.scratch;
+               .scratch = gb_allocate_aligned(GB_LINEAR_SCRATCH, 1),
+               .shared = gb_allocate_aligned(MOST_ACTIVATION_BYTES, 1)};
+    bool is_done = b.weight && b.x && b.expected && b.y && b.data && b.scratch && b.shared;
     for (size_t i = 0; gb_available_vector_kernels(i); i++)
         b.vector = gb_available_vector_kernels(i);
     printf("%-28s %5s  %-18s  %8s  %8s  %8s  %8s\n", "layer", "in", "format", "min-max", "int8 x", "hqq",
@@ -219,6 +229,7 @@ int main(int argc, char **argv) {
     gb_free(b.expected);
     gb_free(b.y);
     gb_free(b.data);
+    gb_free(b.shared);
     gb_free(b.scratch);
     return is_done ? 0 : 1;
 }

@@ -180,10 +180,11 @@ typedef struct gumbel_step_shape {
     bool wants_tokens;  /* each wants its next token: the head runs */
 } gumbel_step_shape;
 
-/* What a step must read and multiply at least. A weight is counted once however many tokens use it; of an
- * embedding the rows of the tokens; of experts those chosen, as many different ones as even chances give. Of
- * caches the positions that attention reads, of other states all. What a step writes, and what it computes
- * besides products of matrices and attention, is not counted. Numbers may be fractions. */
+/* What a step must read and multiply at least. A weight is counted once for each op that uses it, however
+ * many the tokens; of an embedding the rows of the tokens; of experts those chosen, as many different ones as
+ * even chances give. Of caches the positions that attention reads, of other states all. What a step writes,
+ * and what it computes besides products of matrices and attention, is not counted. Numbers may be fractions.
+ */
 typedef struct gumbel_step_costs {
     size_t size;
     double weight_bytes;   /* in the program's own formats */
@@ -281,8 +282,9 @@ GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, co
 typedef struct gumbel_engine gumbel_engine;
 typedef struct gumbel_session gumbel_session;
 
-/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds. Called
- * in the order of execution by the thread that called gumbel_step. */
+/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds; of
+ * "barrier", what its thread waited for the others. Called in the order of execution by the thread that
+ * called gumbel_step. */
 typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
 
 typedef enum gumbel_lock {
@@ -484,6 +486,16 @@ typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t 
 
 enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
 
+/* What an export took. */
+typedef struct gumbel_export_stats {
+    size_t size;
+    uint64_t bytes_read;    /* of the checkpoint's tensors that the program is made from */
+    uint64_t bytes_written; /* the program's size */
+    double seconds;         /* all of it */
+    double write_seconds;   /* of these, until the system had taken the bytes and synced them */
+    uint32_t threads;       /* that quantized */
+} gumbel_export_stats;
+
 typedef struct gumbel_export_options {
     size_t size;
     const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
@@ -502,6 +514,7 @@ typedef struct gumbel_export_options {
                                   at most */
     const char *activations;   /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
     const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
+    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

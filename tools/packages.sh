@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian/Ubuntu packages that a build needs, unless they are there already.
-# Usage: tools/packages.sh [build] [test]
+# Usage: tools/packages.sh [build] [test] [ci]
 set -eu
 
 packages="gcc g++ make cmake ninja-build pkg-config libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libedit-dev"
@@ -8,7 +8,7 @@ for group in "$@"; do
     case "$group" in
     build) ;;
     test) packages="$packages libcmocka-dev" ;;
-    ci) packages="$packages libcmocka-dev clang clang-format libclang-rt-14-dev" ;;
+    ci) packages="$packages libcmocka-dev clang clang-format libclang-rt-14-dev python3-pip" ;;
     *) echo "packages.sh: unknown group \"$group\"" >&2; exit 2 ;;
     esac
 done

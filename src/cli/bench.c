@@ -4,6 +4,7 @@
  */
 #include "cli/bench_report.h"
 #include "cli/command.h"
+#include "cli/measure.h"
 #include "cli/report.h"
 
 #include <stdlib.h>
@@ -268,7 +269,7 @@ static int bench(void *given) {
     const bench_arguments *arguments = given;
     const bench_options *options = &arguments->bench;
     bench_run *run = cli_allocate(1, sizeof *run);
-    run->results.program = arguments->model.program;
+    run->results.program = arguments->model.source.path;
     run->results.bench = &run->bench;
     settle_options(options, run);
     gumbel_error error;
@@ -294,16 +295,21 @@ const cli_command cli_command_bench = {
         "the sampling settings; also the time to load, peak memory, and in the same run the rate at which "
         "this machine's memory is read and 8-bit products are added up. Each result is given as a fraction "
         "of what these two allow for the bytes and products that the program needs.\nPrompts are random "
-        "tokens. Results are means and standard deviations over the repetitions.",
+        "tokens, and answers are drawn with seed 0 unless --seed says otherwise. Results are means and "
+        "standard "
+        "deviations over the repetitions.",
     .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(bench_arguments, model.program), true, CLI_PROGRAM_HELP},
-                              {0}},
+        (const cli_operand[]){
+            {"PROGRAM", offsetof(bench_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups =
         (const cli_option_group[]){
             {.title = "Options", .options = bench_table, .offset = offsetof(bench_arguments, bench)},
             {.title = "Sampling of answers",
              .options = cli_sampling_table,
              .offset = offsetof(bench_arguments, sampling)},
+            {.title = "Program",
+             .options = cli_program_table,
+             .offset = offsetof(bench_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(bench_arguments, model)},
             {0}},
     .examples = (const cli_example[]){{"gumbel bench model.gumbel", "Everything, on all cores."},

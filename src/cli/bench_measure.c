@@ -2,6 +2,7 @@
 #include "cli/bench_measure.h"
 
 #include "cli/generator.h"
+#include "cli/measure.h"
 
 #include <stdlib.h>
 

@@ -160,8 +160,8 @@ const cli_command cli_command_chat = {
         "without their dashes, such as /set temperature 0.7.\n"
         "Ctrl-C ends a reply where it is; at the prompt it clears the line.",
     .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(chat_arguments, model.program), true, CLI_PROGRAM_HELP},
-                              {0}},
+        (const cli_operand[]){
+            {"PROGRAM", offsetof(chat_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups = cli_chat_groups,
     .examples = (const cli_example[]){{"gumbel chat model.gumbel --system \"Answer in one sentence.\"",
                                        "Talks with a model that was told how to answer."},

@@ -3,18 +3,15 @@
  * gumbel export: checkpoint in, program out.
  */
 #include "cli/command.h"
-#include "cli/model.h"
-#include "cli/progress.h"
+#include "cli/exporter.h"
+#include "cli/measure.h"
 #include "cli/report.h"
-#include "cli/signals.h"
-
-#include <sys/stat.h>
 
 typedef struct export_arguments {
     const char *checkpoint, *output, *quantize, *backend, *sampler, *activations, *cache;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
-    bool logits, quiet, list_recipes;
+    bool logits, quiet, stats, list_recipes;
 } export_arguments;
 
 static const cli_option output_table[] = {
@@ -30,6 +27,12 @@ static const cli_option output_table[] = {
      .type = CLI_CHOICE,
      .choices = "cpu cuda mlx",
      .offset = offsetof(export_arguments, backend)},
+    {.names = "--stats",
+     .help =
+         "Report on standard error what was read and written and how fast, beside how fast the disk takes "
+         "bytes (measured by writing 128 MiB), how much of the time went into writing, and peak memory.",
+     .type = CLI_FLAG,
+     .offset = offsetof(export_arguments, stats)},
     {.names = "-q --quiet",
      .help = "No progress, no notices, no closing line.",
      .type = CLI_FLAG,
@@ -100,22 +103,25 @@ static const cli_option program_table[] = {
     {0},
 };
 
-typedef struct notices {
-    cli_progress *progress;
-    bool quiet;
-} notices;
-
-static void log_notice(void *user, gumbel_log_level level, const char *line) {
-    const notices *where = user;
-    bool verbose = !where->quiet;
-    cli_progress_erase(where->progress);
-    cli_log(&verbose, level, line);
+/* Bytes as MB with their rate. */
+static void print_bytes(const char *name, double bytes, double seconds) {
+    fprintf(stderr, "%-16s %.1f MB, %.1f MB/s\n", name, bytes / 1e6, seconds > 0 ? bytes / seconds / 1e6 : 0);
 }
 
-static void report_written(const char *path, double seconds) {
-    struct stat file;
-    if (stat(path, &file) == 0)
-        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6, seconds);
+static void print_stats(const gumbel_export_stats *stats, const char *path) {
+    double peak = cli_peak_megabytes(), written = (double)stats->bytes_written;
+    double share = stats->seconds > 0 ? 100 * stats->write_seconds / stats->seconds : 0;
+    print_bytes("read", (double)stats->bytes_read, stats->seconds);
+    print_bytes("written", written, stats->seconds);
+    fprintf(stderr, "%-16s %.2f s: %.0f %% writing, the rest reading and computing on %u threads\n", "time",
+            stats->seconds, share, (unsigned)stats->threads);
+    double rate = cli_disk_write_rate(path);
+    if (rate > 0)
+        fprintf(stderr, "%-16s takes %.1f MB/s; while writing it took %.1f MB/s\n", "disk", rate / 1e6,
+                stats->write_seconds > 0 ? written / stats->write_seconds / 1e6 : 0);
+    else
+        fprintf(stderr, "%-16s cannot be measured\n", "disk");
+    fprintf(stderr, "%-16s %.1f MB\n", "peak memory", peak);
 }
 
 static int export_program(void *given) {
@@ -130,11 +136,9 @@ static int export_program(void *given) {
         return cli_fail_usage("export needs -o PROGRAM, the file to write");
     if (arguments->random_weights.draw)
         return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
-    cli_progress progress;
-    cli_progress_begin(&progress, arguments->quiet);
-    notices log_user = {&progress, arguments->quiet};
+    gumbel_export_stats stats = {.size = sizeof stats};
     gumbel_export_options options = {
-        .size = sizeof options,
+        .stats = &stats,
         .quantize = arguments->quantize,
         .max_context = (uint32_t)arguments->max_context.value,
         .logits = arguments->logits,
@@ -142,24 +146,18 @@ static int export_program(void *given) {
         .random_weights = arguments->random_weights.given,
         .random_seed = arguments->random_weights.value,
         .layers = (uint32_t)arguments->layers.value,
-        .log = log_notice,
-        .log_user = &log_user,
-        .progress = cli_progress_update,
-        .progress_user = &progress,
         .sampler = arguments->sampler,
         .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
         .activations = arguments->activations,
         .cache = arguments->cache,
     };
     gumbel_error error;
-    cli_catch_interrupt();
-    cli_catch_termination();
-    gumbel_status status = gumbel_export(arguments->checkpoint, arguments->output, &options, &error);
-    cli_progress_erase(&progress);
+    gumbel_status status =
+        cli_export(arguments->checkpoint, arguments->output, options, arguments->quiet, &error);
     if (status != GUMBEL_OK)
         return cli_fail_with(&error);
-    if (!arguments->quiet)
-        report_written(arguments->output, cli_seconds() - progress.begin);
+    if (arguments->stats)
+        print_stats(&stats, arguments->output);
     return CLI_OK;
 }
 

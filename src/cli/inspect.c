@@ -3,11 +3,13 @@
  * gumbel inspect: what a program is made of, and what this build can run it on.
  */
 #include "cli/command.h"
-#include "cli/model.h"
+#include "cli/program.h"
 #include "cli/report.h"
 
+#include <stdlib.h>
+
 typedef struct inspect_arguments {
-    const char *program;
+    cli_program_options source;
     int part; /* gumbel_inspect_part */
     bool backends;
 } inspect_arguments;
@@ -32,11 +34,6 @@ static const cli_option inspect_table[] = {
      .help = "What this build and this machine can run on; needs no program.",
      .type = CLI_FLAG,
      .offset = offsetof(inspect_arguments, backends)},
-    {.names = "-m --model",
-     .argument = "PROGRAM",
-     .help = "The program, in place of the operand.",
-     .type = CLI_STRING,
-     .offset = offsetof(inspect_arguments, program)},
     {0},
 };
 
@@ -46,11 +43,16 @@ static int inspect(void *given) {
         gumbel_describe_backends(cli_write, stdout);
         return CLI_OK;
     }
-    if (!arguments->program)
+    if (!arguments->source.path)
         return cli_fail_usage("inspect needs a PROGRAM, or --backends (see gumbel help inspect)");
     gumbel_program *program = NULL;
     gumbel_error error;
-    gumbel_status status = gumbel_program_open(arguments->program, &program, &error);
+    char *path;
+    gumbel_status status = cli_find_program(&arguments->source, 0, &path, &error);
+    if (status != GUMBEL_OK)
+        return cli_fail_with(&error);
+    status = gumbel_program_open(path, &program, &error);
+    free(path);
     if (status == GUMBEL_OK)
         status =
             gumbel_program_inspect(program, (gumbel_inspect_part)arguments->part, cli_write, stdout, &error);
@@ -67,9 +69,13 @@ const cli_command cli_command_inspect = {
         "Prints a program's description: where it came from, its limits, its recommended settings, "
         "the memory it needs, and how many nodes of each op it has.",
     .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(inspect_arguments, program), false, CLI_PROGRAM_HELP},
+        (const cli_operand[]){{"PROGRAM", offsetof(inspect_arguments, source.path), false, CLI_PROGRAM_HELP},
                               {0}},
-    .groups = (const cli_option_group[]){{.title = "Options", .options = inspect_table}, {0}},
+    .groups =
+        (const cli_option_group[]){
+            {.title = "Options", .options = inspect_table},
+            {.title = "Program", .options = cli_program_table, .offset = offsetof(inspect_arguments, source)},
+            {0}},
     .examples = (const cli_example[]){{"gumbel inspect model.gumbel", "The summary."},
                                       {"gumbel inspect model.gumbel --graph | less", "The whole graph."},
                                       {0}},

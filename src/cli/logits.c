@@ -83,11 +83,14 @@ const cli_command cli_command_logits = {
         "Runs a prompt and writes the logits of its last token, after soft-capping, as one float32 "
         "array of the vocabulary's size.",
     .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(logits_arguments, model.program), true, CLI_PROGRAM_HELP},
-                              {0}},
+        (const cli_operand[]){
+            {"PROGRAM", offsetof(logits_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups =
         (const cli_option_group[]){
             {.title = "Options", .options = logits_table, .offset = offsetof(logits_arguments, logits)},
+            {.title = "Program",
+             .options = cli_program_table,
+             .offset = offsetof(logits_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(logits_arguments, model)},
             {0}},
     .examples = (const cli_example[]){{"gumbel logits model.gumbel --tokens 2,17,99 -o row.npy",

@@ -145,12 +145,17 @@ void cli_print_overview_page(FILE *file) {
     print_line(file,
                "gumbel turns a language-model checkpoint into one file that chooses its own next token: "
                "a program, with graph, weights, tokenizer and chat format. It is made once with gumbel "
-               "export; the other commands run it or look into it.");
+               "export; the other commands run it or look into it. Given a checkpoint they make its program "
+               "themselves, once, and keep it for the next time.");
     print_heading(file, "Commands");
     for (const cli_command *const *command = cli_commands; *command; command++) {
         fprintf(file, ".TP\n\\fB%s\\fR\n", (*command)->name);
         print_line(file, (*command)->summary);
     }
+    print_heading(file, "Files");
+    fputs(".TP\n\\fI~/.cache/gumbel\\fR\n", file);
+    print_line(file, "Programs that commands have made from checkpoints; $XDG_CACHE_HOME/gumbel where "
+                     "XDG_CACHE_HOME is set. They may be removed at any time.");
     print_exit_status(file);
     print_heading(file, "See also");
     for (const cli_command *const *command = cli_commands; *command; command++)

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/model.h"
 
+#include "cli/measure.h"
 #include "cli/report.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 const cli_option cli_model_table[] = {
-    {.names = "-m --model",
-     .argument = "PROGRAM",
-     .help = "The program, in place of the operand.",
-     .type = CLI_STRING,
-     .offset = offsetof(cli_model_options, program)},
     {.names = "--backend",
      .argument = "NAME",
      .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
@@ -59,8 +54,8 @@ static gumbel_lock lock_of(const char *name) {
     return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
 }
 
-static gumbel_status open_parts(const cli_model_options *options, bool snapshots, cli_model *model,
-                                gumbel_error *error) {
+static gumbel_status open_parts(const cli_model_options *options, const char *path, bool snapshots,
+                                cli_model *model, gumbel_error *error) {
     gumbel_engine_options engine_options = {
         .size = sizeof engine_options,
         .backend = options->backend,
@@ -76,7 +71,7 @@ static gumbel_status open_parts(const cli_model_options *options, bool snapshots
         .profile_user = options->profile_user,
     };
     model->info.size = sizeof model->info;
-    gumbel_status status = gumbel_program_open(options->program, &model->program, error);
+    gumbel_status status = gumbel_program_open(path, &model->program, error);
     if (status == GUMBEL_OK)
         status = gumbel_program_get_info(model->program, &model->info, error);
     if (status == GUMBEL_OK && model->info.has_tokenizer)
@@ -88,9 +83,15 @@ static gumbel_status open_parts(const cli_model_options *options, bool snapshots
 
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error) {
-    double begin = cli_seconds();
     *model = (cli_model){0};
-    gumbel_status status = open_parts(options, snapshots, model, error);
+    char *path;
+    gumbel_status status =
+        cli_find_program(&options->source, (uint32_t)options->max_context.value, &path, error);
+    if (status != GUMBEL_OK)
+        return status;
+    double begin = cli_seconds();
+    status = open_parts(options, path, snapshots, model, error);
+    free(path);
     if (status != GUMBEL_OK) {
         cli_model_close(model);
         return status;
@@ -117,21 +118,4 @@ void cli_model_close(cli_model *model) {
     gumbel_tokenizer_destroy(model->tokenizer);
     gumbel_program_close(model->program);
     *model = (cli_model){0};
-}
-
-double cli_peak_megabytes(void) {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        return 0;
-#if defined(__APPLE__)
-    return (double)usage.ru_maxrss / 1e6; /* bytes there, KiB elsewhere */
-#else
-    return (double)usage.ru_maxrss * 1024 / 1e6;
-#endif
-}
-
-double cli_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -6,11 +6,11 @@
 #ifndef GUMBEL_CLI_MODEL_H
 #define GUMBEL_CLI_MODEL_H
 
-#include "cli/options.h"
+#include "cli/program.h"
 #include "gumbel.h"
 
 typedef struct cli_model_options {
-    const char *program;
+    cli_program_options source;
     const char *backend;
     const char *lock;
     const char *cpu_isa;
@@ -23,10 +23,7 @@ typedef struct cli_model_options {
     void *profile_user;
 } cli_model_options;
 
-extern const cli_option cli_model_table[];
-
-/* What help says about the operand PROGRAM. */
-#define CLI_PROGRAM_HELP "A program file made by gumbel export; -m PROGRAM does the same."
+extern const cli_option cli_model_table[]; /* but for source, which has a table of its own */
 
 typedef struct cli_model {
     gumbel_program *program;
@@ -38,7 +35,8 @@ typedef struct cli_model {
     double load_seconds;
 } cli_model;
 
-/* Opens all of it; the engine can take snapshots if asked for. On failure nothing stays open. */
+/* Opens all of it, a checkpoint as cli_find_program says; the engine can take snapshots if asked for. On
+ * failure nothing stays open. */
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 
@@ -47,11 +45,5 @@ gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens,
 
 /* Allowed on a zeroed or half-open model. */
 void cli_model_close(cli_model *model);
-
-/* The most memory that the process has had so far, in 10^6 bytes; 0: not known. */
-double cli_peak_megabytes(void);
-
-/* Seconds on a clock that never goes back. */
-double cli_seconds(void);
 
 #endif

@@ -29,7 +29,8 @@ static const cli_option perplexity_table[] = {
      .offset = offsetof(perplexity_options, file)},
     {.names = "--against",
      .argument = "OTHER",
-     .help = "Another program with the same vocabulary, whose predictions are taken as right: also print the "
+     .help = "Another program or checkpoint with the same vocabulary, whose predictions are taken as right: "
+             "also print the "
              "mean Kullback-Leibler divergence from it, and how often both find the same token most likely.",
      .type = CLI_STRING,
      .offset = offsetof(perplexity_options, against)},
@@ -153,11 +154,11 @@ static gumbel_status open_other(const perplexity_arguments *arguments, const cli
     if (!arguments->perplexity.against)
         return GUMBEL_OK;
     cli_model_options options = arguments->model;
-    options.program = arguments->perplexity.against;
+    options.source = (cli_program_options){.path = arguments->perplexity.against};
     gumbel_status status = cli_model_open(&options, false, other, error);
     if (status != GUMBEL_OK || other->info.vocab_size == model->info.vocab_size)
         return status;
-    cli_refuse(error, "%s: a vocabulary of %u, expected %u as in the program", options.program,
+    cli_refuse(error, "%s: a vocabulary of %u, expected %u as in the program", options.source.path,
                (unsigned)other->info.vocab_size, (unsigned)model->info.vocab_size);
     return GUMBEL_ERROR_ARGUMENT;
 }
@@ -204,12 +205,15 @@ const cli_command cli_command_perplexity = {
         "each predicted from those before it. A text longer than the context is cut into windows.",
     .operands =
         (const cli_operand[]){
-            {"PROGRAM", offsetof(perplexity_arguments, model.program), true, CLI_PROGRAM_HELP}, {0}},
+            {"PROGRAM", offsetof(perplexity_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups =
         (const cli_option_group[]){
             {.title = "Options",
              .options = perplexity_table,
              .offset = offsetof(perplexity_arguments, perplexity)},
+            {.title = "Program",
+             .options = cli_program_table,
+             .offset = offsetof(perplexity_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(perplexity_arguments, model)},
             {0}},
     .examples = (const cli_example[]){{"gumbel perplexity int4.gumbel -f text.txt --against full.gumbel",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/progress.h"
 
-#include "cli/model.h"
+#include "cli/measure.h"
 #include "cli/signals.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/reply.h"
 
+#include "cli/measure.h"
 #include "cli/signals.h"
 
 static gumbel_status generate_tokens(cli_generator *generator, cli_output *output, cli_reply *reply,

@@ -243,7 +243,7 @@ const cli_command cli_command_run = {
         "be continued. Settings that no flag gives are those the program recommends, then the "
         "built-in ones.\nCtrl-C ends the answer where it is.",
     .operands =
-        (const cli_operand[]){{"PROGRAM", offsetof(run_arguments, model.program), true, CLI_PROGRAM_HELP},
+        (const cli_operand[]){{"PROGRAM", offsetof(run_arguments, model.source.path), true, CLI_PROGRAM_HELP},
                               {0}},
     .groups =
         (const cli_option_group[]){
@@ -251,6 +251,9 @@ const cli_command cli_command_run = {
             {.title = "Format", .options = cli_format_table, .offset = offsetof(run_arguments, format)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
+            {.title = "Program",
+             .options = cli_program_table,
+             .offset = offsetof(run_arguments, model.source)},
             {.title = "Machine", .options = cli_model_table, .offset = offsetof(run_arguments, model)},
             {0}},
     .examples =

@@ -20,19 +20,36 @@ static void on_interrupt(int number) {
         gumbel_session_cancel(session);
 }
 
-void cli_catch_interrupt(void) {
+/* Those that are taken over, and what they did before. */
+static struct {
+    int number;
+    bool is_taken;
+    struct sigaction before;
+} taken[] = {{.number = SIGINT}, {.number = SIGTERM}, {.number = SIGHUP}};
+enum { SIGNAL_COUNT = sizeof taken / sizeof *taken };
+
+static void take_signal(size_t i) {
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    if (!taken[i].is_taken)
+        taken[i].is_taken = sigaction(taken[i].number, &action, &taken[i].before) == 0;
+}
+
+void cli_catch_interrupt(void) {
+    take_signal(0);
 }
 
 void cli_catch_termination(void) {
-    struct sigaction before, action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
-    static const int numbers[] = {SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
-            sigaction(numbers[i], &action, NULL);
+    struct sigaction now;
+    for (size_t i = 1; i < SIGNAL_COUNT; i++)
+        if (sigaction(taken[i].number, NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup */
+            take_signal(i);
+}
+
+void cli_release_signals(void) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
+        if (taken[i].is_taken)
+            taken[i].is_taken = sigaction(taken[i].number, &taken[i].before, NULL) != 0;
 }
 
 void cli_cancel_on_interrupt(gumbel_session *session) {

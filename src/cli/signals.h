@@ -14,6 +14,9 @@ void cli_catch_interrupt(void);
 /* Lets SIGTERM and SIGHUP end the work as Ctrl-C does, for a command that has a temporary file to remove. */
 void cli_catch_termination(void);
 
+/* Gives the signals that were taken over back to what they did before. */
+void cli_release_signals(void);
+
 /* The session that Ctrl-C cancels; NULL: Ctrl-C is only noted. */
 void cli_cancel_on_interrupt(gumbel_session *session);
 

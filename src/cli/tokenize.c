@@ -2,17 +2,16 @@
  *
  * gumbel tokenize: what a tokenizer makes of a text or a conversation, and back.
  */
+#include "cli/cache.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/messages.h"
-#include "cli/model.h"
 #include "cli/output.h"
 #include "cli/prompt.h"
 #include "cli/report.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct tokenize_arguments {
@@ -169,21 +168,9 @@ static gumbel_status encode_input(const tokenize_arguments *arguments, const gum
     return status;
 }
 
-/* GGUF files begin with these bytes. */
-static bool is_gguf(const char *path) {
-    char magic[4] = "";
-    FILE *file = fopen(path, "rb");
-    bool found = file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-/* A directory or a GGUF is a checkpoint, another file a program. */
 static gumbel_status open_tokenizer(const char *model, gumbel_program **program, gumbel_tokenizer **tokenizer,
                                     gumbel_error *error) {
-    struct stat file;
-    if (stat(model, &file) == 0 && (S_ISDIR(file.st_mode) || (S_ISREG(file.st_mode) && is_gguf(model))))
+    if (cli_is_checkpoint(model))
         return gumbel_export_tokenizer(model, tokenizer, error);
     gumbel_status status = gumbel_program_open(model, program, error);
     return status == GUMBEL_OK ? gumbel_tokenizer_create(*program, tokenizer, error) : status;

@@ -3,9 +3,11 @@
  * gumbel_export: checkpoint to program file. Everything that can be wrong with the checkpoint is found while
  * the graph is built, before the file is created.
  */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "export/checkpoint/generation_config.h"
 #include "export/models/model.h"
+#include "export/parallel.h"
 #include "export/source.h"
 #include "export/text/text_sections.h"
 #include "export/unused_tensors.h"
@@ -29,6 +31,7 @@ typedef struct export_job {
     gb_text_sections text;
     gb_generation_config generation;
     gb_program *program;
+    gb_output_totals written;
 } export_job;
 
 GB_PRINTF(3, 4)
@@ -75,6 +78,8 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     if (options->backend && strcmp(options->backend, "cpu") != 0)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
+    if (options->stats && options->stats->size < sizeof options->stats->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export stats' size is not set");
     return check_sampler(options, error);
 }
 
@@ -215,10 +220,11 @@ static void set_recommended(const gb_generation_config *generation, gb_sampler_k
     metadata->repetition_penalty = generation->repetition_penalty;
 }
 
-static gumbel_status write_program(const export_job *job, const char *path, gumbel_error *error) {
+static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
     GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    gb_writer_measure(writer, &job->written);
     gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
                                             options->progress_user, error);
     if (status != GUMBEL_OK) {
@@ -244,11 +250,27 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     return write_program(job, path, error);
 }
 
+static void fill_stats(const export_job *job, double seconds) {
+    gumbel_export_stats *stats = job->options.stats;
+    const gumbel_export_stats made = {
+        .size = stats->size,
+        .bytes_read = gb_weights_source_bytes(job->weights),
+        .bytes_written = job->written.bytes,
+        .seconds = seconds,
+        .write_seconds = job->written.seconds,
+        .threads = gb_export_threads(),
+    };
+    memcpy(stats, &made, stats->size < sizeof made ? stats->size : sizeof made);
+}
+
 gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumbel_export_options *options,
                             gumbel_error *error) {
     export_job job = {0};
+    double begin = gb_seconds();
     GB_TRY(check_options(options, &job.options, error));
     gumbel_status status = export_to(&job, checkpoint, path, error);
+    if (status == GUMBEL_OK && job.options.stats)
+        fill_stats(&job, gb_seconds() - begin);
     gb_program_destroy(job.program);
     gb_builder_destroy(job.builder);
     gb_weights_destroy(job.weights);

@@ -43,6 +43,8 @@ void gb_weights_destroy(gb_weights *weights) {
         return;
     for (size_t i = 0; i < weights->count; i++) {
         gb_free(weights->sources[i].values);
+        if (weights->sources[i].packed)
+            gb_packed_free(weights->sources[i].packed);
         gb_free(weights->sources[i].packed);
     }
     gb_free(weights->sources);
@@ -155,6 +157,7 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
                        .format = choice->format};
 }
 
+/* Takes what packed owns, unless it fails. */
 static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gumbel_error *error) {
     gb_packed *copy = gb_allocate(1, sizeof *copy);
     if (!copy)
@@ -170,9 +173,11 @@ gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, cons
                                      const int64_t *dims, gb_stored *stored, gumbel_error *error) {
     gb_quantize_choice choice;
     found_matrix found;
-    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error));
-    *stored = stored_as(weights, &choice, found.tensor);
-    return GUMBEL_OK;
+    gumbel_status status = plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error);
+    if (status == GUMBEL_OK)
+        *stored = stored_as(weights, &choice, found.tensor);
+    gb_packed_free(&found.packed);
+    return status;
 }
 
 gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
@@ -180,10 +185,15 @@ gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const
                                     gumbel_error *error) {
     gb_quantize_choice choice;
     found_matrix found;
-    GB_TRY(plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error));
+    gumbel_status status = plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error);
+    if (status == GUMBEL_OK && found.is_packed)
+        status = add_packed(weights, &found.packed, error);
+    if (status != GUMBEL_OK)
+        gb_packed_free(&found.packed);
+    GB_TRY(status);
     *stored = stored_as(weights, &choice, found.tensor);
     if (found.is_packed)
-        return add_packed(weights, &found.packed, error);
+        return GUMBEL_OK;
     source added = found.tensor ? (source){.kind = SOURCE_TENSOR, .tensor = found.tensor}
                                 : random_source(weights, tensor, uniform);
     added.method = choice.method;
@@ -213,6 +223,16 @@ bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
             return true;
     }
     return false;
+}
+
+uint64_t gb_weights_source_bytes(const gb_weights *weights) {
+    uint64_t bytes = 0;
+    size_t count = weights->checkpoint ? gb_checkpoint_count(weights->checkpoint) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const gb_tensor *tensor = gb_checkpoint_at(weights->checkpoint, i);
+        bytes += gb_weights_uses(weights, tensor) ? tensor->size : 0;
+    }
+    return bytes;
 }
 
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,

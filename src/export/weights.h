@@ -76,6 +76,9 @@ size_t gb_weights_count(const gb_weights *weights);
 /* Whether some constant is this tensor of the checkpoint. */
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
 
+/* Bytes of the checkpoint's tensors that some constant is made from; 0 when weights are random. */
+uint64_t gb_weights_source_bytes(const gb_weights *weights);
+
 /* Gives size bytes of a constant beginning at offset (both multiples of its element size): either *data
  * points at them where they are, or they are made in scratch, which holds size bytes. constant is the graph's
  * description of it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/output_file.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -60,8 +61,15 @@ gumbel_status gb_output_create(gb_output_file *file, const char *path, gumbel_er
     return status;
 }
 
+/* Counts the time since begin. */
+static void count_time(gb_output_file *file, double begin) {
+    if (file->totals)
+        file->totals->seconds += gb_seconds() - begin;
+}
+
 static gumbel_status write_all(gb_output_file *file, const uint8_t *data, uint64_t size,
                                gumbel_error *error) {
+    double begin = gb_seconds();
     while (size > 0) {
         size_t part = size < (1u << 30) ? (size_t)size : (size_t)1 << 30;
         ssize_t written = write(file->descriptor, data, part);
@@ -72,6 +80,7 @@ static gumbel_status write_all(gb_output_file *file, const uint8_t *data, uint64
         data += written;
         size -= (uint64_t)written;
     }
+    count_time(file, begin);
     return GUMBEL_OK;
 }
 
@@ -121,8 +130,12 @@ gumbel_status gb_output_commit(gb_output_file *file, const void *head, size_t si
     if (lseek(file->descriptor, 0, SEEK_SET) != 0)
         return fail_write(file, errno, error);
     GB_TRY(write_all(file, head, size, error));
+    double begin = gb_seconds();
     if (fsync(file->descriptor) != 0)
         return fail_write(file, errno, error);
+    count_time(file, begin);
+    if (file->totals)
+        file->totals->bytes += file->position;
     int closed = close(file->descriptor);
     file->descriptor = -1;
     if (closed != 0 || rename(file->temporary_path, file->path) != 0) {

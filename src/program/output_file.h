@@ -10,12 +10,19 @@
 
 #include <stdint.h>
 
+/* What writing took, for reports. */
+typedef struct gb_output_totals {
+    uint64_t bytes; /* of the file */
+    double seconds; /* until the system had taken and synced them */
+} gb_output_totals;
+
 typedef struct gb_output_file {
     char *path, *temporary_path;
     int descriptor; /* -1: none */
     uint8_t *buffer;
     size_t buffered;
-    uint64_t position; /* bytes given so far */
+    uint64_t position;        /* bytes given so far */
+    gb_output_totals *totals; /* added to while the file is written; NULL: not wanted */
 } gb_output_file;
 
 /* Creates the temporary file in the directory of path. An existing file at path is replaced in the end;

@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "program/encode.h"
 #include "program/format.h"
-#include "program/output_file.h"
 
 #include <string.h>
 
@@ -61,6 +60,10 @@ void gb_writer_abort(gb_writer *writer) {
 
 const char *gb_writer_temporary_path(const gb_writer *writer) {
     return writer->file.temporary_path;
+}
+
+void gb_writer_measure(gb_writer *writer, gb_output_totals *totals) {
+    writer->file.totals = totals;
 }
 
 /* ---- Constants ----------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #ifndef GUMBEL_PROGRAM_WRITER_H
 #define GUMBEL_PROGRAM_WRITER_H
 
+#include "program/output_file.h"
 #include "program/program.h"
 
 typedef struct gb_writer gb_writer;
@@ -16,6 +17,9 @@ typedef struct gb_writer gb_writer;
  * regular file), IO naming the path, MEMORY. */
 gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
                                gumbel_error *error);
+
+/* From now on adds what writing takes to totals, which must outlive the writer. */
+void gb_writer_measure(gb_writer *writer, gb_output_totals *totals);
 
 /* Begins the bytes of the constant with that index (each exactly once, in any order); then gb_writer_write
  * until gb_constant.size bytes have been written. */

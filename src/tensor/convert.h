@@ -7,6 +7,7 @@
 #define GUMBEL_TENSOR_CONVERT_H
 
 #include "base/anywhere.h"
+#include "tensor/dtype.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -49,5 +50,14 @@ GB_ANYWHERE float gb_float_from_f16(uint16_t half) {
 }
 
 uint16_t gb_f16_from_float(float value);
+
+/* A 16-bit float of that dtype, GB_F16 or GB_BF16, both ways. */
+static inline uint16_t gb_round_half(float value, gb_dtype dtype) {
+    return dtype == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+}
+
+GB_ANYWHERE float gb_widen_half(uint16_t half, gb_dtype dtype) {
+    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+}
 
 #endif

@@ -95,7 +95,7 @@ static const uint8_t *row_of(const gb_plane *plane, const void *data, uint64_t r
 static float read_half(const uint8_t *halves, uint64_t i, gb_dtype dtype) {
     uint16_t half;
     memcpy(&half, halves + 2 * i, sizeof half);
-    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+    return gb_widen_half(half, dtype);
 }
 
 static gb_affine two_level_affine(const gb_format *format, const gb_planes *planes, const void *data,

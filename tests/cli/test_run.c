@@ -38,6 +38,13 @@ static void export_says_what_it_wrote(void **state) {
     assert_status(result, 0);
     assert_true(!result.errors || result.errors[0] == '\0');
     free_result(&result);
+    result = GUMBEL(NULL, "export", checkpoint_directory(), "--random-weights", "7", "-o", path, "--stats");
+    assert_status(result, 0);
+    static const char *const parts[] = {
+        "read             0.0 MB", "written ", "% writing", " threads", "disk ", "MB/s", "peak memory "};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_has(result.errors, parts[i]);
+    free_result(&result);
     assert_int_equal(unlink(path), 0);
 }
 

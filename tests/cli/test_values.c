@@ -50,6 +50,21 @@ static void an_open_end_is_open(void **state) {
     assert_false(cli_parse_number("1.0000001", &mass, &value));
 }
 
+static void lists_of_integers(void **state) {
+    (void)state;
+    const cli_range range = {.low = 0, .high = 4096};
+    cli_integers list;
+    assert_true(cli_parse_integers("64,256,1024", &range, &list));
+    assert_int_equal(list.count, 3);
+    assert_true(list.values[0] == 64 && list.values[2] == 1024);
+    assert_true(cli_parse_integers("0", &range, &list));
+    assert_int_equal(list.count, 1);
+    static const char *const wrong[] = {"",    ",",   "1,",   ",1",   "1,,2",
+                                        "1 2", "1,x", "5000", "1,-1", "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(cli_parse_integers(wrong[i], &range, &list));
+}
+
 static void seeds(void **state) {
     (void)state;
     bool draw;
@@ -130,6 +145,7 @@ int main(void) {
         cmocka_unit_test(integers),
         cmocka_unit_test(numbers),
         cmocka_unit_test(an_open_end_is_open),
+        cmocka_unit_test(lists_of_integers),
         cmocka_unit_test(seeds),
         cmocka_unit_test(biases),
         cmocka_unit_test(choices),

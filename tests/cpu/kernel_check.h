@@ -97,12 +97,27 @@ static inline void free_tensor(const gb_tensor *tensor) {
 
 /* ---- Calls --------------------------------------------------------------------------------------------- */
 
+/* What a linear step shares between its two halves; 0 bytes for other calls. */
+static inline void *new_shared(const gb_kernel_call *call, uint64_t *bytes) {
+    const gb_tensor *x = call->operands[0];
+    *bytes = 0;
+    if (call->node)
+        assert_true(gb_kernel_shared_bytes(call, gb_elements(x) / x->dims[x->rank - 1], bytes));
+    return new_guarded((size_t)*bytes);
+}
+
 /* What a team would do, one thread after the other. */
 static inline void run_as_team(gb_kernel kernel, const gb_kernel_call *call, size_t count) {
     void *scratch = gb_allocate_aligned(gb_kernel_scratch_bytes(&(gb_row_lengths){.logits = 1 << 16}), 1);
+    uint64_t shared_bytes;
+    void *shared = new_shared(call, &shared_bytes);
     assert_non_null(scratch);
+    for (size_t i = 0; i < count && shared_bytes > 0; i++)
+        gb_kernel_quantize(call, &(gb_worker){i, count, scratch, shared});
     for (size_t i = 0; i < count; i++)
-        kernel(call, &(gb_worker){i, count, scratch});
+        kernel(call, &(gb_worker){i, count, scratch, shared});
+    assert_guarded(shared, (size_t)shared_bytes);
+    free_guarded(shared);
     gb_free(scratch);
 }
 

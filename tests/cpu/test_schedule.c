@@ -129,6 +129,20 @@ static void test_one_token(void **state) {
     assert_true(columns(GB_OP_LINEAR, 4, 3, -1));
 }
 
+/* Rounding x to 8 bits waits for those who still read the last rounded one, and who reads it waits for that.
+ */
+static void test_rounded_inputs(void **state) {
+    (void)state;
+    gb_kernel_call call = {.operands = {&values[0]}};
+    gb_kernel_traits traits = gb_find_traits(GB_OP_LINEAR, true);
+    gb_split split;
+    gb_schedule_begin(&schedule, memory[VALUES - 1]);
+    assert_false(gb_schedule_step(&schedule, &call, &traits, GB_SPLIT_TOKENS, &split));
+    assert_true(columns(GB_OP_LINEAR, 1, 0, -1));
+    assert_false(columns(GB_OP_LINEAR, 2, 0, -1));
+    assert_true(gb_schedule_step(&schedule, &call, &traits, GB_SPLIT_TOKENS, &split));
+}
+
 /* What cannot be remembered is met for. */
 static void test_many_steps(void **state) {
     (void)state;
@@ -148,6 +162,7 @@ int main(void) {
         cmocka_unit_test_setup(test_views, set_up),
         cmocka_unit_test_setup(test_factors, set_up),
         cmocka_unit_test_setup(test_one_token, set_up),
+        cmocka_unit_test_setup(test_rounded_inputs, set_up),
         cmocka_unit_test_setup(test_many_steps, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,9 @@
 #ifndef GUMBEL_TESTS_EXPORT_MODEL_GRAPH_H
 #define GUMBEL_TESTS_EXPORT_MODEL_GRAPH_H
 
+#include "export/checkpoint/json.h"
 #include "export/models/model.h"
 #include "support/assertions.h"
-#include "support/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,17 @@
 
 #include <cmocka.h>
 
-/* Builds the graph of the config.json at path, of its first layers (0: all). */
-static inline gumbel_status build_graph(const char *path, uint32_t layers, gb_program **program,
-                                        gumbel_error *error) {
+/* Builds the graph of a configuration of size bytes, of its first layers (0: all). */
+static inline gumbel_status build_graph(const char *config, size_t size, uint32_t layers,
+                                        gb_program **program, gumbel_error *error) {
     gb_config_file *file = NULL;
     const gb_model *model = NULL;
     *program = NULL;
-    GB_TRY(gb_config_open(path, &file, error));
+    json_t *json = NULL;
+    GB_TRY(gb_parse_json("config.json", config, size, &json, error));
+    gumbel_status parsed = gb_config_from_json("config.json", json, &file, error);
+    json_decref(json);
+    GB_TRY(parsed);
     gb_config root = gb_config_root(file);
     gb_weights *weights = gb_weights_create(NULL, GB_BF16, 1);
     gb_builder *builder = gb_builder_create();
@@ -43,9 +47,7 @@ static inline gumbel_status build_graph(const char *path, uint32_t layers, gb_pr
 static inline gb_program *graph_of(const char *config, uint32_t layers) {
     gb_program *program = NULL;
     gumbel_error error;
-    const char *path = temporary_path("config.json");
-    write_text(path, config);
-    assert_ok(build_graph(path, layers, &program, &error), &error);
+    assert_ok(build_graph(config, strlen(config), layers, &program, &error), &error);
     return program;
 }
 
@@ -75,13 +77,11 @@ static inline void assert_survives_bit_flips(const char *config) {
     char text[4096];
     assert_true(size < sizeof text);
     memcpy(text, config, size);
-    const char *path = temporary_path("config.json");
     for (size_t bit = 0; bit < size * 8; bit++) {
         gb_program *program = NULL;
         gumbel_error error;
         text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
-        write_file(path, text, size);
-        gumbel_status status = build_graph(path, 0, &program, &error);
+        gumbel_status status = build_graph(text, size, 0, &program, &error);
         assert_true(status == GUMBEL_OK || strlen(error.message) > 0);
         gb_program_destroy(program);
         text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));

@@ -183,10 +183,19 @@ static void refuses_a_recipe(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        RELEASED("mlx_gemma4"),         RELEASED("mlx_qwen_moe"),          RELEASED("mlx_qwen_dense"),
-        KEEPS("mlx_gemma4_int4"),       KEEPS("mlx_qwen_moe_int4"),        KEEPS("mlx_qwen_dense_int8"),
-        KEEPS("torchao_gemma4"),        KEEPS("torchao_gemma4_symmetric"), KEEPS("compressed_gemma4"),
-        KEEPS("compressed_qwen_dense"), KEEPS("compressed_gemma4_wide"),   cmocka_unit_test(refuses_a_recipe),
+        RELEASED("mlx_gemma4"),
+        RELEASED("mlx_qwen_moe"),
+        RELEASED("mlx_qwen_dense"),
+        KEEPS("mlx_gemma4_int4"),
+        KEEPS("mlx_qwen_moe_int4"),
+        KEEPS("mlx_qwen_dense_int8"),
+        KEEPS("torchao_gemma4"),
+        KEEPS("torchao_gemma4_symmetric"),
+        KEEPS("compressed_gemma4"),
+        KEEPS("compressed_qwen_dense"),
+        KEEPS("compressed_qwen_moe"),
+        KEEPS("compressed_gemma4_wide"),
+        cmocka_unit_test(refuses_a_recipe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

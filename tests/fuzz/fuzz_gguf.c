@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "export/gguf/import.h"
 #include "export/models/gemma4_config.h"
+#include "export/models/qwen3_5_config.h"
 #include "export/text/tokenizer_gguf.h"
 
 #include <stddef.h>
@@ -42,18 +43,27 @@ static void read_tokenizer(const gb_gguf *file) {
     gb_buffer_free(&bytes);
 }
 
+static void read_config(const gb_gguf_import *import) {
+    gb_config root = gb_config_root(import->config);
+    if (import->architecture == &gb_gguf_gemma4) {
+        gb_gemma4_config config;
+        gb_gemma4_config_read(&root, &config, NULL);
+        gb_gemma4_config_free(&config);
+    } else {
+        gb_qwen3_5_config config;
+        gb_qwen3_5_config_read(&root, &config, NULL);
+        gb_qwen3_5_config_free(&config);
+    }
+}
+
 /* Takes the file. */
 static void read_model(const gb_gguf *file) {
     gb_gguf_files files = {
         .files = gb_allocate(1, sizeof *files.files), .count = 1, .tensor_count = file->tensor_count};
     files.files[0] = *file;
     gb_gguf_import import;
-    if (gb_gguf_import_files("fuzz", &files, &import, NULL) == GUMBEL_OK) {
-        gb_config root = gb_config_root(import.config);
-        gb_gemma4_config config;
-        gb_gemma4_config_read(&root, &config, NULL);
-        gb_gemma4_config_free(&config);
-    }
+    if (gb_gguf_import_files("fuzz", &files, &import, NULL) == GUMBEL_OK)
+        read_config(&import);
     gb_gguf_import_close(&import);
 }
 

@@ -22,12 +22,13 @@ from torchao.prototype.safetensors.safetensors_support import flatten_tensor_sta
 from torchao.quantization import Int4Tensor, IntxUnpackedToInt8Tensor
 from torchao.quantization.quant_primitives import MappingType, choose_qparams_affine, quantize_affine
 
-from packed_checkpoints import explicit, gemma, qwen, write_golden
+from packed_checkpoints import explicit, gemma, qwen, qwen_moe, write_golden
 from reference import draw, family_of
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
 WIDE = dict(hidden_size=64, intermediate_size=64, head_dim=32)
 WIDE_QWEN = dict(hidden_size=64, head_dim=32, linear_num_key_heads=2, linear_key_head_dim=32, linear_value_head_dim=32)
+EXPERTS = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64, shared_expert_intermediate_size=64)
 
 
 def released(config, seed):
@@ -124,10 +125,38 @@ def compress(weight, arguments, dtype):
     return packed, (codes - wide[1]) * wide[0]
 
 
+def single_experts(weights):
+    """Stacked experts as matrices of their own, as llm-compressor leaves them."""
+    found = {}
+    for key, value in weights.items():
+        if key.endswith("experts.down_proj"):
+            found.update({f"{key.removesuffix('down_proj')}{i}.down_proj.weight": matrix
+                          for i, matrix in enumerate(value)})
+        elif key.endswith("experts.gate_up_proj"):
+            for part, half in zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)):
+                found.update({f"{key.removesuffix('gate_up_proj')}{i}.{part}.weight": matrix
+                              for i, matrix in enumerate(half)})
+        else:
+            found[key] = value
+    return found
+
+
+def stacked(dequantized):
+    """The program's name and shape of experts that stand one by one."""
+    found, stacks = {}, {}
+    for key, value in dequantized.items():
+        prefix, point, rest = key.partition(".experts.")
+        if point:
+            stacks.setdefault(f"{prefix}.switch_mlp.{rest.partition('.')[2]}", []).append(value)
+        else:
+            found[key] = value
+    return {**found, **{key: torch.stack(matrices) for key, matrices in stacks.items()}}
+
+
 def compressed_case(name, config, seed, dtype, ignore, arguments, **others):
     """arguments of all matrices, and others of those whose name has this part."""
     tensors, dequantized, dense = {}, {}, {}
-    for key, value in released(config, seed).items():
+    for key, value in single_experts(released(config, seed)).items():
         if value.ndim != 2 or any(part in key for part in ignore):
             tensors[key] = value.to(dtype)
             dense[key] = tensors[key].float()
@@ -142,7 +171,7 @@ def compressed_case(name, config, seed, dtype, ignore, arguments, **others):
     about = dict(quant_method="compressed-tensors", format="pack-quantized", quantization_status="compressed",
                  config_groups=groups, ignore=list(ignore), kv_cache_scheme=None, sparsity_config={},
                  transform_config={}, version="0.20.0")
-    write(name, dict(config, quantization_config=about), seed, tensors, {"format": "pt"}, dense, dequantized)
+    write(name, dict(config, quantization_config=about), seed, tensors, {"format": "pt"}, dense, stacked(dequantized))
 
 
 def scheme(bits, group, is_symmetric):
@@ -162,6 +191,9 @@ CASES = {
         ("embed_tokens", "lm_head"), scheme(4, 32, False), down_proj=scheme(4, 128, False)),
     "compressed_gemma4_wide": lambda name, seed: compressed_case(
         name, gemma("float16", **WIDE), seed, torch.float16, ("embed_tokens",), scheme(4, 32, False)),
+    "compressed_qwen_moe": lambda name, seed: compressed_case(
+        name, explicit(qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS)), seed, torch.bfloat16,
+        ("embed_tokens", "lm_head", "mlp.gate.", "shared_expert_gate", "linear_attn"), scheme(4, 32, False)),
 }
 
 

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+enum { MOST_LEVELS = 4 }; /* of directories below it */
+
 static char directory[256];
 
 static void empty(const char *path, int depth) {
@@ -33,11 +35,11 @@ static void empty(const char *path, int depth) {
 }
 
 void empty_temporary_directory(void) {
-    empty(temporary_directory(), 1);
+    empty(temporary_directory(), MOST_LEVELS);
 }
 
 static void remove_directory(void) {
-    empty(directory, 1);
+    empty(directory, MOST_LEVELS);
     rmdir(directory);
 }
 

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* An empty directory of this process, the same at every call; it is removed, with its files and one level of
- * directories below it, when the process ends. */
+/* An empty directory of this process, the same at every call; it is removed, with its files and four levels
+ * of directories below it, when the process ends. */
 const char *temporary_directory(void);
 
 /* Removes everything in it. */

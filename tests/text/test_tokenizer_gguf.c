@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define KEY(name) "tokenizer.ggml." name
-enum { MAX_GOLDEN_TOKENS = 4096, NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, BYTE = 6 };
+enum { MAX_GOLDEN_TOKENS = 4096, NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 };
 
 /* ---- Equal to tokenizer.json ---- */
 
@@ -22,6 +22,7 @@ static void add_tokenizer_json(gguf_writer *w, const json_t *root) {
     static const char *spellings[MAX_GOLDEN_TOKENS], *merges[MAX_GOLDEN_TOKENS];
     static int32_t types[MAX_GOLDEN_TOKENS];
     static char joined[MAX_GOLDEN_TOKENS][512];
+    memset(spellings, 0, sizeof spellings);
     const json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "merges");
     const char *spelling;
     json_t *value;
@@ -47,28 +48,25 @@ static void add_tokenizer_json(gguf_writer *w, const json_t *root) {
                  json_string_value(json_array_get(value, 1)));
         merges[index] = joined[index];
     }
-    gguf_add_text(w, KEY("model"), "gemma4");
+    for (size_t id = 0; id < count; id++) {
+        if (!spellings[id]) {
+            spellings[id] = "[PAD]";
+            types[id] = UNUSED;
+        }
+    }
     gguf_add_texts(w, KEY("tokens"), spellings, count);
     gguf_add_i32s(w, KEY("token_type"), types, count);
     gguf_add_texts(w, KEY("merges"), merges, json_array_size(list));
 }
 
-static void equals_tokenizer_json(void **state) {
-    (void)state;
-    json_t *root = load_json(DATA("gemma.tokenizer.json"));
-    /* its last token is special and outside the vocabulary, which GGUF does not tell from one inside */
-    json_t *added = json_object_get(root, "added_tokens");
-    assert_int_equal(json_array_remove(added, json_array_size(added) - 1), 0);
+/* The file's section is that of the tokenizer.json. */
+static void check_equal(gguf_writer *w, const json_t *root) {
     gb_byte_buffer expected = {0}, found = {0};
     gb_gguf file;
     gumbel_error error;
     size_t size = 0;
-    gguf_writer w = {.version = 3};
-    add_tokenizer_json(&w, root);
-    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
-    gguf_add_u32(&w, KEY("bos_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<bos>")));
-    gguf_add_u32(&w, KEY("unknown_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<unk>")));
-    uint8_t *bytes = gguf_finish(&w, &size);
+    add_tokenizer_json(w, root);
+    uint8_t *bytes = gguf_finish(w, &size);
     assert_ok(gb_convert_tokenizer(root, &expected, &error), &error);
     assert_ok(gb_gguf_parse("file", bytes, size, &file, &error), &error);
     assert_ok(gb_read_gguf_tokenizer(&file, "file", &found, &error), &error);
@@ -78,7 +76,52 @@ static void equals_tokenizer_json(void **state) {
     gb_buffer_free(&expected);
     gb_buffer_free(&found);
     free(bytes);
+}
+
+static void equals_gemmas(void **state) {
+    (void)state;
+    json_t *root = load_json(DATA("gemma.tokenizer.json"));
+    /* its last token is special and outside the vocabulary, which GGUF does not tell from one inside */
+    json_t *added = json_object_get(root, "added_tokens");
+    assert_int_equal(json_array_remove(added, json_array_size(added) - 1), 0);
+    gguf_writer w = {.version = 3};
+    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    gguf_add_text(&w, KEY("model"), "gemma4");
+    gguf_add_u32(&w, KEY("bos_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<bos>")));
+    gguf_add_u32(&w, KEY("unknown_token_id"), (uint32_t)json_integer_value(json_object_get(vocab, "<unk>")));
+    check_equal(&w, root);
     json_decref(root);
+}
+
+/* Replaces the expression that texts are split by. */
+static void set_expression(json_t *root, const char *expression) {
+    json_t *steps = json_object_get(json_object_get(root, "pre_tokenizer"), "pretokenizers");
+    json_t *pattern = json_object_get(json_array_get(steps, 0), "pattern");
+    assert_int_equal(json_object_set_new(pattern, "Regex", json_string(expression)), 0);
+}
+
+/* But for the normalizer, which no GGUF has. Control tokens are in the vocabulary there. */
+static void equals_qwens(void **state) {
+    (void)state;
+    static const char *const names[] = {"qwen35", "qwen2", "deepseek-r1-qwen"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        json_t *root = load_json(DATA("qwen.tokenizer.json")), *value;
+        json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+        size_t index;
+        json_object_del(root, "normalizer");
+        json_array_foreach(json_object_get(root, "added_tokens"), index,
+                           value) if (json_is_true(json_object_get(value, "special")))
+            json_object_set(vocab, json_string_value(json_object_get(value, "content")),
+                            json_object_get(value, "id"));
+        if (i > 0)
+            set_expression(root, "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                                 " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+        gguf_writer w = {.version = 3};
+        gguf_add_text(&w, KEY("model"), "gpt2");
+        gguf_add_text(&w, KEY("pre"), names[i]);
+        check_equal(&w, root);
+        json_decref(root);
+    }
 }
 
 /* ---- A small one ---- */
@@ -183,9 +226,15 @@ static void refuses_models(void **state) {
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "the file has no tokenizer");
     gguf_add_text(&w, KEY("model"), "rwkv\n");
     refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
-            "tokenizer.ggml.model: \"rwkv \" is not supported in this version; known are gemma4");
+            "tokenizer.ggml.model: \"rwkv \" is not supported in this version; known are gemma4, gpt2");
     gguf_add_u32(&w, KEY("model"), 1);
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.model: expected a string, found uint32");
+    gguf_add_text(&w, KEY("model"), "gpt2");
+    refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.pre: expected a string, found nothing");
+    gguf_add_text(&w, KEY("model"), "gpt2");
+    gguf_add_text(&w, KEY("pre"), "llama-bpe");
+    refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
+            "tokenizer.ggml.pre: \"llama-bpe\" is not supported in this version; known are qwen35, qwen2, ");
 }
 
 static void refuses_missing_lists(void **state) {
@@ -239,10 +288,15 @@ static void refuses_bad_ids(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_tokenizer_json), cmocka_unit_test(opens_a_vocabulary_alone),
-        cmocka_unit_test(finds_stops),           cmocka_unit_test(reads_the_chat_template),
-        cmocka_unit_test(refuses_models),        cmocka_unit_test(refuses_missing_lists),
-        cmocka_unit_test(refuses_bad_lists),     cmocka_unit_test(refuses_bad_ids),
+        cmocka_unit_test(equals_gemmas),
+        cmocka_unit_test(equals_qwens),
+        cmocka_unit_test(opens_a_vocabulary_alone),
+        cmocka_unit_test(finds_stops),
+        cmocka_unit_test(reads_the_chat_template),
+        cmocka_unit_test(refuses_models),
+        cmocka_unit_test(refuses_missing_lists),
+        cmocka_unit_test(refuses_bad_lists),
+        cmocka_unit_test(refuses_bad_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

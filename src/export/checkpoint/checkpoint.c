@@ -42,8 +42,9 @@ static gumbel_status out_of_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the checkpoint's tensor table");
 }
 
-static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
-                               gumbel_error *error) {
+/* A shard that is not opened yet. */
+static gumbel_status append_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
+                                  gumbel_error *error) {
     if (!gb_grow((void **)&checkpoint->shards, &checkpoint->shard_capacity, checkpoint->shard_count + 1,
                  sizeof *checkpoint->shards))
         return out_of_memory(error);
@@ -54,7 +55,13 @@ static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shar
     next->name = next->path + strlen(checkpoint->directory) + 1;
     checkpoint->shard_count++;
     *added = next;
-    return gb_safetensors_open(next->path, &next->file, error);
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_shard(gb_checkpoint *checkpoint, const char *name, shard **added,
+                               gumbel_error *error) {
+    GB_TRY(append_shard(checkpoint, name, added, error));
+    return gb_safetensors_open((*added)->path, &(*added)->file, error);
 }
 
 static gumbel_status add_tensor(gb_checkpoint *checkpoint, const gb_tensor *tensor, gumbel_error *error) {
@@ -210,6 +217,36 @@ gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoi
     if (opened->tensor_count > 0)
         qsort(opened->tensors, opened->tensor_count, sizeof *opened->tensors, compare_tensors);
     *checkpoint = opened;
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_parsed(gb_checkpoint *checkpoint, const uint8_t *data, size_t size,
+                                gumbel_error *error) {
+    shard *only = NULL;
+    GB_TRY(append_shard(checkpoint, "", &only, error));
+    GB_TRY(gb_safetensors_parse(checkpoint->directory, data, size, &only->file, error));
+    for (size_t i = 0; i < only->file.tensor_count; i++) {
+        only->file.tensors[i].is_in_memory = true;
+        GB_TRY(add_tensor(checkpoint, &only->file.tensors[i], error));
+    }
+    if (checkpoint->tensor_count > 0)
+        qsort(checkpoint->tensors, checkpoint->tensor_count, sizeof *checkpoint->tensors, compare_tensors);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_checkpoint_parse(const char *name, const uint8_t *data, size_t size,
+                                  gb_checkpoint **checkpoint, gumbel_error *error) {
+    *checkpoint = NULL;
+    gb_checkpoint *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return out_of_memory(error);
+    made->directory = gb_copy_string(name, strlen(name));
+    gumbel_status status = made->directory ? add_parsed(made, data, size, error) : out_of_memory(error);
+    if (status != GUMBEL_OK) {
+        gb_checkpoint_close(made);
+        return status;
+    }
+    *checkpoint = made;
     return GUMBEL_OK;
 }
 

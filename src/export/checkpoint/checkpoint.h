@@ -15,6 +15,11 @@ typedef struct gb_checkpoint gb_checkpoint;
  * or a tensor that its file lacks. Close with gb_checkpoint_close. */
 gumbel_status gb_checkpoint_open(const char *directory, gb_checkpoint **checkpoint, gumbel_error *error);
 
+/* The same of one safetensors file's bytes in memory, which must outlive it; name stands for the path in
+ * messages. */
+gumbel_status gb_checkpoint_parse(const char *name, const uint8_t *data, size_t size,
+                                  gb_checkpoint **checkpoint, gumbel_error *error);
+
 /* Writes the name that a tensor has in its file into text, which holds size bytes; false when it is the same.
  */
 typedef bool (*gb_file_name)(const void *user, const char *name, char *text, size_t size);

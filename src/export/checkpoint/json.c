@@ -12,14 +12,23 @@ gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel
     char *text = NULL;
     size_t size = 0;
     GB_TRY(gb_read_file(path, limit, &text, &size, error));
+    gumbel_status status = gb_parse_json(path, text, size, root, error);
+    gb_free(text);
+    return status;
+}
+
+gumbel_status gb_parse_json(const char *name, const char *text, size_t size, json_t **root,
+                            gumbel_error *error) {
+    *root = NULL;
     json_error_t reason;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
-    gb_free(text);
+    if (!value && json_error_code(&reason) == json_error_out_of_memory)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", name);
     if (!value)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", path, reason.line, reason.text);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", name, reason.line, reason.text);
     if (!json_is_object(value)) {
         json_decref(value);
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected a JSON object", path);
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected a JSON object", name);
     }
     *root = value;
     return GUMBEL_OK;

@@ -13,6 +13,10 @@
  * line L: reason") when it is larger than limit bytes, is not JSON, has a key twice, or is no object. */
 gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel_error *error);
 
+/* The same for size bytes of text in memory; name stands for the path in messages. Errors: MEMORY, FORMAT. */
+gumbel_status gb_parse_json(const char *name, const char *text, size_t size, json_t **root,
+                            gumbel_error *error);
+
 /* A value as text for messages, cut to fit; returns text. NULL is written as "nothing". */
 enum { GB_JSON_TEXT = 48 };
 const char *gb_json_text(const json_t *value, char text[GB_JSON_TEXT]);

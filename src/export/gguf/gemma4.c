@@ -15,13 +15,13 @@
 #include <string.h>
 
 #define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf ".weight", "model.layers.*." checkpoint, GB_GGUF_SAME }
+    { "blk.*." gguf ".weight", "model.layers.*." checkpoint, false }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight", GB_GGUF_SAME},
-    {"output_norm.weight", "model.norm.weight", GB_GGUF_SAME},
-    {"output.weight", "lm_head.weight", GB_GGUF_SAME},
-    {"rope_freqs.weight", "", GB_GGUF_SAME},
+    {"token_embd.weight", "model.embed_tokens.weight", false},
+    {"output_norm.weight", "model.norm.weight", false},
+    {"output.weight", "lm_head.weight", false},
+    {"rope_freqs.weight", "", false},
     LAYER("attn_norm", "input_layernorm.weight"),
     LAYER("attn_q", "self_attn.q_proj.weight"),
     LAYER("attn_k", "self_attn.k_proj.weight"),

@@ -2,8 +2,8 @@
 #include "export/gguf/import.h"
 
 #include "base/memory.h"
-#include "export/gguf/changes.h"
 #include "export/gguf/generation.h"
+#include "export/gguf/logarithm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tensor, const gb_gguf_name *pair,
                                    const char *name, gumbel_error *error) {
     gb_tensor *renamed = &import->tensors[import->tensor_count];
-    char text[GB_GGUF_NAME];
+    char text[GB_GGUF_NAME + sizeof "mtp."];
     bool is_past_last = gb_gguf_layer_of(tensor->name) >= import->layer_count;
     *renamed = *tensor;
-    if (pair && !is_past_last)
-        GB_TRY(gb_gguf_undo(pair->change, renamed, &import->values[import->tensor_count], error));
+    if (pair && pair->is_minus_exp && !is_past_last)
+        GB_TRY(gb_gguf_take_logarithm(renamed, &import->values[import->tensor_count], error));
     snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",
              pair && !is_past_last ? name : tensor->name);
     renamed->name = gb_copy_string(text, strlen(text));

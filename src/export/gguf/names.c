@@ -2,7 +2,6 @@
 #include "export/gguf/names.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

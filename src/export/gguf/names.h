@@ -5,21 +5,14 @@
 #ifndef GUMBEL_EXPORT_GGUF_NAMES_H
 #define GUMBEL_EXPORT_GGUF_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
-
-/* What the makers of GGUF files did to a tensor. */
-typedef enum gb_gguf_change {
-    GB_GGUF_SAME,
-    GB_GGUF_NO_MIDDLE_DIM, /* [C, 1, W] stands as [C, W] */
-    GB_GGUF_NO_FIRST_DIM,  /* [1, K] may stand as [K] */
-    GB_GGUF_MINUS_EXP      /* a float32 x stands as -exp(x) */
-} gb_gguf_change;
 
 /* A pair of names for the same tensor; * is the number of a layer. */
 typedef struct gb_gguf_name {
     const char *gguf;
     const char *checkpoint; /* "": no weight of the graph, the configuration has what it says */
-    gb_gguf_change change;
+    bool is_minus_exp;      /* a float32 x stands as -exp(x) in the GGUF */
 } gb_gguf_name;
 
 enum { GB_GGUF_NAME = 300 };

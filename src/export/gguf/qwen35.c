@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Qwen3.5 in GGUF, dense and with experts. What was done to the weights: norms hold 1 + w, but for the delta
- * net's own; A_log stands as -exp(A_log), the convolution without its middle dim; the experts' gate and up
- * are apart. And the delta net's value heads are sorted so that head h has key head h mod their number, where
- * the original gives each key head a few neighbours. Everything that has a value head is sorted so (rows of
- * in_proj_qkv, z, a and b, channels of the convolution, columns of out_proj), so it can stay: only the delta
- * rule has to know. That keeps every quantized block as it is, also where one holds columns of two heads.
+ * net's own; A_log stands as -exp(A_log); the experts' gate and up are apart. And the delta net's value heads
+ * are sorted so that head h has key head h mod their number, where the original gives each key head a few
+ * neighbours. Everything that has a value head is sorted so (rows of in_proj_qkv, z, a and b, channels of the
+ * convolution, columns of out_proj), so it can stay: only the delta rule has to know. That keeps every
+ * quantized block as it is, also where one holds columns of two heads.
  *
  * Layers past the last (nextn_predict_layers) guess several tokens ahead and are not used.
  */
@@ -17,14 +17,12 @@
 #include <inttypes.h>
 
 #define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf, "model.layers.*." checkpoint, GB_GGUF_SAME }
-#define CHANGED(gguf, checkpoint, change)                                                                    \
-    { "blk.*." gguf, "model.layers.*." checkpoint, change }
+    { "blk.*." gguf, "model.layers.*." checkpoint, false }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight", GB_GGUF_SAME},
-    {"output_norm.weight", "model.norm.weight", GB_GGUF_SAME},
-    {"output.weight", "lm_head.weight", GB_GGUF_SAME},
+    {"token_embd.weight", "model.embed_tokens.weight", false},
+    {"output_norm.weight", "model.norm.weight", false},
+    {"output.weight", "lm_head.weight", false},
     LAYER("attn_norm.weight", "input_layernorm.weight"),
     LAYER("post_attention_norm.weight", "post_attention_layernorm.weight"),
     /* full attention */
@@ -39,8 +37,8 @@ static const gb_gguf_name NAMES[] = {
     LAYER("attn_gate.weight", "linear_attn.in_proj_z.weight"),
     LAYER("ssm_alpha.weight", "linear_attn.in_proj_a.weight"),
     LAYER("ssm_beta.weight", "linear_attn.in_proj_b.weight"),
-    CHANGED("ssm_conv1d.weight", "linear_attn.conv1d.weight", GB_GGUF_NO_MIDDLE_DIM),
-    CHANGED("ssm_a", "linear_attn.A_log", GB_GGUF_MINUS_EXP),
+    LAYER("ssm_conv1d.weight", "linear_attn.conv1d.weight"),
+    {"blk.*.ssm_a", "model.layers.*.linear_attn.A_log", true},
     LAYER("ssm_dt.bias", "linear_attn.dt_bias"),
     LAYER("ssm_norm.weight", "linear_attn.norm.weight"),
     LAYER("ssm_out.weight", "linear_attn.out_proj.weight"),
@@ -54,7 +52,7 @@ static const gb_gguf_name NAMES[] = {
     LAYER("ffn_up_exps.weight", "mlp.switch_mlp.up_proj.weight"),
     LAYER("ffn_gate_up_exps.weight", "mlp.experts.gate_up_proj"),
     LAYER("ffn_down_exps.weight", "mlp.experts.down_proj"),
-    CHANGED("ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight", GB_GGUF_NO_FIRST_DIM),
+    LAYER("ffn_gate_inp_shexp.weight", "mlp.shared_expert_gate.weight"),
     LAYER("ffn_gate_shexp.weight", "mlp.shared_expert.gate_proj.weight"),
     LAYER("ffn_up_shexp.weight", "mlp.shared_expert.up_proj.weight"),
     LAYER("ffn_down_shexp.weight", "mlp.shared_expert.down_proj.weight"),

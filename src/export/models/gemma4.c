@@ -122,26 +122,21 @@ static gb_rotary rotary_of(const gb_scope *scope, const gb_gemma4_config *config
 
 static gumbel_status build_graph(const gb_gemma4_config *config, const gb_model_options *options,
                                  gb_builder *builder, gb_weights *weights, gumbel_error *error) {
-    int64_t max_context = 0;
-    GB_TRY(gb_choose_context(options->max_context, config->max_positions, &max_context, error));
-    int64_t window = find_layer(config, GB_GEMMA4_SLIDING) ? config->sliding_window : 0;
-    gb_tensor_place place = gb_find_tensors(weights, config->is_wrapped);
-    gb_scope root = {.builder = builder, .weights = weights};
-    gb_scope scope = gb_scope_in(&root, "%s", place.text), head = gb_scope_in(&root, "%s", place.head);
+    const gb_text_model text = {
+        .vocab_size = config->vocab_size,
+        .max_positions = config->max_positions,
+        .window = find_layer(config, GB_GEMMA4_SLIDING) ? config->sliding_window : 0,
+        .is_wrapped = config->is_wrapped,
+    };
+    gb_text_graph graph;
+    GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
     gemma4 model = {
         .config = config,
-        .context = {.max_context = max_context,
-                    .prefill_chunk = gb_prefill_chunk(window, max_context),
-                    .cache_dtype = options->cache_dtype},
-        .rotary = {[GB_GEMMA4_SLIDING] = rotary_of(&scope, config, GB_GEMMA4_SLIDING),
-                   [GB_GEMMA4_FULL] = rotary_of(&scope, config, GB_GEMMA4_FULL)},
+        .context = graph.context,
+        .rotary = {[GB_GEMMA4_SLIDING] = rotary_of(&graph.scope, config, GB_GEMMA4_SLIDING),
+                   [GB_GEMMA4_FULL] = rotary_of(&graph.scope, config, GB_GEMMA4_FULL)},
     };
-    gb_metadata *metadata = gb_builder_metadata(builder);
-    metadata->vocab_size = (uint64_t)config->vocab_size;
-    metadata->max_context = (uint64_t)max_context;
-    metadata->prefill_chunk = (uint64_t)model.context.prefill_chunk;
-    gb_finish_with_logits(&scope, forward(&model, &scope, &head), &options->sampler, max_context);
-    return gb_builder_status(builder, error);
+    return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
 }
 
 static gumbel_status build(const gb_config *root, const gb_model_options *options, gb_builder *builder,

@@ -25,8 +25,9 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
     return gb_config_status(config->file, error);
 }
 
-gumbel_status gb_choose_context(uint32_t asked, int64_t model_context, int64_t *max_context,
-                                gumbel_error *error) {
+/* The context to export for: what was asked, checked against the model's own, or the default. */
+static gumbel_status choose_context(uint32_t asked, int64_t model_context, int64_t *max_context,
+                                    gumbel_error *error) {
     if ((int64_t)asked > model_context)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "max_context: %" PRIu32 ", expected at most the model's %" PRId64 " positions", asked,
@@ -60,4 +61,29 @@ gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped) {
             return *candidate;
     }
     return PLACES[is_wrapped];
+}
+
+gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_options *options,
+                                  gb_builder *builder, gb_weights *weights, gb_text_graph *graph,
+                                  gumbel_error *error) {
+    int64_t max_context = 0;
+    GB_TRY(choose_context(options->max_context, model->max_positions, &max_context, error));
+    const gb_tensor_place place = gb_find_tensors(weights, model->is_wrapped);
+    const gb_scope root = {.builder = builder, .weights = weights};
+    graph->scope = gb_scope_in(&root, "%s", place.text);
+    graph->head = gb_scope_in(&root, "%s", place.head);
+    graph->context = (gb_context){.max_context = max_context,
+                                  .prefill_chunk = gb_prefill_chunk(model->window, max_context),
+                                  .cache_dtype = options->cache_dtype};
+    gb_metadata *metadata = gb_builder_metadata(builder);
+    metadata->vocab_size = (uint64_t)model->vocab_size;
+    metadata->max_context = (uint64_t)max_context;
+    metadata->prefill_chunk = (uint64_t)graph->context.prefill_chunk;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_end_text_graph(const gb_text_graph *graph, gb_ref logits, const gb_model_options *options,
+                                gumbel_error *error) {
+    gb_finish_with_logits(&graph->scope, logits, &options->sampler, graph->context.max_context);
+    return gb_builder_status(graph->scope.builder, error);
 }

@@ -7,6 +7,7 @@
 #define GUMBEL_EXPORT_MODELS_MODEL_H
 
 #include "export/checkpoint/config.h"
+#include "export/nn/attention.h"
 #include "export/nn/sampling.h"
 #include "export/weights.h"
 #include "program/builder.h"
@@ -36,11 +37,6 @@ typedef struct gb_model {
  * are known. */
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error);
 
-/* The context to export for: what was asked, checked against the model's own, or the default. Errors:
- * ARGUMENT. */
-gumbel_status gb_choose_context(uint32_t asked, int64_t model_context, int64_t *max_context,
-                                gumbel_error *error);
-
 /* Keeps the first layers only: sets *layer_count to what was asked, if anything was. Errors: ARGUMENT. */
 gumbel_status gb_keep_layers(uint32_t asked, int64_t *layer_count, gumbel_error *error);
 
@@ -51,6 +47,30 @@ typedef struct gb_tensor_place {
 
 /* Looks for the embedding table; is_wrapped says where it usually is. */
 gb_tensor_place gb_find_tensors(const gb_weights *weights, bool is_wrapped);
+
+/* What every text model's graph begins and ends with. */
+typedef struct gb_text_model {
+    int64_t vocab_size;
+    int64_t max_positions; /* that the model knows */
+    int64_t window;        /* of its sliding layers; 0: none */
+    bool is_wrapped;       /* config.json has a text_config, which says where tensors usually are */
+} gb_text_model;
+
+typedef struct gb_text_graph {
+    gb_scope scope; /* of the text model's tensors */
+    gb_scope head;  /* of an untied head */
+    gb_context context;
+} gb_text_graph;
+
+/* Chooses the context, finds where the tensors are named from, and sets vocab_size, max_context and
+ * prefill_chunk in the builder's metadata. Errors: ARGUMENT for a context that is larger than the model's. */
+gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_options *options,
+                                  gb_builder *builder, gb_weights *weights, gb_text_graph *graph,
+                                  gumbel_error *error);
+
+/* Ends the graph in the logits f32[B, V], or the sampler after them. Errors: those of the builder. */
+gumbel_status gb_end_text_graph(const gb_text_graph *graph, gb_ref logits, const gb_model_options *options,
+                                gumbel_error *error);
 
 extern const gb_model gb_gemma4, gb_qwen3_5, gb_qwen3_5_moe;
 

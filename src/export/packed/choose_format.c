@@ -7,7 +7,7 @@
 
 #include "base/file_map.h"
 #include "export/parallel.h"
-#include "export/quantize/quantizer.h"
+#include "tensor/convert.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -119,13 +119,30 @@ static void try_rows(void *user, unsigned thread, size_t first, size_t end) {
     atomic_fetch_and(&c->fitting, fitting);
 }
 
+static void release(const gb_tensor *tensor) {
+    if (!tensor->is_in_memory)
+        gb_release_pages(tensor->data, tensor->size);
+}
+
 /* Whether the first candidate fits whatever the numbers are, so that they need not be read. */
 static bool fits_any(const gb_packed *packed) {
     bool is_half = packed->scales->dtype != GB_F32;
     return is_half && (packed->offset_kind == GB_OFFSETS_NONE || packed->offset_kind == GB_OFFSETS_BIASES);
 }
 
-gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *packed, gumbel_error *error) {
+static void try_all(choice *c, const gb_packed *packed, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        c->packed = &packed[i];
+        gb_parallel_for(gb_export_threads(), (size_t)packed[i].rows, try_rows, c);
+        release(packed[i].scales);
+        if (packed[i].offsets)
+            release(packed[i].offsets);
+    }
+}
+
+gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *packed, uint64_t count,
+                                      gumbel_error *error) {
+    bool has_biases = packed->offset_kind == GB_OFFSETS_BIASES;
     choice c = {.packed = packed};
     list_candidates(&c);
     if (!gb_format_valid(&c.candidates[0]))
@@ -133,22 +150,19 @@ gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *p
                               "has %u bits in groups of %llu, expected groups of a multiple of 32",
                               packed->bits, (unsigned long long)packed->group);
     atomic_init(&c.fitting, fits_any(packed) ? 1u : (1u << c.count) - 1u);
-    if (!fits_any(packed)) {
-        gb_parallel_for(gb_export_threads(), (size_t)packed->rows, try_rows, &c);
-        gb_release_pages(packed->scales->data, packed->scales->size);
-        if (packed->offsets)
-            gb_release_pages(packed->offsets->data, packed->offsets->size);
-    }
+    if (!fits_any(packed))
+        try_all(&c, packed, count);
     unsigned fitting = atomic_load(&c.fitting);
-    for (uint32_t i = 0; i < c.count; i++) {
-        if (!(fitting >> i & 1u))
-            continue;
-        packed->format = c.candidates[i];
-        return GUMBEL_OK;
-    }
-    return gb_packed_fail(
-        query, packed->scales, GUMBEL_ERROR_UNSUPPORTED, error,
-        "and the %s with it are not exact in any format: expected finite scales that float16 "
-        "or bfloat16 holds, and whole zero points",
-        packed->offset_kind == GB_OFFSETS_BIASES ? "biases" : "zero points");
+    if (!fitting)
+        return gb_packed_fail(
+            query, packed->scales, GUMBEL_ERROR_UNSUPPORTED, error,
+            "and its %s would be rounded: expected %s", has_biases ? "biases" : "zero points",
+            has_biases ? "numbers that float16 or bfloat16 holds"
+                       : "finite scales that float16 or bfloat16 holds, and whole zero points");
+    uint32_t first = 0;
+    while (!(fitting >> first & 1u))
+        first++;
+    for (uint64_t i = 0; i < count; i++)
+        packed[i].format = c.candidates[first];
+    return GUMBEL_OK;
 }

@@ -39,14 +39,19 @@ typedef struct gb_packed {
     uint64_t rows, columns, group;     /* group divides columns */
     uint64_t row_stride, group_stride; /* of scales and of float offsets, in elements */
     gb_format format;                  /* that holds every weight exactly */
+    struct gb_packed *members; /* NULL; or the matrices of a stack, owned: then the tensors are theirs */
+    uint64_t member_count;
 } gb_packed;
 
-/* Looks for the matrix of that name and shape. *is_found is false where no packed tensor has the name.
- * Errors: FORMAT naming the tensor that is missing or does not fit the others; UNSUPPORTED naming what no
- * format holds. Reads all scales and zero points once where that takes a look at them. Not thread-safe. */
+/* Looks for the matrix of that name and shape. A stack "switch_mlp.X" may stand as matrices "experts.N.X".
+ * *is_found is false where no packed tensor has the name. Errors: FORMAT naming the tensor that is missing or
+ * does not fit the others; UNSUPPORTED naming what no format holds; MEMORY. Reads all scales and zero points
+ * once where that takes a look at them. Free with gb_packed_free, also after an error. Not thread-safe. */
 gumbel_status gb_packed_find(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name,
                              int32_t rank, const int64_t *dims, gb_packed *packed, bool *is_found,
                              gumbel_error *error);
+
+void gb_packed_free(gb_packed *packed);
 
 /* Whether a packed tensor has that name, of whatever shape. */
 bool gb_packed_has(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name);

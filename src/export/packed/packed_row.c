@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/packed/parts.h"
-#include "export/quantize/quantizer.h"
+
+#include "tensor/convert.h"
 
 #include <string.h>
 
@@ -33,6 +34,11 @@ static void put_numbers(const gb_packed *packed, uint64_t group, const gb_packed
 }
 
 void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to) {
+    if (packed->members) {
+        uint64_t rows = packed->rows / packed->member_count;
+        gb_packed_row(&packed->members[row / rows], row % rows, to);
+        return;
+    }
     uint64_t row_bytes = packed->columns * packed->bits / 8;
     const uint8_t *codes = packed->codes->data + row * row_bytes;
     bool is_wider = packed->format.bits != packed->bits;

@@ -63,7 +63,9 @@ typedef struct gb_packed_group {
 bool gb_packed_fit(const gb_packed *packed, const gb_format *format, float scale, float offset,
                    gb_packed_group *group);
 
-/* Sets packed->format to the smallest that holds every group. Errors: UNSUPPORTED. */
-gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *packed, gumbel_error *error);
+/* Sets the format of count matrices of the same bits, group, kind of offsets and dtype of scales to the
+ * smallest that holds every group of all. Errors: UNSUPPORTED. */
+gumbel_status gb_packed_choose_format(const gb_packed_query *query, gb_packed *packed, uint64_t count,
+                                      gumbel_error *error);
 
 #endif

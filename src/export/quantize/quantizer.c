@@ -16,14 +16,6 @@ bool gb_can_quantize(gb_quantize_method method, const gb_format *format) {
     return method == GB_METHOD_MIN_MAX || (format->group > 0 && format->has_bias);
 }
 
-uint16_t gb_round_half(float value, gb_dtype dtype) {
-    return dtype == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
-}
-
-float gb_widen_half(uint16_t half, gb_dtype dtype) {
-    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
-}
-
 /* ---- One group ----------------------------------------------------------------------------------------- */
 
 typedef struct range {

@@ -35,10 +35,6 @@ bool gb_quantize_row(gb_quantize_method method, const gb_format *format, const f
 
 enum { GB_MAX_GROUP = 128 };
 
-/* A 16-bit float of a format, both ways. */
-uint16_t gb_round_half(float value, gb_dtype dtype);
-float gb_widen_half(uint16_t half, gb_dtype dtype);
-
 /* Moves the bias of a group of at most GB_MAX_GROUP values whose scale stays (hqq.c): half-quadratic
  * quantization, Badri and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models", 2023. */
 float gb_hqq_bias(const float *values, uint32_t count, uint32_t bits, float scale, float bias);

@@ -4,23 +4,10 @@
 #include "base/memory.h"
 #include "run/batch_input.h"
 #include "run/cpu/kernels/kernels.h"
-#include "run/cpu/schedule.h"
+#include "run/cpu/ready_steps.h"
 
 #include <string.h>
 #include <time.h>
-
-/* One step of the plan, ready to be executed. A kernel that runs before another one is a step of its own. */
-typedef struct ready_step {
-    const gb_step *planned;
-    gb_step_kind kind;
-    bool needs_rows;
-    bool meets_first; /* in this batch: all threads meet before it */
-    bool is_target;   /* of a branch or jump */
-    uint32_t target;  /* of BRANCH and JUMP: a ready step, or their count */
-    gb_kernel kernel;
-    gb_kernel_traits traits;
-    gb_kernel_call call;
-} ready_step;
 
 struct gb_executor {
     const gb_plan *plan;
@@ -30,15 +17,13 @@ struct gb_executor {
     void *profile_user;
     gb_tensor *tensors;            /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
-    ready_step *steps;
-    uint32_t step_count;
+    gb_ready_steps steps;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
+    uint8_t *shared;  /* of all threads */
     size_t scratch_bytes;
     unsigned thread_count;
     uint32_t row_count; /* of this batch */
-    bool is_alone;      /* in this batch: thread 0 executes every step */
-    gb_schedule schedule;
 };
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -98,107 +83,7 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
     e->row_count = batch->row_count;
 }
 
-/* A small kernel is left to one thread, unless it can go on with what each thread has anyway. Whether it is
- * changes no bits. */
-static gb_split preferred_split(const gb_executor *e, const ready_step *step, size_t positions) {
-    const gb_tensor *y = step->call.results[0];
-    unsigned splits = step->traits.splits;
-    if (e->thread_count == 1 || gb_kernel_work(&step->call, positions) < e->least_shared_work)
-        return GB_SPLIT_ALONE;
-    bool has_many_tokens = y && y->rank > 0 && y->dims[0] >= 4 * (size_t)e->thread_count;
-    if ((splits & GB_SPLIT_TOKENS) && (has_many_tokens || splits == GB_SPLIT_TOKENS))
-        return GB_SPLIT_TOKENS;
-    return splits & GB_SPLIT_COLUMNS ? GB_SPLIT_COLUMNS : GB_SPLIT_OWN;
-}
-
-/* Decides how each step of this batch is split, and where the threads meet. */
-static void schedule_steps(gb_executor *e, const gb_batch *batch) {
-    size_t positions = 0;
-    for (uint32_t n = 0; n < batch->token_count; n++)
-        if ((size_t)batch->positions[n] >= positions)
-            positions = (size_t)batch->positions[n] + 1;
-    gb_schedule *schedule = &e->schedule;
-    gb_schedule_meet(schedule);
-    e->is_alone = true;
-    bool must_meet = false; /* a way through the branches may have brought anything */
-    for (uint32_t s = 0; s < e->step_count; s++) {
-        ready_step *step = &e->steps[s];
-        must_meet = must_meet || step->is_target;
-        if (!step->kernel || (step->needs_rows && batch->row_count == 0)) {
-            must_meet = must_meet || step->kind == GB_STEP_BRANCH;
-            continue;
-        }
-        if (must_meet)
-            gb_schedule_meet(schedule);
-        gb_split preferred = preferred_split(e, step, positions);
-        bool conflicts = gb_schedule_step(schedule, &step->call, &step->traits, preferred, &step->call.split);
-        step->meets_first = must_meet || conflicts;
-        must_meet = false;
-        e->is_alone = e->is_alone && step->call.split == GB_SPLIT_ALONE;
-    }
-}
-
 /* ---- Steps --------------------------------------------------------------------------------------------- */
-
-static void add_ready(gb_executor *e, const ready_step *step, gb_op op, gb_kernel kernel, bool is_before) {
-    ready_step *made = &e->steps[e->step_count++];
-    *made = *step;
-    made->kernel = kernel;
-    made->traits = gb_find_traits(op, is_before);
-    if (is_before)
-        memset(made->call.results, 0, sizeof made->call.results);
-}
-
-static gumbel_status ready(gb_executor *e, const gb_step *step, const gb_vector_kernels *vector,
-                           gumbel_error *error) {
-    ready_step made = {
-        .planned = step, .kind = step->kind, .needs_rows = step->needs_rows, .target = step->target};
-    gb_op op = step->kind == GB_STEP_NODE ? step->node->op : GB_OP_NONE;
-    gb_kernel before = NULL, kernel = NULL;
-    made.call.node = step->node;
-    made.call.vector = vector;
-    for (uint32_t i = 0; i < step->operand_count; i++)
-        made.call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
-    for (uint32_t i = 0; i < step->result_count; i++)
-        made.call.results[i] = &e->tensors[step->results[i]];
-    if (step->kind == GB_STEP_SAMPLE)
-        kernel = gb_kernel_sample;
-    else if (step->kind == GB_STEP_MOVE)
-        kernel = gb_kernel_move;
-    else if (step->kind == GB_STEP_NODE)
-        kernel = gb_find_kernel(op, &before);
-    if (step->kind == GB_STEP_NODE && !kernel)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cpu backend has no kernel for op %u",
-                       (unsigned)op);
-    if (before)
-        add_ready(e, &made, op, before, true);
-    add_ready(e, &made, op, kernel, false);
-    return GUMBEL_OK;
-}
-
-/* Makes the plan's steps ready. Targets become those of ready steps. */
-static gumbel_status ready_steps(gb_executor *e, const gb_vector_kernels *vector, gumbel_error *error) {
-    uint32_t count = e->plan->step_count;
-    uint32_t *place = gb_allocate((size_t)count + 1, sizeof *place); /* of each of the plan's steps */
-    if (!place)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
-    gumbel_status status = GUMBEL_OK;
-    for (uint32_t s = 0; s < count && status == GUMBEL_OK; s++) {
-        place[s] = e->step_count;
-        status = ready(e, &e->plan->steps[s], vector, error);
-    }
-    place[count] = e->step_count;
-    for (uint32_t s = 0; s < e->step_count && status == GUMBEL_OK; s++) {
-        ready_step *step = &e->steps[s];
-        if (step->kind != GB_STEP_BRANCH && step->kind != GB_STEP_JUMP)
-            continue;
-        step->target = place[step->target];
-        if (step->target < e->step_count)
-            e->steps[step->target].is_target = true;
-    }
-    gb_free(place);
-    return status;
-}
 
 /* One thread on its way through the steps. */
 typedef struct walker {
@@ -207,12 +92,12 @@ typedef struct walker {
 } walker;
 
 static void wait_for_others(walker *w) {
-    if (!w->executor->is_alone)
+    if (!w->executor->steps.is_alone)
         gb_team_wait(w->executor->team);
 }
 
 /* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
-static uint32_t next_step(walker *w, const ready_step *step, uint32_t following) {
+static uint32_t next_step(walker *w, const gb_ready_step *step, uint32_t following) {
     if (step->kind == GB_STEP_JUMP)
         return step->target;
     wait_for_others(w);
@@ -221,11 +106,11 @@ static uint32_t next_step(walker *w, const ready_step *step, uint32_t following)
     return condition ? following : step->target;
 }
 
-static void execute(walker *w, const ready_step *step) {
+static void execute(walker *w, const gb_ready_step *step) {
     if (step->call.split != GB_SPLIT_ALONE)
         step->kernel(&step->call, &w->worker);
     else if (w->worker.index == 0)
-        step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch});
+        step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
 }
 
 static double now(void) {
@@ -235,7 +120,7 @@ static double now(void) {
 }
 
 /* What the thread waits for the others before the step is told as the time of a "barrier". */
-static void execute_timed(walker *w, const ready_step *step) {
+static void execute_timed(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
     double begin = now();
@@ -251,10 +136,10 @@ static void execute_timed(walker *w, const ready_step *step) {
 
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes}};
+    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
     bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
-    for (uint32_t s = 0; s < e->step_count;) {
-        const ready_step *step = &e->steps[s++];
+    for (uint32_t s = 0; s < e->steps.count;) {
+        const gb_ready_step *step = &e->steps.list[s++];
         if (step->needs_rows && !has_rows)
             continue;
         if (!step->kernel) {
@@ -278,8 +163,8 @@ static const void *output_data(const gb_executor *e, gb_role role) {
 void gb_executor_run(gb_executor *e, gb_batch *batch) {
     const gb_program *program = e->plan->program;
     bind_batch(e, batch);
-    schedule_steps(e, batch);
-    if (e->is_alone)
+    gb_ready_steps_schedule(&e->steps, batch, e->thread_count, e->least_shared_work, e->shared);
+    if (e->steps.is_alone)
         walk(e, 0);
     else
         gb_team_run(e->team, walk, e);
@@ -325,10 +210,9 @@ static bool reserve(gb_executor *e) {
     e->scratch_bytes = (size_t)bytes;
     e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
     e->matrices = gb_allocate(e->plan->program->constant_count, sizeof *e->matrices);
-    e->steps = gb_allocate((size_t)e->plan->step_count * 2, sizeof *e->steps); /* some have two kernels */
     e->arena = gb_allocate_aligned((size_t)e->plan->arena_bytes, 1);
     e->scratch = gb_allocate_aligned(e->thread_count, e->scratch_bytes);
-    return e->tensors && e->matrices && e->steps && e->arena && e->scratch;
+    return e->tensors && e->matrices && e->arena && e->scratch;
 }
 
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
@@ -351,7 +235,14 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     if (status == GUMBEL_OK)
         status = place_tensors(made, options->slots, error);
     if (status == GUMBEL_OK)
-        status = ready_steps(made, options->vector, error);
+        status = gb_ready_steps_create(plan, made->tensors, options->vector, &made->steps, error);
+    if (status == GUMBEL_OK) {
+        made->shared = gb_allocate_aligned((size_t)made->steps.shared_bytes + 1, 1);
+        if (!made->shared)
+            status =
+                gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
+                        (unsigned long long)made->steps.shared_bytes);
+    }
     if (status != GUMBEL_OK)
         gb_executor_destroy(made);
     else
@@ -362,9 +253,10 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
 void gb_executor_destroy(gb_executor *e) {
     if (!e)
         return;
+    gb_free(e->shared);
     gb_free(e->scratch);
     gb_free(e->arena);
-    gb_free(e->steps);
+    gb_ready_steps_free(&e->steps);
     gb_free(e->matrices);
     gb_free(e->tensors);
     gb_free(e);

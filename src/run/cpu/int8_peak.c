@@ -14,7 +14,7 @@ typedef int16_t shorts __attribute__((vector_size(2 * PORTABLE_LANES)));
 typedef int32_t words __attribute__((vector_size(4 * PORTABLE_LANES)));
 
 /* What the compiler makes of plain C: a product of two bytes fits 16 bits. */
-static int32_t multiply_portable(size_t rounds, uint64_t *products) {
+static uint32_t multiply_portable(size_t rounds, uint64_t *products) {
     bytes a[PORTABLE_CHAINS], b[PORTABLE_CHAINS];
     memset(a, 1, sizeof a);
     memset(b, 2, sizeof b);
@@ -26,10 +26,10 @@ static int32_t multiply_portable(size_t rounds, uint64_t *products) {
             sums[i] += __builtin_convertvector(product, words);
         }
     }
-    int32_t sum = 0;
+    uint32_t sum = 0;
     for (size_t i = 0; i < PORTABLE_CHAINS; i++)
         for (size_t lane = 0; lane < PORTABLE_LANES; lane++)
-            sum += sums[i][lane];
+            sum += (uint32_t)sums[i][lane];
     *products = (uint64_t)rounds * PORTABLE_CHAINS * PORTABLE_LANES;
     return sum;
 }
@@ -44,12 +44,19 @@ static bool always(void) {
 /* Chains of additions that are enough to hide their latency, and the vectors they multiply with. */
 enum { WIDE_CHAINS = 16, NARROW_CHAINS = 6 };
 
+static uint32_t add_lanes(const uint32_t *lanes, size_t count) {
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += lanes[i];
+    return sum;
+}
+
 static bool has_vnni(void) {
     return __builtin_cpu_supports("avx512vnni");
 }
 
-__attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_vnni(size_t rounds,
-                                                                           uint64_t *products) {
+__attribute__((target("avx512f,avx512vnni"))) static uint32_t multiply_vnni(size_t rounds,
+                                                                            uint64_t *products) {
     __m512i sums[WIDE_CHAINS], a = _mm512_set1_epi8(1), b = _mm512_set1_epi8(2);
     for (size_t i = 0; i < WIDE_CHAINS; i++)
         sums[i] = _mm512_setzero_si512();
@@ -61,19 +68,22 @@ __attribute__((target("avx512f,avx512vnni"))) static int32_t multiply_vnni(size_
     for (size_t i = 1; i < WIDE_CHAINS; i++)
         sums[0] = _mm512_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * WIDE_CHAINS * sizeof a;
-    return _mm512_reduce_add_epi32(sums[0]);
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
+    _mm512_storeu_si512(lanes, sums[0]);
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 
 static bool has_avx512(void) {
     return __builtin_cpu_supports("avx512bw");
 }
 
-__attribute__((target("avx512f,avx512bw"))) static int32_t multiply_avx512(size_t rounds,
-                                                                           uint64_t *products) {
+__attribute__((target("avx512f,avx512bw"))) static uint32_t multiply_avx512(size_t rounds,
+                                                                            uint64_t *products) {
     __m512i sums[NARROW_CHAINS], b[NARROW_CHAINS], a = _mm512_set1_epi8(1), one = _mm512_set1_epi16(1);
     for (size_t i = 0; i < NARROW_CHAINS; i++) {
         sums[i] = _mm512_setzero_si512();
-        b[i] = _mm512_set1_epi8((char)(i + 1));
+        b[i] = _mm512_set1_epi8(2);
+        CHANGE_VALUE("v", b[i]); /* not one and the same product for all chains */
     }
     for (size_t r = 0; r < rounds; r++) {
         CHANGE_VALUE("v", a);
@@ -83,18 +93,21 @@ __attribute__((target("avx512f,avx512bw"))) static int32_t multiply_avx512(size_
     for (size_t i = 1; i < NARROW_CHAINS; i++)
         sums[0] = _mm512_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * NARROW_CHAINS * sizeof a;
-    return _mm512_reduce_add_epi32(sums[0]);
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
+    _mm512_storeu_si512(lanes, sums[0]);
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 
 static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2");
 }
 
-__attribute__((target("avx2"))) static int32_t multiply_avx2(size_t rounds, uint64_t *products) {
+__attribute__((target("avx2"))) static uint32_t multiply_avx2(size_t rounds, uint64_t *products) {
     __m256i sums[NARROW_CHAINS], b[NARROW_CHAINS], a = _mm256_set1_epi8(1), one = _mm256_set1_epi16(1);
     for (size_t i = 0; i < NARROW_CHAINS; i++) {
         sums[i] = _mm256_setzero_si256();
-        b[i] = _mm256_set1_epi8((char)(i + 1));
+        b[i] = _mm256_set1_epi8(2);
+        CHANGE_VALUE("x", b[i]); /* not one and the same product for all chains */
     }
     for (size_t r = 0; r < rounds; r++) {
         CHANGE_VALUE("x", a);
@@ -104,11 +117,9 @@ __attribute__((target("avx2"))) static int32_t multiply_avx2(size_t rounds, uint
     for (size_t i = 1; i < NARROW_CHAINS; i++)
         sums[0] = _mm256_add_epi32(sums[0], sums[i]);
     *products = (uint64_t)rounds * NARROW_CHAINS * sizeof a;
-    int32_t lanes[8], sum = 0;
+    uint32_t lanes[sizeof a / sizeof(uint32_t)];
     _mm256_storeu_si256((__m256i *)(void *)lanes, sums[0]);
-    for (size_t i = 0; i < 8; i++)
-        sum += lanes[i];
-    return sum;
+    return add_lanes(lanes, sizeof lanes / sizeof *lanes);
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #include <arm_neon.h>
@@ -120,8 +131,8 @@ static bool has_dot_product(void) {
     return (getauxval(AT_HWCAP) & ASIMD_DOT_PRODUCT) != 0;
 }
 
-__attribute__((target("arch=armv8.2-a+dotprod"))) static int32_t multiply_dot(size_t rounds,
-                                                                              uint64_t *products) {
+__attribute__((target("arch=armv8.2-a+dotprod"))) static uint32_t multiply_dot(size_t rounds,
+                                                                               uint64_t *products) {
     int32x4_t sums[CHAINS];
     int8x16_t a = vdupq_n_s8(1), b = vdupq_n_s8(2);
     for (size_t i = 0; i < CHAINS; i++)
@@ -134,7 +145,7 @@ __attribute__((target("arch=armv8.2-a+dotprod"))) static int32_t multiply_dot(si
     for (size_t i = 1; i < CHAINS; i++)
         sums[0] = vaddq_s32(sums[0], sums[i]);
     *products = (uint64_t)rounds * CHAINS * sizeof a;
-    return vaddvq_s32(sums[0]);
+    return (uint32_t)vaddvq_s32(sums[0]);
 }
 #endif
 

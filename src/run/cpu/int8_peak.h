@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Multiplies and adds `rounds` times what one round takes. Returns a sum of the results, so that none can be
- * left out; *products is how many there were. */
-typedef int32_t (*gb_int8_loop)(size_t rounds, uint64_t *products);
+/* Multiplies 1 and 2 and adds up, `rounds` times what one round takes. Returns the sum, modulo 2^32;
+ * *products is how many there were. */
+typedef uint32_t (*gb_int8_loop)(size_t rounds, uint64_t *products);
 
 /* The fastest loop of the machine within an instruction set, by the name that kernels have for it. An unknown
  * name: within all sets. Never NULL. Thread-safe. */

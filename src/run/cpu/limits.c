@@ -26,7 +26,7 @@ typedef struct probe {
     struct result {
         line sum;
         uint64_t products;
-        int32_t product_sum;
+        uint32_t product_sum;
     } * results; /* [thread_count] */
 } probe;
 

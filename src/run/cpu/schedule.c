@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/schedule.h"
 
+void gb_schedule_begin(gb_schedule *schedule, const void *shared) {
+    schedule->shared = shared;
+    schedule->open_count = 0;
+}
+
 void gb_schedule_meet(gb_schedule *schedule) {
     schedule->open_count = 0;
 }
 
 /* The accesses of one step. */
 typedef struct accesses {
-    gb_access list[GB_MAX_STEP_OPERANDS + GB_MAX_RESULTS + 2];
+    gb_access list[GB_MAX_STEP_OPERANDS + GB_MAX_RESULTS + 1];
     size_t count;
 } accesses;
 
@@ -40,8 +45,14 @@ static bool touches_own_share(const gb_kernel_traits *traits, uint32_t operand, 
 }
 
 /* What a step touches if it is split like that. */
-static accesses accesses_of(const gb_kernel_call *call, const gb_kernel_traits *traits, gb_split split) {
+static accesses accesses_of(const gb_schedule *schedule, const gb_kernel_call *call,
+                            const gb_kernel_traits *traits, gb_split split) {
     accesses a = {.count = 0};
+    if (traits->shared != GB_SHARED_UNUSED) {
+        gb_split access = split == GB_SPLIT_ALONE ? GB_SPLIT_ALONE : GB_SPLIT_OWN;
+        a.list[a.count++] = (gb_access){
+            schedule->shared, schedule->shared + 1, 1, 1, access, traits->shared == GB_SHARED_WRITTEN};
+    }
     for (uint32_t i = 0; i < GB_MAX_STEP_OPERANDS; i++) {
         if (!call->operands[i])
             continue;
@@ -99,14 +110,14 @@ bool gb_schedule_step(gb_schedule *schedule, const gb_kernel_call *call, const g
         /* Work that is worth sharing is not left to one thread to save a barrier. */
         if (!is_possible || (others[i] == GB_SPLIT_ALONE && preferred != GB_SPLIT_ALONE))
             continue;
-        accesses a = accesses_of(call, traits, others[i]);
+        accesses a = accesses_of(schedule, call, traits, others[i]);
         if (!fits(schedule, &a))
             continue;
         *split = others[i];
         open_accesses(schedule, &a);
         return false;
     }
-    accesses a = accesses_of(call, traits, preferred);
+    accesses a = accesses_of(schedule, call, traits, preferred);
     gb_schedule_meet(schedule);
     *split = preferred;
     open_accesses(schedule, &a);

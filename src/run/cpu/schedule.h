@@ -22,9 +22,13 @@ typedef struct gb_access {
 } gb_access;
 
 typedef struct gb_schedule {
+    const uint8_t *shared; /* the kernels' shared memory */
     gb_access open[GB_MAX_OPEN_ACCESSES];
     size_t open_count;
 } gb_schedule;
+
+/* Begins a batch, in which the kernels' shared memory is there. */
+void gb_schedule_begin(gb_schedule *schedule, const void *shared);
 
 /* Forgets all accesses: all threads have met. */
 void gb_schedule_meet(gb_schedule *schedule);

@@ -237,8 +237,13 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
+/* MLX keeps freed memory for its next arrays, and this library may not make any. */
 static void destroy(gb_backend *backend) {
-    delete &mlx(backend);
+    mlx_backend *b = &mlx(backend);
+    const mx::Stream stream = b->stream;
+    guarded(stream, nullptr, [&] { mx::synchronize(stream); });
+    delete b;
+    guarded(stream, nullptr, [] { mx::clear_cache(); });
 }
 
 static const gb_backend_functions functions = {
@@ -250,6 +255,7 @@ static const gb_backend_functions functions = {
     .restore_snapshot = restore_snapshot,
     .save_slot = save_slot,
     .load_slot = load_slot,
+    .measure_limits = nullptr,
 };
 
 static const char *device_name(const mx::Device &device) {
@@ -262,6 +268,9 @@ static void check_options(const gb_backend_options &options) {
                       std::string("instruction set \"") + options.cpu_isa + "\": mlx chooses its own");
     if (options.lock == GUMBEL_LOCK_ALL)
         throw failure(GUMBEL_ERROR_UNSUPPORTED, "mlx keeps weights in its own memory: they cannot be locked");
+    if (options.profile)
+        throw failure(GUMBEL_ERROR_UNSUPPORTED,
+                      "mlx runs a step as one graph: its ops cannot be timed one by one");
     if (options.threads > 0 && options.log)
         options.log(options.log_user, GUMBEL_LOG_INFO,
                     "mlx: chooses its threads itself; --threads is not used");

@@ -141,11 +141,11 @@ void lowered_program::build(step &s) const {
     const bool has_rows = s.batch.row_count > 0;
     for (uint32_t i = 0; i < made_plan->step_count;) {
         const gb_step &next = made_plan->steps[i];
-        const operation &run = operations[i++];
+        const uint32_t index = i++;
         if (!has_rows && (next.needs_rows || !s.has_operands(next)))
             continue;
         if (next.kind == GB_STEP_NODE)
-            run(s);
+            execute(index, s);
         else if (next.kind == GB_STEP_MOVE)
             s.set(next.results[0], s[next.operands[0]]);
         else if (next.kind == GB_STEP_JUMP || (has_rows && !s.is_true(next.operands[0])))

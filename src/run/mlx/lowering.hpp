@@ -107,6 +107,11 @@ class lowered_program {
      */
     void build(step &s) const;
 
+    /* Adds one step of the plan, a node, to the graph. */
+    void execute(uint32_t index, step &s) const {
+        operations[index](s);
+    }
+
     const gb_plan &plan() const {
         return *made_plan;
     }

@@ -119,13 +119,19 @@ static operation causal_conv(const gb_node &node, weights &from) {
 static operation gated_delta(const gb_node &node, weights &from) {
     const uint32_t memory = state_index(node, from, 6);
     const std::vector<gb_ref> operands(node.operands, node.operands + 5); /* query, key, value, decay, beta */
+    const bool is_tiled = gb_node_int(&node, GB_ATTRIBUTE_TILED) != 0;
     return [=, y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs) {
             const auto operand = [&](size_t i) { return mx::expand_dims(of_run(s, operands[i], run), 0); };
-            const std::vector<mx::array> made =
-                mx::fast::gated_delta_update(operand(0), operand(1), operand(2), operand(3), operand(4),
-                                             s.states.recurrent(run.slot, memory));
+            const mx::array value = operand(2);
+            /* MLX gives neighbouring value heads the same key head; tiled ones get a key head each. */
+            const auto shared = [&](size_t i) {
+                const mx::array x = operand(i);
+                return is_tiled ? mx::tile(x, {1, 1, value.shape(2) / x.shape(2), 1}) : x;
+            };
+            const std::vector<mx::array> made = mx::fast::gated_delta_update(
+                shared(0), shared(1), value, operand(3), operand(4), s.states.recurrent(run.slot, memory));
             parts.push_back(mx::squeeze(made[0], 0));
             s.states.set_recurrent(run.slot, memory, made[1]);
         }

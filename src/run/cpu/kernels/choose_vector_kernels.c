@@ -6,6 +6,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && !defined(__APPLE__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 extern const gb_vector_kernels gb_vector_kernels_portable;
@@ -15,7 +18,8 @@ static bool always(void) {
 }
 
 #if defined(__x86_64__)
-extern const gb_vector_kernels gb_vector_kernels_avx2, gb_vector_kernels_avx512;
+extern const gb_vector_kernels gb_vector_kernels_avx2, gb_vector_kernels_avxvnni, gb_vector_kernels_avx512,
+    gb_vector_kernels_avx512vnni;
 
 /* __builtin_cpu_supports also asks whether the system saves the registers. */
 static bool has_avx2(void) {
@@ -23,12 +27,30 @@ static bool has_avx2(void) {
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
+static bool has_avxvnni(void) {
+    const unsigned avxvnni = 1u << 4; /* of eax of leaf 7, part 1 */
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & avxvnni);
+}
+
 static bool has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
+
+static bool has_avx512vnni(void) {
+    return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
 #elif defined(__aarch64__)
-extern const gb_vector_kernels gb_vector_kernels_neon;
+extern const gb_vector_kernels gb_vector_kernels_neon, gb_vector_kernels_neondot;
+
+static bool has_dot(void) {
+#if defined(__APPLE__)
+    return true; /* every 64-bit Mac has it */
+#else
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#endif
+}
 #endif
 
 /* From weak to strong; each machine has a subset. */
@@ -38,10 +60,11 @@ static const struct variant {
 } variants[] = {
     {&gb_vector_kernels_portable, always},
 #if defined(__x86_64__)
-    {&gb_vector_kernels_avx2, has_avx2},
-    {&gb_vector_kernels_avx512, has_avx512},
+    {&gb_vector_kernels_avx2, has_avx2},     {&gb_vector_kernels_avxvnni, has_avxvnni},
+    {&gb_vector_kernels_avx512, has_avx512}, {&gb_vector_kernels_avx512vnni, has_avx512vnni},
 #elif defined(__aarch64__)
     {&gb_vector_kernels_neon, always},
+    {&gb_vector_kernels_neondot, has_dot},
 #endif
 };
 

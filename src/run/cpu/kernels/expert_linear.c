@@ -8,7 +8,9 @@
  * one of the linear kernel's, so neighbours do not change it. */
 
 enum {
-    MOST_PAIRS = 16384 /* larger batches are sorted in parts */
+    UNIT_ROWS = 16,
+    MOST_PAIRS = 16384, /* larger batches are sorted in parts */
+    MEMORY_TOKENS = 5   /* reading a weight takes about as long as multiplying it with so many */
 };
 
 _Static_assert((int)MOST_PAIRS >= (int)GB_MAX_EXPERTS, "a part has the choices of one token or more");
@@ -40,13 +42,81 @@ static void sort_pairs(const int32_t *experts, size_t pair_count, size_t expert_
         space->pairs[next[experts[p]]++] = (uint32_t)p;
 }
 
-/* Tokens m .. m + count - 1; each thread takes some rows of each of their experts. */
+/* ---- Shares -------------------------------------------------------------------------------------------- */
+
+/* The work of all rows of all experts one after the other; a thread's share is first .. end - 1 of it, so
+ * that with few tokens it reads long stretches of few experts. */
+typedef struct work_share {
+    uint64_t first, end;
+    uint64_t before; /* work of the experts before this one */
+} work_share;
+
+static uint64_t unit_work(const workspace *space, size_t e) {
+    uint64_t tokens = space->begin[e + 1] - space->begin[e];
+    return tokens == 0 || tokens > MEMORY_TOKENS ? tokens : MEMORY_TOKENS;
+}
+
+static work_share share_work(const workspace *space, size_t expert_count, size_t units,
+                             const gb_worker *worker) {
+    uint64_t all = 0;
+    for (size_t e = 0; e < expert_count; e++)
+        all += unit_work(space, e) * units;
+    return (work_share){all * worker->index / worker->count, all * (worker->index + 1) / worker->count, 0};
+}
+
+/* How many units of an expert begin before that point of the work. */
+static size_t units_before(uint64_t point, uint64_t before, uint64_t each, size_t units) {
+    uint64_t count = point > before ? (point - before + each - 1) / each : 0;
+    return count < units ? (size_t)count : units;
+}
+
+/* The rows of expert e that are in the share; moves on to the next expert. */
+static gb_share rows_of_expert(work_share *work, const workspace *space, size_t e, size_t outputs) {
+    const size_t units = (outputs + UNIT_ROWS - 1) / UNIT_ROWS;
+    const uint64_t each = unit_work(space, e);
+    if (each == 0)
+        return (gb_share){0, 0};
+    gb_share rows = {units_before(work->first, work->before, each, units) * UNIT_ROWS,
+                     units_before(work->end, work->before, each, units) * UNIT_ROWS};
+    work->before += each * units;
+    rows.end = rows.end < outputs ? rows.end : outputs;
+    return rows;
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* The activations from a row on. */
+static gb_activations activations_from(const gb_kernel_call *call, const gb_worker *worker, size_t row) {
+    gb_activations from = gb_shared_activations(call, worker);
+    from.codes += row * from.stride;
+    from.scales += row * from.groups;
+    from.sums += row * from.groups;
+    from.code_sums += row * from.groups;
+    return from;
+}
+
+static void run_expert(const gb_kernel_call *call, gb_linear *linear, const workspace *space, size_t e,
+                       gb_share rows, void *scratch) {
+    const gb_tensor *weight = call->operands[1];
+    const size_t first_row = e * weight->dims[1];
+    linear->tokens = space->begin[e + 1] - space->begin[e];
+    linear->rows = space->pairs + space->begin[e];
+    linear->first_row = first_row;
+    if (!weight->quantized)
+        linear->weight = gb_element(weight, first_row * linear->inputs);
+    if (linear->activations)
+        call->vector->linear_int8(linear, rows.first, rows.end, scratch);
+    else
+        call->vector->linear(linear, rows.first, rows.end, scratch);
+}
+
+/* Tokens m .. m + count - 1. */
 static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t m, size_t count) {
     const gb_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
     size_t choices = experts->dims[1], inputs = weight->dims[2], outputs = weight->dims[1];
     size_t x_rows = x->rank == 3 ? choices : 1; /* of one token */
     workspace *space = worker->scratch;
-    gb_share share = gb_columns_of(worker, outputs);
+    gb_activations activations;
     sort_pairs((const int32_t *)experts->data + m * choices, count * choices, weight->dims[0], space);
     gb_linear linear = {
         .inputs = inputs,
@@ -59,20 +129,15 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         .y = (float *)call->results[0]->data + m * choices * outputs,
         .y_stride = outputs,
     };
-    bool is_int8 = weight->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
+    if (gb_has_int8_activations(call)) {
+        activations = activations_from(call, worker, m * x_rows);
+        linear.activations = &activations;
+    }
+    work_share work = share_work(space, weight->dims[0], (outputs + UNIT_ROWS - 1) / UNIT_ROWS, worker);
     for (size_t e = 0; e < weight->dims[0]; e++) {
-        linear.tokens = space->begin[e + 1] - space->begin[e];
-        linear.rows = space->pairs + space->begin[e];
-        if (weight->quantized)
-            linear.first_row = e * outputs;
-        else
-            linear.weight = gb_element(weight, e * outputs * inputs);
-        if (linear.tokens == 0 || share.first == share.end)
-            continue;
-        if (is_int8)
-            call->vector->linear_int8(&linear, share.first, share.end, space->linear);
-        else
-            call->vector->linear(&linear, share.first, share.end, space->linear);
+        gb_share rows = rows_of_expert(&work, space, e, outputs);
+        if (rows.first < rows.end)
+            run_expert(call, &linear, space, e, rows, space->linear);
     }
 }
 

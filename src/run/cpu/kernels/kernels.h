@@ -29,12 +29,15 @@ typedef enum gb_split {
     GB_SPLIT_OWN = 8      /* in the kernel's own way */
 } gb_split;
 
+typedef enum gb_shared_use { GB_SHARED_UNUSED, GB_SHARED_READ, GB_SHARED_WRITTEN } gb_shared_use;
+
 /* What a kernel promises about the bytes that a thread touches. */
 typedef struct gb_kernel_traits {
     unsigned splits;      /* the ways that it can be split, besides ALONE */
     unsigned own_tokens;  /* by operand, a bit: split by TOKENS a thread touches only its tokens of it */
     unsigned own_columns; /* by operand, a bit: split by COLUMNS a thread touches only its columns of it */
     unsigned changed;     /* by operand, a bit: the kernel writes to it */
+    gb_shared_use shared; /* what it does with the worker's shared memory */
 } gb_kernel_traits;
 
 typedef struct gb_kernel_call {
@@ -49,13 +52,14 @@ typedef struct gb_kernel_call {
 typedef struct gb_worker {
     size_t index, count; /* of the team */
     void *scratch;       /* its own: gb_kernel_scratch_bytes, 64-byte aligned, content arbitrary */
+    void *shared;        /* the team's: gb_kernel_shared_bytes, 64-byte aligned; kept from before to kernel */
 } gb_worker;
 
 typedef void (*gb_kernel)(const gb_kernel_call *call, const gb_worker *worker);
 
-/* The kernel of an op, or NULL for one that a plan has no step of. Where *before is not NULL, it is to run
- * first, as a step of its own on the same operands and without results. */
-gb_kernel gb_find_kernel(gb_op op, gb_kernel *before);
+/* The kernel of a call's node, or NULL for an op that a plan has no step of. Where *before is not NULL, it is
+ * to run first, as a step of its own on the same operands and without results. */
+gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before);
 
 /* The traits of an op's kernel, or of the one that runs before it. GB_OP_NONE: of a kernel that splits its
  * work in its own way. */
@@ -72,12 +76,17 @@ typedef struct gb_row_lengths {
 /* Bytes of scratch that each thread needs for the kernels of such a plan. */
 size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest);
 
-/* Of these, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
+/* Bytes that before leaves to the kernel of such a call, whose x has `rows` rows. False on overflow. */
+bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *bytes);
+
+/* Of the scratch, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
 size_t gb_expert_scratch_bytes(void);
 
-/* embedding.c, linear.c, norm.c, rope.c, gather.c */
+/* embedding.c, linear.c, norm.c, rope.c, gather.c; gb_kernel_quantize makes the activations that linear and
+ * expert_linear read where gb_has_int8_activations. */
 void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_l2_normalize(const gb_kernel_call *call, const gb_worker *worker);
@@ -196,6 +205,12 @@ static inline size_t gb_end_of_run(const gb_tensor *slots, size_t first, size_t 
         end++;
     return end;
 }
+
+/* Whether the weight, operand 1 of a linear or expert_linear, is multiplied with 8-bit activations. */
+bool gb_has_int8_activations(const gb_kernel_call *call);
+
+/* Those of operand 0, in the team's shared memory. */
+gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker *worker);
 
 static inline const float *gb_floats(const gb_tensor *tensor) {
     return tensor->data;

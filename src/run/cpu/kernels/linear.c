@@ -1,6 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/kernels.h"
 
+enum { UNIT_GROUPS = 4 };
+
+bool gb_has_int8_activations(const gb_kernel_call *call) {
+    return call->operands[1]->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
+}
+
+static size_t inputs_of(const gb_kernel_call *call) {
+    const gb_tensor *weight = call->operands[1];
+    return weight->dims[weight->rank - 1];
+}
+
+gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker *worker) {
+    const size_t inputs = inputs_of(call), rows = gb_elements(call->operands[0]) / inputs;
+    return gb_place_activations(worker->shared, rows, inputs,
+                                gb_activation_group(&call->operands[1]->quantized->format));
+}
+
+/* Each thread takes the rows of some tokens, or, split in its own way, some groups of the rows of x, one row
+ * after the other. */
+void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_activations to = gb_shared_activations(call, worker);
+    gb_share share = gb_share_of(worker, to.rows * to.groups, UNIT_GROUPS);
+    if (call->split == GB_SPLIT_TOKENS) {
+        gb_share rows = gb_part_of(call, worker, call->operands[0]).rows;
+        share = (gb_share){rows.first * to.groups, rows.end * to.groups};
+    }
+    for (size_t at = share.first; at < share.end;) {
+        size_t row = at / to.groups, first = at % to.groups, left = to.groups - first;
+        size_t end = first + (left < share.end - at ? left : share.end - at);
+        call->vector->quantize(gb_floats(call->operands[0]) + row * to.inputs, &to, row, first, end);
+        at += end - first;
+    }
+}
+
 /* operands: x [M,K], weight [O,K]. Each thread takes some rows of the weight, for all tokens. */
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *x = call->operands[0], *weight = call->operands[1], *y = call->results[0];
@@ -16,10 +50,14 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .y_stride = weight->dims[0],
         .quantized = weight->quantized,
     };
-    bool is_int8 = weight->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
     gb_share share = gb_columns_of(worker, weight->dims[0]);
-    if (share.first < share.end && is_int8)
+    if (share.first == share.end)
+        return;
+    if (gb_has_int8_activations(call)) {
+        const gb_activations activations = gb_shared_activations(call, worker);
+        linear.activations = &activations;
         call->vector->linear_int8(&linear, share.first, share.end, worker->scratch);
-    else if (share.first < share.end)
+    } else {
         call->vector->linear(&linear, share.first, share.end, worker->scratch);
+    }
 }

@@ -14,10 +14,23 @@ static const gb_kernel kernels[GB_OP_LIMIT] = {
 #undef GB_OP
 };
 
-gb_kernel gb_find_kernel(gb_op op, gb_kernel *before) {
-    *before = op == GB_OP_ATTENTION      ? gb_kernel_attention_append
-              : op == GB_OP_COUNT_TOKENS ? gb_kernel_count_tokens_append
-                                         : NULL;
+static gb_kernel before_kernel(const gb_kernel_call *call) {
+    switch (call->node->op) {
+    case GB_OP_ATTENTION:
+        return gb_kernel_attention_append;
+    case GB_OP_COUNT_TOKENS:
+        return gb_kernel_count_tokens_append;
+    case GB_OP_LINEAR:
+    case GB_OP_EXPERT_LINEAR:
+        return gb_has_int8_activations(call) ? gb_kernel_quantize : NULL;
+    default:
+        return NULL;
+    }
+}
+
+gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before) {
+    const gb_op op = call->node->op;
+    *before = before_kernel(call);
     return (unsigned)op < GB_OP_LIMIT ? kernels[op] : NULL;
 }
 
@@ -27,4 +40,13 @@ size_t gb_kernel_scratch_bytes(const gb_row_lengths *longest) {
     size_t experts = gb_expert_scratch_bytes(); /* the other kernels need less */
     size_t most = sample > count ? sample : count;
     return most > experts ? most : experts;
+}
+
+bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *bytes) {
+    *bytes = 0;
+    if (!call->node || before_kernel(call) != gb_kernel_quantize)
+        return true;
+    const gb_tensor *weight = call->operands[1];
+    return gb_activations_bytes(rows, weight->dims[weight->rank - 1],
+                                gb_activation_group(&weight->quantized->format), bytes);
 }

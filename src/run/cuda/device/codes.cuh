@@ -26,7 +26,7 @@ __device__ inline const uint8_t *plane_row(const quantized_matrix &m, const gb_p
 
 __device__ inline float read_half(const uint8_t *halves, size_t i, gb_dtype dtype) {
     const uint16_t half = reinterpret_cast<const uint16_t *>(halves)[i];
-    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+    return gb_widen_half(half, dtype);
 }
 
 __device__ inline int code_center(const gb_format &format) {

@@ -103,8 +103,7 @@ __device__ inline float block_sum(float value, float *partial) {
 __device__ inline float load_float(const void *data, gb_dtype dtype, size_t i) {
     if (dtype == GB_F32)
         return static_cast<const float *>(data)[i];
-    const uint16_t half = static_cast<const uint16_t *>(data)[i];
-    return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+    return gb_widen_half(static_cast<const uint16_t *>(data)[i], dtype);
 }
 
 /* Blocks of that many threads for count things, at most as many as a grid takes along y or z. */

@@ -19,7 +19,7 @@ void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, si
         size_t group = at / group_size, group_end = (group + 1) * group_size;
         size_t run = (group_end < end ? group_end : end) - at;
         run = run < GB_CODE_RUN ? run : GB_CODE_RUN;
-        gb_affine affine = gb_format_affine(&matrix->format, &matrix->planes, matrix->data, row, group);
+        gb_affine affine = gb_affine_of(matrix, row, group);
         gb_unpack_codes(matrix, row, at, run, codes);
         scale_codes(codes, run, affine, matrix->format.has_bias, to);
         at += run;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/vector/quantized.h"
 
-/* Activations of some tokens are quantized for a block of inputs, then every row of the weight takes its
- * codes out once for all of them. y holds the sums between the blocks, so that their order along k is the
- * same whatever the block. */
+/* For canonical matrices. Activations of some tokens are gathered for a block of inputs, then every row of
+ * the weight takes its codes out once for all of them. y holds the sums between the blocks, so that their
+ * order along k is the same whatever the block. */
 
 enum {
     BLOCK_CODES = 32 * 1024, /* inputs of a block times its tokens */
@@ -27,42 +27,16 @@ typedef struct block {
     size_t groups; /* of the part */
 } block;
 
-static float scale_of(const float *x, size_t count) {
-    uint32_t largest = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t magnitude = gb_bits_from_float(x[i]) & 0x7fffffffu;
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    if (largest >= 0x7f800000u)
-        return gb_float_from_bits(0x7fc00000u);
-    float scale = gb_float_from_bits(largest) / 127.0f;
-    return scale < 0x1p-126f ? 0.0f : scale;
-}
-
-static void quantize_group(const float *x, size_t count, int16_t *codes, float *scale, float *sum) {
-    const float round_to_int = 0x1.8p+23f;
-    *scale = scale_of(x, count);
-    *sum = *scale;
-    if (!(*scale > 0)) {
-        memset(codes, 0, count * sizeof *codes);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) /* adding leaves the nearest integer, ties to even, in the low bits */
-        codes[i] = (int16_t)(gb_bits_from_float(x[i] / *scale + round_to_int) & 0xffffu);
-    int32_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += codes[i];
-    *sum = *scale * (float)total;
-}
-
-static void quantize_block(const gb_linear *l, const block *b, activations *a) {
+static void gather_block(const gb_linear *l, const block *b, activations *a) {
+    const gb_activations *x = l->activations;
+    size_t group = b->first / b->group;
     for (size_t t = 0; t < b->tokens; t++) {
-        const float *x = gb_linear_input(l, b->token + t) + b->first;
-        for (size_t g = 0; g < b->groups; g++) {
-            size_t at = g * b->group, left = b->count - at;
-            quantize_group(x + at, left < b->group ? left : b->group, a->codes + t * b->count + at,
-                           &a->scales[t * b->groups + g], &a->sums[t * b->groups + g]);
-        }
+        size_t row = gb_linear_input_row(l, b->token + t);
+        const int8_t *codes = x->codes + row * x->stride + b->first;
+        for (size_t i = 0; i < b->count; i++)
+            a->codes[t * b->count + i] = codes[i];
+        memcpy(a->scales + t * b->groups, x->scales + row * x->groups + group, b->groups * sizeof(float));
+        memcpy(a->sums + t * b->groups, x->sums + row * x->groups + group, b->groups * sizeof(float));
     }
 }
 
@@ -145,7 +119,11 @@ static void add_block(const gb_linear *l, const block *b, size_t first_row, size
 /* As many tokens as there are, and inputs in whole runs as far as the scratch goes. */
 void GB_FOR_ISA(gb_linear_int8)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     activations *a = scratch;
-    block b = {.group = l->quantized->format.group ? l->quantized->format.group : GB_INT8_ROW_GROUP};
+    if (l->quantized->is_interleaved) {
+        GB_FOR_ISA(gb_linear_interleaved)(l, first, end, scratch);
+        return;
+    }
+    block b = {.group = l->activations->group};
     for (b.token = 0; b.token < l->tokens; b.token += b.tokens) {
         size_t left = l->tokens - b.token;
         b.tokens = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
@@ -153,7 +131,7 @@ void GB_FOR_ISA(gb_linear_int8)(const gb_linear *l, size_t first, size_t end, vo
         for (b.first = 0; b.first < l->inputs; b.first += b.count) {
             b.count = l->inputs - b.first < most ? l->inputs - b.first : most;
             b.groups = (b.count + b.group - 1) / b.group;
-            quantize_block(l, &b, a);
+            gather_block(l, &b, a);
             add_block(l, &b, first, end, a);
         }
     }

@@ -5,7 +5,7 @@
 #ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_QUANTIZED_H
 #define GUMBEL_RUN_CPU_KERNELS_VECTOR_QUANTIZED_H
 
-#include "run/cpu/kernels/vector/lanes.h"
+#include "run/cpu/kernels/vector/interleaved_row.h"
 #include "run/cpu/kernels/vector/vector_sources.h"
 
 /* Codes are taken in runs of at most this many; a run begins at a multiple of 8 inputs. */
@@ -31,9 +31,12 @@ GB_INLINE void gb_unpack_wide(const uint8_t *from, size_t count, int bits, int16
  * of 8; so is count, except where codes are bytes. */
 GB_INLINE void gb_unpack_codes(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                int16_t *to) {
+    int16_t center = (int16_t)gb_format_center(&matrix->format);
     const uint8_t *from = (const uint8_t *)matrix->data + matrix->planes.codes.offset +
                           row * matrix->planes.codes.row_bytes + first * matrix->format.bits / 8;
-    if (matrix->format.bits == 4) {
+    if (matrix->is_interleaved) {
+        gb_unpack_interleaved(matrix, row, first, count, to);
+    } else if (matrix->format.bits == 4) {
         for (size_t i = 0; i < count / 2; i++) {
             to[2 * i] = from[i] & 15;
             to[2 * i + 1] = from[i] >> 4;
@@ -46,11 +49,16 @@ GB_INLINE void gb_unpack_codes(const gb_quantized_matrix *matrix, size_t row, si
     } else {
         gb_unpack_wide(from, count, 6, to);
     }
-    int16_t center = (int16_t)gb_format_center(&matrix->format);
     if (center == 0)
         return;
     for (size_t i = 0; i < count; i++)
         to[i] = (int16_t)(to[i] - center);
+}
+
+GB_INLINE gb_affine gb_affine_of(const gb_quantized_matrix *matrix, size_t row, size_t group) {
+    if (matrix->is_interleaved)
+        return gb_interleaved_affine(matrix, row, group);
+    return gb_format_affine(&matrix->format, &matrix->planes, matrix->data, row, group);
 }
 
 #endif

@@ -9,6 +9,7 @@ extern const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels);
 const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
     .name = TEXT(GB_ISA),
     .linear = GB_FOR_ISA(gb_linear),
+    .quantize = GB_FOR_ISA(gb_quantize),
     .linear_int8 = GB_FOR_ISA(gb_linear_int8),
     .dequantize = GB_FOR_ISA(gb_dequantize),
     .attend = GB_FOR_ISA(gb_attend),

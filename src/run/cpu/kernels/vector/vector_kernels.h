@@ -24,14 +24,35 @@ typedef struct gb_quantized_matrix {
     const void *data;
 } gb_quantized_matrix;
 
+/* Rows of x as 8-bit codes, once for all linears that read them: c and sx of linear_int8 for each group. */
+typedef struct gb_activations {
+    size_t rows, inputs;
+    size_t group, groups; /* inputs that share sx (the last group may have fewer), and groups of a row */
+    size_t stride;        /* from one row of codes to the next: inputs, rounded up to 64 */
+    int8_t *codes;        /* [rows, stride] c */
+    float *scales;        /* [rows, groups] sx */
+    float *sums;          /* [rows, groups] t = sx * (sum of c) */
+    int32_t *code_sums;   /* [rows, groups] sum of c */
+} gb_activations;
+
+/* Inputs that share sx for a weight of that format. */
+size_t gb_activation_group(const gb_format *format);
+
+/* Bytes that activations of that size need in all; false on overflow. */
+bool gb_activations_bytes(size_t rows, size_t inputs, size_t group, uint64_t *bytes);
+
+/* Places the arrays in memory of so many bytes, 64-byte aligned; they are filled by `quantize`. */
+gb_activations gb_place_activations(void *memory, size_t rows, size_t inputs, size_t group);
+
 /* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. With rows, token m has instead row
  * rows[m] of y and row rows[m] / x_reuse of x. */
 typedef struct gb_linear {
     size_t tokens, inputs;
     const uint32_t *rows; /* [tokens], or NULL */
     uint32_t x_reuse;
-    const float *x;
+    const float *x; /* for `linear` */
     size_t x_stride;
+    const gb_activations *activations; /* for `linear_int8`: x's rows */
     const void *weight;
     size_t weight_stride;
     gb_dtype dtype; /* of weight: f32, f16 or bf16 */
@@ -44,7 +65,7 @@ typedef struct gb_linear {
 /* Inputs that share a scale in 8-bit activations, where the weight's rows have one scale each. */
 enum { GB_INT8_ROW_GROUP = 128 };
 
-enum { GB_LINEAR_SCRATCH = 128 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
+enum { GB_LINEAR_SCRATCH = 384 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
 /* Keys come in blocks that start at multiples of this position. */
 enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 8 };
@@ -111,15 +132,18 @@ typedef struct gb_vector_kernels {
     /* Rows first .. end - 1 of the weight. scratch: GB_LINEAR_SCRATCH bytes. */
     void (*linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
-    /* The same for a quantized weight with 8-bit activations. For each group g of the weight's format (of
+    /* Groups first .. end - 1 of one row x of activations. For each group g of the weight's format (of
      * GB_INT8_ROW_GROUP inputs, the last one perhaps fewer, where a row has one scale):
      *     sx = largest |x| / 127, one division; 0 where that is below 2^-126
      *     c = x / sx, rounded to the nearest integer, ties to even; 0 where sx is 0
-     *     d = sum of c * (q - center), an integer, q the weight's codes
      *     t = sx * (sum of c)
+     * Where a group holds an infinity or a NaN sx is NaN, c is 0 and t is NaN. */
+    void (*quantize)(const float *x, const gb_activations *to, size_t row, size_t first, size_t end);
+
+    /* `linear` for a quantized weight with 8-bit activations. For each group g
+     *     d = sum of c * (q - center), an integer, q the weight's codes
      * y begins at +0; for each g in the order of k, y = y + (sx * scale) * d, and then, with a format that
-     * has biases, y = y + t * bias. Every product and sum is rounded to float32. Where a group holds an
-     * infinity or a NaN sx is NaN, c is 0 and t is NaN. */
+     * has biases, y = y + t * bias. Every product and sum is rounded to float32. */
     void (*linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
     /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is

@@ -8,9 +8,13 @@
 #include "run/cpu/kernels/vector/lanes.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 
-/* What is token's row of the input, and of the result. */
+/* Which row of the input is token's, that row, and the one of the result. */
+static inline size_t gb_linear_input_row(const gb_linear *l, size_t token) {
+    return l->rows ? l->rows[token] / l->x_reuse : token;
+}
+
 static inline const float *gb_linear_input(const gb_linear *l, size_t token) {
-    return l->x + (l->rows ? l->rows[token] / l->x_reuse : token) * l->x_stride;
+    return l->x + gb_linear_input_row(l, token) * l->x_stride;
 }
 
 static inline float *gb_linear_result(const gb_linear *l, size_t token) {
@@ -18,7 +22,9 @@ static inline float *gb_linear_result(const gb_linear *l, size_t token) {
 }
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_quantize)(const float *x, const gb_activations *to, size_t row, size_t first, size_t end);
 void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                float *to);
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend);

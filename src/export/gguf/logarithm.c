@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/gguf/changes.h"
+#include "export/gguf/logarithm.h"
 
 #include "base/memory.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static void insert_dim(gb_tensor *tensor, int32_t at) {
-    for (int32_t i = tensor->rank; i > at; i--)
-        tensor->dims[i] = tensor->dims[i - 1];
-    tensor->dims[at] = 1;
-    tensor->rank++;
-}
-
-static gumbel_status take_logarithm(gb_tensor *tensor, float **values, gumbel_error *error) {
+gumbel_status gb_gguf_take_logarithm(gb_tensor *tensor, float **values, gumbel_error *error) {
+    *values = NULL;
     if (tensor->dtype != GB_F32)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "tensor %s has dtype %s, expected F32", tensor->name,
                        tensor->dtype_name);
@@ -38,13 +31,4 @@ static gumbel_status take_logarithm(gb_tensor *tensor, float **values, gumbel_er
     tensor->data = (const uint8_t *)*values;
     tensor->is_in_memory = true;
     return GUMBEL_OK;
-}
-
-gumbel_status gb_gguf_undo(gb_gguf_change change, gb_tensor *tensor, float **values, gumbel_error *error) {
-    *values = NULL;
-    if (change == GB_GGUF_NO_MIDDLE_DIM && tensor->rank == 2)
-        insert_dim(tensor, 1);
-    if (change == GB_GGUF_NO_FIRST_DIM && tensor->rank == 1)
-        insert_dim(tensor, 0);
-    return change == GB_GGUF_MINUS_EXP ? take_logarithm(tensor, values, error) : GUMBEL_OK;
 }

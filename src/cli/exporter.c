@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/exporter.h"
+
+#include "cli/measure.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+
+#include <sys/stat.h>
+
+typedef struct notices {
+    cli_progress *progress;
+    bool quiet;
+} notices;
+
+static void log_notice(void *user, gumbel_log_level level, const char *line) {
+    const notices *where = user;
+    bool verbose = !where->quiet;
+    cli_progress_erase(where->progress);
+    cli_log(&verbose, level, line);
+}
+
+static void report_written(const char *path, double seconds) {
+    struct stat file;
+    if (stat(path, &file) == 0)
+        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6, seconds);
+}
+
+gumbel_status cli_export(const char *checkpoint, const char *path, gumbel_export_options options, bool quiet,
+                         gumbel_error *error) {
+    cli_progress progress;
+    cli_progress_begin(&progress, quiet);
+    notices log_user = {&progress, quiet};
+    options.size = sizeof options;
+    options.log = log_notice;
+    options.log_user = &log_user;
+    options.progress = cli_progress_update;
+    options.progress_user = &progress;
+    cli_catch_interrupt();
+    cli_catch_termination();
+    gumbel_status status = gumbel_export(checkpoint, path, &options, error);
+    cli_release_signals();
+    cli_progress_erase(&progress);
+    if (status == GUMBEL_OK && !quiet)
+        report_written(path, cli_seconds() - progress.begin);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The operand PROGRAM: a program file, or a checkpoint, which is exported once into the user's cache.
+ */
+#ifndef GUMBEL_CLI_PROGRAM_H
+#define GUMBEL_CLI_PROGRAM_H
+
+#include "cli/options.h"
+#include "gumbel.h"
+
+typedef struct cli_program_options {
+    const char *path;
+    const char *quantize;
+} cli_program_options;
+
+extern const cli_option cli_program_table[];
+
+/* What help says about the operand PROGRAM. */
+#define CLI_PROGRAM_HELP                                                                                     \
+    "A program file made by gumbel export, or a checkpoint (a Hugging Face directory, a .gguf), which is "   \
+    "exported into ~/.cache/gumbel when it is first used; -m PROGRAM does the same."
+
+/* The path of the program file: the one given, or that in the cache, which is made, with notes on standard
+ * error, where it is missing or older than the checkpoint. max_context is the number of positions that are
+ * wanted, 0: the default. Free *path with free(). Errors: those of gumbel_export; ARGUMENT for a recipe given
+ * with a program file. */
+gumbel_status cli_find_program(const cli_program_options *options, uint32_t max_context, char **path,
+                               gumbel_error *error);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dots.h by sdot, whose factors are both signed: codes of up to 6 bits are positive as signed bytes too.
+ */
+#ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_DOTS_NEON_H
+#define GUMBEL_RUN_CPU_KERNELS_VECTOR_DOTS_NEON_H
+
+#include <arm_neon.h>
+
+enum { GB_TOKENS = 4, GB_BYTE_OFFSET = 128 };
+
+typedef struct gb_narrow {
+    char none;
+} gb_narrow;
+
+GB_INLINE int gb_narrow_steps(int bits) {
+    (void)bits;
+    return 1 << 30;
+}
+
+GB_INLINE gb_narrow gb_zero_narrow(void) {
+    return (gb_narrow){0};
+}
+
+GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
+    (void)sum, (void)narrow;
+}
+
+GB_INLINE void gb_dot(gb_wide *sum, gb_narrow *narrow, gb_codes codes, const int8_t *x) {
+    (void)narrow;
+    const int8x16_t four = vreinterpretq_s8_u32(vdupq_n_u32(gb_load_four(x)));
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] = (gb_vector_integers)vdotq_s32((int32x4_t)sum->part[p], (int8x16_t)codes.part[p], four);
+}
+
+GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {
+    gb_narrow none = gb_zero_narrow();
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        codes.part[p] ^= 0x80808080u;
+    gb_dot(sum, &none, codes, x);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gemma 4 from GGUF: the same values as in a safetensors checkpoint give the same program.
+ */
+#include "support/assertions.h"
+#include "support/gemma4_gguf.h"
+#include "support/gguf_blocks.h"
+#include "support/model_logits.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static int start_empty(void **state) {
+    (void)state;
+    empty_temporary_directory();
+    return 0;
+}
+
+static void run_logits(const char *checkpoint, const char *output, float logits[GEMMA4_VOCABULARY]) {
+    exported_logits(checkpoint, output, NULL, GEMMA4_VOCABULARY, logits, NULL, 0);
+}
+
+static void gives_the_same_logits(void **state) {
+    (void)state;
+    static const gemma4_variant variants[] = {
+        {"float32", true, true}, {"bfloat16", true, false}, {"float16", false, true}};
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        float expected[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
+        gb_program *random = random_gemma4(&variants[i]);
+        write_gemma4_checkpoint(random);
+        gguf_writer w = {.version = 3};
+        /* num_global_key_value_heads only counts where keys are values */
+        add_gemma4_settings(&w, variants[i].keys_are_values ? NULL : GEMMA4_KV_HEADS);
+        if (!variants[i].keys_are_values)
+            gguf_add_u32(&w, GEMMA4_KV_HEADS, 2);
+        add_gemma4_rope_freqs(&w);
+        add_gemma4_tensors(&w, random, (const char *const[]){NULL});
+        gguf_write(&w, temporary_path("model.gguf"));
+        run_logits(temporary_path("checkpoint"), "directory.gumbel", expected);
+        run_logits(temporary_path("model.gguf"), "gguf.gumbel", found);
+        assert_memory_equal(expected, found, sizeof expected);
+
+        gb_program *program = read_exported(temporary_path("gguf.gumbel"));
+        assert_int_equal(program->constant_count, random->constant_count);
+        assert_string_equal(program->metadata.source, "GGUF");
+        assert_string_equal(program->metadata.name, "model");
+        assert_string_equal(program->metadata.architecture, "gemma4");
+        gb_program_destroy(program);
+        gb_program_destroy(random);
+    }
+}
+
+/* model.gguf with two matrices of blocks, or of the numbers that they stand for. */
+static void write_with_blocks(const gb_program *random, gb_block_type type, bool as_numbers) {
+    static const struct {
+        const char *name;
+        int64_t dims[2];
+    } matrices[] = {{"blk.0.attn_q.weight", {64, 32}}, {"token_embd.weight", {GEMMA4_VOCABULARY, 32}}};
+    gguf_writer w = {.version = 3};
+    add_gemma4_settings(&w, NULL);
+    add_gemma4_rope_freqs(&w);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        gguf_add_blocks(&w, matrices[i].name, type, 2, matrices[i].dims, i, as_numbers);
+    add_gemma4_tensors(&w, random, (const char *const[]){matrices[0].name, matrices[1].name, NULL});
+    gguf_write(&w, temporary_path("model.gguf"));
+}
+
+/* Quantized matrices stay what they are, and weigh what the numbers weigh that they stand for. */
+static void keeps_blocks(void **state) {
+    (void)state;
+    static const gb_block_type types[] = {GB_BLOCK_Q4_0, GB_BLOCK_Q4_1, GB_BLOCK_Q5_0, GB_BLOCK_Q5_1,
+                                          GB_BLOCK_Q8_0};
+    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true});
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        float expected[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
+        write_with_blocks(random, types[i], true);
+        run_logits(temporary_path("model.gguf"), "numbers.gumbel", expected);
+        write_with_blocks(random, types[i], false);
+        run_logits(temporary_path("model.gguf"), "blocks.gumbel", found);
+        assert_memory_equal(expected, found, sizeof expected);
+        gb_program *program = read_exported(temporary_path("blocks.gumbel"));
+        size_t kept = 0;
+        for (uint32_t c = 0; c < program->constant_count; c++)
+            kept += gb_format_equal(&program->constants[c].format, &gb_block_find(types[i])->format);
+        assert_int_equal(kept, 2);
+        gb_program_destroy(program);
+    }
+    gb_program_destroy(random);
+    gumbel_error error;
+    gumbel_export_options options = {.size = sizeof options, .quantize = "int8"};
+    assert_fails(
+        gumbel_export(temporary_path("model.gguf"), temporary_path("refused.gumbel"), &options, &error),
+        GUMBEL_ERROR_ARGUMENT, &error, "model.embed_tokens.weight is quantized already, as Q8_0");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(gives_the_same_logits, start_empty),
+        cmocka_unit_test_setup(keeps_blocks, start_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

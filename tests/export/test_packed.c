@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Packed matrices tensor by tensor: the choice of an exact format, and files whose tensors are missing, of
+ * another shape or dtype, or say what no format holds.
+ */
+#include "export/packed/packed.h"
+#include "support/assertions.h"
+#include "support/safetensors_writer.h"
+#include "tensor/convert.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+enum { ROWS = 4, COLUMNS = 64 };
+
+static const char MLX[] = "{\"quantization\":{\"bits\":4,\"group_size\":32}}";
+static const char COMPRESSED[] = "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\"}}";
+static const char SILENT[] = "{}";
+
+/* A checkpoint of one file in memory with its configuration. */
+typedef struct fixture {
+    uint8_t *bytes;
+    size_t size, data_begin;
+    gb_checkpoint *checkpoint;
+    gb_config_file *config;
+    gb_packing packing;
+} fixture;
+
+/* header is the file's JSON, with ' for ", and data_size bytes of zeros follow. */
+static fixture open_fixture(const char *config, const char *header, size_t data_size) {
+    fixture f = {0};
+    gumbel_error error;
+    char text[2048];
+    assert_true(strlen(header) < sizeof text);
+    for (size_t i = 0; i <= strlen(header); i++)
+        text[i] = header[i] == '\'' ? '"' : header[i];
+    f.bytes = make_safetensors(text, data_size, &f.size);
+    f.data_begin = f.size - data_size;
+    assert_ok(gb_checkpoint_parse("file", f.bytes, f.size, &f.checkpoint, &error), &error);
+    json_t *root = json_loads(config, 0, NULL);
+    assert_ok(gb_config_from_json("config.json", root, &f.config, &error), &error);
+    json_decref(root);
+    gb_config object = gb_config_root(f.config);
+    assert_ok(gb_packing_read(&object, &f.packing, &error), &error);
+    return f;
+}
+
+static void close_fixture(fixture *f) {
+    gb_checkpoint_close(f->checkpoint);
+    gb_config_close(f->config);
+    free(f->bytes);
+}
+
+static gumbel_status find(const fixture *f, gb_packed *packed, bool *is_found, gumbel_error *error) {
+    const int64_t dims[] = {ROWS, COLUMNS};
+    return gb_packed_find(&f->packing, f->checkpoint, "m.weight", 2, dims, packed, is_found, error);
+}
+
+static void refuses(const char *config, const char *header, size_t data_size, gumbel_status status,
+                    const char *part) {
+    fixture f = open_fixture(config, header, data_size);
+    gb_packed packed;
+    bool is_found;
+    gumbel_error error;
+    assert_fails(find(&f, &packed, &is_found, &error), status, &error, part);
+    close_fixture(&f);
+}
+
+/* ---- MLX ----------------------------------------------------------------------------------------------- */
+
+static void refuses_bad_mlx(void **state) {
+    (void)state;
+    const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
+    refuses(MLX, "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]}}", 128, format,
+            "file: tensor m.scales is missing, which belongs to m.weight");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+            "'m.scales':{'dtype':'F16','shape':[4,2],'data_offsets':[128,144]}}",
+            144, format, "tensor m.biases is missing");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+            "'m.scales':{'dtype':'F16','shape':[4,2],'data_offsets':[128,144]},"
+            "'m.biases':{'dtype':'BF16','shape':[4,2],'data_offsets':[144,160]}}",
+            160, format, "tensor m.biases has dtype BF16, expected F16");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+            "'m.scales':{'dtype':'F16','shape':[2,4],'data_offsets':[128,144]},"
+            "'m.biases':{'dtype':'F16','shape':[4,2],'data_offsets':[144,160]}}",
+            160, unsupported, "tensor m.weight has codes of 4 bits in groups of 16");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[8,4],'data_offsets':[0,128]},"
+            "'m.scales':{'dtype':'F16','shape':[8,1],'data_offsets':[128,144]},"
+            "'m.biases':{'dtype':'F16','shape':[8,1],'data_offsets':[144,160]}}",
+            160, unsupported, "tensor m.weight has codes of 2 bits in groups of 64");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,9],'data_offsets':[0,144]},"
+            "'m.scales':{'dtype':'F16','shape':[4,2],'data_offsets':[144,160]}}",
+            160, unsupported, "tensor m.weight has codes of 0 bits");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+            "'m.scales':{'dtype':'U8','shape':[4,2],'data_offsets':[128,136]}}",
+            136, unsupported, "tensor m.scales has dtype U8, as the modes mxfp4");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[4,0],'data_offsets':[0,0]},"
+            "'m.scales':{'dtype':'F16','shape':[4,0],'data_offsets':[0,0]}}",
+            0, unsupported, "codes of 0 bits in groups of 0");
+    refuses(MLX,
+            "{'m.weight':{'dtype':'U32','shape':[],'data_offsets':[0,4]},"
+            "'m.scales':{'dtype':'F16','shape':[4,2],'data_offsets':[4,20]}}",
+            20, unsupported, "codes of 0 bits");
+}
+
+static void refuses_bad_sizes_by_name(void **state) {
+    (void)state;
+    static const char TENSORS[] = "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+                                  "'m.scales':{'dtype':'F16','shape':[4,2],'data_offsets':[128,144]},"
+                                  "'m.biases':{'dtype':'F16','shape':[4,2],'data_offsets':[144,160]}}";
+    static const struct {
+        const char *scheme, *part;
+        gumbel_status status;
+    } cases[] = {
+        {"{\"bits\":4,\"group_size\":64}", "m.scales has shape [4, 2], expected [4, 1]", GUMBEL_ERROR_FORMAT},
+        {"{\"bits\":8,\"group_size\":32}", "m.weight has shape [4, 8], expected [4, 16]",
+         GUMBEL_ERROR_FORMAT},
+        {"{\"bits\":4,\"group_size\":128}", "rows of 64 weights, which groups of 128 do not divide",
+         GUMBEL_ERROR_FORMAT},
+        {"{\"bits\":3,\"group_size\":32}", "codes of 3 bits in groups of 32", GUMBEL_ERROR_UNSUPPORTED},
+        {"{\"bits\":4,\"group_size\":1048576}", "groups of 1048576", GUMBEL_ERROR_UNSUPPORTED},
+        {"{\"bits\":4,\"group_size\":1048577}", "m.group_size", GUMBEL_ERROR_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char config[256];
+        snprintf(config, sizeof config, "{\"quantization\":{\"bits\":4,\"group_size\":32,\"m\":%s}}",
+                 cases[i].scheme);
+        refuses(config, TENSORS, 160, cases[i].status, cases[i].part);
+    }
+}
+
+static void takes_wide_scales_only_where_exact(void **state) {
+    (void)state;
+    static const char TENSORS[] = "{'m.weight':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]},"
+                                  "'m.scales':{'dtype':'F32','shape':[4,2],'data_offsets':[128,160]},"
+                                  "'m.biases':{'dtype':'F32','shape':[4,2],'data_offsets':[160,192]}}";
+    static const struct {
+        float scale;
+        gb_dtype expected;
+    } cases[] = {{0x1p-100f, GB_BF16}, {0x1.004p-3f, GB_F16}, {0x1.00002p-3f, GB_DTYPE_NONE}};
+    for (size_t i = 0; i < 3; i++) {
+        fixture f = open_fixture(MLX, TENSORS, 192);
+        gb_packed packed;
+        bool is_found;
+        gumbel_error error;
+        memcpy(f.bytes + f.data_begin + 128 + 12, &cases[i].scale, sizeof cases[i].scale);
+        gumbel_status status = find(&f, &packed, &is_found, &error);
+        if (cases[i].expected == GB_DTYPE_NONE) {
+            assert_fails(status, GUMBEL_ERROR_UNSUPPORTED, &error,
+                         "m.scales and its biases would be rounded");
+        } else {
+            assert_ok(status, &error);
+            assert_int_equal(packed.format.scale, cases[i].expected);
+        }
+        close_fixture(&f);
+    }
+}
+
+/* ---- compressed-tensors -------------------------------------------------------------------------------- */
+
+static void refuses_bad_compressed(void **state) {
+    (void)state;
+    const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
+#define PACKED "{'m.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[0,128]}"
+#define SCALE ",'m.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[128,144]}"
+    refuses(COMPRESSED, PACKED "}", 128, format, "tensor m.weight_scale is missing");
+    refuses(COMPRESSED, "{'m.weight_packed':{'dtype':'U32','shape':[4,8],'data_offsets':[0,128]}}", 128,
+            format, "does not hold [4, 64] codes of 4 or 8 bits in I32 words");
+    refuses(COMPRESSED, "{'m.weight_packed':{'dtype':'I32','shape':[4,6],'data_offsets':[0,96]}}", 96, format,
+            "does not hold [4, 64] codes");
+    refuses(COMPRESSED, "{'m.weight_packed':{'dtype':'I32','shape':[5,8],'data_offsets':[0,160]}}", 160,
+            format, "does not hold [4, 64] codes");
+    refuses(COMPRESSED, PACKED ",'m.weight_scale':{'dtype':'BF16','shape':[4,3],'data_offsets':[128,152]}}",
+            152, format, "m.weight_scale has 3 groups, which do not divide rows of 64");
+    refuses(COMPRESSED, PACKED ",'m.weight_scale':{'dtype':'BF16','shape':[4,4],'data_offsets':[128,160]}}",
+            160, unsupported, "groups of 16, expected groups of a multiple of 32");
+    refuses(COMPRESSED, PACKED ",'m.weight_scale':{'dtype':'BF16','shape':[2,2],'data_offsets':[128,136]}}",
+            136, format, "m.weight_scale has shape [2, 2], expected [4, 2]");
+    refuses(COMPRESSED,
+            PACKED SCALE ",'m.weight_zero_point':{'dtype':'I32','shape':[4,2],'data_offsets':[144,176]}}",
+            176, format, "m.weight_zero_point has shape [4, 2], expected [1, 2]");
+    refuses(COMPRESSED,
+            PACKED SCALE ",'m.weight_g_idx':{'dtype':'I32','shape':[64],'data_offsets':[144,400]}}", 400,
+            unsupported, "m.weight_g_idx orders the columns");
+    refuses(COMPRESSED,
+            PACKED SCALE ",'m.weight_shape':{'dtype':'I64','shape':[2],'data_offsets':[144,160]}}", 160,
+            format, "m.weight_shape says [0, 0], expected [4, 64]");
+}
+
+/* Zero points of 4-bit codes with one scale in all groups. */
+typedef struct zero_case {
+    uint16_t scale; /* bfloat16 or float16 */
+    const char *dtype;
+    uint8_t zeros[ROWS]; /* of the rows */
+    const char *format;
+} zero_case;
+
+static void check_zero_case(const zero_case *c) {
+    char header[1024], text[GB_FORMAT_TEXT];
+    snprintf(header, sizeof header,
+             PACKED ",'m.weight_scale':{'dtype':'%s','shape':[4,2],'data_offsets':[128,144]},"
+                    "'m.weight_zero_point':{'dtype':'I32','shape':[1,2],'data_offsets':[144,152]}}",
+             c->dtype);
+    fixture f = open_fixture(COMPRESSED, header, 152);
+    uint8_t *data = f.bytes + f.data_begin;
+    for (int i = 0; i < 128; i++)
+        data[i] = (uint8_t)(37 * i + 5);
+    for (int i = 0; i < 2 * ROWS; i++)
+        memcpy(data + 128 + 2 * i, &c->scale, 2);
+    for (int row = 0; row < ROWS; row++)
+        for (int group = 0; group < 2; group++)
+            gb_put_code(data + 144 + 4 * group, 4, (uint64_t)row, c->zeros[row]);
+    gb_packed packed;
+    bool is_found;
+    gumbel_error error;
+    assert_ok(find(&f, &packed, &is_found, &error), &error);
+    assert_true(is_found);
+    assert_string_equal(gb_format_text(&packed.format, text), c->format);
+
+    uint8_t planes_bytes[1024] = {0};
+    gb_planes planes;
+    assert_true(gb_format_planes(&packed.format, 1, COLUMNS, &planes) && planes.size <= sizeof planes_bytes);
+    float scale = strcmp(c->dtype, "BF16") == 0 ? gb_float_from_bf16(c->scale) : gb_float_from_f16(c->scale);
+    for (int row = 0; row < ROWS; row++) {
+        float values[COLUMNS];
+        gb_imported_row to = {.codes = planes_bytes + planes.codes.offset,
+                              .scales = planes_bytes + planes.scales.offset,
+                              .biases = planes_bytes + planes.biases.offset};
+        gb_packed_row(&packed, (uint64_t)row, &to);
+        gb_format_dequantize(&packed.format, &planes, planes_bytes, 0, 0, COLUMNS, values);
+        for (int i = 0; i < COLUMNS; i++) {
+            int code = (int)gb_get_code(data + 32 * row, 4, (uint64_t)i);
+            float expected = (float)(code - (int)c->zeros[row]) * scale;
+            assert_memory_equal(&values[i], &expected, sizeof expected);
+        }
+    }
+    close_fixture(&f);
+}
+
+static void holds_every_zero_point(void **state) {
+    (void)state;
+    static const zero_case cases[] = {
+        {0x3dffu, "BF16", {8, 8, 8, 8}, "int4 g32 bf16"},
+        {0x3d80u, "BF16", {0, 7, 9, 15}, "int4 g32 bf16+bias"}, /* a power of two */
+        {0x3dffu, "BF16", {0, 7, 9, 15}, "int4 g32 f16+bias"},
+        {0x3dfdu, "BF16", {1, 5, 11, 13}, "int4 g32 f16+bias"},
+        {0x00ffu, "BF16", {0, 7, 9, 15}, "int5 g32 bf16"}, /* too small for float16 */
+        {0x2fffu, "F16", {0, 7, 9, 15}, "int5 g32 f16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_zero_case(&cases[i]);
+}
+
+/* Two experts of four rows, of which the second one is described by second. */
+static void check_stack(const char *second, gumbel_status expected, const char *part) {
+    char header[1024];
+    snprintf(header, sizeof header,
+             "{'m.experts.0.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[0,128]},"
+             "'m.experts.0.up.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[128,144]}%s}",
+             second);
+    fixture f = open_fixture(COMPRESSED, header, 288);
+    gb_packed packed;
+    bool is_found = false;
+    gumbel_error error;
+    const int64_t dims[] = {2, ROWS, COLUMNS};
+    assert_true(gb_packed_has(&f.packing, f.checkpoint, "m.switch_mlp.up.weight"));
+    gumbel_status status = gb_packed_find(&f.packing, f.checkpoint, "m.switch_mlp.up.weight", 3, dims,
+                                          &packed, &is_found, &error);
+    if (expected == GUMBEL_OK) {
+        assert_ok(status, &error);
+        assert_true(is_found);
+        assert_int_equal(packed.rows, 2 * ROWS);
+    } else {
+        assert_fails(status, expected, &error, part);
+    }
+    gb_packed_free(&packed);
+    close_fixture(&f);
+}
+
+static void stacks_single_experts(void **state) {
+    (void)state;
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[272,288]}",
+                GUMBEL_OK, NULL);
+    check_stack("", GUMBEL_ERROR_FORMAT, "tensor m.experts.1.up.weight is missing or not packed");
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'F16','shape':[4,2],'data_offsets':[272,288]}",
+                GUMBEL_ERROR_UNSUPPORTED, "m.experts.1.up.weight_packed is not packed as expert 0's is");
+    check_stack(",'m.experts.1.up.weight_packed':{'dtype':'I32','shape':[4,8],'data_offsets':[144,272]},"
+                "'m.experts.1.up.weight_scale':{'dtype':'BF16','shape':[4,1],'data_offsets':[272,280]}",
+                GUMBEL_ERROR_UNSUPPORTED, "m.experts.1.up.weight_packed is not packed as expert 0's is");
+}
+
+/* ---- torchao ------------------------------------------------------------------------------------------- */
+
+#define ABOUT(kind, block)                                                                                   \
+    "'__metadata__':{'m.weight':'{\\'_type\\':\\'" kind "\\',\\'_data\\':{\\'block_size\\':" block "}}'}"
+#define INT4_DATA "'m._weight_qdata':{'dtype':'U8','shape':[4,32],'data_offsets':[0,128]}"
+
+static void refuses_bad_torchao(void **state) {
+    (void)state;
+    const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
+    refuses(SILENT, "{" INT4_DATA "}", 128, format, "no metadata of the file says of which kind m.weight is");
+    refuses(SILENT, "{'__metadata__':{'m.weight':'[1'}," INT4_DATA "}", 128, format, "no metadata");
+    refuses(SILENT, "{" ABOUT("Float8Tensor", "[1,32]") "," INT4_DATA "}", 128, unsupported,
+            "part of torchao's Float8Tensor, which is not supported");
+    refuses(SILENT, "{" ABOUT("Int4Tensor", "[1,32]") "," INT4_DATA "}", 128, format,
+            "tensor m._weight_scale is missing");
+    refuses(SILENT, "{" ABOUT("Int4Tensor", "[32,1]") "," INT4_DATA "}", 128, format,
+            "has a block size other");
+    refuses(SILENT, "{" ABOUT("Int4Tensor", "[1,24]") "," INT4_DATA "}", 128, format,
+            "has a block size other");
+    refuses(SILENT, "{" ABOUT("Int4Tensor", "[1,-32]") "," INT4_DATA "}", 128, format, "block size");
+    refuses(SILENT, "{" ABOUT("Int4Tensor", "\\'x\\'") "," INT4_DATA "}", 128, format, "block size");
+    refuses(SILENT, "{" ABOUT("IntxUnpackedToInt8Tensor", "[1,32]") "," INT4_DATA "}", 128, format,
+            "m._weight_qdata has dtype U8, expected I8");
+    refuses(SILENT,
+            "{" ABOUT("Int4Tensor", "[1,32]") ",'m._weight_qdata':{'dtype':'U8','shape':[4,64],"
+                                              "'data_offsets':[0,256]}}",
+            256, format, "has shape [4, 64], expected [4, 32]");
+    refuses(SILENT,
+            "{" ABOUT("Int4Tensor",
+                      "[1,32]") "," INT4_DATA
+                                ",'m._weight_scale':{'dtype':'BF16','shape':[4,2],'data_offsets':[128,144]}}",
+            144, format, "m._weight_scale has shape [4, 2], expected [2, 4]");
+}
+
+static void refuses_fractional_zero_points(void **state) {
+    (void)state;
+    fixture f = open_fixture(
+        SILENT,
+        "{" ABOUT("Int4Tensor",
+                  "[1,32]") "," INT4_DATA
+                            ",'m._weight_scale':{'dtype':'BF16','shape':[2,4],'data_offsets':[128,144]},"
+                            "'m._weight_zero_point':{'dtype':'BF16','shape':[2,4],'data_offsets':[144,160]}}",
+        160);
+    for (int i = 0; i < 8; i++) {
+        const uint16_t scale = 0x3dff, zero = 0x40ef; /* 7.46875 */
+        memcpy(f.bytes + f.data_begin + 128 + 2 * i, &scale, 2);
+        memcpy(f.bytes + f.data_begin + 144 + 2 * i, &zero, 2);
+    }
+    gb_packed packed;
+    bool is_found;
+    gumbel_error error;
+    assert_fails(find(&f, &packed, &is_found, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "m._weight_scale and its zero points would be rounded");
+    close_fixture(&f);
+}
+
+static void leaves_other_tensors(void **state) {
+    (void)state;
+    static const char *const configs[] = {MLX, COMPRESSED, SILENT};
+    for (size_t i = 0; i < 3; i++) {
+        fixture f = open_fixture(configs[i],
+                                 "{'m.weight':{'dtype':'F32','shape':[4,64],'data_offsets':[0,1024]}}", 1024);
+        gb_packed packed;
+        bool is_found = true;
+        gumbel_error error;
+        assert_ok(find(&f, &packed, &is_found, &error), &error);
+        assert_false(is_found);
+        close_fixture(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_bad_mlx),
+        cmocka_unit_test(refuses_bad_sizes_by_name),
+        cmocka_unit_test(takes_wide_scales_only_where_exact),
+        cmocka_unit_test(refuses_bad_compressed),
+        cmocka_unit_test(holds_every_zero_point),
+        cmocka_unit_test(stacks_single_experts),
+        cmocka_unit_test(refuses_bad_torchao),
+        cmocka_unit_test(refuses_fractional_zero_points),
+        cmocka_unit_test(leaves_other_tensors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

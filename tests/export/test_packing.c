@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What config.json may say of quantization: each form that is read, and each that is refused by name.
+ */
+#include "export/packed/packing.h"
+#include "support/assertions.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+static gb_config_file *open_config(const char *text) {
+    gb_config_file *file = NULL;
+    gumbel_error error;
+    json_error_t reason;
+    json_t *root = json_loads(text, 0, &reason);
+    if (!root)
+        fail_msg("%s: %s", text, reason.text);
+    assert_ok(gb_config_from_json("config.json", root, &file, &error), &error);
+    json_decref(root);
+    return file;
+}
+
+static void reads(const char *text, gb_packing_method method) {
+    gb_config_file *file = open_config(text);
+    gb_config root = gb_config_root(file);
+    gb_packing packing;
+    gumbel_error error;
+    assert_ok(gb_packing_read(&root, &packing, &error), &error);
+    assert_int_equal(packing.method, method);
+    gb_config_close(file);
+}
+
+static void refuses(const char *text, gumbel_status status, const char *part) {
+    gb_config_file *file = open_config(text);
+    gb_config root = gb_config_root(file);
+    gb_packing packing;
+    gumbel_error error;
+    assert_fails(gb_packing_read(&root, &packing, &error), status, &error, part);
+    gb_config_close(file);
+}
+
+/* Of compressed-tensors; changed, which begins with a comma, comes after the usual keys of a group's weights.
+ */
+static void refuses_group(const char *weights, const char *group, const char *part) {
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
+        "\"config_groups\":{\"group_0\":{\"weights\":{%s}%s}}}}",
+        weights, group);
+    refuses(text, GUMBEL_ERROR_UNSUPPORTED, part);
+}
+
+static void knows_the_methods(void **state) {
+    (void)state;
+    reads("{}", GB_PACKING_NONE);
+    reads("{\"quantization\":null,\"quantization_config\":null,\"text_config\":{}}", GB_PACKING_NONE);
+    reads("{\"quantization\":{\"bits\":4,\"group_size\":64}}", GB_PACKING_MLX);
+    reads("{\"quantization\":{\"bits\":4,\"group_size\":64,\"mode\":\"affine\"},"
+          "\"quantization_config\":{\"quant_method\":\"gptq\"}}",
+          GB_PACKING_MLX); /* as mlx-lm, which does not look at the other key then */
+    reads("{\"quantization_config\":{\"bits\":4,\"group_size\":64}}", GB_PACKING_MLX);
+    reads("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"torchao\"}}}", GB_PACKING_TORCHAO);
+    reads("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
+          "\"transform_config\":{},\"sparsity_config\":{},\"config_groups\":{\"group_0\":{\"targets\":["
+          "\"Linear\"],"
+          "\"input_activations\":null,\"weights\":{\"num_bits\":4,\"type\":\"int\",\"strategy\":\"group\","
+          "\"group_size\":128,\"symmetric\":true}}}}}",
+          GB_PACKING_COMPRESSED_TENSORS);
+}
+
+static void refuses_other_methods(void **state) {
+    (void)state;
+    static const char *const methods[] = {"gptq", "awq", "bitsandbytes", "fp8", "modelopt", "mxfp4", "hqq"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        char text[200], part[100];
+        snprintf(text, sizeof text, "{\"quantization_config\":{\"quant_method\":\"%s\",\"bits\":4}}",
+                 methods[i]);
+        snprintf(part, sizeof part, "config.json: quantization_config.quant_method: \"%s\" is not supported",
+                 methods[i]);
+        refuses(text, GUMBEL_ERROR_UNSUPPORTED, part);
+    }
+    refuses("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"awq\"}}}",
+            GUMBEL_ERROR_UNSUPPORTED, "text_config.quantization_config.quant_method: \"awq\"");
+    refuses("{\"quantization_config\":{\"bits\":4}}", GUMBEL_ERROR_FORMAT, "quant_method: is missing");
+    refuses("{\"quantization_config\":{\"quant_method\":4}}", GUMBEL_ERROR_FORMAT, "expected a string");
+    refuses("{\"quantization_config\":\"gptq\"}", GUMBEL_ERROR_FORMAT,
+            "quantization_config: expected an object");
+}
+
+static void refuses_bad_mlx(void **state) {
+    (void)state;
+    const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":32,\"mode\":\"mxfp4\"}}", unsupported,
+            "quantization.mode: \"mxfp4\" is not supported in this version; expected \"affine\"");
+    refuses("{\"quantization\":{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}}", unsupported, "nvfp4");
+    refuses("{\"quantization\":{\"bits\":8,\"group_size\":32,\"mode\":\"mxfp8\"}}", unsupported, "mxfp8");
+    refuses("{\"quantization\":4}", format, "quantization: expected an object, found 4");
+    refuses("{\"quantization\":{\"bits\":\"4\"}}", format, "quantization.bits: expected an integer");
+    refuses("{\"quantization\":{\"bits\":0}}", format, "quantization.bits: expected an integer from 1");
+    refuses("{\"quantization\":{\"group_size\":-64}}", format, "quantization.group_size");
+    refuses("{\"quantization\":{\"group_size\":9223372036854775807}}", format, "quantization.group_size");
+    refuses("{\"quantization\":{\"mode\":1}}", format, "quantization.mode: expected a string");
+}
+
+static void refuses_bad_groups(void **state) {
+    (void)state;
+    refuses(
+        "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\"}}",
+        GUMBEL_ERROR_UNSUPPORTED, "quantization_config.format: \"float-quantized\"");
+    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"transform_config\":{\"R1\":{"
+            "}}}}",
+            GUMBEL_ERROR_UNSUPPORTED, "transform_config: rotated weights");
+    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"sparsity_config\":"
+            "{\"format\":\"sparse-24-bitmask\"}}}",
+            GUMBEL_ERROR_UNSUPPORTED, "sparsity_config.format: \"sparse-24-bitmask\"");
+    refuses("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"config_groups\":[]}}",
+            GUMBEL_ERROR_FORMAT, "config_groups: expected an object");
+    refuses_group("\"num_bits\":3", "", "config_groups.group_0.weights.num_bits: 3 is not supported");
+    refuses_group("\"type\":\"float\"", "", "weights.type: \"float\"");
+    refuses_group("\"strategy\":\"tensor\"", "", "weights.strategy: \"tensor\"");
+    refuses_group("", ",\"format\":\"nvfp4-pack-quantized\"", "group_0.format: \"nvfp4-pack-quantized\"");
+    refuses_group("", ",\"input_activations\":{\"num_bits\":8}", "input_activations: quantized activations");
+}
+
+static void looks_modules_up(void **state) {
+    (void)state;
+    gb_config_file *file =
+        open_config("{\"quantization\":{\"bits\":4,\"group_size\":64,\"a\":{\"bits\":8,\"group_size\":32},"
+                    "\"b\":true,\"c\":null,\"half\":{\"bits\":6}}}");
+    gb_config root = gb_config_root(file);
+    gb_packing packing;
+    gb_mlx_module said;
+    gumbel_error error;
+    assert_ok(gb_packing_read(&root, &packing, &error), &error);
+    assert_ok(gb_packing_mlx_module(&packing, "a", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 8 && said.group == 32);
+    assert_ok(gb_packing_mlx_module(&packing, "b", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 4 && said.group == 64);
+    assert_ok(gb_packing_mlx_module(&packing, "half", &said, &error), &error);
+    assert_true(said.is_said && said.bits == 6 && said.group == 64);
+    assert_ok(gb_packing_mlx_module(&packing, "c", &said, &error), &error);
+    assert_false(said.is_said);
+    assert_ok(gb_packing_mlx_module(&packing, "unnamed", &said, &error), &error);
+    assert_false(said.is_said);
+    gb_config_close(file);
+}
+
+static void refuses_module(const char *value, gumbel_status status, const char *part) {
+    char text[256];
+    snprintf(text, sizeof text, "{\"quantization\":{\"bits\":4,\"group_size\":64,\"a.b\":%s}}", value);
+    gb_config_file *file = open_config(text);
+    gb_config root = gb_config_root(file);
+    gb_packing packing;
+    gb_mlx_module said;
+    gumbel_error error;
+    assert_ok(gb_packing_read(&root, &packing, &error), &error);
+    assert_fails(gb_packing_mlx_module(&packing, "a.b", &said, &error), status, &error, part);
+    gb_config_close(file);
+}
+
+static void refuses_bad_modules(void **state) {
+    (void)state;
+    refuses_module("4", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object, found 4");
+    refuses_module("[8]", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object");
+    refuses_module("false", GUMBEL_ERROR_FORMAT, "quantization.a.b: false, but its weight is packed");
+    refuses_module("{\"bits\":null}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
+    refuses_module("{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
+                   "quantization.a.b.mode: \"nvfp4\"");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knows_the_methods), cmocka_unit_test(refuses_other_methods),
+        cmocka_unit_test(refuses_bad_mlx),   cmocka_unit_test(refuses_bad_groups),
+        cmocka_unit_test(looks_modules_up),  cmocka_unit_test(refuses_bad_modules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

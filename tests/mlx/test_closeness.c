@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole programs: over 2,000 tokens of the bundled models with quantized matrices the distribution of the
+ * next token is the CPU's.
+ */
+#include "support/assertions.h"
+#include "support/temporary.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TEXTS = 8, LENGTH = 250, TEXT_BYTES = 1 << 16 };
+
+static gumbel_error error;
+
+/* The questions, and their answers, as one text of tokens. */
+static size_t read_tokens(const gumbel_program *program, const char *model, int32_t *tokens, size_t room) {
+    static char text[TEXT_BYTES];
+    char path[512];
+    gumbel_tokenizer *tokenizer;
+    size_t count;
+    snprintf(path, sizeof path, "%s/%s/questions.txt", GUMBEL_MODELS, model);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_ok(gumbel_tokenizer_create(program, &tokenizer, &error), &error);
+    assert_ok(gumbel_encode(tokenizer, text, length, 0, tokens, room, &count, &error), &error);
+    return count;
+}
+
+typedef struct side {
+    gumbel_engine *engine;
+    gumbel_session *sessions[TEXTS];
+    gumbel_request requests[TEXTS];
+} side;
+
+static void open_side(side *s, const gumbel_program *program, const char *backend) {
+    gumbel_engine_options options = {
+        .size = sizeof options, .slots = TEXTS, .backend = backend, .max_context = LENGTH};
+    assert_ok(gumbel_engine_create(program, &options, &s->engine, &error), &error);
+    for (size_t i = 0; i < TEXTS; i++)
+        assert_ok(gumbel_session_create(s->engine, &s->sessions[i], &error), &error);
+}
+
+/* One more token of every text. */
+static void run(side *s, const int32_t *const *tokens) {
+    for (size_t i = 0; i < TEXTS; i++)
+        s->requests[i] = (gumbel_request){.size = sizeof(gumbel_request),
+                                          .session = s->sessions[i],
+                                          .tokens = tokens[i],
+                                          .token_count = 1,
+                                          .wants_token = true};
+    assert_ok(gumbel_step(s->engine, s->requests, TEXTS, &error), &error);
+}
+
+static size_t best_of(const float *logits, size_t count) {
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+static double log_sum(const float *logits, size_t count) {
+    double sum = 0, max = (double)logits[best_of(logits, count)];
+    for (size_t i = 0; i < count; i++)
+        sum += exp((double)logits[i] - max);
+    return max + log(sum);
+}
+
+/* Kullback-Leibler divergence of softmax(q) from softmax(p). */
+static double divergence(const float *p, const float *q, size_t count) {
+    double p_sum = log_sum(p, count), q_sum = log_sum(q, count), total = 0;
+    for (size_t i = 0; i < count; i++) {
+        double log_p = (double)p[i] - p_sum;
+        total += exp(log_p) * (log_p - ((double)q[i] - q_sum));
+    }
+    return total;
+}
+
+static void is_close(const char *model, const char *recipe) {
+    char checkpoint[512];
+    static int32_t tokens[TEXTS * LENGTH];
+    side cpu, mlx;
+    gumbel_program *program;
+    gumbel_program_info info = {.size = sizeof info};
+    gumbel_export_options options = {.size = sizeof options, .quantize = recipe, .activations = "none"};
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    const char *path = temporary_path("close.gumbel");
+    assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
+    assert_ok(gumbel_program_open(path, &program, &error), &error);
+    assert_ok(gumbel_program_get_info(program, &info, &error), &error);
+    size_t read = read_tokens(program, model, tokens, TEXTS * LENGTH);
+    open_side(&cpu, program, "cpu");
+    open_side(&mlx, program, "mlx");
+    double sum = 0, largest = 0;
+    size_t equal = 0;
+    for (size_t n = 0; n < LENGTH; n++) {
+        const int32_t *next[TEXTS];
+        for (size_t i = 0; i < TEXTS; i++)
+            next[i] = &tokens[(i * LENGTH + n) % read];
+        run(&cpu, next);
+        run(&mlx, next);
+        for (size_t i = 0; i < TEXTS; i++) {
+            const float *p = cpu.requests[i].logits, *q = mlx.requests[i].logits;
+            double kl = divergence(p, q, info.vocab_size);
+            sum += kl;
+            largest = fmax(largest, kl);
+            equal += best_of(p, info.vocab_size) == best_of(q, info.vocab_size);
+        }
+    }
+    print_message("%s %s: KL mean %.2g, largest %.2g; top-1 equal for %zu of %d\n", model, recipe,
+                  sum / (TEXTS * LENGTH), largest, equal, TEXTS * LENGTH);
+    assert_true(largest < 1e-3);
+    assert_true(equal * 100 >= (size_t)TEXTS * LENGTH * 99);
+    gumbel_engine_destroy(cpu.engine);
+    gumbel_engine_destroy(mlx.engine);
+    gumbel_program_close(program);
+    empty_temporary_directory();
+}
+
+static void test_gemma4(void **state) {
+    (void)state;
+    is_close("gemma4-tiny", "int4");
+}
+
+static void test_qwen3_5(void **state) {
+    (void)state;
+    is_close("qwen3_5-moe-tiny", "int8");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gemma4), cmocka_unit_test(test_qwen3_5)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same conversation on both backends: whatever interrupts a generation, whose next step MLX has begun
+ * already, the tokens that follow are the CPU's. A session that one saves the other goes on with.
+ */
+#include "support/random_program.h"
+#include "support/temporary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VOCAB = 160, PROMPT = 21, SIDES = 2, LOGGED = 512 };
+
+static gumbel_error error;
+static gumbel_program *program;
+static int32_t prompt[PROMPT];
+
+/* An engine, its sessions, and all tokens that it has drawn. */
+typedef struct side {
+    gumbel_engine *engine;
+    gumbel_session *session, *other;
+    int32_t tokens[LOGGED];
+    size_t count;
+} side;
+
+static side sides[SIDES];
+
+static void open_sides(const char *config) {
+    static const char *const backends[SIDES] = {"cpu", "mlx"};
+    program = open_random_program(config, false);
+    random_tokens(8, VOCAB, prompt, PROMPT);
+    memset(sides, 0, sizeof sides);
+    for (size_t i = 0; i < SIDES; i++) {
+        gumbel_engine_options options = {
+            .size = sizeof options, .slots = 3, .snapshots = true, .backend = backends[i]};
+        assert_ok(gumbel_engine_create(program, &options, &sides[i].engine, &error), &error);
+        assert_ok(gumbel_session_create(sides[i].engine, &sides[i].session, &error), &error);
+        assert_ok(gumbel_session_create(sides[i].engine, &sides[i].other, &error), &error);
+        gumbel_session_set_seed(sides[i].session, 31);
+        gumbel_session_set_seed(sides[i].other, 32);
+    }
+}
+
+static void close_sides(void) {
+    assert_true(sides[0].count > 0);
+    assert_int_equal(sides[0].count, sides[1].count);
+    for (size_t n = 0; n < sides[0].count; n++)
+        if (sides[0].tokens[n] != sides[1].tokens[n])
+            fail_msg("token %zu is %d, on the cpu %d", n, sides[1].tokens[n], sides[0].tokens[n]);
+    for (size_t i = 0; i < SIDES; i++)
+        gumbel_engine_destroy(sides[i].engine);
+    gumbel_program_close(program);
+}
+
+static const gumbel_sampling warm = {.size = sizeof warm, .temperature = 1.2f, .top_k = 40, .top_p = 0.95f};
+static const gumbel_sampling penalized = {.size = sizeof penalized,
+                                          .temperature = 0.9f,
+                                          .top_p = 1,
+                                          .min_p = 0.02f,
+                                          .repetition_penalty = 1.2f,
+                                          .frequency_penalty = 0.3f};
+
+static void begin(gumbel_session *session, size_t from, size_t count, const gumbel_sampling *sampling,
+                  bool snapshot) {
+    gumbel_generate_options options = {
+        .size = sizeof options, .sampling = sampling, .ignore_stop = true, .snapshot = snapshot};
+    assert_ok(gumbel_generate(session, prompt + from, count, &options, &error), &error);
+}
+
+static void draw(side *s, gumbel_session *session, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        gumbel_generated next = {.size = sizeof next};
+        assert_ok(gumbel_next(session, &next, &error), &error);
+        assert_true(s->count < LOGGED);
+        s->tokens[s->count++] = next.token;
+    }
+}
+
+/* Two sessions in turn, and every way of leaving a generation in its middle. */
+static void interrupt(side *s) {
+    gumbel_session *copy;
+    begin(s->session, 0, 12, &warm, true);
+    draw(s, s->session, 5);
+    begin(s->other, 3, 9, &penalized, false);
+    for (int turn = 0; turn < 6; turn++) {
+        draw(s, s->session, 1);
+        draw(s, s->other, 2);
+    }
+    assert_ok(gumbel_session_fork(s->session, &copy, &error), &error);
+    gumbel_session_set_seed(copy, 5);
+    begin(copy, 2, 1, &warm, false);
+    draw(s, copy, 4);
+    draw(s, s->session, 3);
+    assert_ok(gumbel_session_append(s->session, prompt, 3, &error), &error);
+    begin(s->session, 0, 2, &warm, false);
+    draw(s, s->session, 4);
+    assert_ok(gumbel_session_rewind(s->session, gumbel_session_position(s->session, NULL) - 3, &error),
+              &error);
+    begin(s->session, 4, 1, &penalized, false);
+    draw(s, s->session, 4);
+    assert_ok(gumbel_session_rewind(s->session, 11, &error), &error);
+    begin(s->session, 11, 10, &warm, false);
+    draw(s, s->session, 6);
+    gumbel_session_reset(s->other);
+    begin(s->other, 0, PROMPT, &penalized, false);
+    draw(s, s->other, 20);
+    draw(s, s->session, 2);
+}
+
+static void test_interrupted(void **state) {
+    open_sides(*state);
+    for (size_t i = 0; i < SIDES; i++)
+        interrupt(&sides[i]);
+    close_sides();
+}
+
+/* Saved in the middle of a generation, by each side for the other one. */
+static void test_saved(void **state) {
+    open_sides(*state);
+    const char *paths[SIDES] = {temporary_path("cpu.session"), temporary_path("mlx.session")};
+    for (size_t i = 0; i < SIDES; i++) {
+        begin(sides[i].session, 0, PROMPT, &warm, false);
+        draw(&sides[i], sides[i].session, 9);
+        assert_ok(gumbel_session_save(sides[i].session, paths[i], &error), &error);
+    }
+    for (size_t i = 0; i < SIDES; i++) {
+        assert_ok(gumbel_session_load(sides[i].other, paths[1 - i], &error), &error);
+        begin(sides[i].other, 0, 5, &warm, false);
+        draw(&sides[i], sides[i].other, 12);
+        begin(sides[i].session, 0, 5, &warm, false);
+        draw(&sides[i], sides[i].session, 12);
+        assert_memory_equal(sides[i].tokens + 9, sides[i].tokens + 21, 12 * sizeof *sides[i].tokens);
+    }
+    close_sides();
+}
+
+#define ON(test, config)                                                                                     \
+    { #test " " config, test, NULL, NULL, (void *)(uintptr_t)(config) }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {ON(test_interrupted, "small.json"), ON(test_interrupted, "qwen.json"),
+                                       ON(test_saved, "small.json"), ON(test_saved, "qwen.json")};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
