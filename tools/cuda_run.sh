@@ -14,15 +14,20 @@ status=0
 [ $# -gt 0 ] || set -- tests gemma 12 qwen 8
 
 run_tests() {
+    mkdir -p logs
     for test in bin/test_cuda_*; do
-        "$test" >"$test.log" 2>&1
+        log=logs/${test#bin/test_cuda_}.log
+        "$test" >"$log" 2>&1
         result=$?
+        if grep -q "has no CUDA device" "$log"; then
+            result=77
+        fi
         case $result in
         0) echo "passed   ${test#bin/test_cuda_}" ;;
-        77) echo "skipped  ${test#bin/test_cuda_}: $(tail -n 1 "$test.log")" ;;
+        77) echo "skipped  ${test#bin/test_cuda_}: no CUDA device" ;;
         *)
             echo "FAILED   ${test#bin/test_cuda_} ($result)"
-            grep -vE '^\[ +(RUN|OK) ' "$test.log" | head -n 20
+            grep -vE '^\[ +(RUN|OK) ' "$log" | head -n 20
             status=1
             ;;
         esac

@@ -2,7 +2,7 @@
  *
  * Ops whose elements do not depend on each other, with the bits of the portable kernels.
  */
-#include "run/cuda/device/device.cuh"
+#include "run/cuda/device/prepared.cuh"
 
 using namespace gb_cuda;
 
@@ -111,11 +111,37 @@ static const float *operand(const gb_cuda_call *call, int i) {
     return data_of<const float>(call->operands[i]);
 }
 
+/* Products that are prepared as well; a row of the result is that of the product that follows. */
+static __global__ void multiply_and_prepare(multiply_function function, size_t columns,
+                                            prepared_rows prepared, float *y) {
+    wait_for_earlier();
+    const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    float v[8];
+    for (size_t i = 0; i < 8; i++) {
+        const size_t column = quarter * 8 + i;
+        v[i] = 0;
+        if (column < columns)
+            y[row * columns + column] = v[i] = function(row * columns + column);
+    }
+    prepare_quarter(prepared, row, quarter, v);
+}
+
 void gb_cuda_add(const gb_cuda_call *call) {
     launch_map(call, add_function{operand(call, 0), operand(call, 1)});
 }
 void gb_cuda_multiply(const gb_cuda_call *call) {
-    launch_map(call, multiply_function{operand(call, 0), operand(call, 1)});
+    const multiply_function function = {operand(call, 0), operand(call, 1)};
+    const gb_cuda_tensor *y = call->results[0];
+    if (!call->prepares) {
+        launch_map(call, function);
+        return;
+    }
+    const size_t columns = y->dims[y->rank - 1];
+    const prepared_rows prepared = gb_cuda_prepared_place(call, y);
+    const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
+    GB_LAUNCH(multiply_and_prepare, grid, THREADS, 0, call->stream, function, columns, prepared,
+              data_of<float>(y));
+    call->scratch->prepared_from = y;
 }
 void gb_cuda_scale(const gb_cuda_call *call) {
     launch_map(call, scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});

@@ -142,9 +142,21 @@ static gumbel_status ready_steps(gb_cuda_executor *e, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
-static bool is_product(const gb_step *step) {
-    return step->kind == GB_STEP_NODE &&
-           (step->node->op == GB_OP_LINEAR || step->node->op == GB_OP_EXPERT_LINEAR);
+static bool is_quantized_product(const ready_step *step) {
+    return step->planned->kind == GB_STEP_NODE &&
+           (step->planned->node->op == GB_OP_LINEAR || step->planned->node->op == GB_OP_EXPERT_LINEAR) &&
+           step->call.operands[1]->dtype == GB_QUANTIZED;
+}
+
+/* Finds the steps whose result is what the next quantized product takes. */
+static void mark_preparing_steps(gb_cuda_executor *e) {
+    const gb_cuda_tensor *taken = NULL;
+    for (uint32_t s = e->plan->step_count; s-- > 0;) {
+        gb_cuda_call *call = &e->steps[s].call;
+        call->prepares = taken && call->results[0] == taken;
+        if (is_quantized_product(&e->steps[s]))
+            taken = call->operands[0];
+    }
 }
 
 /* Memory that the largest batch takes beside the plan's values. */
@@ -157,7 +169,7 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
         const gb_cuda_call *call = &e->steps[s].call;
         uint64_t size = gb_cuda_scratch_bytes(call, e->steps[s].planned);
         e->scratch.size = size > e->scratch.size ? size : e->scratch.size;
-        if (is_product(e->steps[s].planned) && call->operands[1]->dtype == GB_QUANTIZED) {
+        if (is_quantized_product(&e->steps[s])) {
             const gb_cuda_tensor *x = call->operands[0];
             uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
             size = gb_cuda_prepared_bytes(rows, columns);
@@ -186,6 +198,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
     GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
     GB_TRY(place_tensors(e, options, error));
     GB_TRY(ready_steps(e, error));
+    mark_preparing_steps(e);
     GB_TRY(reserve_scratch(e, options->backend, error));
     if (e->profile) {
         GB_TRY(gb_cuda_check(cudaEventCreate(&e->begin), "making an event", error));

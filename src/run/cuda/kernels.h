@@ -47,6 +47,7 @@ typedef struct gb_cuda_call {
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
     gb_cuda_scratch *scratch;
+    bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     cudaStream_t stream;
 } gb_cuda_call;
 

@@ -3,6 +3,7 @@
  * Ops on rows: embedding, gathering, slices, norms, rotary positions, routing.
  */
 #include "run/cuda/device/codes.cuh"
+#include "run/cuda/device/prepared.cuh"
 
 using namespace gb_cuda;
 
@@ -75,7 +76,13 @@ struct normalization {
     size_t size;
     float divisor, epsilon, scale, weight_offset;
     float *y;
+    prepared_rows prepared; /* where y is prepared, too, if anywhere */
 };
+
+__device__ static float normalized(const normalization &n, const float *x, float factor, size_t i) {
+    const float value = x[i] * factor;
+    return n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;
+}
 
 static __global__ void normalize(normalization n) {
     wait_for_earlier();
@@ -86,9 +93,20 @@ static __global__ void normalize(normalization n) {
     for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
         sum += x[i] * x[i];
     const float factor = n.scale / sqrtf(block_sum(sum, partial) / n.divisor + n.epsilon);
-    for (size_t i = threadIdx.x; i < n.size; i += blockDim.x) {
-        const float value = x[i] * factor;
-        y[i] = n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;
+    if (!n.prepared.values) {
+        for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
+            y[i] = normalized(n, x, factor, i);
+        return;
+    }
+    for (size_t first = 0; first < n.prepared.units * 4; first += blockDim.x) {
+        const size_t quarter = first + threadIdx.x;
+        float v[8];
+        for (size_t i = 0; i < 8; i++) {
+            v[i] = 0;
+            if (quarter * 8 + i < n.size)
+                y[quarter * 8 + i] = v[i] = normalized(n, x, factor, quarter * 8 + i);
+        }
+        prepare_quarter(n.prepared, blockIdx.x, quarter, v);
     }
 }
 
@@ -98,6 +116,10 @@ static void launch_norm(const gb_cuda_call *call, normalization n) {
     n.y = data_of<float>(call->results[0]);
     n.size = x->dims[x->rank - 1];
     n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
+    if (call->prepares) {
+        n.prepared = gb_cuda_prepared_place(call, call->results[0]);
+        call->scratch->prepared_from = call->results[0];
+    }
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
     const unsigned threads = n.size <= 128 ? WARP : n.size <= 1024 ? 4 * WARP : 32 * WARP;
     GB_LAUNCH(normalize, rows, threads, 0, call->stream, n);

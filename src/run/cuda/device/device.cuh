@@ -20,13 +20,13 @@
 #define GB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated::dynamic_shared())
 #endif
 
-#include "run/math.h"
-
 #include <cstdarg>
 #include <cstdint>
+#include <cstring>
 
 extern "C" {
 #include "run/cuda/kernels.h"
+#include "run/math.h"
 }
 
 namespace gb_cuda {
