@@ -86,16 +86,21 @@ static __global__ void __launch_bounds__(THREADS)
     __shared__ weight_sum of_warps[THREADS / WARP];
     const size_t b = blockIdx.x;
     const float *x = logits + b * size;
+    if (!wanted[b]) {
+        for (uint32_t i = threadIdx.x; i < limit; i += THREADS)
+            ids[b * limit + i] = -1;
+        return;
+    }
     weight_sum last = ~(weight_sum)0;
     for (uint32_t found = 0; found < limit; found++) {
         weight_sum best = 0;
-        for (uint32_t i = threadIdx.x; wanted[b] && i < size; i += THREADS) {
+        for (uint32_t i = threadIdx.x; i < size; i += THREADS) {
             const weight_sum packed = pack_best(x[i], i);
             best = packed > best && packed < last ? packed : best;
         }
         last = block_best(best, of_warps);
         if (threadIdx.x == 0)
-            ids[b * limit + found] = wanted[b] ? (int32_t)best_index(last) : -1;
+            ids[b * limit + found] = (int32_t)best_index(last);
     }
 }
 
