@@ -6,6 +6,7 @@
  *     bench_linear [THREADS [OUTPUTS INPUTS]]
  */
 #include "base/memory.h"
+#include "run/cpu/cores.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/team.h"
 #include "tensor/convert.h"

@@ -296,7 +296,7 @@ typedef enum gumbel_lock {
 typedef struct gumbel_engine_options {
     size_t size;
     const char *backend;  /* "cpu" (NULL), "cuda" or "mlx" */
-    int threads;          /* CPU threads; 0: one per available core */
+    int threads;          /* CPU threads; 0: one per physical core */
     int slots;            /* sessions that can exist at once; 0: 1 */
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
     uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
@@ -501,7 +501,7 @@ typedef struct gumbel_export_options {
     const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     bool logits;          /* end in logits[B, V] instead of the sampler */
-    const char *backend;  /* lay weights out for this backend; NULL: cpu */
+    const char *backend;  /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
     bool random_weights;  /* checkpoint is a config.json; weights are drawn from random_seed */
     uint64_t random_seed;
     uint32_t layers; /* keep the first layers only; 0: all */
@@ -522,6 +522,20 @@ typedef struct gumbel_export_options {
  * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
+
+typedef struct gumbel_pack_options {
+    size_t size;
+    const char *backend; /* as in gumbel_export_options */
+    gumbel_progress_callback progress;
+    void *progress_user;
+} gumbel_pack_options;
+
+/* Writes the program again with its weights laid out for another backend: the file that exporting its
+ * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own.
+ * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
+ * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
+GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
+                                     const gumbel_pack_options *options, gumbel_error *error);
 
 /* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
 GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);

@@ -22,10 +22,11 @@ static const cli_option output_table[] = {
      .offset = offsetof(export_arguments, output)},
     {.names = "--backend",
      .argument = "NAME",
-     .help = "Lay the weights out for this backend: cpu (the default), cuda or mlx. The program runs on the "
-             "others too, which rearrange them when they load it.",
+     .help =
+         "Lay the weights out for this backend: cpu (the default), cuda or mlx; none: in the order of their "
+         "formats. Any program runs on any backend, which rearranges at load what is laid out for another.",
      .type = CLI_CHOICE,
-     .choices = "cpu cuda mlx",
+     .choices = "cpu cuda mlx none",
      .offset = offsetof(export_arguments, backend)},
     {.names = "--stats",
      .help =

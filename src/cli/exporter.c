@@ -6,8 +6,6 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 
-#include <sys/stat.h>
-
 typedef struct notices {
     cli_progress *progress;
     bool quiet;
@@ -18,12 +16,6 @@ static void log_notice(void *user, gumbel_log_level level, const char *line) {
     bool verbose = !where->quiet;
     cli_progress_erase(where->progress);
     cli_log(&verbose, level, line);
-}
-
-static void report_written(const char *path, double seconds) {
-    struct stat file;
-    if (stat(path, &file) == 0)
-        cli_note("wrote %s: %.1f MB in %.1f s", path, (double)file.st_size / 1e6, seconds);
 }
 
 gumbel_status cli_export(const char *checkpoint, const char *path, gumbel_export_options options, bool quiet,
@@ -42,6 +34,6 @@ gumbel_status cli_export(const char *checkpoint, const char *path, gumbel_export
     cli_release_signals();
     cli_progress_erase(&progress);
     if (status == GUMBEL_OK && !quiet)
-        report_written(path, cli_seconds() - progress.begin);
+        cli_progress_report(&progress, path);
     return status;
 }

@@ -16,7 +16,7 @@ const cli_option cli_model_table[] = {
      .offset = offsetof(cli_model_options, backend)},
     {.names = "-t --threads",
      .argument = "N",
-     .help = "CPU threads; 0, the default, is one per available core. The result does not depend on it.",
+     .help = "CPU threads; 0, the default, is one per physical core. The result does not depend on it.",
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = 1024},
      .offset = offsetof(cli_model_options, threads)},

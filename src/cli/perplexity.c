@@ -6,10 +6,12 @@
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/model.h"
+#include "cli/progress.h"
 #include "cli/prompt.h"
 #include "cli/report.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct perplexity_options {
     const char *file, *against;
@@ -104,7 +106,7 @@ static gumbel_status run_token(const cli_model *model, int32_t token, const floa
 /* A text longer than the context is cut into windows. Each begins with the text's first token, which is where
  * models expect their bos; the token after a window's beginning is the first one that it scores. */
 static gumbel_status score_text(const cli_model *model, const cli_model *other, const cli_tokens *tokens,
-                                scores *s, gumbel_error *error) {
+                                cli_progress *progress, scores *s, gumbel_error *error) {
     uint32_t window = model->max_context, position = 0;
     if (other->program && other->max_context < window)
         window = other->max_context;
@@ -124,21 +126,42 @@ static gumbel_status score_text(const cli_model *model, const cli_model *other, 
             return status;
         score(s, row, reference, model->info.vocab_size, tokens->ids[i + 1]);
         position++;
+        cli_progress_count(progress, "tokens", i + 1, tokens->count - 1);
     }
     return GUMBEL_OK;
 }
 
-static gumbel_status read_tokens(const cli_model *model, const perplexity_options *options,
-                                 cli_tokens *tokens, gumbel_error *error) {
+static const gumbel_encode_options encode_options = {.size = sizeof encode_options, .add_special = true};
+
+/* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
+static gumbel_status check_same_tokens(const cli_model *other, const char *against, const cli_text *text,
+                                       const cli_tokens *tokens, gumbel_error *error) {
+    cli_tokens found = {0};
+    if (!other->tokenizer)
+        return GUMBEL_OK;
+    gumbel_status status =
+        cli_encode_text(other->tokenizer, text->bytes, text->length, &encode_options, &found, error);
+    bool is_same = found.count == tokens->count &&
+                   (found.count == 0 || memcmp(found.ids, tokens->ids, found.count * sizeof *found.ids) == 0);
+    cli_tokens_free(&found);
+    if (status != GUMBEL_OK || is_same)
+        return status;
+    cli_refuse(error, "%s: its tokenizer gives other tokens for the text than the program's", against);
+    return error->status = GUMBEL_ERROR_ARGUMENT;
+}
+
+static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
+                                 const perplexity_options *options, cli_tokens *tokens, gumbel_error *error) {
     cli_text text = {0};
-    gumbel_encode_options encode = {.size = sizeof encode, .add_special = true};
     gumbel_status status = cli_read_file(options->file, &text, error);
     if (status == GUMBEL_OK && !model->tokenizer) {
         cli_refuse(error, "the program has no tokenizer");
         status = GUMBEL_ERROR_ARGUMENT;
     }
     if (status == GUMBEL_OK)
-        status = cli_encode_text(model->tokenizer, text.bytes, text.length, &encode, tokens, error);
+        status = cli_encode_text(model->tokenizer, text.bytes, text.length, &encode_options, tokens, error);
+    if (status == GUMBEL_OK)
+        status = check_same_tokens(other, options->against, &text, tokens, error);
     cli_text_free(&text);
     if (status == GUMBEL_OK && options->count.value > 0 && tokens->count > (size_t)options->count.value)
         tokens->count = (size_t)options->count.value;
@@ -185,9 +208,12 @@ static int perplexity(void *given) {
     if (status == GUMBEL_OK)
         status = open_other(arguments, &model, &other, &error);
     if (status == GUMBEL_OK)
-        status = read_tokens(&model, &arguments->perplexity, &tokens, &error);
+        status = read_tokens(&model, &other, &arguments->perplexity, &tokens, &error);
+    cli_progress progress;
+    cli_progress_begin(&progress, false);
     if (status == GUMBEL_OK)
-        status = score_text(&model, &other, &tokens, &s, &error);
+        status = score_text(&model, &other, &tokens, &progress, &s, &error);
+    cli_progress_erase(&progress);
     if (status == GUMBEL_OK)
         print_scores(&s);
     cli_tokens_free(&tokens);

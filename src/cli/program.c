@@ -29,7 +29,8 @@ const cli_option cli_program_table[] = {
 static gumbel_status make_program(const char *checkpoint, const cli_cache_options *options,
                                   const cli_cache_entry *entry, gumbel_error *error) {
     bool is_stale = cli_cache_stale(entry, false) > 0;
-    cli_note("%s%s with recipe %s to %s", is_stale ? "the checkpoint has changed; exporting " : "exporting ",
+    cli_note("%s%s with recipe %s to %s",
+             is_stale ? "the checkpoint, its recipe or gumbel has changed; exporting " : "exporting ",
              checkpoint, options->quantize ? options->quantize : "none", entry->path);
     const gumbel_export_options export_options = {.quantize = options->quantize,
                                                   .max_context = options->max_context};

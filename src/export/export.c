@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "export/backend_order.h"
 #include "export/checkpoint/generation_config.h"
 #include "export/models/model.h"
 #include "export/parallel.h"
@@ -23,6 +24,7 @@
 /* One export's parts, in the order in which they come to be. Zero or NULL until then. */
 typedef struct export_job {
     gumbel_export_options options;
+    gb_packing_order order;
     gb_source source;
     const gb_model *model;
     gb_recipe *recipe;
@@ -75,9 +77,6 @@ static gumbel_status check_options(const gumbel_export_options *given, gumbel_ex
     if (given->size < sizeof given->size)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export options' size is not set");
     memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    if (options->backend && strcmp(options->backend, "cpu") != 0)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "backend: \"%s\" is not in this version; expected \"cpu\"", options->backend);
     if (options->stats && options->stats->size < sizeof options->stats->size)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export stats' size is not set");
     return check_sampler(options, error);
@@ -116,7 +115,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     job->builder = gb_builder_create();
     if (!job->weights || !job->builder)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
-    gb_weights_use_packing(job->weights, &job->source.packing);
+    gb_weights_use_quantization(job->weights, &job->source.packing);
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
     gb_model_options model_options = {.max_context = options->max_context,
                                       .layers = options->layers,
@@ -224,6 +223,7 @@ static gumbel_status write_program(export_job *job, const char *path, gumbel_err
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
     GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    gb_writer_use_threads(writer, gb_parallel_for, gb_export_threads());
     gb_writer_measure(writer, &job->written);
     gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
                                             options->progress_user, error);
@@ -244,6 +244,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     set_metadata(job);
     set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
     GB_TRY(gb_builder_finish(job->builder, &job->program, error));
+    GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat_format = (gb_blob){job->text.chat_format.data, job->text.chat_format.size};
     report_unused(job);
@@ -268,6 +269,7 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     export_job job = {0};
     double begin = gb_seconds();
     GB_TRY(check_options(options, &job.options, error));
+    GB_TRY(gb_backend_order(job.options.backend, &job.order, error));
     gumbel_status status = export_to(&job, checkpoint, path, error);
     if (status == GUMBEL_OK && job.options.stats)
         fill_stats(&job, gb_seconds() - begin);

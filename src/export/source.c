@@ -73,7 +73,7 @@ static gumbel_status open_parts(const char *path, bool is_file, bool random_weig
     if (random_weights)
         return GUMBEL_OK;
     gb_config root = gb_config_root(source->config);
-    GB_TRY(gb_packing_read(&root, &source->packing, error));
+    GB_TRY(gb_quantization_read(&root, &source->packing, error));
     return gb_checkpoint_open(source->directory, &source->checkpoint, error);
 }
 

@@ -9,7 +9,7 @@
 #include "export/checkpoint/checkpoint.h"
 #include "export/checkpoint/config.h"
 #include "export/gguf/import.h"
-#include "export/packed/packing.h"
+#include "export/packed/quantization.h"
 
 typedef struct gb_source {
     gb_gguf_import gguf; /* of a GGUF: owns config and checkpoint; else zeroed */
@@ -18,7 +18,7 @@ typedef struct gb_source {
     char *name;                /* what to call the model */
     gb_config_file *config;    /* config.json */
     gb_checkpoint *checkpoint; /* NULL: random weights */
-    gb_packing packing;        /* how the checkpoint's weights are quantized; of config */
+    gb_quantization packing;   /* how the checkpoint's weights are quantized; of config */
 } gb_source;
 
 /* Opens a Hugging Face directory or a GGUF file; or, with random_weights, a config.json or the directory that

@@ -24,8 +24,8 @@ struct gb_weights {
     const gb_checkpoint *checkpoint; /* NULL: random */
     gb_dtype random_dtype;
     uint64_t seed;
-    const gb_packing *packing; /* NULL: the checkpoint has nothing packed */
-    gb_recipe *recipe;         /* NULL: nothing is quantized */
+    const gb_quantization *packing; /* NULL: the checkpoint has nothing packed */
+    gb_recipe *recipe;              /* NULL: nothing is quantized */
     uint64_t layer_count;
     source *sources; /* one for each constant of the graph, in its order */
     size_t count, capacity;
@@ -51,7 +51,7 @@ void gb_weights_destroy(gb_weights *weights) {
     gb_free(weights);
 }
 
-void gb_weights_use_packing(gb_weights *weights, const gb_packing *packing) {
+void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *packing) {
     weights->packing = packing;
 }
 

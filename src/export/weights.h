@@ -23,7 +23,7 @@ gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_d
 
 /* Says how the checkpoint's packed matrices are quantized; packing must stay valid. Without it only tensors
  * of their own name are found. */
-void gb_weights_use_packing(gb_weights *weights, const gb_packing *packing);
+void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *packing);
 
 /* Matrices that are added from now on are stored as the recipe says, which must stay open; layer_count is the
  * model's. */

@@ -84,6 +84,37 @@ static gumbel_status get_format(const item_decoder *decoder, gb_record *field, g
     return GUMBEL_OK;
 }
 
+/* Reads within the arrays of a layout; whether it is one, the verifier says. */
+static bool get_layout(gb_byte_view *view, gb_layout *layout) {
+    uint32_t count = gb_view_u32(view), flags = gb_view_u32(view);
+    if (count > GB_MAX_LAYOUT_PARTS || flags > GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST)
+        return false;
+    *layout = (gb_layout){.part_count = (uint8_t)count,
+                          .high_nibble_first = flags == GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t axis = gb_view_u32(view), size = gb_view_u32(view);
+        if (axis > GB_AXIS_COLUMNS)
+            return false;
+        layout->parts[i] = (gb_layout_part){(uint8_t)axis, size};
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t part = gb_view_u32(view);
+        if (part >= count)
+            return false;
+        layout->order[i] = (uint8_t)part;
+    }
+    return !view->failed;
+}
+
+static gumbel_status get_packing(const item_decoder *decoder, gb_record *field, gb_packing *packing) {
+    gb_byte_view *view = &field->payload;
+    packing->block_rows = gb_view_u32(view);
+    bool is_whole = packing->block_rows > 0 && get_layout(view, &packing->codes) &&
+                    get_layout(view, &packing->high_codes) && get_layout(view, &packing->scales) &&
+                    get_layout(view, &packing->high_scales) && get_layout(view, &packing->supers);
+    return is_whole && gb_view_ended(view) ? GUMBEL_OK : broken(decoder, field->tag);
+}
+
 static gumbel_status get_attribute(const item_decoder *decoder, gb_record *field, gb_node *node) {
     if (node->attribute_count == GB_MAX_ATTRIBUTES)
         return broken(decoder, field->tag);
@@ -174,6 +205,8 @@ static gumbel_status constant_field(const item_decoder *decoder, gb_record *fiel
         return gb_view_ended(&field->payload) ? GUMBEL_OK : broken(decoder, field->tag);
     case GB_CONSTANT_FIELD_FORMAT:
         return get_format(decoder, field, &constant->format);
+    case GB_CONSTANT_FIELD_PACKING:
+        return get_packing(decoder, field, &constant->packing);
     default:
         return unknown(decoder, field);
     }

@@ -119,6 +119,28 @@ static void put_format(gb_byte_buffer *buffer, const gb_format *format) {
     put_list(buffer, GB_CONSTANT_FIELD_FORMAT, fields, sizeof fields / sizeof *fields);
 }
 
+static void put_layout(gb_byte_buffer *buffer, const gb_layout *layout) {
+    gb_buffer_u32(buffer, layout->part_count);
+    gb_buffer_u32(buffer, layout->high_nibble_first ? GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST : 0);
+    for (uint32_t i = 0; i < layout->part_count; i++) {
+        gb_buffer_u32(buffer, layout->parts[i].axis);
+        gb_buffer_u32(buffer, layout->parts[i].size);
+    }
+    for (uint32_t i = 0; i < layout->part_count; i++)
+        gb_buffer_u32(buffer, layout->order[i]);
+}
+
+static void put_packing(gb_byte_buffer *buffer, const gb_packing *packing) {
+    size_t start = begin(buffer, GB_CONSTANT_FIELD_PACKING);
+    gb_buffer_u32(buffer, packing->block_rows);
+    put_layout(buffer, &packing->codes);
+    put_layout(buffer, &packing->high_codes);
+    put_layout(buffer, &packing->scales);
+    put_layout(buffer, &packing->high_scales);
+    put_layout(buffer, &packing->supers);
+    gb_record_end(buffer, start);
+}
+
 static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     size_t start = begin(buffer, GB_GRAPH_CONSTANT);
     put_name(buffer, GB_CONSTANT_FIELD_NAME, constant->name);
@@ -130,6 +152,8 @@ static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     gb_record_end(buffer, data);
     if (constant->format.kind != GB_FORMAT_DENSE)
         put_format(buffer, &constant->format);
+    if (constant->packing.block_rows > 0)
+        put_packing(buffer, &constant->packing);
     gb_record_end(buffer, start);
 }
 

@@ -21,7 +21,10 @@ enum {
 };
 
 #define GB_MAGIC "gumbel\0\1" /* 8 bytes; the string's own zero is not one of them */
-enum { GB_MAGIC_BYTES = 8, GB_FORMAT_VERSION = 1 };
+enum { GB_MAGIC_BYTES = 8, GB_FORMAT_VERSION = 2 };
+
+/* The format version that a reader needs: a file has the smallest one that can read what is in it. */
+enum { GB_READER_VERSION_FIRST = 1, GB_READER_VERSION_PACKED = 2 /* some constant has a packing */ };
 
 /* An entry of the section table. */
 enum {
@@ -73,9 +76,11 @@ enum { GB_REGION_FIELD_NODES = 1 /* u32 first, u32 count */, GB_REGION_FIELD_YIE
 enum {
     GB_CONSTANT_FIELD_NAME = 1,
     GB_CONSTANT_FIELD_TYPE = 2,
-    GB_CONSTANT_FIELD_DATA = 3,  /* u64 offset in the file, u64 size, u64 XXH3-64 */
-    GB_CONSTANT_FIELD_FORMAT = 4 /* only of a quantized one: u32 kind, bits, group, scale dtype, 1 with
-                                  * biases, scale bits */
+    GB_CONSTANT_FIELD_DATA = 3,   /* u64 offset in the file, u64 size, u64 XXH3-64 */
+    GB_CONSTANT_FIELD_FORMAT = 4, /* only of a quantized one: u32 kind, bits, group, scale dtype, 1 with
+                                   * biases, scale bits */
+    GB_CONSTANT_FIELD_PACKING = 5 /* only of a packed one: u32 rows of a block, then the layouts of codes,
+                                   * high codes, scales, high scales, supers */
 };
 enum {
     GB_STATE_FIELD_NAME = 1,
@@ -84,6 +89,8 @@ enum {
 };
 enum { GB_BINDING_FIELD = 1 /* u32 role, u32 value */ };
 
-/* A type: u32 dtype, u32 rank, then i64 for each dim. */
+/* A type: u32 dtype, u32 rank, then i64 for each dim. A layout: u32 parts, u32 flags, for each part u32 axis
+ * and u32 size, then the order, u32 part numbers. */
+enum { GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST = 1 };
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/printer.h"
 
+#include "program/constant_packing.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -120,15 +122,15 @@ void gb_print_tensors(const gb_program *program, const gb_text_sink *sink) {
         int length = (int)strlen(program->constants[i].name);
         width = length > width ? length : width;
     }
-    gb_print(sink, "%-*s  %-20s  %7s  %-24s  %14s  %14s\n", width, "name", "format", "bits/w", "shape",
-             "bytes", "offset");
+    gb_print(sink, "%-*s  %-20s  %7s  %-24s  %14s  %14s  %s\n", width, "name", "format", "bits/w", "shape",
+             "bytes", "offset", "packing");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
         char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
-        gb_print(sink, "%-*s  %-20s  %7.3f  %-24s  %14llu  %14llu\n", width, constant->name,
+        gb_print(sink, "%-*s  %-20s  %7.3f  %-24s  %14llu  %14llu  %s\n", width, constant->name,
                  gb_constant_format_text(constant, format), gb_constant_bits_per_weight(constant),
                  strchr(gb_type_text(&constant->type, text), '['), (unsigned long long)constant->size,
-                 (unsigned long long)constant->offset);
+                 (unsigned long long)constant->offset, gb_constant_packing_text(constant));
     }
     gb_print(sink, "%u tensors, %llu bytes\n", program->constant_count,
              (unsigned long long)gb_program_weight_bytes(program));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "program/constant_packing.h"
 #include "program/infer.h"
 #include "program/printer.h"
 
@@ -179,6 +180,7 @@ static void put_constants(json_printer *json) {
             put_text_field(json, "format", gb_format_text(&constant->format, text));
             put_key(json, "bits_per_weight");
             put_float(json, gb_constant_bits_per_weight(constant));
+            put_text_field(json, "packing", gb_constant_packing_text(constant));
         }
         put_uint_field(json, "offset", constant->offset);
         put_uint_field(json, "bytes", constant->size);

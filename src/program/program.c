@@ -69,15 +69,22 @@ bool gb_type_bytes(const gb_type *type, uint64_t *bytes) {
            gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
 }
 
-bool gb_constant_planes(const gb_constant *constant, gb_planes *planes) {
+bool gb_constant_matrix(const gb_constant *constant, uint64_t *rows, uint64_t *columns) {
     const gb_shape *shape = &constant->type.shape;
     uint64_t elements;
-    if (constant->type.dtype != GB_QUANTIZED || constant->format.kind == GB_FORMAT_DENSE ||
-        !gb_format_valid(&constant->format) || shape->rank < 2 || !gb_shape_elements(shape, &elements))
+    if (shape->rank < 2 || shape->rank > GB_MAX_RANK || !gb_shape_elements(shape, &elements))
         return false;
-    uint64_t columns = (uint64_t)shape->dims[shape->rank - 1];
-    return gb_format_fits(&constant->format, columns) &&
-           gb_format_planes(&constant->format, elements / columns, columns, planes);
+    *columns = (uint64_t)shape->dims[shape->rank - 1];
+    *rows = elements / *columns;
+    return true;
+}
+
+bool gb_constant_planes(const gb_constant *constant, gb_planes *planes) {
+    uint64_t rows, columns;
+    return constant->type.dtype == GB_QUANTIZED && constant->format.kind != GB_FORMAT_DENSE &&
+           gb_format_valid(&constant->format) && gb_constant_matrix(constant, &rows, &columns) &&
+           gb_format_fits(&constant->format, columns) &&
+           gb_format_planes(&constant->format, rows, columns, planes);
 }
 
 bool gb_constant_bytes(const gb_constant *constant, uint64_t *bytes) {

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "program/metadata.h"
 #include "tensor/dtype.h"
-#include "tensor/format.h"
+#include "tensor/packing.h"
 
 #include <stdint.h>
 
@@ -197,6 +197,7 @@ typedef struct gb_constant {
     const char *name;    /* the checkpoint's tensor name, or one of the exporter's */
     gb_type type;        /* shape without symbols */
     gb_format format;    /* dense unless the dtype is GB_QUANTIZED */
+    gb_packing packing;  /* how a quantized one's bytes are arranged; all 0: canonically */
     uint64_t offset;     /* of its bytes in the file, a multiple of 64 */
     uint64_t size;       /* bytes: elements * dtype size, row-major; or its format's planes */
     uint64_t checksum;   /* XXH3-64 of its bytes; 0 while building */
@@ -244,8 +245,11 @@ typedef struct gb_program {
     struct gb_storage *storage;     /* what owns the arrays and strings; freed by gb_program_destroy */
 } gb_program;
 
-/* The planes of a quantized constant: its last dim are the columns, the others the rows. False where type and
- * format make none. */
+/* A constant as a matrix: its last dim are the columns, the others the rows. False where the rank is below 2
+ * or a size is none. */
+bool gb_constant_matrix(const gb_constant *constant, uint64_t *rows, uint64_t *columns);
+
+/* The planes of a quantized constant's matrix. False where type and format make none. */
 bool gb_constant_planes(const gb_constant *constant, gb_planes *planes);
 
 /* Bytes that a constant of its type and format has; false on overflow or where there is no such constant. */

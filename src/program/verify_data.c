@@ -54,7 +54,8 @@ static gumbel_status check_names(const gb_program *program, gumbel_error *error)
     return status;
 }
 
-/* ---- Rules 9-13 ---------------------------------------------------------------------------------------- */
+/* ---- Rules 9-13, 42
+ * ---------------------------------------------------------------------------------------- */
 
 static gumbel_status check_data_type(const char *what, const char *name, const gb_type *type, uint64_t *bytes,
                                      gumbel_error *error) {
@@ -63,6 +64,19 @@ static gumbel_status check_data_type(const char *what, const char *name, const g
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s %s: %s is not a type with sizes", what, name,
                        gb_type_text(type, text));
     return GUMBEL_OK;
+}
+
+/* Rule 42. */
+static gumbel_status check_packing(const gb_constant *constant, gumbel_error *error) {
+    uint64_t rows, columns;
+    char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
+    if (constant->packing.block_rows == 0 ||
+        (gb_constant_matrix(constant, &rows, &columns) &&
+         gb_packing_fits(&constant->packing, &constant->format, rows, columns)))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                   "constant %s: %s in the weight format %s cannot have its packing", constant->name,
+                   gb_type_text(&constant->type, text), gb_constant_format_text(constant, format));
 }
 
 /* Rule 9. */
@@ -78,7 +92,7 @@ static gumbel_status check_constant(const gb_constant *constant, gumbel_error *e
     if (constant->size != bytes)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: %llu bytes, its type has %llu",
                        constant->name, (unsigned long long)constant->size, (unsigned long long)bytes);
-    return GUMBEL_OK;
+    return check_packing(constant, error);
 }
 
 /* Rule 12. What a chunk overwrites must be older than what its first token still reads. */

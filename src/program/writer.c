@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/encode.h"
 #include "program/format.h"
+#include "program/pack_stream.h"
 
 #include <string.h>
 
@@ -19,7 +20,8 @@ struct gb_writer {
     bool *written;      /* of each constant: begun */
     uint32_t current;   /* constant that is being written; UINT32_MAX: none */
     uint64_t remaining; /* bytes of it */
-    uint32_t complete;  /* constants */
+    gb_pack_stream packing;
+    uint32_t complete; /* constants */
     uint64_t weights_end;
     uint8_t head[HEAD_BYTES];
     uint32_t section_count;
@@ -54,12 +56,18 @@ void gb_writer_abort(gb_writer *writer) {
     if (!writer)
         return;
     gb_output_close(&writer->file);
+    gb_pack_stream_end(&writer->packing);
     gb_free(writer->written);
     gb_free(writer);
 }
 
 const char *gb_writer_temporary_path(const gb_writer *writer) {
     return writer->file.temporary_path;
+}
+
+void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned threads) {
+    writer->packing.loop = loop;
+    writer->packing.threads = threads;
 }
 
 void gb_writer_measure(gb_writer *writer, gb_output_totals *totals) {
@@ -88,8 +96,27 @@ gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gum
     writer->remaining = program->constants[constant].size;
     program->constants[constant].offset = writer->file.position;
     XXH3_64bits_reset(&writer->hash);
+    if (program->constants[constant].packing.block_rows > 0)
+        gb_pack_stream_begin(&writer->packing, &program->constants[constant]);
     if (writer->remaining == 0)
         end_constant(writer);
+    return GUMBEL_OK;
+}
+
+/* Bytes as they are to stand in the file. */
+static gumbel_status write_bytes(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error) {
+    XXH3_64bits_update(&writer->hash, data, (size_t)size);
+    return gb_output_write(&writer->file, data, size, error);
+}
+
+static gumbel_status write_packed(gb_writer *writer, const uint8_t *data, uint64_t size,
+                                  gumbel_error *error) {
+    while (size > 0) {
+        const uint8_t *packed;
+        uint64_t packed_size;
+        GB_TRY(gb_pack_stream_next(&writer->packing, &data, &size, &packed, &packed_size, error));
+        GB_TRY(write_bytes(writer, packed, packed_size, error));
+    }
     return GUMBEL_OK;
 }
 
@@ -99,8 +126,8 @@ gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size
     if (writer->current == UINT32_MAX || size > writer->remaining)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%llu bytes that belong to no constant",
                        (unsigned long long)size);
-    XXH3_64bits_update(&writer->hash, data, (size_t)size);
-    GB_TRY(gb_output_write(&writer->file, data, size, error));
+    bool is_packed = writer->program->constants[writer->current].packing.block_rows > 0;
+    GB_TRY(is_packed ? write_packed(writer, data, size, error) : write_bytes(writer, data, size, error));
     writer->remaining -= size;
     if (writer->remaining == 0)
         end_constant(writer);
@@ -152,6 +179,13 @@ static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
     return write_blob(writer, GB_SECTION_CHAT_FORMAT, program->chat_format, error);
 }
 
+static uint32_t reader_version(const gb_program *program) {
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (program->constants[i].packing.block_rows > 0)
+            return GB_READER_VERSION_PACKED;
+    return GB_READER_VERSION_FIRST;
+}
+
 /* The header and, in program, the id. The table is complete. */
 static void make_header(gb_writer *writer) {
     uint8_t *head = writer->head;
@@ -161,7 +195,7 @@ static void make_header(gb_writer *writer) {
     memcpy(writer->program->id, id.digest, sizeof id.digest);
     memcpy(head + GB_HEADER_MAGIC, GB_MAGIC, GB_MAGIC_BYTES);
     gb_put_u32(head + GB_HEADER_VERSION, GB_FORMAT_VERSION);
-    gb_put_u32(head + GB_HEADER_READER_VERSION, GB_FORMAT_VERSION);
+    gb_put_u32(head + GB_HEADER_READER_VERSION, reader_version(writer->program));
     gb_put_u64(head + GB_HEADER_FILE_SIZE, writer->file.position);
     gb_put_u64(head + GB_HEADER_TABLE, GB_HEADER_BYTES);
     gb_put_u32(head + GB_HEADER_SECTIONS, writer->section_count);

@@ -12,17 +12,27 @@
 
 typedef struct gb_writer gb_writer;
 
+/* Calls work for ranges first .. end - 1 that make up 0 .. count - 1, on that many threads, and returns when
+ * all are done. */
+typedef void (*gb_parallel_loop)(unsigned threads, size_t count,
+                                 void (*work)(void *user, unsigned thread, size_t first, size_t end),
+                                 void *user);
+
 /* Creates the temporary file beside path. program is what gb_builder_finish gave; it must outlive the writer,
  * which fills in its constants' offsets and checksums and its id. Errors: ARGUMENT (path is there and no
  * regular file), IO naming the path, MEMORY. */
 gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
                                gumbel_error *error);
 
+/* Uses these threads for packing; the bytes do not depend on them. */
+void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned threads);
+
 /* From now on adds what writing takes to totals, which must outlive the writer. */
 void gb_writer_measure(gb_writer *writer, gb_output_totals *totals);
 
 /* Begins the bytes of the constant with that index (each exactly once, in any order); then gb_writer_write
- * until gb_constant.size bytes have been written. */
+ * until gb_constant.size bytes have been written. They are canonical: those of a constant with a packing the
+ * writer packs. */
 gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gumbel_error *error);
 gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error);
 

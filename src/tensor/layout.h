@@ -56,11 +56,18 @@ typedef struct gb_layout_bits {
     uint32_t code, first, count;
 } gb_layout_bits;
 
-/* The same with only these bits: packed has rows * columns * count / 8 bytes, for which the layout fits.
- * Unpacking adds to a canonical side in which these bits are zero. */
-void gb_layout_pack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+/* Matrices [rows, columns] that follow one another, canonically without gaps, packed `packed_bytes` from one
+ * to the next. */
+typedef struct gb_layout_blocks {
+    uint64_t count, rows, columns;
+    uint64_t packed_bytes;
+} gb_layout_blocks;
+
+/* The same for all blocks and with only these bits: the packed side of a block has rows * columns * count / 8
+ * bytes, for which the layout fits. Unpacking adds to a canonical side in which these bits are zero. */
+void gb_layout_pack_bits(const gb_layout *layout, const gb_layout_blocks *blocks, gb_layout_bits bits,
                          const uint8_t *canonical, uint8_t *packed);
-void gb_layout_unpack_bits(const gb_layout *layout, uint64_t rows, uint64_t columns, gb_layout_bits bits,
+void gb_layout_unpack_bits(const gb_layout *layout, const gb_layout_blocks *blocks, gb_layout_bits bits,
                            const uint8_t *packed, uint8_t *canonical);
 
 #endif

@@ -50,7 +50,7 @@ bool gb_packing_equal(const gb_packing *a, const gb_packing *b) {
 
 /* The numbers of a plane: how many a row has, of how many bits. */
 typedef struct numbers {
-    uint64_t columns;
+    uint64_t columns; /* 0: the format lacks the plane */
     uint32_t bits;
     const gb_layout *layout, *high; /* high may have no parts */
 } numbers;
@@ -69,11 +69,13 @@ static numbers numbers_of(const gb_packing *packing, const gb_format *format, gb
         return (numbers){columns / group, has_levels ? format->scale_bits : 16, &packing->scales,
                          &packing->high_scales};
     default:
-        return (numbers){columns / GB_SUPER_GROUP, 16, &packing->supers, &no_layout};
+        return (numbers){has_levels ? columns / GB_SUPER_GROUP : 0, 16, &packing->supers, &no_layout};
     }
 }
 
 static bool numbers_fit(const numbers *n, uint32_t rows) {
+    if (n->columns == 0)
+        return n->layout->part_count == 0 && n->high->part_count == 0;
     if (n->high->part_count == 0)
         return gb_layout_fits(n->layout, rows, n->columns, n->bits);
     return (n->bits == 5 || n->bits == 6) && gb_layout_fits(n->layout, rows, n->columns, LOW_BITS) &&
@@ -81,12 +83,11 @@ static bool numbers_fit(const numbers *n, uint32_t rows) {
 }
 
 bool gb_packing_fits(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns) {
-    if (format->kind == GB_FORMAT_DENSE || packing->block_rows == 0 || rows % packing->block_rows != 0 ||
-        columns == 0 || !gb_format_fits(format, columns))
+    if (format->kind == GB_FORMAT_DENSE || packing->block_rows < 1 ||
+        packing->block_rows > GB_MAX_BLOCK_ROWS || rows % packing->block_rows != 0 || columns == 0 ||
+        !gb_format_fits(format, columns))
         return false;
     for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
-        if (kind >= GB_PLANE_SUPER_SCALES && format->kind != GB_FORMAT_TWO_LEVEL)
-            continue;
         numbers n = numbers_of(packing, format, kind, columns);
         if (!numbers_fit(&n, packing->block_rows))
             return false;
@@ -102,38 +103,41 @@ const gb_plane *gb_plane_of(const gb_planes *planes, gb_plane_kind kind) {
     return of[kind];
 }
 
+static gb_layout_blocks blocks_of(const gb_packing *packing, const numbers *n, uint64_t rows) {
+    return (gb_layout_blocks){.count = rows / packing->block_rows,
+                              .rows = packing->block_rows,
+                              .columns = n->columns,
+                              .packed_bytes = packing->block_rows * n->columns * n->bits / 8};
+}
+
+/* Of a block: where its high bits begin. */
+static uint64_t low_bytes(const gb_layout_blocks *blocks) {
+    return blocks->rows * blocks->columns * LOW_BITS / 8;
+}
+
+static gb_layout_bits high_bits(const numbers *n) {
+    return (gb_layout_bits){n->bits, LOW_BITS, n->bits - LOW_BITS};
+}
+
 void gb_pack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
                   uint64_t columns, const uint8_t *canonical, uint8_t *packed) {
     numbers n = numbers_of(packing, format, kind, columns);
-    uint64_t low_bytes = packing->block_rows * n.columns * LOW_BITS / 8;
-    uint64_t block_bytes = packing->block_rows * n.columns * n.bits / 8;
-    for (uint64_t row = 0; row < rows; row += packing->block_rows) {
-        gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
-        gb_layout_pack_bits(n.layout, packing->block_rows, n.columns, bits, canonical, packed);
-        bits = (gb_layout_bits){n.bits, LOW_BITS, n.bits - LOW_BITS};
-        if (n.high->part_count)
-            gb_layout_pack_bits(n.high, packing->block_rows, n.columns, bits, canonical, packed + low_bytes);
-        canonical += block_bytes;
-        packed += block_bytes;
-    }
+    gb_layout_blocks blocks = blocks_of(packing, &n, rows);
+    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+    gb_layout_pack_bits(n.layout, &blocks, bits, canonical, packed);
+    if (n.high->part_count)
+        gb_layout_pack_bits(n.high, &blocks, high_bits(&n), canonical, packed + low_bytes(&blocks));
 }
 
 void gb_unpack_rows(const gb_packing *packing, const gb_format *format, gb_plane_kind kind, uint64_t rows,
                     uint64_t columns, const uint8_t *packed, uint8_t *canonical) {
     numbers n = numbers_of(packing, format, kind, columns);
-    uint64_t low_bytes = packing->block_rows * n.columns * LOW_BITS / 8;
-    uint64_t block_bytes = packing->block_rows * n.columns * n.bits / 8;
-    for (uint64_t row = 0; row < rows; row += packing->block_rows) {
-        gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
-        memset(canonical, 0, block_bytes);
-        gb_layout_unpack_bits(n.layout, packing->block_rows, n.columns, bits, packed, canonical);
-        bits = (gb_layout_bits){n.bits, LOW_BITS, n.bits - LOW_BITS};
-        if (n.high->part_count)
-            gb_layout_unpack_bits(n.high, packing->block_rows, n.columns, bits, packed + low_bytes,
-                                  canonical);
-        canonical += block_bytes;
-        packed += block_bytes;
-    }
+    gb_layout_blocks blocks = blocks_of(packing, &n, rows);
+    gb_layout_bits bits = {n.bits, 0, n.high->part_count ? LOW_BITS : n.bits};
+    memset(canonical, 0, blocks.count * blocks.packed_bytes);
+    gb_layout_unpack_bits(n.layout, &blocks, bits, packed, canonical);
+    if (n.high->part_count)
+        gb_layout_unpack_bits(n.high, &blocks, high_bits(&n), packed + low_bytes(&blocks), canonical);
 }
 
 typedef void (*rearrange_rows)(const gb_packing *packing, const gb_format *format, gb_plane_kind kind,

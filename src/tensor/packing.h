@@ -38,7 +38,9 @@ enum { GB_INTERLEAVED_ROWS = 16 };
 
 bool gb_packing_equal(const gb_packing *a, const gb_packing *b);
 
-/* Whether a matrix of that format and size can have the packing. */
+/* Whether a matrix of that format and size can have the packing: blocks of 1 .. GB_MAX_BLOCK_ROWS rows divide
+ * its rows, the layouts that its format needs fit, and the others have no parts. */
+enum { GB_MAX_BLOCK_ROWS = 256 };
 bool gb_packing_fits(const gb_packing *packing, const gb_format *format, uint64_t rows, uint64_t columns);
 
 typedef enum gb_plane_kind {

@@ -78,6 +78,63 @@ static void canonical_is_as_it_is(void **unused) {
     assert_memory_equal(codes, packed, sizeof codes);
 }
 
+/* The canonical index of the code that is number i in memory, digit by digit. */
+static uint64_t canonical_index(const gb_layout *layout, uint64_t rows, uint64_t columns, uint64_t i) {
+    uint64_t digit[GB_MAX_LAYOUT_PARTS], size[GB_MAX_LAYOUT_PARTS], left[2] = {rows, columns}, at[2] = {0, 0};
+    for (int p = layout->part_count - 1; p >= 0; p--) {
+        const gb_layout_part *part = &layout->parts[p];
+        size[p] = part->size ? part->size : left[part->axis];
+        left[part->axis] /= size[p];
+    }
+    for (int n = layout->part_count - 1; n >= 0; n--) {
+        digit[layout->order[n]] = i % size[layout->order[n]];
+        i /= size[layout->order[n]];
+    }
+    for (int p = 0; p < layout->part_count; p++)
+        at[layout->parts[p].axis] = at[layout->parts[p].axis] * size[p] + digit[p];
+    return at[GB_AXIS_ROWS] * columns + at[GB_AXIS_COLUMNS];
+}
+
+/* With sizes that are powers of two, codes move as words in many ways; the packed side takes some of the
+ * bits. */
+static void codes_are_where_the_digits_say(void **unused) {
+    (void)unused;
+    static const gb_layout_bits some[] = {{4, 0, 4}, {8, 0, 8}, {16, 0, 16}, {5, 0, 4}, {5, 4, 1},
+                                          {6, 0, 4}, {6, 4, 2}, {6, 0, 6},   {5, 0, 5}};
+    enum { ROWS = 32, COLUMNS = 64, CODES = ROWS * COLUMNS };
+    state = 2;
+    for (int round = 0; round < 900; round++) {
+        gb_layout_bits bits = some[round % 9];
+        gb_layout layout = {.part_count = 2, .parts = {{GB_AXIS_ROWS, 0}, {GB_AXIS_COLUMNS, 0}}};
+        for (uint32_t left[2] = {ROWS, COLUMNS};
+             random_below(8) && layout.part_count < GB_MAX_LAYOUT_PARTS;) {
+            uint8_t axis = (uint8_t)random_below(2);
+            uint32_t size = 1u << random_below(4);
+            if (left[axis] % size == 0)
+                layout.parts[layout.part_count++] = (gb_layout_part){axis, size};
+            if (left[axis] % size == 0)
+                left[axis] /= size;
+        }
+        shuffle_order(&layout);
+        layout.high_nibble_first = bits.count == 4 && random_below(2);
+        assert_true(gb_layout_fits(&layout, ROWS, COLUMNS, bits.count));
+        static uint8_t codes[2 * CODES], packed[2 * CODES], again[2 * CODES];
+        for (size_t i = 0; i < sizeof codes; i++)
+            codes[i] = (uint8_t)random_below(256);
+        const gb_layout_blocks block = {1, ROWS, COLUMNS, 0};
+        gb_layout_pack_bits(&layout, &block, bits, codes, packed);
+        memset(again, 0, sizeof again);
+        gb_layout_unpack_bits(&layout, &block, bits, packed, again);
+        for (uint64_t i = 0; i < CODES; i++) {
+            uint64_t at = canonical_index(&layout, ROWS, COLUMNS, i);
+            uint32_t mask = (1u << bits.count) - 1,
+                     code = gb_get_code(codes, bits.code, at) >> bits.first & mask;
+            assert_int_equal(gb_get_code(packed, bits.count, layout.high_nibble_first ? i ^ 1 : i), code);
+            assert_int_equal(gb_get_code(again, bits.code, at), code << bits.first);
+        }
+    }
+}
+
 /* In steps of 8 columns, 16 rows after one another. */
 static void interleaves_rows(void **unused) {
     (void)unused;
@@ -135,7 +192,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unpacking_undoes_packing), cmocka_unit_test(canonical_is_as_it_is),
         cmocka_unit_test(interleaves_rows),         cmocka_unit_test(holds_the_nibbles_of_gguf),
-        cmocka_unit_test(misfits_are_refused),
+        cmocka_unit_test(misfits_are_refused),      cmocka_unit_test(codes_are_where_the_digits_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static void notices_changes(void **state) {
     const struct timespec earlier[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     assert_int_equal(utimensat(AT_FDCWD, temporary_path("model/config.json"), earlier, 0), 0);
     result = answer(checkpoint);
-    assert_says(&result, "the checkpoint has changed; exporting ");
+    assert_says(&result, "the checkpoint, its recipe or gumbel has changed; exporting ");
     assert_int_equal(count_files(cache), 1);
     write_text(temporary_path("model/notes.txt"), "not read by export");
     result = answer(checkpoint);

@@ -168,6 +168,18 @@ static void counts_what_it_is_given(void **state) {
     free_result(&result);
 }
 
+/* Both have a vocabulary of 2048, so that only the text's tokens tell them apart. */
+static void other_tokens_cannot_be_compared(void **state) {
+    (void)state;
+    const char *whole = temporary_path("whole.gumbel");
+    free(output_of(
+        GUMBEL(NULL, "export", GUMBEL_MODELS "/qwen3_5-moe-tiny", "-o", whole, "--quiet", "--layers", "4")));
+    command_result result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", whole);
+    assert_status(result, 1);
+    assert_one_error_line(&result, "its tokenizer gives other tokens for the text");
+    free_result(&result);
+}
+
 /* The bundled models on the beginning of a text of their language. The bounds are twice what is measured. */
 static void four_bits_cost_little(void **state) {
     (void)state;
@@ -186,9 +198,8 @@ static void four_bits_cost_little(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_what_the_logits_say),
-        cmocka_unit_test(against_itself_nothing_differs),
-        cmocka_unit_test(counts_what_it_is_given),
+        cmocka_unit_test(is_what_the_logits_say),  cmocka_unit_test(against_itself_nothing_differs),
+        cmocka_unit_test(counts_what_it_is_given), cmocka_unit_test(other_tokens_cannot_be_compared),
         cmocka_unit_test(four_bits_cost_little),
     };
     return cmocka_run_group_tests(tests, make_programs, NULL);

@@ -246,6 +246,7 @@ static void memory(void **unused) {
     check_delta((delta_sizes){6, 3, 128, 128, false});
     check_delta((delta_sizes){6, 2, 16, 24, true});
     check_delta((delta_sizes){4, 4, 8, 8, true});
+    check_delta((delta_sizes){1, 1, GB_DELTA_COPIED + 4, 70, false});
 }
 
 /* ---- Decay --------------------------------------------------------------------------------------------- */

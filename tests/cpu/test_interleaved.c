@@ -146,7 +146,8 @@ static void check_range(uint64_t *state, const gb_format *format) {
                         .inputs = columns,
                         .activations = &activations,
                         .y_stride = width,
-                        .first_row = first_row};
+                        .first_row = first_row,
+                        .next_row = random_below(state, 2) ? GB_NO_ROW : random_below(state, ROWS)};
     const gb_vector_kernels *vector;
     for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
         for (size_t row = 0; row < TOKENS; row++)

@@ -287,9 +287,9 @@ static void refuses_what_it_cannot_do(void **state) {
     options.quantize = "int3";
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "quantize: \"int3\" is neither a file nor one of the recipes none, int8, int4");
-    options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .backend = "cuda"};
-    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
-                 "backend: \"cuda\"");
+    options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .backend = "tpu"};
+    assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "backend: \"tpu\", expected \"cpu\", \"cuda\", \"mlx\" or \"none\"");
     options = (gumbel_export_options){.size = sizeof options, .random_weights = true, .max_context = 101};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "max_context: 101, expected at most the model's 100");

@@ -29,7 +29,7 @@ typedef struct fixture {
     size_t size, data_begin;
     gb_checkpoint *checkpoint;
     gb_config_file *config;
-    gb_packing packing;
+    gb_quantization packing;
 } fixture;
 
 /* header is the file's JSON, with ' for ", and data_size bytes of zeros follow. */
@@ -47,7 +47,7 @@ static fixture open_fixture(const char *config, const char *header, size_t data_
     assert_ok(gb_config_from_json("config.json", root, &f.config, &error), &error);
     json_decref(root);
     gb_config object = gb_config_root(f.config);
-    assert_ok(gb_packing_read(&object, &f.packing, &error), &error);
+    assert_ok(gb_quantization_read(&object, &f.packing, &error), &error);
     return f;
 }
 

@@ -50,6 +50,7 @@ static gumbel_status write_constant(one_constant *one, const gb_quantized_source
     uint64_t written = 0;
     gb_written_callback callback = {ignore, &written};
     assert_ok(gb_writer_create(temporary_path("out.gumbel"), &one->program, &writer, error), error);
+    gb_writer_use_threads(writer, gb_parallel_for, threads);
     assert_ok(gb_writer_begin_constant(writer, 0, error), error);
     gumbel_status status = gb_write_quantized(writer, &one->constant, source, threads, &callback, error);
     if (status != GUMBEL_OK) {
@@ -99,6 +100,32 @@ static void threads_change_nothing(void **unused) {
             free(expected);
             free(found);
         }
+}
+
+/* A constant that is to be packed is made of the same bytes, whatever the threads. */
+static void packed_as_it_is_written(void **unused) {
+    (void)unused;
+    enum { ROWS = 80, COLUMNS = 192 };
+    const gb_format *formats[] = {&int4, &int5, &int8_rows};
+    for (size_t f = 0; f < 3; f++) {
+        const gb_quantized_source source = {.stream = 11, .half_width = 0.1f};
+        one_constant one;
+        gumbel_error error;
+        describe(&one, formats[f], ROWS, COLUMNS);
+        uint8_t *canonical = malloc(one.constant.size), *expected = malloc(one.constant.size),
+                *found = malloc(one.constant.size);
+        assert_true(canonical && expected && found);
+        assert_ok(write_constant(&one, &source, 1, canonical, &error), &error);
+        assert_true(gb_packing_interleaved(formats[f], ROWS, COLUMNS, &one.constant.packing));
+        gb_pack_matrix(&one.constant.packing, formats[f], ROWS, COLUMNS, canonical, expected);
+        for (unsigned threads = 1; threads <= 5; threads++) {
+            assert_ok(write_constant(&one, &source, threads, found, &error), &error);
+            assert_memory_equal(found, expected, one.constant.size);
+        }
+        free(canonical);
+        free(expected);
+        free(found);
+    }
 }
 
 /* Mean 0 and the deviation of the uniform distribution that dense weights would be drawn from. */
@@ -171,6 +198,7 @@ static void memory_is_bounded(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(packed_as_it_is_written),
         cmocka_unit_test(drawn_weights_have_their_width),
         cmocka_unit_test(names_the_row_that_cannot_be),
         cmocka_unit_test(memory_is_bounded),

@@ -35,8 +35,8 @@ static void read_rows(const gb_packed *packed) {
 }
 
 static void find_matrix(const gb_config *root, const gb_checkpoint *checkpoint) {
-    gb_packing packing;
-    if (gb_packing_read(root, &packing, NULL) != GUMBEL_OK)
+    gb_quantization packing;
+    if (gb_quantization_read(root, &packing, NULL) != GUMBEL_OK)
         return;
     const int64_t dims[] = {gb_config_integer(root, "rows", 4, 1, MAX_SIZE),
                             gb_config_integer(root, "columns", 64, 1, MAX_SIZE)};

@@ -39,7 +39,7 @@ static std::unique_ptr<lowered_program> lowered;
 
 static int set_up(void **) {
     program = random_program("small.json", "none");
-    lowered = std::make_unique<lowered_program>(*program, backend_options());
+    lowered = std::make_unique<lowered_program>(*program, backend_options(), false);
     return 0;
 }
 

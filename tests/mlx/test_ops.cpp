@@ -143,9 +143,9 @@ static void run_batch(const gb_program &program, const lowered_program &lowered,
 }
 
 /* Two slots, then both again, so that states have content; rows with every setting. */
-static void compare_program(const gb_program &program) {
+static void compare_program(const gb_program &program, bool has_fused_kernels = false) {
     const gb_backend_options options = backend_options();
-    const lowered_program lowered(program, options);
+    const lowered_program lowered(program, options, has_fused_kernels);
     slots states(program, options.slots, options.max_context, false);
     reference *r = reference_create(&program, &options);
     for (int turn = 0; turn < 5; turn++) {
@@ -195,6 +195,12 @@ static void test_dense(void **) {
     compare_program(*random_program("qwen.json", "none"));
 }
 
+/* What another device would compute with kernels of its own, here with MLX's other ops. */
+static void test_fused(void **) {
+    compare_program(*random_program("small.json", "none"), true);
+    compare_program(*random_program("qwen.json", "none"), true);
+}
+
 static void test_quantized(void **) {
     for (const char *recipe : {"int4", "int8", "int4-g32"}) {
         compare_program(*random_program("small_groups.json", recipe));
@@ -204,6 +210,6 @@ static void test_quantized(void **) {
 
 int main() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny), cmocka_unit_test(test_dense),
-                                       cmocka_unit_test(test_quantized)};
+                                       cmocka_unit_test(test_fused), cmocka_unit_test(test_quantized)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

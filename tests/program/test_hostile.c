@@ -34,6 +34,12 @@ static int make_recurrent(void **state) {
     return 0;
 }
 
+static int make_packed(void **state) {
+    (void)state;
+    valid = packed_program_file();
+    return 0;
+}
+
 static int free_valid(void **state) {
     (void)state;
     gb_free(valid.bytes);
@@ -310,10 +316,11 @@ int main(void) {
         cmocka_unit_test(counts_are_checked_before_memory_is_taken),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
-    const struct CMUnitTest recurrent[] = {
+    const struct CMUnitTest others[] = {
         cmocka_unit_test(repaired_damage_is_survived),
         cmocka_unit_test(repaired_numbers_are_survived),
     };
     return cmocka_run_group_tests(tests, make_valid, free_valid) +
-           cmocka_run_group_tests(recurrent, make_recurrent, free_valid);
+           cmocka_run_group_tests(others, make_recurrent, free_valid) +
+           cmocka_run_group_tests(others, make_packed, free_valid);
 }

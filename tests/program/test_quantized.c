@@ -3,7 +3,6 @@
  * Quantized constants in a program: built, written, read back and printed; what is refused of them.
  */
 #include "base/memory.h"
-#include "program/builder.h"
 #include "program/encode.h"
 #include "program/format.h"
 #include "program/printer.h"
@@ -12,6 +11,7 @@
 #include "program/verifier.h"
 #include "support/assertions.h"
 #include "support/broken_program.h"
+#include "support/quantized_program.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>
@@ -22,47 +22,12 @@
 
 #include <cmocka.h>
 
-enum { VOCABULARY = 96, WIDTH = 64 };
-
-static const gb_format table_format = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
-static const gb_format head_format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32};
-
-/* Embedding, norm and head; the head with 8-bit activations. */
-static gb_program *build(void) {
-    gb_builder *b = gb_builder_create();
-    assert_non_null(b);
-    gb_metadata *metadata = gb_builder_metadata(b);
-    metadata->architecture = "quantized";
-    metadata->vocab_size = VOCABULARY;
-    metadata->max_context = 8;
-    metadata->prefill_chunk = 4;
-    const int64_t dims[] = {VOCABULARY, WIDTH};
-    gb_build_input(b, GB_ROLE_POSITIONS);
-    gb_build_input(b, GB_ROLE_SLOTS);
-    gb_ref operands[] = {gb_build_quantized(b, "table", &table_format, 2, dims),
-                         gb_build_input(b, GB_ROLE_TOKENS)};
-    gb_ref x = gb_build_op(b, GB_OP_EMBEDDING, operands, 2, NULL, 0);
-    gb_ref rows[] = {x, gb_build_input(b, GB_ROLE_ROWS)};
-    x = gb_build_op(b, GB_OP_GATHER_ROWS, rows, 2, NULL, 0);
-    gb_ref weight = gb_build_constant(b, "norm", GB_F32, 1, &dims[1]);
-    gb_attribute epsilon = gb_float(GB_ATTRIBUTE_EPSILON, 1e-6);
-    x = gb_build_op(b, GB_OP_RMS_NORM, (const gb_ref[]){x, weight}, 2, &epsilon, 1);
-    gb_attribute activation = gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP);
-    gb_ref head = gb_build_quantized(b, "head", &head_format, 2, dims);
-    x = gb_build_op(b, GB_OP_LINEAR, (const gb_ref[]){x, head}, 2, &activation, 1);
-    gb_build_output(b, GB_ROLE_LOGITS, x);
-    gb_program *program;
-    gumbel_error error;
-    assert_ok(gb_builder_finish(b, &program, &error), &error);
-    gb_builder_destroy(b);
-    return program;
-}
-
 static void sizes_are_those_of_the_planes(void **unused) {
     (void)unused;
-    gb_program *program = build();
-    assert_int_equal(program->constants[0].size, VOCABULARY * WIDTH + VOCABULARY * 2);
-    assert_int_equal(program->constants[2].size, VOCABULARY * (WIDTH / 2 + 4 + 4));
+    gb_program *program = quantized_program_build();
+    assert_int_equal(program->constants[0].size,
+                     QUANTIZED_VOCABULARY * QUANTIZED_WIDTH + QUANTIZED_VOCABULARY * 2);
+    assert_int_equal(program->constants[2].size, QUANTIZED_VOCABULARY * (QUANTIZED_WIDTH / 2 + 4 + 4));
     gb_program_destroy(program);
 }
 
@@ -76,7 +41,7 @@ static gb_program *decode(const gb_byte_buffer *buffer, gumbel_status *status, g
 
 static void formats_are_written_and_read(void **unused) {
     (void)unused;
-    gb_program *program = build();
+    gb_program *program = quantized_program_build();
     gb_byte_buffer buffer = {0};
     gumbel_status status;
     gumbel_error error;
@@ -94,7 +59,7 @@ static void formats_are_written_and_read(void **unused) {
 
 /* The graph with field `index` of the first format replaced. */
 static void refuse_field(uint32_t index, uint32_t value, gumbel_status expected, const char *part) {
-    gb_program *program = build();
+    gb_program *program = quantized_program_build();
     gb_byte_buffer buffer = {0};
     gb_encode_graph(program, &buffer);
     const uint8_t head[] = {GB_CONSTANT_FIELD_FORMAT, 0, GB_RECORD_CRITICAL, 0, 24, 0, 0, 0};
@@ -121,7 +86,7 @@ static void broken_fields_are_refused(void **unused) {
 }
 
 static void refuse_change(void (*change)(gb_program *), gumbel_status expected, const char *part) {
-    gb_program *program = build();
+    gb_program *program = quantized_program_build();
     change(program);
     refuse_as(program, expected, part);
     gb_program_destroy(program);
@@ -140,10 +105,10 @@ static void drop_format(gb_program *program) {
     program->constants[2].format = (gb_format){0};
 }
 static void give_dense_a_format(gb_program *program) {
-    program->constants[1].format = head_format;
+    program->constants[1].format = quantized_head_format;
 }
 static void make_vector(gb_program *program) {
-    program->constants[2].type.shape = (gb_shape){1, {VOCABULARY * WIDTH}};
+    program->constants[2].type.shape = (gb_shape){1, {QUANTIZED_VOCABULARY * QUANTIZED_WIDTH}};
 }
 static void use_in_norm(gb_program *program) {
     node_of(program, GB_OP_RMS_NORM, 0)->operands[1] = value_of_kind(program, GB_VALUE_CONSTANT, 2);
@@ -155,7 +120,7 @@ static void make_head_dense(gb_program *program) {
     gb_type type = {GB_F32, program->constants[2].type.shape};
     program->constants[2].type = program->values[value_of_kind(program, GB_VALUE_CONSTANT, 2)].type = type;
     program->constants[2].format = (gb_format){0};
-    program->constants[2].size = VOCABULARY * WIDTH * 4;
+    program->constants[2].size = QUANTIZED_VOCABULARY * QUANTIZED_WIDTH * 4;
 }
 
 static void rules_of_quantized_constants(void **unused) {
@@ -175,7 +140,7 @@ static void rules_of_quantized_constants(void **unused) {
 
 static void the_table_shows_formats(void **unused) {
     (void)unused;
-    gb_program *program = build();
+    gb_program *program = quantized_program_build();
     text_buffer printed = {0};
     gb_text_sink sink = text_buffer_sink(&printed);
     gb_print_tensors(program, &sink);

@@ -55,8 +55,8 @@ static void rule_F1_magic(void **state) {
 
 static void rule_F2_reader_version(void **state) {
     (void)state;
-    refuse_u32(0, GB_HEADER_READER_VERSION, 2, GUMBEL_ERROR_UNSUPPORTED,
-               "needs a reader of format version 2, this one reads up to 1");
+    refuse_u32(0, GB_HEADER_READER_VERSION, 3, GUMBEL_ERROR_UNSUPPORTED,
+               "needs a reader of format version 3, this one reads up to 2");
 }
 
 static void a_newer_writer_is_no_reason_to_refuse(void **state) {

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/reader.h"
 #include "program/records.h"
+#include "support/quantized_program.h"
 #include "support/tiny_program.h"
 
 #include <setjmp.h>
@@ -26,8 +27,7 @@ static program_file read_whole(const char *path) {
     return file;
 }
 
-/* The program's file, with a tokenizer and a chat format. Destroys the program. */
-static program_file file_of(gb_program *program) {
+program_file program_file_of(gb_program *program) {
     static const uint8_t tokenizer[] = "a tokenizer", chat_format[] = "a chat format";
     char path[] = "/tmp/gumbel-test-XXXXXX";
     int descriptor = mkstemp(path);
@@ -45,11 +45,15 @@ static program_file file_of(gb_program *program) {
 }
 
 program_file tiny_program_file(bool use_sampling) {
-    return file_of(tiny_program_build(use_sampling));
+    return program_file_of(tiny_program_build(use_sampling));
 }
 
 program_file tiny_recurrent_file(bool use_sampling) {
-    return file_of(tiny_recurrent_build(use_sampling));
+    return program_file_of(tiny_recurrent_build(use_sampling));
+}
+
+program_file packed_program_file(void) {
+    return program_file_of(packed_program_build());
 }
 
 program_file copy_program_file(const program_file *file, uint64_t extra) {

@@ -13,10 +13,17 @@ typedef struct program_file {
     uint64_t size;
 } program_file;
 
+/* The program's file, with a tokenizer and a chat format section. Destroys the program. Fails the test on an
+ * error. */
+program_file program_file_of(gb_program *program);
+
 /* The file of the tiny program, or of the tiny recurrent one, with a tokenizer and a chat format section.
  * Fails the test on an error. */
 program_file tiny_program_file(bool use_sampling);
 program_file tiny_recurrent_file(bool use_sampling);
+
+/* The same of quantized_program.h's program with its head interleaved. */
+program_file packed_program_file(void);
 
 /* A copy with room for extra more bytes, which are zero and not counted in its size. */
 program_file copy_program_file(const program_file *file, uint64_t extra);

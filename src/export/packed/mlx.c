@@ -47,7 +47,7 @@ static gumbel_status check_size(const gb_packed_query *query, const gb_tensor *c
 static gumbel_status read_module(const gb_packed_query *query, const gb_tensor *codes, int64_t columns,
                                  char text[GB_PACKED_NAME], gb_mlx_module *module, gumbel_error *error) {
     gb_packed_rename(query->name, ".weight", "", text);
-    GB_TRY(gb_packing_mlx_module(query->packing, text, module, error));
+    GB_TRY(gb_quantization_mlx_module(query->packing, text, module, error));
     gb_packed_rename(query->name, ".weight", ".scales", text);
     const gb_tensor *scales = gb_checkpoint_find(query->checkpoint, text);
     if (scales && strcmp(scales->dtype_name, "U8") == 0)

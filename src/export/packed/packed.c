@@ -20,10 +20,10 @@ typedef struct method {
 
 /* A checkpoint whose configuration is silent may be one of ExecuTorch's, which are torchao's. */
 static const method METHODS[] = {
-    [GB_PACKING_NONE] = {gb_packed_find_torchao, gb_packed_torchao_name},
-    [GB_PACKING_MLX] = {gb_packed_find_mlx, gb_packed_mlx_name},
-    [GB_PACKING_COMPRESSED_TENSORS] = {gb_packed_find_compressed, gb_packed_compressed_name},
-    [GB_PACKING_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name},
+    [GB_QUANTIZATION_NONE] = {gb_packed_find_torchao, gb_packed_torchao_name},
+    [GB_QUANTIZATION_MLX] = {gb_packed_find_mlx, gb_packed_mlx_name},
+    [GB_QUANTIZATION_COMPRESSED_TENSORS] = {gb_packed_find_compressed, gb_packed_compressed_name},
+    [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name},
 };
 
 /* ---- Stacks of matrices -------------------------------------------------------------------------------- */
@@ -90,9 +90,9 @@ static bool has_members(const gb_packed_query *query) {
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
-gumbel_status gb_packed_find(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name,
-                             int32_t rank, const int64_t *dims, gb_packed *packed, bool *is_found,
-                             gumbel_error *error) {
+gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint *checkpoint,
+                             const char *name, int32_t rank, const int64_t *dims, gb_packed *packed,
+                             bool *is_found, gumbel_error *error) {
     gb_packed_query query = {
         .packing = packing, .checkpoint = checkpoint, .name = name, .rank = rank, .dims = dims};
     *packed = (gb_packed){.rows = 1, .columns = (uint64_t)dims[rank - 1]};
@@ -111,7 +111,7 @@ void gb_packed_free(gb_packed *packed) {
     packed->members = NULL;
 }
 
-bool gb_packed_has(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name) {
+bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name) {
     gb_packed_query query = {.packing = packing, .checkpoint = checkpoint, .name = name};
     char text[GB_PACKED_NAME];
     return (METHODS[packing->method].name(&query, text) && gb_checkpoint_find(checkpoint, text)) ||

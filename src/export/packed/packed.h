@@ -16,7 +16,7 @@
 #define GUMBEL_EXPORT_PACKED_PACKED_H
 
 #include "export/checkpoint/checkpoint.h"
-#include "export/packed/packing.h"
+#include "export/packed/quantization.h"
 #include "export/quantize/import_blocks.h"
 #include "tensor/format.h"
 
@@ -47,14 +47,14 @@ typedef struct gb_packed {
  * *is_found is false where no packed tensor has the name. Errors: FORMAT naming the tensor that is missing or
  * does not fit the others; UNSUPPORTED naming what no format holds; MEMORY. Reads all scales and zero points
  * once where that takes a look at them. Free with gb_packed_free, also after an error. Not thread-safe. */
-gumbel_status gb_packed_find(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name,
-                             int32_t rank, const int64_t *dims, gb_packed *packed, bool *is_found,
-                             gumbel_error *error);
+gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint *checkpoint,
+                             const char *name, int32_t rank, const int64_t *dims, gb_packed *packed,
+                             bool *is_found, gumbel_error *error);
 
 void gb_packed_free(gb_packed *packed);
 
 /* Whether a packed tensor has that name, of whatever shape. */
-bool gb_packed_has(const gb_packing *packing, const gb_checkpoint *checkpoint, const char *name);
+bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name);
 
 /* Whether the tensor is a part of it. */
 bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor);

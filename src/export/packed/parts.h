@@ -12,7 +12,7 @@ enum { GB_PACKED_NAME = 400 };
 
 /* A matrix that is looked for. */
 typedef struct gb_packed_query {
-    const gb_packing *packing;
+    const gb_quantization *packing;
     const gb_checkpoint *checkpoint;
     const char *name;
     int32_t rank;

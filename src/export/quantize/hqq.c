@@ -21,15 +21,15 @@ static const float FIRST_BETA = 10.0f, KAPPA = 1.01f; /* the authors' */
 /* x^(p - 1) with p = 0.7 for x > 0, within 4 %: the exponent and mantissa of a float are nearly its
  * logarithm. It only steers the search. */
 static float power(float x) {
-    float bits = (float)gb_bits_from_float(x);
-    return gb_float_from_bits((uint32_t)(1.3f * 1064866805.0f - 0.3f * bits));
+    float bits = (float)(int32_t)gb_bits_from_float(x); /* signed: vectors have no other conversions */
+    return gb_float_from_bits((uint32_t)(int32_t)(1.3f * 1064866805.0f - 0.3f * bits));
 }
 
 /* The threshold of Chartrand, "Shrinkage mappings and their induced penalty functions", 2014. */
 static float shrink(float x, float inverse_beta) {
     float size = fabsf(x) + 1e-8f, left = size - inverse_beta * power(size);
     left = left > 0 ? left : 0;
-    return x < 0 ? -left : left;
+    return copysignf(left, x);
 }
 
 static float round_code(float value, float highest) {
@@ -38,15 +38,20 @@ static float round_code(float value, float highest) {
     return code < 0 ? 0 : code > highest ? highest : code;
 }
 
-/* One step from z; *error is that of z. */
-static float improve(const float *steps, uint32_t count, float highest, float zero, float beta,
+/* One step from z; *error is that of z. The sums keep their order and so stand apart from the rest, which
+ * compilers make vectors of. */
+static float improve(const float *steps, uint32_t count, float highest, float zero, float inverse_beta,
                      float *error) {
-    float sum = 0, total = 0;
+    float squares[GB_MAX_GROUP], zeros[GB_MAX_GROUP], sum = 0, total = 0;
     for (uint32_t i = 0; i < count; i++) {
         float code = round_code(steps[i] + zero, highest);
         float residual = steps[i] - (code - zero);
-        total += residual * residual;
-        sum += code - (steps[i] - shrink(residual, 1.0f / beta));
+        squares[i] = residual * residual;
+        zeros[i] = code - (steps[i] - shrink(residual, inverse_beta));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        total += squares[i];
+        sum += zeros[i];
     }
     *error = total;
     return sum / (float)count;
@@ -61,7 +66,7 @@ float gb_hqq_bias(const float *values, uint32_t count, uint32_t bits, float scal
         steps[i] = values[i] * inverse;
     float zero = -bias * inverse, best = zero, least = INFINITY, beta = FIRST_BETA;
     for (int i = 0; i < ITERATIONS; i++) {
-        float error, next = improve(steps, count, highest, zero, beta, &error);
+        float error, next = improve(steps, count, highest, zero, 1.0f / beta, &error);
         if (error >= least)
             break;
         least = error;

@@ -13,8 +13,9 @@
  * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype. `*`
  * stands for any characters, `?` for one. first_layers and last_layers confine a rule to tensors of those
  * layers. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits only); bias: true by default; scale:
- * "float16" (default) or "bfloat16"; method: "min-max" (default) or "hqq". fallback_group is taken where the
- * group does not divide the rows. A rule that matches nothing is an error, unless it is optional.
+ * "float16" (default) or "bfloat16"; method: "min-max" (default) or "hqq". fallback_group, a smaller one, is
+ * taken where the group does not divide the rows. A rule with keep has none of these. A rule that matches
+ * nothing is an error, unless it is optional.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_RECIPE_H
 #define GUMBEL_EXPORT_QUANTIZE_RECIPE_H

@@ -88,20 +88,33 @@ static gumbel_status check_keys(reader *r, const char *const *known) {
     return r->status;
 }
 
-static void check_choice(reader *r, const gb_recipe_rule *rule) {
-    gb_format fallback = rule->choice.format;
-    fallback.group = rule->fallback_group;
+static void check_format(reader *r, gb_quantize_method method, const gb_format *format) {
     char text[GB_FORMAT_TEXT];
-    if (r->status != GUMBEL_OK)
-        return;
-    if (!gb_can_quantize(rule->choice.method, &rule->choice.format) ||
-        (rule->fallback_group > 0 && !gb_can_quantize(rule->choice.method, &fallback)))
+    if (r->status == GUMBEL_OK && !gb_can_quantize(method, format))
         r->status =
             gb_fail(r->error, GUMBEL_ERROR_FORMAT,
                     "%s: %s%s by %s is no weight format (bits 4, 5, 6 or 8; groups of 32, 64, 128 or, "
                     "for 8 bits, the row; hqq needs groups and a bias)",
-                    r->from, r->place, gb_format_text(&rule->choice.format, text),
-                    gb_quantize_method_name(rule->choice.method));
+                    r->from, r->place, gb_format_text(format, text), gb_quantize_method_name(method));
+}
+
+static void check_choice(reader *r, const gb_recipe_rule *rule) {
+    gb_format fallback = rule->choice.format;
+    fallback.group = rule->fallback_group;
+    check_format(r, rule->choice.method, &rule->choice.format);
+    if (fallback.group == 0)
+        return;
+    check_format(r, rule->choice.method, &fallback);
+    if (rule->choice.format.group > 0 && fallback.group >= rule->choice.format.group)
+        refuse(r, "fallback_group", take(r, "fallback_group"), "a smaller group than the rule's");
+}
+
+/* A rule keeps a weight or says how it is quantized, not both. */
+static void refuse_format_keys(reader *r) {
+    static const char *const keys[] = {"bits", "group", "fallback_group", "bias", "scale", "method"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (take(r, keys[i]))
+            refuse(r, keys[i], take(r, keys[i]), "nothing beside \"keep\"");
 }
 
 static gumbel_status parse_rule(const char *from, size_t index, const json_t *object, gb_recipe_rule *rule,
@@ -119,12 +132,13 @@ static gumbel_status parse_rule(const char *from, size_t index, const json_t *ob
     rule->optional = take_bool(&r, "optional", false);
     rule->first_layers = take_integer(&r, "first_layers", 0);
     rule->last_layers = take_integer(&r, "last_layers", 0);
-    if (rule->keep)
+    if (rule->keep) {
+        refuse_format_keys(&r);
         return r.status;
-    const json_t *bits = json_object_get(object, "bits");
+    }
     uint32_t bit_count = take_integer(&r, "bits", 0);
-    if (bit_count > 8)
-        refuse(&r, "bits", bits, "4, 5, 6 or 8");
+    if (bit_count == 0 || bit_count > 8)
+        refuse(&r, "bits", take(&r, "bits"), "4, 5, 6 or 8");
     rule->choice.format = (gb_format){
         .kind = GB_FORMAT_ONE_LEVEL,
         .bits = (uint8_t)bit_count,

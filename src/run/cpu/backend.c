@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "run/cpu/cores.h"
 #include "run/cpu/cpu.h"
 #include "run/cpu/executor.h"
 #include "run/cpu/limits.h"
 #include "run/cpu/lock.h"
 #include "run/cpu/slots.h"
 #include "run/cpu/team.h"
+#include "run/cpu/weights.h"
 #include "run/plan/plan.h"
 
 #include <stdio.h>
@@ -16,10 +18,11 @@ typedef struct cpu_backend {
     const gb_program *program;
     gumbel_lock lock;
     gb_slots slots;
+    gb_placed_weights weights;
     gb_plan *plan;
     gb_team *team;
     unsigned thread_count;
-    const char *instruction_set;
+    const gb_vector_kernels *vector;
     gb_executor *executor;
 } cpu_backend;
 
@@ -33,8 +36,9 @@ static void destroy(gb_backend *backend) {
     gb_executor_destroy(b->executor);
     gb_plan_destroy(b->plan);
     gb_slots_destroy(&b->slots);
-    if (b->lock != GUMBEL_LOCK_NONE)
-        gb_unlock_weights(b->program);
+    if (b->lock != GUMBEL_LOCK_NONE && b->weights.of)
+        gb_unlock_weights(b->program, &b->weights);
+    gb_free_weights(&b->weights);
     gb_free(b);
 }
 
@@ -72,7 +76,7 @@ static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t posi
 
 static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
     const cpu_backend *b = cpu(backend);
-    return gb_measure_limits(b->team, b->thread_count, b->instruction_set, limits, error);
+    return gb_measure_limits(b->team, b->thread_count, b->vector, limits, error);
 }
 
 static const gb_backend_functions functions = {
@@ -104,9 +108,12 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
                            error));
     GB_TRY(gb_team_create(threads, &b->team, error));
     b->thread_count = threads;
-    b->instruction_set = vector->name;
+    b->vector = vector;
+    GB_TRY(
+        gb_place_weights(b->program, b->team, threads, options->log, options->log_user, &b->weights, error));
     gb_executor_options executor_options = {.plan = b->plan,
                                             .slots = &b->slots,
+                                            .weights = &b->weights,
                                             .vector = vector,
                                             .team = b->team,
                                             .thread_count = threads,
@@ -114,7 +121,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
                                             .profile = options->profile,
                                             .profile_user = options->profile_user};
     GB_TRY(gb_executor_create(&executor_options, &b->executor, error));
-    GB_TRY(gb_lock_weights(b->program, b->lock, error));
+    GB_TRY(gb_lock_weights(b->program, &b->weights, b->lock, error));
     snprintf(b->base.description, sizeof b->base.description, "cpu %s %u thread%s", vector->name, threads,
              threads == 1 ? "" : "s");
     return GUMBEL_OK;

@@ -9,15 +9,16 @@
 #include "run/backend.h"
 
 /* Makes a backend for the program, which must outlive it and whose constants must have their data. The
- * calling thread is one of the team's; options->threads = 0 asks for one per available core. A snapshot keeps
- * what a truncation could not bring back: rings and recurrent states whole, of full caches nothing, since
- * rows below the snapshot's position stay as they are until the slot goes back before it. Errors: ARGUMENT
- * (an instruction set that is unknown or that this machine lacks), UNSUPPORTED, MEMORY, IO (lock refused). */
+ * calling thread is one of the team's; options->threads = 0 asks for one per physical core that the process
+ * may use. A snapshot keeps what a truncation could not bring back: rings and recurrent states whole, of full
+ * caches nothing, since rows below the snapshot's position stay as they are until the slot goes back before
+ * it. Errors: ARGUMENT (an instruction set that is unknown or that this machine lacks), UNSUPPORTED, MEMORY,
+ * IO (lock refused). */
 gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_options *options,
                                     gb_backend **backend, gumbel_error *error);
 
 /* The same with the number of multiplications, about, from which on a step is shared by the threads: 0 shares
- * every step. Changes no bits; for tests. */
+ * every step of every batch. Changes no bits; for tests. */
 gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_backend_options *options,
                                             uint64_t least_shared_work, gb_backend **backend,
                                             gumbel_error *error);

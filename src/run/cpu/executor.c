@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/executor.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "run/batch_input.h"
 #include "run/cpu/kernels/kernels.h"
+#include "run/cpu/pace.h"
 #include "run/cpu/ready_steps.h"
 
 #include <string.h>
-#include <time.h>
 
 struct gb_executor {
     const gb_plan *plan;
+    const gb_placed_weights *weights;
     gb_team *team;
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
@@ -18,6 +20,7 @@ struct gb_executor {
     gb_tensor *tensors;            /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     gb_ready_steps steps;
+    gb_pace pace;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
     uint8_t *shared;  /* of all threads */
@@ -29,7 +32,7 @@ struct gb_executor {
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* Data of what does not move: values in the arena, constants and states. Inputs come with each batch. */
-static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref, gumbel_error *error) {
+static void place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref) {
     const gb_program *program = e->plan->program;
     const gb_value *value = &program->values[ref];
     const gb_place *place = &e->plan->places[ref];
@@ -49,24 +52,21 @@ static gumbel_status place_tensor(gb_executor *e, const gb_slots *slots, gb_ref 
     }
     if (value->kind == GB_VALUE_CONSTANT) {
         const gb_constant *constant = &program->constants[value->index];
-        if (!constant->data)
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
-                           constant->name);
-        tensor->data = (void *)(uintptr_t)constant->data; /* kernels do not write to operands */
+        const gb_placed_weight *weight = &e->weights->of[value->index];
+        tensor->data = (void *)(uintptr_t)weight->data; /* kernels do not write to operands */
         gb_quantized_matrix *matrix = &e->matrices[value->index];
-        *matrix = (gb_quantized_matrix){.format = constant->format, .data = constant->data};
+        *matrix = (gb_quantized_matrix){
+            .format = constant->format, .is_interleaved = weight->is_interleaved, .data = weight->data};
         if (gb_constant_planes(constant, &matrix->planes))
             tensor->quantized = matrix;
     }
-    return GUMBEL_OK;
 }
 
-static gumbel_status place_tensors(gb_executor *e, const gb_slots *slots, gumbel_error *error) {
+static void place_tensors(gb_executor *e, const gb_slots *slots) {
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
-        GB_TRY(place_tensor(e, slots, i, error));
+        place_tensor(e, slots, i);
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
         e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
-    return GUMBEL_OK;
 }
 
 /* The batch's sizes take the place of N and B. */
@@ -113,25 +113,20 @@ static void execute(walker *w, const gb_ready_step *step) {
         step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
 }
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* What the thread waits for the others before the step is told as the time of a "barrier". */
 static void execute_timed(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
-    double begin = now();
+    double begin = gb_seconds();
     if (step->meets_first) {
         wait_for_others(w);
-        double met = now();
+        double met = gb_seconds();
         e->profile(e->profile_user, "barrier", NULL, met - begin);
         begin = met;
     }
     execute(w, step);
-    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL, now() - begin);
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL,
+               gb_seconds() - begin);
 }
 
 static void walk(void *user, unsigned index) {
@@ -160,14 +155,25 @@ static const void *output_data(const gb_executor *e, gb_role role) {
     return value != GB_NO_VALUE && e->row_count > 0 ? e->tensors[value].data : NULL;
 }
 
-void gb_executor_run(gb_executor *e, gb_batch *batch) {
-    const gb_program *program = e->plan->program;
-    bind_batch(e, batch);
-    gb_ready_steps_schedule(&e->steps, batch, e->thread_count, e->least_shared_work, e->shared);
+/* With the team, or with one thread where that is no slower. */
+static void run_steps(gb_executor *e, const gb_batch *batch) {
+    const bool has_pace = e->thread_count > 1 && e->least_shared_work > 0;
+    const bool is_alone = has_pace && gb_pace_is_alone(&e->pace);
+    const double begin = gb_seconds();
+    gb_ready_steps_schedule(&e->steps, batch, is_alone ? 1 : e->thread_count, e->least_shared_work,
+                            e->shared);
     if (e->steps.is_alone)
         walk(e, 0);
     else
         gb_team_run(e->team, walk, e);
+    if (has_pace && e->steps.is_alone == is_alone)
+        gb_pace_record(&e->pace, e->steps.work, gb_seconds() - begin);
+}
+
+void gb_executor_run(gb_executor *e, gb_batch *batch) {
+    const gb_program *program = e->plan->program;
+    bind_batch(e, batch);
+    run_steps(e, batch);
     gb_ref next = gb_program_output(program, GB_ROLE_NEXT);
     if (next != GB_NO_VALUE && batch->row_count > 0)
         memcpy(batch->next, e->tensors[next].data, batch->row_count * sizeof *batch->next);
@@ -223,6 +229,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = plan;
+    made->weights = options->weights;
     made->team = options->team;
     made->thread_count = options->thread_count;
     made->least_shared_work = options->least_shared_work;
@@ -233,7 +240,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
-        status = place_tensors(made, options->slots, error);
+        place_tensors(made, options->slots);
     if (status == GUMBEL_OK)
         status = gb_ready_steps_create(plan, made->tensors, options->vector, &made->steps, error);
     if (status == GUMBEL_OK) {

@@ -9,6 +9,7 @@
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/slots.h"
 #include "run/cpu/team.h"
+#include "run/cpu/weights.h"
 #include "run/plan/plan.h"
 
 typedef struct gb_executor gb_executor;
@@ -16,6 +17,7 @@ typedef struct gb_executor gb_executor;
 typedef struct gb_executor_options {
     const gb_plan *plan;
     const gb_slots *slots;
+    const gb_placed_weights *weights;
     const gb_vector_kernels *vector;
     gb_team *team;
     unsigned thread_count;
@@ -25,7 +27,7 @@ typedef struct gb_executor_options {
 } gb_executor_options;
 
 /* Resolves the plan's steps and reserves the arena and the threads' scratch. What the options point to must
- * outlive the executor. Errors: UNSUPPORTED (an op without a kernel, or a constant without data), MEMORY. */
+ * outlive the executor. Errors: UNSUPPORTED (an op without a kernel), MEMORY. */
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
                                  gumbel_error *error);
 void gb_executor_destroy(gb_executor *executor);

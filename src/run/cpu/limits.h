@@ -6,11 +6,12 @@
 #ifndef GUMBEL_RUN_CPU_LIMITS_H
 #define GUMBEL_RUN_CPU_LIMITS_H
 
+#include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/team.h"
 
-/* Measures with thread_count threads, those of the team, within an instruction set named as kernels are. The
+/* Measures with thread_count threads, those of the team, and these kernels. The
  * best of some tries each, since all that can disturb a measurement makes it slower. Errors: MEMORY. */
-gumbel_status gb_measure_limits(gb_team *team, unsigned thread_count, const char *instruction_set,
+gumbel_status gb_measure_limits(gb_team *team, unsigned thread_count, const gb_vector_kernels *vector,
                                 gumbel_machine_limits *limits, gumbel_error *error);
 
 #endif

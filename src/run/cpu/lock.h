@@ -6,13 +6,15 @@
 #define GUMBEL_RUN_CPU_LOCK_H
 
 #include "program/program.h"
+#include "run/cpu/weights.h"
 
-/* Locks the pages of the constants. TOUCHED: each from when it is first read, if all weights are at most 80 %
- * of the memory that is available, and silently not where the system refuses. ALL: reads and locks them now;
- * IO error where the system refuses. NONE: nothing. */
-gumbel_status gb_lock_weights(const gb_program *program, gumbel_lock mode, gumbel_error *error);
+/* Locks the pages of the constants where they are placed. TOUCHED: each from when it is first read, if all
+ * that are still in the file are at most 80 % of the memory that is available, and silently not where the
+ * system refuses. ALL: reads and locks them now; IO error where the system refuses. NONE: nothing. */
+gumbel_status gb_lock_weights(const gb_program *program, const gb_placed_weights *weights, gumbel_lock mode,
+                              gumbel_error *error);
 
 /* Undoes it, also after a failure. */
-void gb_unlock_weights(const gb_program *program);
+void gb_unlock_weights(const gb_program *program, const gb_placed_weights *weights);
 
 #endif

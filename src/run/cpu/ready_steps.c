@@ -159,6 +159,7 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
             positions = (size_t)batch->positions[n] + 1;
     gb_schedule_begin(&steps->schedule, shared);
     steps->is_alone = true;
+    steps->work = 0;
     bool must_meet = false; /* a way through the branches may have brought anything */
     for (uint32_t s = 0; s < steps->count; s++) {
         gb_ready_step *step = &steps->list[s];
@@ -169,7 +170,9 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         }
         if (must_meet)
             gb_schedule_meet(&steps->schedule);
-        bool is_shared = thread_count > 1 && gb_kernel_work(&step->call, positions) >= least_shared_work;
+        uint64_t work = gb_kernel_work(&step->call, positions);
+        steps->work += work;
+        bool is_shared = thread_count > 1 && work >= least_shared_work;
         gb_split preferred = is_shared ? preferred_split(step, thread_count) : GB_SPLIT_ALONE;
         bool conflicts =
             gb_schedule_step(&steps->schedule, &step->call, &step->traits, preferred, &step->call.split);

@@ -27,6 +27,7 @@ typedef struct gb_ready_steps {
     uint32_t count;
     uint64_t shared_bytes; /* that kernels keep for the kernels after them, at the largest batch */
     bool is_alone;         /* in this batch: thread 0 executes every step */
+    uint64_t work;         /* of this batch, as gb_kernel_work has it */
     gb_schedule schedule;
 } gb_ready_steps;
 

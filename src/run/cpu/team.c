@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#if defined(__linux__)
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
 #include "run/cpu/team.h"
 
 #include "base/memory.h"
+#include "run/cpu/cores.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 /* About 50 microseconds: longer than the pause between two kernels or two decoded tokens, shorter than a
  * scheduler's time slice. */
@@ -100,16 +96,6 @@ void gb_team_run(gb_team *team, gb_team_work work, void *user) {
     gb_team_wait(team);
 }
 
-unsigned gb_available_cores(void) {
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (unsigned)CPU_COUNT(&set);
-#endif
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 0 ? (unsigned)cores : 1;
-}
-
 /* The caller's signals are for the caller's threads. */
 static bool start_threads(gb_team *team) {
     sigset_t all, before;
@@ -131,7 +117,7 @@ gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u threads", count);
     made->count = count;
-    made->spins = count <= gb_available_cores() ? SPINS : 0;
+    made->spins = count <= gb_available_threads() ? SPINS : 0;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->awake, NULL);
     made->threads = gb_allocate(count, sizeof *made->threads);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A fixed team of threads that do the same work together and meet at barriers. The thread that calls
- * gb_team_run is number 0; the others sleep or spin between runs.
+ * gb_team_run is number 0. A thread that waits spins for some 50 microseconds and then sleeps until the last
+ * one comes, so that the teams of several engines take no cores from each other while they have nothing to
+ * do.
  */
 #ifndef GUMBEL_RUN_CPU_TEAM_H
 #define GUMBEL_RUN_CPU_TEAM_H
@@ -12,9 +14,6 @@ typedef struct gb_team gb_team;
 
 /* What each thread of a run executes; index is 0 .. count - 1. */
 typedef void (*gb_team_work)(void *user, unsigned index);
-
-/* Cores that this process may use, at least 1. */
-unsigned gb_available_cores(void);
 
 /* Starts count - 1 threads, count >= 1. They block all signals. Errors: MEMORY. */
 gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error);

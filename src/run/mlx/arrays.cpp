@@ -24,6 +24,11 @@ mx::Dtype dtype_of(gb_dtype dtype) {
     }
 }
 
+mx::array evaluated(mx::array array) {
+    array.eval();
+    return array;
+}
+
 mx::array part(const mx::array &x, int axis, int first, int end) {
     if (first == 0 && end == x.shape(axis))
         return x;

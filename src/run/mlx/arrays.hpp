@@ -35,6 +35,9 @@ inline mx::array number(double value) {
     return mx::array(static_cast<float>(value));
 }
 
+/* The array once it has been computed. */
+mx::array evaluated(mx::array array);
+
 /* Items first .. end - 1 along an axis. */
 mx::array part(const mx::array &x, int axis, int first, int end);
 

@@ -16,12 +16,18 @@ struct step_outputs {
     std::optional<mx::array> next, logits, logprob, top_ids, top_logprobs;
 };
 
-/* A step that was enqueued before anybody asked for it. */
+/* A step whose graph is built. */
+struct built_step {
+    step_outputs outputs;
+    std::vector<mx::array> wanted; /* all that is to be computed; empty once it is enqueued */
+};
+
+/* A step that was built before anybody asked for it. */
 struct begun_step {
     std::vector<uint8_t> key; /* what it is the step of; see key_of */
     int32_t token;            /* the token that it runs, once the step before has drawn it */
     std::vector<std::optional<mx::array>> recurrent; /* the slot's states before it */
-    step_outputs outputs;
+    built_step built;
 };
 
 struct mlx_backend {
@@ -34,7 +40,8 @@ struct mlx_backend {
     std::vector<std::optional<begun_step>> begun; /* by slot */
 
     mlx_backend(const gb_program &made_from, const gb_backend_options &options, mx::Stream runs_on)
-        : base{}, program(made_from), stream(runs_on), lowered(program, options),
+        : base{}, program(made_from), stream(runs_on),
+          lowered(program, options, stream.device == mx::Device::gpu),
           states(program, options.slots, options.max_context, options.snapshots), begun(options.slots) {}
 };
 
@@ -70,31 +77,33 @@ static std::optional<mx::array> output(step &s, const gb_program &program, gb_ro
     return mx::contiguous(s[value]);
 }
 
-/* Builds a step's graph and enqueues its one evaluation. When this returns, only the outputs and the states
- * refer to the graph. */
-static step_outputs enqueue(mlx_backend &b, const gb_batch &batch, const std::optional<mx::array> &tokens) {
-    step_outputs outputs;
-    std::vector<mx::array> wanted;
-    {
-        step s(b.lowered.plan(), batch, b.states, tokens);
-        for (const slot_run &run : s.runs)
-            b.states.check(run.slot, run.start);
-        b.lowered.build(s);
-        for (const slot_run &run : s.runs) {
-            b.states.advance(run.slot, run.start + run.count);
-            b.states.collect(run.slot, wanted);
-        }
-        if (batch.row_count > 0)
-            outputs = {output(s, b.program, GB_ROLE_NEXT), output(s, b.program, GB_ROLE_LOGITS),
-                       output(s, b.program, GB_ROLE_LOGPROB), output(s, b.program, GB_ROLE_TOP_IDS),
-                       output(s, b.program, GB_ROLE_TOP_LOGPROBS)};
+/* Builds a step's graph. When this returns, only what it returns and the states refer to the graph. */
+static built_step build(mlx_backend &b, const gb_batch &batch, const std::optional<mx::array> &tokens) {
+    built_step built;
+    step s(b.lowered.plan(), batch, b.states, tokens);
+    for (const slot_run &run : s.runs)
+        b.states.check(run.slot, run.start);
+    b.lowered.build(s);
+    for (const slot_run &run : s.runs) {
+        b.states.advance(run.slot, run.start + run.count);
+        b.states.collect(run.slot, built.wanted);
     }
+    if (batch.row_count > 0)
+        built.outputs = {output(s, b.program, GB_ROLE_NEXT), output(s, b.program, GB_ROLE_LOGITS),
+                         output(s, b.program, GB_ROLE_LOGPROB), output(s, b.program, GB_ROLE_TOP_IDS),
+                         output(s, b.program, GB_ROLE_TOP_LOGPROBS)};
+    const step_outputs &outputs = built.outputs;
     for (const auto *array :
          {&outputs.next, &outputs.logits, &outputs.logprob, &outputs.top_ids, &outputs.top_logprobs})
         if (*array)
-            wanted.push_back(**array);
-    mx::async_eval(wanted);
-    return outputs;
+            built.wanted.push_back(**array);
+    return built;
+}
+
+/* The one evaluation of a step, which goes on while the host does. */
+static void enqueue(built_step &built) {
+    if (!built.wanted.empty())
+        mx::async_eval(std::exchange(built.wanted, {}));
 }
 
 /* Waits for an output. */
@@ -150,11 +159,12 @@ static void undo(mlx_backend &b, uint32_t slot) {
     b.begun[slot].reset();
 }
 
-/* Enqueues the step that follows the one with these outputs. */
-static void begin(mlx_backend &b, const gb_batch &batch, const step_outputs &outputs) {
+/* Builds the step that follows the one with these outputs. */
+static begun_step &begin(mlx_backend &b, const gb_batch &batch, const step_outputs &outputs) {
     const auto slot = static_cast<uint32_t>(batch.slots[0]);
     b.begun[slot] = begun_step{key_of(b.program, batch), 0, b.states.recurrent_states(slot), {}};
-    b.begun[slot]->outputs = enqueue(b, batch, outputs.next);
+    b.begun[slot]->built = build(b, batch, outputs.next);
+    return *b.begun[slot];
 }
 
 /* The outputs of a step that is under way already, if this is the one. */
@@ -163,25 +173,37 @@ static std::optional<step_outputs> take_begun(mlx_backend &b, const gb_batch &ba
     if (!begun || batch.token_count != 1 || batch.row_count != 1 || batch.tokens[0] != begun->token ||
         key_of(b.program, batch) != begun->key)
         return std::nullopt;
-    const step_outputs outputs = begun->outputs;
+    const step_outputs outputs = begun->built.outputs;
     begun.reset();
     return outputs;
 }
 
+static step_outputs start(mlx_backend &b, const gb_batch &batch) {
+    for (const slot_run &run : runs_of(batch))
+        undo(b, run.slot);
+    built_step built = build(b, batch, std::nullopt);
+    enqueue(built);
+    return built.outputs;
+}
+
+/* While a step is under way MLX cannot write to its caches in place: the next one, enqueued then, copies
+ * them. Up to this size that takes less time than the device would wait. */
+enum { MOST_COPIED_BYTES = 16 << 20 };
+
 static void execute(mlx_backend &b, gb_batch &batch) {
     const auto slot = static_cast<uint32_t>(batch.slots[0]);
-    std::optional<step_outputs> outputs = take_begun(b, batch);
-    if (!outputs) {
-        for (const slot_run &run : runs_of(batch))
-            undo(b, run.slot);
-        outputs = enqueue(b, batch, std::nullopt);
-    }
-    if (batch.following)
-        begin(b, *batch.following, *outputs);
-    b.outputs = *outputs;
+    const std::optional<step_outputs> begun = take_begun(b, batch);
+    const step_outputs outputs = begun ? *begun : start(b, batch);
+    if (batch.following && b.states.cache_bytes(slot) <= MOST_COPIED_BYTES)
+        enqueue(begin(b, *batch.following, outputs).built);
+    else if (batch.following)
+        begin(b, *batch.following, outputs);
+    b.outputs = outputs;
     hand_out(b.outputs, batch);
-    if (batch.following)
+    if (batch.following) {
         b.begun[slot]->token = batch.next[0];
+        enqueue(b.begun[slot]->built);
+    }
 }
 
 static void lose(mlx_backend &b, uint32_t slot) {

@@ -101,6 +101,18 @@ bool step::is_true(gb_ref value) {
     return condition ? condition->front() != 0 : mx::array((*this)[value]).item<bool>();
 }
 
+const step::rotation &step::rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers) {
+    const auto known_rotation = rotations.find({positions, frequencies});
+    if (known_rotation != rotations.end())
+        return known_rotation->second;
+    const mx::array angles =
+        mx::multiply(mx::expand_dims(mx::astype((*this)[positions], mx::float32), {1, 2}), numbers);
+    const mx::array cosine = mx::cos(angles), sine = mx::sin(angles);
+    const rotation made = {mx::concatenate({cosine, cosine}, 2),
+                           mx::concatenate({mx::negative(sine), sine}, 2)};
+    return rotations.emplace(std::pair(positions, frequencies), made).first->second;
+}
+
 /* ---- The list ------------------------------------------------------------------------------------------ */
 
 static operation_maker find_maker(gb_op op) {
@@ -119,7 +131,8 @@ void require_input(const gb_program &program, const gb_node &node, int operand, 
                                                     gb_role_find(role)->name + "; use --backend cpu");
 }
 
-lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options) {
+lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options,
+                                 bool has_fused_kernels) {
     const gb_plan_options plan_options = {options.step_tokens, options.slots, false};
     gb_plan *made = nullptr;
     gumbel_error error;
@@ -129,7 +142,7 @@ lowered_program::lowered_program(const gb_program &program, const gb_backend_opt
     for (uint32_t i = 0; i < made->step_count; i++)
         if (made->steps[i].kind == GB_STEP_NODE)
             find_maker(made->steps[i].node->op);
-    weights constants(program);
+    weights constants(program, has_fused_kernels);
     operations.resize(made->step_count);
     for (uint32_t i = 0; i < made->step_count; i++)
         if (made->steps[i].kind == GB_STEP_NODE)

@@ -14,6 +14,7 @@ extern "C" {
 }
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -59,6 +60,13 @@ class step {
     const std::vector<uint8_t> *known(gb_ref value) const;
     bool is_true(gb_ref value);
 
+    /* Cosines and sines of all tokens' angles, [M,1,2 * frequencies]; made when first asked for. For x with
+     * its halves exchanged in x', x * cosines + x' * sines rotates. */
+    struct rotation {
+        mx::array cosines, sines;
+    };
+    const rotation &rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers);
+
     int token_count() const {
         return static_cast<int>(batch.token_count);
     }
@@ -70,6 +78,7 @@ class step {
     const gb_plan &plan;
     std::vector<std::optional<mx::array>> values;
     std::vector<std::optional<std::vector<uint8_t>>> conditions;
+    std::map<std::pair<gb_ref, gb_ref>, rotation> rotations;
 
     const void *input(gb_ref value) const;
     mx::Shape shape_of(gb_ref value) const;
@@ -101,7 +110,7 @@ struct plan_deleter {
 class lowered_program {
   public:
     /* Throws a failure that names an op which has no entry. */
-    lowered_program(const gb_program &program, const gb_backend_options &options);
+    lowered_program(const gb_program &program, const gb_backend_options &options, bool has_fused_kernels);
 
     /* Builds the graph of a batch; the step then has the program's outputs and the states their new arrays.
      */

@@ -5,7 +5,6 @@
 #include "run/mlx/lowering.hpp"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 namespace gb_mlx {
@@ -62,45 +61,82 @@ static operation combine_experts(const gb_node &node, weights &) {
 
 /* ---- Norms and rotation -------------------------------------------------------------------------------- */
 
+static double row_length(const gb_node &node, const weights &from) {
+    const gb_shape &shape = from.program.values[node.operands[0]].type.shape;
+    return static_cast<double>(shape.dims[shape.rank - 1]);
+}
+
+/* x / sqrt(mean of squares + epsilon) times factor, if there is one. */
+static operation normalize(const gb_node &node, weights &from, double epsilon,
+                           const std::optional<mx::array> &factor) {
+    if (from.has_fused_kernels)
+        return [=, x = node.operands[0], y = node.results[0]](step &s) {
+            s.set(y, mx::fast::rms_norm(s[x], factor, static_cast<float>(epsilon)));
+        };
+    /* With D the length, 1 / sqrt(mean + epsilon) = sqrt(D) / sqrt(sum + D epsilon): one product less. */
+    const double length = row_length(node, from);
+    const mx::array shift = number(length * epsilon), root = number(std::sqrt(length));
+    const mx::array scale = evaluated(factor ? mx::multiply(*factor, root) : root);
+    return [=, operand = node.operands[0], y = node.results[0]](step &s) {
+        const mx::array &x = s[operand];
+        const mx::array sum = mx::sum(mx::square(x), -1, true);
+        s.set(y, mx::multiply(mx::multiply(x, mx::rsqrt(mx::add(sum, shift))), scale));
+    };
+}
+
 static operation rms_norm(const gb_node &node, weights &from) {
     std::optional<mx::array> weight;
-    if (node.operand_count > 1) {
-        const mx::array offset = number(attribute(node, GB_ATTRIBUTE_WEIGHT_OFFSET));
-        weight = mx::add(from.numbers_of(node.operands[1]), offset);
-        weight->eval();
-    }
-    const auto epsilon = static_cast<float>(attribute(node, GB_ATTRIBUTE_EPSILON));
-    return [=, x = node.operands[0], y = node.results[0]](step &s) {
-        s.set(y, mx::fast::rms_norm(s[x], weight, epsilon));
-    };
+    if (node.operand_count > 1)
+        weight = evaluated(
+            mx::add(from.numbers_of(node.operands[1]), number(attribute(node, GB_ATTRIBUTE_WEIGHT_OFFSET))));
+    return normalize(node, from, attribute(node, GB_ATTRIBUTE_EPSILON), weight);
 }
 
-/* With D the length, x / sqrt(sum + epsilon) = x / sqrt(mean + epsilon / D) / sqrt(D). */
+/* The sum in place of the mean: 1 / sqrt(sum + epsilon) = 1 / sqrt(mean + epsilon / D) / sqrt(D). */
 static operation l2_normalize(const gb_node &node, weights &from) {
-    const gb_shape &shape = from.program.values[node.operands[0]].type.shape;
-    const auto length = static_cast<double>(shape.dims[shape.rank - 1]);
-    const auto epsilon = static_cast<float>(attribute(node, GB_ATTRIBUTE_EPSILON) / length);
-    const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE) / std::sqrt(length));
-    return [=, x = node.operands[0], y = node.results[0]](step &s) {
-        s.set(y, mx::multiply(mx::fast::rms_norm(s[x], std::nullopt, epsilon), scale));
-    };
+    const double length = row_length(node, from), epsilon = attribute(node, GB_ATTRIBUTE_EPSILON);
+    const double scale = attribute(node, GB_ATTRIBUTE_SCALE) / std::sqrt(length);
+    const mx::array factor = mx::full({static_cast<int>(length)}, static_cast<float>(scale), mx::float32);
+    return normalize(node, from, epsilon / length, evaluated(factor));
 }
 
-/* MLX rotates the pairs (i, i + dims / 2), so dims is twice the pair offset, and takes wavelengths: of pairs
- * past the frequencies, which stay as they are, they are infinite. */
-static operation rope(const gb_node &node, weights &from) {
-    const auto offset = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_PAIR_OFFSET));
+/* Frequencies of all pairs: those past the program's are 0, and their pairs stay as they are. */
+static mx::array padded_frequencies(const gb_node &node, weights &from) {
+    const auto pairs = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_PAIR_OFFSET));
     const mx::array frequencies = from.numbers_of(node.operands[2]);
-    const int rest = offset - frequencies.shape(0);
-    mx::array wavelengths = mx::concatenate(
-        {mx::reciprocal(frequencies), mx::full({rest}, std::numeric_limits<float>::infinity(), mx::float32)},
-        0);
-    wavelengths.eval();
+    return evaluated(
+        mx::concatenate({frequencies, mx::zeros({pairs - frequencies.shape(0)}, mx::float32)}, 0));
+}
+
+/* MLX's kernel rotates the pairs (i, i + dims / 2), so dims is twice the pair offset, and takes wavelengths,
+ * infinite where a pair stays. */
+static operation fused_rope(const gb_node &node, weights &from) {
+    const mx::array wavelengths = evaluated(mx::reciprocal(padded_frequencies(node, from)));
+    const int dims = 2 * wavelengths.shape(0);
     return [=, x = node.operands[0], positions = node.operands[1], y = node.results[0]](step &s) {
         const mx::array each_token = mx::expand_dims(s[x], 2); /* [M,H,1,D]: every token has its offset */
-        s.set(y, mx::squeeze(mx::fast::rope(each_token, 2 * offset, false, std::nullopt, 1.0f, s[positions],
-                                            wavelengths),
-                             2));
+        s.set(y,
+              mx::squeeze(
+                  mx::fast::rope(each_token, dims, false, std::nullopt, 1.0f, s[positions], wavelengths), 2));
+    };
+}
+
+/* Where MLX has no kernel it would compute the angles again for every query and key of every layer. */
+static operation rope(const gb_node &node, weights &from) {
+    if (from.has_fused_kernels)
+        return fused_rope(node, from);
+    const mx::array frequencies = padded_frequencies(node, from);
+    const int half = frequencies.shape(0);
+    return [=, operand = node.operands[0], positions = node.operands[1], key = node.operands[2],
+            y = node.results[0]](step &s) {
+        const step::rotation &turn = s.rotation_of(positions, key, frequencies);
+        const mx::array &x = s[operand];
+        const mx::array pairs = part(x, 2, 0, 2 * half);
+        const mx::array exchanged = mx::concatenate({part(x, 2, half, 2 * half), part(x, 2, 0, half)}, 2);
+        const mx::array rotated =
+            mx::add(mx::multiply(pairs, turn.cosines), mx::multiply(exchanged, turn.sines));
+        const bool is_partial = 2 * half < x.shape(2);
+        s.set(y, is_partial ? mx::concatenate({rotated, part(x, 2, 2 * half, x.shape(2))}, 2) : rotated);
     };
 }
 
@@ -124,14 +160,14 @@ static operation scale(const gb_node &node, weights &from) {
     return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::multiply(s[x], factor)); };
 }
 
+/* 0.5 (1 + tanh(z)) is sigmoid(2 z): x sigmoid(x (a + b x^2)). */
 static operation gelu_tanh(const gb_node &node, weights &) {
-    const mx::array half = number(0.5), one = number(1), cubic = number(0.044715);
-    const mx::array slope = number(std::sqrt(2 / std::numbers::pi));
+    const double slope = 2 * std::sqrt(2 / std::numbers::pi);
+    const mx::array a = number(slope), b = number(slope * 0.044715);
     return [=, operand = node.operands[0], y = node.results[0]](step &s) {
-        const mx::array x = s[operand];
-        const mx::array cube = mx::multiply(cubic, mx::multiply(x, mx::square(x)));
-        const mx::array tanh = mx::tanh(mx::multiply(slope, mx::add(x, cube)));
-        s.set(y, mx::multiply(mx::multiply(half, x), mx::add(one, tanh)));
+        const mx::array &x = s[operand];
+        const mx::array z = mx::multiply(x, mx::add(a, mx::multiply(b, mx::square(x))));
+        s.set(y, mx::multiply(x, mx::sigmoid(z)));
     };
 }
 
@@ -154,8 +190,7 @@ static operation soft_cap(const gb_node &node, weights &) {
 
 static operation delta_decay(const gb_node &node, weights &from) {
     const mx::array bias = from.numbers_of(node.operands[2]), zero = number(0);
-    mx::array rate = mx::negative(mx::exp(from.numbers_of(node.operands[1])));
-    rate.eval();
+    const mx::array rate = evaluated(mx::negative(mx::exp(from.numbers_of(node.operands[1]))));
     return [=, x = node.operands[0], y = node.results[0]](step &s) {
         const mx::array softplus = mx::logaddexp(mx::add(s[x], bias), zero);
         s.set(y, mx::exp(mx::multiply(rate, softplus)));

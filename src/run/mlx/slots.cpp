@@ -32,11 +32,23 @@ mx::Shape slots::block(uint32_t state, int rows) const {
     const gb_shape &shape = program.states[state].type.shape;
     if (shape.rank == 1)
         return {rows};
-    return {static_cast<int>(shape.dims[1]), rows, static_cast<int>(shape.dims[2])};
+    return {1, static_cast<int>(shape.dims[1]), rows, static_cast<int>(shape.dims[2])};
+}
+
+mx::array by_head(const mx::array &x) {
+    if (x.shape(0) == 1)
+        return mx::reshape(x, {1, x.shape(1), 1, x.shape(2)});
+    return mx::expand_dims(mx::swapaxes(x, 0, 1), 0);
+}
+
+mx::array by_token(const mx::array &x) {
+    if (x.shape(2) == 1)
+        return mx::reshape(x, {1, x.shape(1), x.shape(3)});
+    return mx::swapaxes(mx::squeeze(x, 0), 0, 1);
 }
 
 static int row_axis(const mx::array &block) {
-    return block.ndim() == 1 ? 0 : 1;
+    return block.ndim() == 1 ? 0 : 2;
 }
 
 /* ---- Caches -------------------------------------------------------------------------------------------- */
@@ -82,7 +94,7 @@ void slots::append(uint32_t slot, uint32_t state, const mx::array &rows, int sta
     const int count = rows.shape(0), most = capacity(state);
     make_room(to, state, std::min(start + count, most));
     clear_stale(to, state, start + count);
-    const mx::array moved = rows.ndim() == 1 ? rows : mx::swapaxes(rows, 0, 1);
+    const mx::array moved = rows.ndim() == 1 ? rows : by_head(rows);
     put(to, state, mx::astype(moved, to.states[state]->dtype()), start);
 }
 
@@ -126,6 +138,14 @@ void slots::check(uint32_t slot, int start) const {
 
 void slots::advance(uint32_t slot, int end) {
     contents[slot].end = end;
+}
+
+size_t slots::cache_bytes(uint32_t slot) const {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < program.state_count; i++)
+        if (program.states[i].kind != GB_STATE_RECURRENT && contents[slot].states[i])
+            bytes += contents[slot].states[i]->nbytes();
+    return bytes;
 }
 
 void slots::collect(uint32_t slot, std::vector<mx::array> &arrays) const {
@@ -203,7 +223,7 @@ mx::array slots::saved_rows(const content &slot, uint32_t state, uint32_t positi
         rows[i] = static_cast<int>((saved.first + i) % static_cast<uint64_t>(capacity(state)));
     const mx::array index(rows.begin(), {static_cast<int>(rows.size())}, mx::int32);
     const mx::array taken = mx::take(*data, index, row_axis(*data));
-    return taken.ndim() == 1 ? taken : mx::swapaxes(taken, 0, 1);
+    return taken.ndim() == 1 ? taken : by_token(taken);
 }
 
 /* A stream's failure has left its message in the caller's error. */

@@ -3,7 +3,7 @@
  * The states of all slots. A state is one MLX array that the next step's array replaces; MLX writes in place
  * where nothing else holds the old one, so that a copy or a snapshot is a second reference until then.
  *
- * In memory a cache or ring of the program's shape [C,G,D] is [G,rows,D], the layout that attention reads
+ * In memory a cache or ring of the program's shape [C,G,D] is [1,G,rows,D], the layout that attention reads
  * without a copy; rows grow with the positions used, up to C. A history [C] is [rows]. Of the recurrent ones
  * a memory [H,D,E] is [1,H,E,D], as gated_delta_update has it, and a tail [S,C] is as it is.
  */
@@ -17,9 +17,13 @@
 
 namespace gb_mlx {
 
+/* From rows of tokens [n,H,D] to the layout of attention, [1,H,n,D], and back. */
+mx::array by_head(const mx::array &x);
+mx::array by_token(const mx::array &x);
+
 /* Rows of a cache that hold positions first .. end - 1. */
 struct cache_view {
-    mx::array rows;             /* [G,L,D] or [L] */
+    mx::array rows;             /* [1,G,L,D] or [L] */
     std::vector<int> positions; /* [L] where the rows are not just those positions in order: of each row the
                                  * latest position that it can hold, negative if none */
 };
@@ -46,6 +50,9 @@ class slots {
     /* Checks that the slot holds all tokens before start: it does not after a step that failed. */
     void check(uint32_t slot, int start) const;
     void advance(uint32_t slot, int end);
+
+    /* Bytes of a slot's caches and rings. */
+    size_t cache_bytes(uint32_t slot) const;
 
     /* All arrays of a slot, to be evaluated. */
     void collect(uint32_t slot, std::vector<mx::array> &arrays) const;

@@ -63,15 +63,12 @@ static mx::array attend(step &s, const attention_rule &rule, const slot_run &run
     s.states.append(run.slot, rule.values, of_run(s, rule.value, run), run.start);
     const cache_view keys = s.states.read(run.slot, rule.keys, first, end);
     const cache_view values = s.states.read(run.slot, rule.values, first, end);
-    const auto batched = [](const mx::array &x) { return mx::expand_dims(x, 0); };
-    const mx::array query = batched(mx::swapaxes(of_run(s, rule.query, run), 0, 1));
     const bool is_causal =
         run.count > 1 && keys.positions.empty() && (rule.window == 0 || end <= rule.window);
-    const mx::array y = mx::fast::scaled_dot_product_attention(
-        query, batched(mx::astype(keys.rows, mx::float32)), batched(mx::astype(values.rows, mx::float32)),
-        rule.scale, is_causal ? "causal" : "",
-        is_causal ? std::nullopt : mask_for(run, keys, first, rule.window));
-    return mx::swapaxes(mx::squeeze(y, 0), 0, 1);
+    const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
+    return by_token(mx::fast::scaled_dot_product_attention(
+        by_head(of_run(s, rule.query, run)), numbers(keys), numbers(values), rule.scale,
+        is_causal ? "causal" : "", is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
 }
 
 static operation attention(const gb_node &node, weights &from) {

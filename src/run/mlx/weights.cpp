@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/mlx/weights.hpp"
 
+extern "C" {
+#include "program/constant_packing.h"
+}
+
 namespace gb_mlx {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
+matrix::matrix(const mx::array &numbers)
+    : weight(numbers), transposed(evaluated(mx::swapaxes(numbers, -1, -2))) {}
+
 mx::array matrix::multiply(const mx::array &x) const {
     if (!scales)
-        return mx::matmul(x, mx::swapaxes(weight, -1, -2));
+        return mx::matmul(x, transposed);
     return mx::quantized_matmul(x, weight, *scales, biases, true, group, bits);
 }
 
@@ -20,7 +27,7 @@ mx::array matrix::rows(const mx::array &ids) const {
 
 mx::array matrix::multiply_experts(const mx::array &x, const mx::array &experts) const {
     if (!scales)
-        return mx::gather_mm(x, mx::swapaxes(weight, -1, -2), std::nullopt, experts);
+        return mx::gather_mm(x, transposed, std::nullopt, experts);
     return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, experts, true, group, bits);
 }
 
@@ -34,17 +41,10 @@ static mx::Shape shape_of(const gb_constant &constant) {
 }
 
 /* Wraps a part of the constant's bytes, or copies them where MLX's allocator asks for that. */
-static mx::array wrap(const gb_constant &constant, uint64_t offset, const mx::Shape &shape, mx::Dtype dtype) {
-    if (!constant.data)
-        throw failure(GUMBEL_ERROR_UNSUPPORTED,
-                      std::string("constant ") + constant.name + " has no data: not read from a file");
+static mx::array wrap(const canonical_constant &constant, uint64_t offset, const mx::Shape &shape,
+                      mx::Dtype dtype) {
     auto *data = const_cast<uint8_t *>(constant.data + offset); /* no op writes to an operand it wraps */
-    return mx::array(data, shape, dtype, [](void *) {});
-}
-
-static mx::array evaluated(mx::array array) {
-    array.eval();
-    return array;
+    return mx::array(data, shape, dtype, [owner = constant.unpacked](void *) {});
 }
 
 /* The rows of a matrix: all dims but the last. */
@@ -69,7 +69,7 @@ static int group_for(uint64_t columns) {
 }
 
 /* Codes in the bits of uint32 words: a group of 32 or more codes fills whole words. */
-static mx::array codes_of(const gb_constant &constant, const gb_planes &planes) {
+static mx::array codes_of(const canonical_constant &constant, const gb_planes &planes) {
     const mx::Shape shape = shape_of(constant);
     const auto columns = static_cast<uint64_t>(shape.back());
     return wrap(constant, planes.codes.offset, with_last(shape, columns * constant.format.bits / 32),
@@ -81,7 +81,8 @@ static mx::array center_bias(const mx::array &scales, const gb_format &format) {
     return evaluated(mx::multiply(scales, number(-gb_format_center(&format))));
 }
 
-weights::weights(const gb_program &of_program) : program(of_program) {
+weights::weights(const gb_program &of_program, bool with_fused_kernels)
+    : program(of_program), has_fused_kernels(with_fused_kernels) {
     for (uint32_t i = 0; i < program.node_count; i++) {
         const gb_node &node = program.nodes[i];
         if (node.op == GB_OP_LINEAR || node.op == GB_OP_EXPERT_LINEAR)
@@ -89,12 +90,23 @@ weights::weights(const gb_program &of_program) : program(of_program) {
     }
 }
 
-const gb_constant &weights::constant_of(gb_ref value) const {
-    return program.constants[program.values[value].index];
+canonical_constant weights::constant_at(uint32_t index) const {
+    canonical_constant constant = {program.constants[index], nullptr};
+    if (!constant.data)
+        throw failure(GUMBEL_ERROR_UNSUPPORTED,
+                      std::string("constant ") + constant.name + " has no data: not read from a file");
+    if (constant.packing.block_rows == 0)
+        return constant;
+    const auto size = static_cast<size_t>(constant.size);
+    constant.unpacked.reset(new uint8_t[size], std::default_delete<uint8_t[]>());
+    gb_constant_canonical(&constant, constant.unpacked.get());
+    constant.data = constant.unpacked.get();
+    constant.packing = {};
+    return constant;
 }
 
 mx::array weights::numbers_of(gb_ref value) const {
-    const gb_constant &constant = constant_of(value);
+    const canonical_constant constant = constant_at(program.values[value].index);
     const mx::array numbers = wrap(constant, 0, shape_of(constant), dtype_of(constant.type.dtype));
     return evaluated(mx::astype(numbers, mx::float32));
 }
@@ -107,11 +119,13 @@ std::shared_ptr<const matrix> weights::matrix_of(gb_ref value) {
 }
 
 matrix weights::load(uint32_t index) {
-    const gb_constant &constant = program.constants[index];
+    const canonical_constant constant = constant_at(index);
     const gb_format &format = constant.format;
+    if (constant.unpacked)
+        unpacked.add(static_cast<size_t>(constant.size));
     gb_planes planes;
     if (!gb_constant_planes(&constant, &planes))
-        return load_dense(index);
+        return load_dense(constant, multiplied.count(index) > 0);
     if (format.kind == GB_FORMAT_ONE_LEVEL) {
         const auto columns = static_cast<uint64_t>(shape_of(constant).back());
         const int group = format.group ? static_cast<int>(format.group) : group_for(columns);
@@ -121,18 +135,17 @@ matrix weights::load(uint32_t index) {
 }
 
 /* A product of float32 activations with weights of 16 bits would widen them again in every step. */
-matrix weights::load_dense(uint32_t index) {
-    const gb_constant &constant = program.constants[index];
+matrix weights::load_dense(const canonical_constant &constant, bool is_multiplied) {
     mx::array stored = wrap(constant, 0, shape_of(constant), dtype_of(constant.type.dtype));
-    if (stored.dtype() == mx::float32 || !multiplied.count(index))
+    if (stored.dtype() == mx::float32 || !is_multiplied)
         return matrix(stored);
     matrix made(evaluated(mx::astype(stored, mx::float32)));
-    widened.add(made.weight);
+    widened.add(made.weight.nbytes());
     return made;
 }
 
 /* Scales become float32, as the activations are; those of a row are repeated for its groups. */
-matrix weights::load_one_level(const gb_constant &constant, const gb_planes &planes, int group) {
+matrix weights::load_one_level(const canonical_constant &constant, const gb_planes &planes, int group) {
     const mx::Shape shape = shape_of(constant);
     const mx::Shape stored = with_last(shape, static_cast<uint64_t>(shape.back()) / planes.group);
     const mx::Shape wanted = with_last(shape, static_cast<uint64_t>(shape.back() / group));
@@ -147,11 +160,11 @@ matrix weights::load_one_level(const gb_constant &constant, const gb_planes &pla
     made.biases =
         constant.format.has_bias ? plane(planes.biases) : center_bias(*made.scales, constant.format);
     if (constant.format.group == 0)
-        regrouped.add(*made.scales);
+        regrouped.add(made.scales->nbytes());
     return made;
 }
 
-matrix weights::load_two_level(const gb_constant &constant, const gb_planes &planes) {
+matrix weights::load_two_level(const canonical_constant &constant, const gb_planes &planes) {
     const mx::Shape shape = shape_of(constant);
     const uint64_t groups = static_cast<uint64_t>(shape.back()) / planes.group, rows = row_count(constant);
     std::vector<float> scales(rows * groups), biases(rows * groups);
@@ -167,11 +180,11 @@ matrix weights::load_two_level(const gb_constant &constant, const gb_planes &pla
     made.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
     made.biases = constant.format.has_bias ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
                                            : center_bias(*made.scales, constant.format);
-    converted.add(*made.scales);
+    converted.add(made.scales->nbytes());
     return made;
 }
 
-matrix weights::dequantize(const gb_constant &constant, const gb_planes &planes) {
+matrix weights::dequantize(const canonical_constant &constant, const gb_planes &planes) {
     const mx::Shape shape = shape_of(constant);
     const auto columns = static_cast<uint64_t>(shape.back());
     const uint64_t rows = row_count(constant);
@@ -180,15 +193,15 @@ matrix weights::dequantize(const gb_constant &constant, const gb_planes &planes)
         gb_format_dequantize(&constant.format, &planes, constant.data, row, 0, columns,
                              values.data() + row * columns);
     matrix made(mx::array(values.begin(), shape, mx::float32));
-    dequantized.add(made.weight);
+    dequantized.add(made.weight.nbytes());
     return made;
 }
 
 /* ---- Notices ------------------------------------------------------------------------------------------- */
 
-void weights::conversion::add(const mx::array &array) {
+void weights::conversion::add(size_t more_bytes) {
     count++;
-    bytes += array.nbytes();
+    bytes += more_bytes;
 }
 
 void weights::conversion::tell(gumbel_log_callback log, void *user, const char *what) const {
@@ -204,6 +217,7 @@ void weights::finish(gumbel_log_callback log, void *user) {
     for (const auto &[index, loaded] : matrices)
         all.push_back(loaded->weight);
     mx::eval(all);
+    unpacked.tell(log, user, "laid out for another backend: unpacked (gumbel pack does that once)");
     widened.tell(log, user, "widened to float32");
     regrouped.tell(log, user, "with a scale per row: scales repeated per group");
     converted.tell(log, user, "with scales of two levels: scales and biases computed");

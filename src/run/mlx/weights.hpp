@@ -20,11 +20,12 @@ namespace gb_mlx {
  * float32. */
 class matrix {
   public:
-    mx::array weight; /* numbers; of a quantized one codes, uint32 words */
+    mx::array weight;     /* numbers; of a quantized one codes, uint32 words */
+    mx::array transposed; /* a view of the numbers [K,O] or [X,K,O], made once */
     std::optional<mx::array> scales, biases;
     int group = 0, bits = 0;
 
-    explicit matrix(mx::array numbers) : weight(std::move(numbers)) {}
+    explicit matrix(const mx::array &numbers);
 
     /* y[m,o] = sum over k of x[m,k] * weight[o,k]. */
     mx::array multiply(const mx::array &x) const;
@@ -36,9 +37,15 @@ class matrix {
     mx::array multiply_experts(const mx::array &x, const mx::array &experts) const;
 };
 
+/* A constant whose bytes are canonical: where they are mapped, or unpacked from a program that was laid out
+ * for another backend. */
+struct canonical_constant : gb_constant {
+    std::shared_ptr<uint8_t> unpacked; /* owns data then */
+};
+
 class weights {
   public:
-    explicit weights(const gb_program &of_program);
+    weights(const gb_program &of_program, bool with_fused_kernels);
 
     /* The constant that a value is; loaded once, whoever asks. */
     std::shared_ptr<const matrix> matrix_of(gb_ref value);
@@ -51,23 +58,27 @@ class weights {
 
     const gb_program &program;
 
+    /* Whether the device has a kernel for what mlx::core::fast offers; otherwise MLX builds it of other ops.
+     */
+    const bool has_fused_kernels;
+
   private:
     struct conversion {
         unsigned count = 0;
         size_t bytes = 0;
-        void add(const mx::array &array);
+        void add(size_t more_bytes);
         void tell(gumbel_log_callback log, void *user, const char *what) const;
     };
-    conversion widened, regrouped, converted, dequantized;
+    conversion unpacked, widened, regrouped, converted, dequantized;
     std::set<uint32_t> multiplied; /* constants that a matrix product takes */
     std::map<uint32_t, std::shared_ptr<matrix>> matrices;
 
-    const gb_constant &constant_of(gb_ref value) const;
+    canonical_constant constant_at(uint32_t index) const;
     matrix load(uint32_t index);
-    matrix load_dense(uint32_t index);
-    matrix load_one_level(const gb_constant &constant, const gb_planes &planes, int group);
-    matrix load_two_level(const gb_constant &constant, const gb_planes &planes);
-    matrix dequantize(const gb_constant &constant, const gb_planes &planes);
+    matrix load_dense(const canonical_constant &constant, bool is_multiplied);
+    matrix load_one_level(const canonical_constant &constant, const gb_planes &planes, int group);
+    matrix load_two_level(const canonical_constant &constant, const gb_planes &planes);
+    matrix dequantize(const canonical_constant &constant, const gb_planes &planes);
 };
 
 } // namespace gb_mlx

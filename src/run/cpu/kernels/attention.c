@@ -66,13 +66,32 @@ static void attend_tile(const gb_kernel_call *call, const tile *t) {
     call->vector->attend(&attend);
 }
 
-/* Tiles of up to GB_ATTEND_QUERIES queries that read the same keys go to the threads in turn, since later
- * tokens read more. */
+static size_t quotient_up(size_t a, size_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Heads of a kv head that go through its keys together: all of them, if so few tiles share the work out
+ * evenly; fewer, so that more threads have some, where that saves a fifth of the time or more. */
+static size_t heads_of_tile(size_t group, size_t kv_heads, size_t tokens, size_t threads) {
+    size_t best = group < GB_ATTEND_QUERIES ? group : GB_ATTEND_QUERIES, least = SIZE_MAX;
+    for (size_t heads = best; heads > 0; heads--) {
+        size_t tiles = kv_heads * quotient_up(group, heads) * quotient_up(tokens, GB_ATTEND_QUERIES / heads);
+        size_t turns = quotient_up(tiles, threads) * heads;
+        turns *= tokens < GB_ATTEND_QUERIES / heads ? tokens : GB_ATTEND_QUERIES / heads;
+        if (least == SIZE_MAX || turns <= least / 5 * 4) {
+            least = turns;
+            best = heads;
+        }
+    }
+    return best;
+}
+
+/* Tiles of queries that read the same keys go to the threads in turn, since later tokens read more. */
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *slots = call->operands[SLOTS];
     size_t heads = call->operands[QUERY]->dims[1], kv_heads = call->operands[KEY]->dims[1];
     size_t group = heads / kv_heads, turn = 0;
-    size_t tile_heads = group < GB_ATTEND_QUERIES ? group : GB_ATTEND_QUERIES;
+    size_t tile_heads = heads_of_tile(group, kv_heads, slots->dims[0], worker->count);
     tile t = {0};
     for (; t.first < slots->dims[0]; t.first = t.end) {
         t.end = gb_end_of_run(slots, t.first, GB_ATTEND_QUERIES / tile_heads);

@@ -5,6 +5,10 @@
 
 enum { UNIT_COLUMNS = 64, GATES = 64 };
 
+_Static_assert((int)GB_DELTA_SCRATCH <= (int)GB_LINEAR_SCRATCH &&
+                   (int)GB_CONV_SCRATCH <= (int)GB_LINEAR_SCRATCH,
+               "the scratch holds what these kernels need");
+
 /* A state of the slot that token n belongs to. */
 static float *state_of(const gb_tensor *state, const gb_tensor *slots, size_t n) {
     size_t slot = (size_t)((const int32_t *)slots->data)[n];
@@ -98,7 +102,8 @@ void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker) 
             gb_delta delta = head_of(call, n, count, s / stripes);
             size_t first = s % stripes * UNIT_COLUMNS;
             call->vector->delta(&delta, first,
-                                columns - first < UNIT_COLUMNS ? columns : first + UNIT_COLUMNS);
+                                columns - first < UNIT_COLUMNS ? columns : first + UNIT_COLUMNS,
+                                worker->scratch);
         }
     }
 }

@@ -8,7 +8,7 @@
  * one of the linear kernel's, so neighbours do not change it. */
 
 enum {
-    UNIT_ROWS = 16,
+    UNIT_ROWS = 32,
     MOST_PAIRS = 16384, /* larger batches are sorted in parts */
     MEMORY_TOKENS = 5   /* reading a weight takes about as long as multiplying it with so many */
 };
@@ -80,6 +80,7 @@ static gb_share rows_of_expert(work_share *work, const workspace *space, size_t 
                      units_before(work->end, work->before, each, units) * UNIT_ROWS};
     work->before += each * units;
     rows.end = rows.end < outputs ? rows.end : outputs;
+    rows.first = rows.first < rows.end ? rows.first : rows.end;
     return rows;
 }
 
@@ -95,8 +96,8 @@ static gb_activations activations_from(const gb_kernel_call *call, const gb_work
     return from;
 }
 
-static void run_expert(const gb_kernel_call *call, gb_linear *linear, const workspace *space, size_t e,
-                       gb_share rows, void *scratch) {
+static void run_expert(const gb_kernel_call *call, gb_linear *linear, workspace *space, size_t e,
+                       gb_share rows) {
     const gb_tensor *weight = call->operands[1];
     const size_t first_row = e * weight->dims[1];
     linear->tokens = space->begin[e + 1] - space->begin[e];
@@ -105,9 +106,9 @@ static void run_expert(const gb_kernel_call *call, gb_linear *linear, const work
     if (!weight->quantized)
         linear->weight = gb_element(weight, first_row * linear->inputs);
     if (linear->activations)
-        call->vector->linear_int8(linear, rows.first, rows.end, scratch);
+        call->vector->linear_int8(linear, rows.first, rows.end, space->linear);
     else
-        call->vector->linear(linear, rows.first, rows.end, scratch);
+        call->vector->linear(linear, rows.first, rows.end, space->linear);
 }
 
 /* Tokens m .. m + count - 1. */
@@ -126,6 +127,7 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         .weight_stride = inputs,
         .dtype = weight->dtype,
         .quantized = weight->quantized,
+        .next_row = GB_NO_ROW,
         .y = (float *)call->results[0]->data + m * choices * outputs,
         .y_stride = outputs,
     };
@@ -134,11 +136,21 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         linear.activations = &activations;
     }
     work_share work = share_work(space, weight->dims[0], (outputs + UNIT_ROWS - 1) / UNIT_ROWS, worker);
+    size_t waiting = 0; /* the expert whose successor is not known yet */
+    gb_share waiting_rows = {0, 0};
     for (size_t e = 0; e < weight->dims[0]; e++) {
         gb_share rows = rows_of_expert(&work, space, e, outputs);
-        if (rows.first < rows.end)
-            run_expert(call, &linear, space, e, rows, space->linear);
+        if (rows.first == rows.end)
+            continue;
+        linear.next_row = e * outputs + rows.first;
+        if (waiting_rows.end > 0)
+            run_expert(call, &linear, space, waiting, waiting_rows);
+        waiting = e;
+        waiting_rows = rows;
     }
+    linear.next_row = GB_NO_ROW;
+    if (waiting_rows.end > 0)
+        run_expert(call, &linear, space, waiting, waiting_rows);
 }
 
 /* operands: x [M,K] or [M,T,K], weight [X,O,K], experts [M,T], which the verifier knows to be below X. */

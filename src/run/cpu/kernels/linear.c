@@ -49,6 +49,7 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .y = y->data,
         .y_stride = weight->dims[0],
         .quantized = weight->quantized,
+        .next_row = GB_NO_ROW,
     };
     gb_share share = gb_columns_of(worker, weight->dims[0]);
     if (share.first == share.end)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cpu/kernels/vector/tile.h"
+#include "run/cpu/kernels/vector/attend_scores.h"
+#include "run/cpu/kernels/vector/attend_values.h"
 #include "run/cpu/kernels/vector/vector_sources.h"
 #include "run/math.h"
 
 #include <math.h>
 
-/* Softmax over blocks of keys with a running maximum (Milakov and Gimelshein, 2018). */
+/* Softmax over blocks of keys with a running maximum (Milakov and Gimelshein, 2018). A block of keys and
+ * values meets all queries while it is in the cache. */
 
 typedef struct running {
     float largest, sum;
-    float correction;  /* of what was summed before this block */
     size_t first, end; /* positions of this block that the query reads; empty: first = end */
 } running;
 
@@ -23,37 +24,14 @@ static run_of_rows rows_of(size_t first, size_t end, size_t capacity) {
     return (run_of_rows){row, end - first < left ? end - first : left};
 }
 
-/* scores[q][j] = query[q] . key row + j, for rows of keys and a tile of queries. */
-GB_INLINE void score_rows(const gb_attend *a, gb_dtype dtype, int columns, size_t query, run_of_rows rows,
-                          float *scores) {
-    const void *keys = gb_matrix_row(a->keys, dtype, a->key_stride, rows.row);
-    size_t r = 0;
-    for (; rows.count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
-        gb_dot_tile(GB_TILE_ROWS, columns, gb_matrix_row(keys, dtype, a->key_stride, r), dtype, a->key_stride,
-                    a->query + query, a->key_size, 0, scores + r, 1, GB_ATTEND_BLOCK);
-    for (; r < rows.count; r++)
-        gb_dot_tile(1, columns, gb_matrix_row(keys, dtype, a->key_stride, r), dtype, a->key_stride,
-                    a->query + query, a->key_size, 0, scores + r, 1, GB_ATTEND_BLOCK);
-}
-
-GB_INLINE void score_queries(const gb_attend *a, gb_dtype dtype, run_of_rows rows, size_t offset,
-                             float scores[][GB_ATTEND_BLOCK]) {
-    size_t q = 0;
-    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
-        score_rows(a, dtype, GB_TILE_COLUMNS, q, rows, scores[q] + offset);
-    for (; q < a->query_count; q++)
-        score_rows(a, dtype, 1, q, rows, scores[q] + offset);
-}
-
 /* Scores of the positions first .. end - 1 of the block; those that a query does not read are not used. */
-static void score_block(const gb_attend *a, size_t block, size_t first, size_t end,
-                        float scores[][GB_ATTEND_BLOCK]) {
+static void score_block(const gb_attend *a, size_t block, size_t first, size_t end, float *scores) {
     while (first < end) {
         run_of_rows rows = rows_of(first, end, a->capacity);
         if (a->key_dtype == GB_F32)
-            score_queries(a, GB_F32, rows, first - block, scores);
+            gb_score_queries(a, GB_F32, rows.row, rows.count, scores + (first - block));
         else
-            score_queries(a, GB_BF16, rows, first - block, scores);
+            gb_score_queries(a, GB_BF16, rows.row, rows.count, scores + (first - block));
         first += rows.count;
     }
 }
@@ -89,118 +67,65 @@ static float sum_of(const float *weights, size_t count) {
     return gb_sum_lanes(sums);
 }
 
-/* Turns a query's scores into weights and brings its sum up to date. */
-static void weigh(running *state, float scale, float *scores) {
+/* Turns a query's scores into weights and brings its sum and what was summed before up to date. */
+static void weigh(running *state, float scale, float *scores, float *y, size_t value_size) {
     size_t count = state->end - state->first;
     for (size_t i = 0; i < count; i++)
         scores[i] *= scale;
     float largest = largest_of(scores, count, state->largest);
     for (size_t i = 0; i < count; i++)
         scores[i] = gb_exp(scores[i] - largest);
-    state->correction = gb_exp(state->largest - largest);
+    float correction = gb_exp(state->largest - largest);
     state->largest = largest;
-    state->sum = state->sum * state->correction + sum_of(scores, count);
+    state->sum = state->sum * correction + sum_of(scores, count);
+    for (size_t d = 0; correction != 1.0f && d < value_size; d++)
+        y[d] *= correction;
 }
 
-/* y[q][d ..] = y[q][d ..] * correction + weights . value rows, for 16 * blocks elements d and queries of the
- * same positions. */
-GB_INLINE void add_values_at(const gb_attend *a, gb_dtype dtype, int queries, int blocks, size_t query,
-                             run_of_rows rows, const float *correction, const float *const *weights,
-                             size_t d) {
-    enum { MOST = 2 };
-    gb_lanes sums[GB_TILE_COLUMNS][MOST];
-    const void *values = gb_matrix_row(a->values, dtype, a->value_stride, rows.row);
-#pragma GCC unroll 8
-    for (int q = 0; q < queries; q++)
-#pragma GCC unroll 2
-        for (int b = 0; b < blocks; b++)
-            sums[q][b] = gb_multiply_by(
-                gb_load_lanes(a->y[query + (size_t)q], GB_F32, d + (size_t)(b * GB_LANES)), correction[q]);
-    for (size_t j = 0; j < rows.count; j++) {
-        const void *value = gb_matrix_row(values, dtype, a->value_stride, j);
-#pragma GCC unroll 2
-        for (int b = 0; b < blocks; b++) {
-            gb_lanes lanes = gb_load_lanes(value, dtype, d + (size_t)(b * GB_LANES));
-#pragma GCC unroll 8
-            for (int q = 0; q < queries; q++)
-                sums[q][b] = gb_add_scaled(sums[q][b], weights[q][j], lanes);
-        }
-    }
-#pragma GCC unroll 8
-    for (int q = 0; q < queries; q++)
-#pragma GCC unroll 2
-        for (int b = 0; b < blocks; b++)
-            gb_store_lanes(a->y[query + (size_t)q] + d + b * GB_LANES, sums[q][b]);
-}
-
-/* One element d at a time, where fewer than 16 are left. */
-GB_INLINE void add_values_tail(const gb_attend *a, gb_dtype dtype, size_t query, run_of_rows rows,
-                               float correction, const float *weights, size_t d) {
-    const uint8_t *values = gb_matrix_row(a->values, dtype, a->value_stride, rows.row);
-    for (; d < a->value_size; d++) {
-        float sum = a->y[query][d] * correction;
-        for (size_t j = 0; j < rows.count; j++) {
-            size_t index = j * a->value_stride + d;
-            float value = dtype == GB_F32
-                              ? ((const float *)(const void *)values)[index]
-                              : gb_float_from_bf16(((const uint16_t *)(const void *)values)[index]);
-            sum += value * weights[j];
-        }
-        a->y[query][d] = sum;
-    }
-}
-
-GB_INLINE void add_values(const gb_attend *a, gb_dtype dtype, int queries, size_t query, run_of_rows rows,
-                          const float *correction, const float *const *weights) {
-    size_t d = 0;
-    for (; a->value_size - d >= 2 * GB_LANES; d += 2 * GB_LANES)
-        add_values_at(a, dtype, queries, 2, query, rows, correction, weights, d);
-    for (; a->value_size - d >= GB_LANES; d += GB_LANES)
-        add_values_at(a, dtype, queries, 1, query, rows, correction, weights, d);
-    for (int q = 0; q < queries; q++)
-        add_values_tail(a, dtype, query + (size_t)q, rows, correction[q], weights[q], d);
-}
-
-/* Adds the weighted values of the block to a few queries that read the same positions of it. */
-GB_INLINE void add_values_of_block(const gb_attend *a, gb_dtype dtype, int queries, size_t query,
-                                   const running *state, size_t block, float (*scores)[GB_ATTEND_BLOCK]) {
-    float correction[GB_TILE_COLUMNS];
-    const float *weights[GB_TILE_COLUMNS];
-    for (int q = 0; q < queries; q++)
-        correction[q] = state[q].correction;
-    for (size_t first = state->first; first < state->end;) {
-        run_of_rows rows = rows_of(first, state->end, a->capacity);
-        for (int q = 0; q < queries; q++)
-            weights[q] = scores[q] + (first - block);
-        add_values(a, dtype, queries, query, rows, correction, weights);
-        for (int q = 0; q < queries; q++)
-            correction[q] = 1.0f;
+/* Adds the weighted values of positions first .. end - 1 of the block to a few queries. */
+GB_INLINE void add_positions(const gb_attend *a, gb_dtype dtype, int queries, size_t query, size_t block,
+                             size_t first, size_t end, const float *weights) {
+    while (first < end) {
+        run_of_rows rows = rows_of(first, end, a->capacity);
+        gb_add_values(a, dtype, queries, rows.row, rows.count, a->y + query,
+                      weights + query * GB_ATTEND_BLOCK + (first - block));
         first += rows.count;
     }
 }
 
-static bool read_the_same(const running *state, size_t count) {
-    for (size_t q = 1; q < count; q++)
-        if (state[q].first != state[0].first || state[q].end != state[0].end)
-            return false;
-    return true;
+/* Of a few queries: together what all of them read, and one by one what stands before and after it. */
+GB_INLINE void add_together(const gb_attend *a, gb_dtype dtype, int queries, size_t query,
+                            const running *state, size_t block, const float *weights) {
+    size_t first = block, end = block + GB_ATTEND_BLOCK;
+    for (int q = 0; q < queries; q++) {
+        first = state[q].first > first ? state[q].first : first;
+        end = state[q].end < end ? state[q].end : end;
+    }
+    end = end > first ? end : first;
+    for (size_t q = 0; q < (size_t)queries; q++)
+        add_positions(a, dtype, 1, query + q, block, state[q].first,
+                      state[q].end < first ? state[q].end : first, weights);
+    add_positions(a, dtype, queries, query, block, first, end, weights);
+    for (size_t q = 0; q < (size_t)queries; q++)
+        add_positions(a, dtype, 1, query + q, block, state[q].first > end ? state[q].first : end,
+                      state[q].end, weights);
 }
 
-GB_INLINE void add_values_of_queries(const gb_attend *a, gb_dtype dtype, const running *state, size_t block,
-                                     float (*scores)[GB_ATTEND_BLOCK]) {
-    for (size_t q = 0; q < a->query_count;) {
-        if (a->query_count - q >= GB_TILE_COLUMNS && read_the_same(state + q, GB_TILE_COLUMNS)) {
-            add_values_of_block(a, dtype, GB_TILE_COLUMNS, q, state + q, block, scores + q);
-            q += GB_TILE_COLUMNS;
-        } else {
-            add_values_of_block(a, dtype, 1, q, state + q, block, scores + q);
-            q++;
-        }
+GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const running *state, size_t block,
+                         const float *weights) {
+    size_t q = 0;
+    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
+        add_together(a, dtype, GB_TILE_COLUMNS, q, state + q, block, weights);
+    if (GB_TILE_COLUMNS > 2 && a->query_count - q >= 2) {
+        add_together(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, q, state + q, block, weights);
+        q += 2;
     }
+    for (; q < a->query_count; q++)
+        add_together(a, dtype, 1, q, state + q, block, weights);
 }
 
 static void attend_block(const gb_attend *a, size_t block, running *state) {
-    float scores[GB_ATTEND_QUERIES][GB_ATTEND_BLOCK];
+    _Alignas(64) float scores[GB_ATTEND_QUERIES][GB_ATTEND_BLOCK];
     size_t first = block + GB_ATTEND_BLOCK, end = block;
     for (size_t q = 0; q < a->query_count; q++) {
         state[q].first = a->first[q] > block ? a->first[q] : block;
@@ -212,14 +137,14 @@ static void attend_block(const gb_attend *a, size_t block, running *state) {
         first = state[q].first < first ? state[q].first : first;
         end = state[q].end > end ? state[q].end : end;
     }
-    score_block(a, block, first, end, scores);
+    score_block(a, block, first, end, scores[0]);
     for (size_t q = 0; q < a->query_count; q++)
         if (state[q].first < state[q].end)
-            weigh(&state[q], a->scale, scores[q] + (state[q].first - block));
+            weigh(&state[q], a->scale, scores[q] + (state[q].first - block), a->y[q], a->value_size);
     if (a->value_dtype == GB_F32)
-        add_values_of_queries(a, GB_F32, state, block, scores);
+        add_block(a, GB_F32, state, block, scores[0]);
     else
-        add_values_of_queries(a, GB_BF16, state, block, scores);
+        add_block(a, GB_BF16, state, block, scores[0]);
 }
 
 void GB_FOR_ISA(gb_attend)(const gb_attend *a) {

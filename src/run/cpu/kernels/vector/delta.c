@@ -2,8 +2,10 @@
 #include "run/cpu/kernels/vector/vector_sources.h"
 #include "run/math.h"
 
-/* Lanes are columns of the memory. A stripe of columns goes through all tokens while it is in the cache, and
- * through each token twice: to see what the key recalls, and to change it and read it. */
+/* Lanes are columns of the memory. A stripe of columns goes through all tokens while it is in the nearest
+ * cache: where there are several, as a copy without gaps, since a memory's rows lie so far apart that a
+ * stripe of them would not fit. One pass over the stripe does what a token still has to do, change and read,
+ * and what the next one begins with, decay and recall. */
 
 /* Groups of 16 columns whose two sums and change stay in registers. */
 #if GB_VECTOR_LANES == 16
@@ -37,51 +39,87 @@ GB_INLINE gb_lanes change_of(gb_lanes value, gb_lanes recalled, float beta) {
     return value;
 }
 
-GB_INLINE void one_token(const gb_delta *d, int groups, size_t column, size_t count, size_t token) {
-    const float *key = d->key + token * d->key_stride, *query = d->query + token * d->key_stride;
-    float decay = d->decay[token * d->gate_stride], beta = d->beta[token * d->gate_stride];
-    float *memory = d->memory + column;
-    gb_lanes change[GROUPS], y[GROUPS];
+/* Some columns on their way through the tokens. */
+typedef struct stripe {
+    float *memory; /* of the first column */
+    size_t stride, column;
+    gb_lanes recalled[GROUPS]; /* by the token's key, from the memory that has decayed for it */
+} stripe;
+
+GB_INLINE void begin_stripe(const gb_delta *d, stripe *s, int groups, size_t count) {
 #pragma GCC unroll 4
     for (int g = 0; g < groups; g++)
-        change[g] = y[g] = gb_zero_lanes();
+        s->recalled[g] = gb_zero_lanes();
     for (size_t i = 0; i < d->key_size; i++)
 #pragma GCC unroll 4
         for (int g = 0; g < groups; g++) {
-            gb_lanes kept = load_columns(memory + i * d->value_size + (size_t)g * GB_LANES, count);
-            change[g] = gb_add_scaled(change[g], key[i], gb_multiply_by(kept, decay));
+            float *at = s->memory + i * s->stride + (size_t)g * GB_LANES;
+            gb_lanes kept = gb_multiply_by(load_columns(at, count), d->decay[0]);
+            store_columns(at, kept, count);
+            s->recalled[g] = gb_add_scaled(s->recalled[g], d->key[i], kept);
         }
+}
+
+/* Changes the memory by a token and reads it, and unless the token is the last one goes on to the next. */
+GB_INLINE void pass_token(const gb_delta *d, stripe *s, int groups, size_t count, size_t token,
+                          bool is_last) {
+    const float *key = d->key + token * d->key_stride, *query = d->query + token * d->key_stride;
+    const float *next_key = key + d->key_stride;
+    const float beta = d->beta[token * d->gate_stride];
+    const float decay = is_last ? 1.0f : d->decay[(token + 1) * d->gate_stride];
+    gb_lanes change[GROUPS], y[GROUPS], recalled[GROUPS];
+    const size_t row = token * d->value_stride + s->column;
 #pragma GCC unroll 4
     for (int g = 0; g < groups; g++) {
-        const float *value = d->value + token * d->value_stride + column + (size_t)g * GB_LANES;
-        change[g] = change_of(load_columns(value, count), change[g], beta);
+        const float *value = d->value + row + (size_t)g * GB_LANES;
+        change[g] = change_of(load_columns(value, count), s->recalled[g], beta);
+        y[g] = recalled[g] = gb_zero_lanes();
     }
     for (size_t i = 0; i < d->key_size; i++)
 #pragma GCC unroll 4
         for (int g = 0; g < groups; g++) {
-            float *at = memory + i * d->value_size + (size_t)g * GB_LANES;
-            gb_lanes kept = gb_multiply_by(load_columns(at, count), decay);
-            kept = gb_add_scaled(kept, key[i], change[g]);
-            store_columns(at, kept, count);
+            float *at = s->memory + i * s->stride + (size_t)g * GB_LANES;
+            gb_lanes kept = gb_add_scaled(load_columns(at, count), key[i], change[g]);
             y[g] = gb_add_scaled(y[g], query[i], kept);
+            if (!is_last) {
+                kept = gb_multiply_by(kept, decay);
+                recalled[g] = gb_add_scaled(recalled[g], next_key[i], kept);
+            }
+            store_columns(at, kept, count);
         }
 #pragma GCC unroll 4
-    for (int g = 0; g < groups; g++)
-        store_columns(d->y + token * d->value_stride + column + (size_t)g * GB_LANES, y[g], count);
+    for (int g = 0; g < groups; g++) {
+        store_columns(d->y + row + (size_t)g * GB_LANES, y[g], count);
+        s->recalled[g] = recalled[g];
+    }
 }
 
-GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t count) {
-    for (size_t token = 0; token < d->tokens; token++)
-        one_token(d, groups, column, count, token);
+GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t count, float *copy) {
+    const bool is_copied = d->tokens > 1 && d->key_size <= GB_DELTA_COPIED;
+    const size_t width = count == GB_LANES ? (size_t)groups * GB_LANES : count;
+    float *memory = d->memory + column;
+    stripe s = {.memory = is_copied ? copy : memory,
+                .stride = is_copied ? (size_t)groups * GB_LANES : d->value_size,
+                .column = column};
+    for (size_t i = 0; is_copied && i < d->key_size; i++)
+        memcpy(copy + i * s.stride, memory + i * d->value_size, width * sizeof *copy);
+    begin_stripe(d, &s, groups, count);
+    for (size_t token = 0; token + 1 < d->tokens; token++)
+        pass_token(d, &s, groups, count, token, false);
+    pass_token(d, &s, groups, count, d->tokens - 1, true);
+    for (size_t i = 0; is_copied && i < d->key_size; i++)
+        memcpy(memory + i * d->value_size, copy + i * s.stride, width * sizeof *copy);
 }
 
-void GB_FOR_ISA(gb_delta)(const gb_delta *d, size_t first, size_t end) {
+void GB_FOR_ISA(gb_delta)(const gb_delta *d, size_t first, size_t end, void *scratch) {
+    _Static_assert(GB_DELTA_COPIED * GROUPS * GB_LANES * sizeof(float) <= GB_DELTA_SCRATCH,
+                   "the scratch holds a stripe");
     for (; end - first >= GROUPS * GB_LANES; first += GROUPS * GB_LANES)
-        all_tokens(d, GROUPS, first, GB_LANES);
+        all_tokens(d, GROUPS, first, GB_LANES, scratch);
     for (; end - first >= GB_LANES; first += GB_LANES)
-        all_tokens(d, 1, first, GB_LANES);
+        all_tokens(d, 1, first, GB_LANES, scratch);
     if (first < end)
-        all_tokens(d, 1, first, end - first);
+        all_tokens(d, 1, first, end - first, scratch);
 }
 
 /* log(1 + e^x), with the rounding of 1 + e undone. (Kahan's log1p) */

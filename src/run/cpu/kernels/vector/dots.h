@@ -3,7 +3,8 @@
  * Dot products of 16 rows of unsigned codes, four columns at a time, with four 8-bit activations: the one
  * thing of the interleaved kernels that every instruction set does in its own way. All are exact.
  *
- * A set defines GB_TOKENS, the most tokens that a tile has, and
+ * A set defines GB_TOKENS, the most tokens that a tile has, GB_BLOCKS, the blocks of 16 rows that it takes at
+ * once, and
  *     gb_wide       16 integers of 32 bits, one per row
  *     gb_narrow     partial sums that gb_fold adds to a gb_wide; where products are summed in 32 bits at
  *                   once, nothing
@@ -30,7 +31,9 @@ typedef struct gb_wide {
 
 GB_INLINE gb_codes gb_load_codes(const uint8_t *from) {
     gb_codes codes;
-    memcpy(codes.part, from, sizeof codes.part);
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        memcpy(&codes.part[p], from + (size_t)p * sizeof codes.part[p], sizeof codes.part[p]);
     return codes;
 }
 

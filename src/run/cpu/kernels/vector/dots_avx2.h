@@ -8,11 +8,11 @@
 #if defined(__AVX512BW__)
 typedef __m512i gb_register;
 #define GB_OF_REGISTER(name) _mm512_##name
-enum { GB_TOKENS = 8 };
+enum { GB_TOKENS = 8, GB_BLOCKS = 1 };
 #else
 typedef __m256i gb_register;
 #define GB_OF_REGISTER(name) _mm256_##name
-enum { GB_TOKENS = 4 };
+enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 #endif
 
 enum { GB_BYTE_OFFSET = 128 };

@@ -7,7 +7,7 @@
 
 #include <arm_neon.h>
 
-enum { GB_TOKENS = 4, GB_BYTE_OFFSET = 128 };
+enum { GB_TOKENS = 4, GB_BLOCKS = 1, GB_BYTE_OFFSET = 128 };
 
 typedef struct gb_narrow {
     char none;

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_DOTS_PORTABLE_H
 #define GUMBEL_RUN_CPU_KERNELS_VECTOR_DOTS_PORTABLE_H
 
-enum { GB_TOKENS = 4, GB_BYTE_OFFSET = 0 };
+enum { GB_TOKENS = 4, GB_BLOCKS = 1, GB_BYTE_OFFSET = 0 };
 
 typedef struct gb_narrow {
     gb_vector_shorts part[GB_PARTS];

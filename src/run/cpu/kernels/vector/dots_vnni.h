@@ -6,9 +6,9 @@
 #define GUMBEL_RUN_CPU_KERNELS_VECTOR_DOTS_VNNI_H
 
 #if defined(__AVX512VNNI__)
-enum { GB_TOKENS = 8 };
+enum { GB_TOKENS = 8, GB_BLOCKS = 2 };
 #else
-enum { GB_TOKENS = 4 };
+enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 #endif
 
 enum { GB_BYTE_OFFSET = 0 };

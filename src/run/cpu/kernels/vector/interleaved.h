@@ -12,44 +12,47 @@
 /* Inputs are taken in units of 16; of each token the 16 codes stand together. */
 enum { GB_UNIT = 16, GB_UNIT_STEPS = 4 };
 
-/* The most that a piece has: its codes stay in the first cache while the tiles pass. */
-enum { GB_PIECE_INPUTS = 2048, GB_PIECE_GROUPS = 32 };
-
-/* Inputs of a whole piece: whole groups, and super-groups. */
-static inline size_t gb_piece_inputs(size_t group) {
-    size_t groups = GB_PIECE_INPUTS / group;
-    return group * (groups < GB_PIECE_GROUPS ? groups : GB_PIECE_GROUPS);
+/* One token takes one block at a time, in the order of memory; several take GB_BLOCKS, so that there are
+ * enough sums that do not wait for each other. */
+static inline size_t gb_blocks_for(size_t tokens) {
+    return tokens == 1 ? 1 : GB_BLOCKS;
 }
 
-/* Some inputs of a block. */
-typedef struct gb_piece {
-    const uint8_t *low, *high; /* codes at the first input, of 4 or 8 bits; and the bits over 4, if any */
-    size_t inputs, group;      /* the last group may be shorter, by whole steps of 4 inputs */
-    bool has_bias;
-    size_t scale_step;            /* 16, or 0: all groups have the first one's */
-    const float *scales, *biases; /* [groups, 16] */
-} gb_piece;
+/* What a piece has of one block: its codes at the first input, of 4 or 8 bits, and the bits over 4, if any;
+ * scales and biases [groups, 16]; and the results [tokens, 16] that are added to. */
+typedef struct gb_block_piece {
+    const uint8_t *low, *high;
+    size_t low_ahead, high_ahead; /* from codes that are used to those that are asked for meanwhile */
+    const void *scales, *biases;
+    float (*y)[16];
+} gb_block_piece;
 
-/* The tokens' activations at the piece's first input, and where their results are. */
-typedef struct gb_tile_of_tokens {
+/* Some inputs of gb_blocks_for(tokens) blocks and of the tokens of a tile. */
+typedef struct gb_piece {
+    gb_block_piece blocks[GB_BLOCKS];
+    size_t inputs, group; /* the last group may be shorter, by whole steps of 4 inputs */
+    size_t scale_step;    /* 16, or 0: all groups have the first one's */
+    gb_dtype scale_dtype;
+    bool has_bias;
     size_t tokens;       /* 1 .. GB_TOKENS */
-    const int8_t *codes; /* [units, tokens, 16] */
+    const int8_t *codes; /* of the activations [units, tokens, 16] */
     const float *scales, *sums;
     const int32_t *starts; /* [groups, tokens] what the integer sum begins with */
-    bool is_first;         /* the results begin at 0; otherwise they are added to */
-    float *y[GB_TOKENS];   /* 16 rows of each */
-} gb_tile_of_tokens;
+} gb_piece;
 
 /* Adds the piece's products to the results. bits are the weight's, of a code. */
-void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece, const gb_tile_of_tokens *tile);
+void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece);
 
-/* Scales and biases of 16 rows for some groups as float32; row is a multiple of 16, first_group of 4. Where a
- * row has one scale there is one group. */
+/* Scales and biases of two levels as float32, for 16 rows and some groups; row is a multiple of 16, and the
+ * groups are those of whole super-groups. */
 void GB_FOR_ISA(gb_expand_scales)(const gb_quantized_matrix *matrix, size_t row, size_t first_group,
                                   size_t groups, float *scales, float *biases);
 
-/* How far ahead of its use memory is asked for; it may lie past the end. The hardware alone stops at the end
- * of each page. */
-enum { GB_FETCH_CODES = 4096 };
+/* Asks for memory that is `ahead` bytes further on; it may lie past the end. */
+GB_INLINE void gb_fetch(const void *from, size_t ahead) {
+    __builtin_prefetch((const void *)((uintptr_t)from + ahead));
+}
+
+enum { GB_FETCH_SCALES = 1024 };
 
 #endif

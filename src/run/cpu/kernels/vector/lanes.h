@@ -69,19 +69,35 @@ GB_INLINE gb_vector gb_load_f16(const uint16_t *from) {
 #endif
 }
 
-/* Elements index .. index + 15 of an array of that dtype, which is a constant where this is inlined. */
+/* Elements from index on of an array of that dtype, which is a constant where this is inlined. */
+GB_INLINE gb_vector gb_load_vector(const void *array, gb_dtype dtype, size_t index) {
+    gb_vector vector;
+    if (dtype == GB_F32)
+        memcpy(&vector, (const float *)array + index, sizeof vector);
+    else if (dtype == GB_BF16)
+        vector = gb_load_bf16((const uint16_t *)array + index);
+    else
+        vector = gb_load_f16((const uint16_t *)array + index);
+    return vector;
+}
+
+/* As many bytes as a vector has lanes. */
+GB_INLINE gb_vector_bits gb_widen_bytes(const uint8_t *from) {
+#if defined(__AVX512F__)
+    return (gb_vector_bits)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+#elif defined(__AVX2__)
+    return (gb_vector_bits)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
+#else
+    return (gb_vector_bits){from[0], from[1], from[2], from[3]};
+#endif
+}
+
+/* Elements index .. index + 15. */
 GB_INLINE gb_lanes gb_load_lanes(const void *array, gb_dtype dtype, size_t index) {
     gb_lanes lanes;
 #pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++) {
-        size_t i = index + (size_t)(p * GB_VECTOR_LANES);
-        if (dtype == GB_F32)
-            memcpy(&lanes.part[p], (const float *)array + i, sizeof(gb_vector));
-        else if (dtype == GB_BF16)
-            lanes.part[p] = gb_load_bf16((const uint16_t *)array + i);
-        else
-            lanes.part[p] = gb_load_f16((const uint16_t *)array + i);
-    }
+    for (int p = 0; p < GB_PARTS; p++)
+        lanes.part[p] = gb_load_vector(array, dtype, index + (size_t)(p * GB_VECTOR_LANES));
     return lanes;
 }
 
@@ -94,7 +110,9 @@ GB_INLINE gb_lanes gb_load_tail(const void *array, gb_dtype dtype, size_t index,
 }
 
 GB_INLINE void gb_store_lanes(float *to, gb_lanes lanes) {
-    memcpy(to, lanes.part, sizeof lanes.part);
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        memcpy(to + p * GB_VECTOR_LANES, &lanes.part[p], sizeof lanes.part[p]);
 }
 
 GB_INLINE gb_lanes gb_zero_lanes(void) {

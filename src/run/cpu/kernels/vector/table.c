@@ -27,6 +27,8 @@ const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
     .soft_cap = GB_FOR_ISA(gb_soft_cap),
     .add_scaled = GB_FOR_ISA(gb_add_scaled),
     .delta_decay = GB_FOR_ISA(gb_delta_decay),
+    .peak = GB_FOR_ISA(gb_peak),
+    .read = GB_FOR_ISA(gb_read),
     .widen = GB_FOR_ISA(gb_widen),
     .narrow = GB_FOR_ISA(gb_narrow),
 };

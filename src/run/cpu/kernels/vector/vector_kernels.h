@@ -60,15 +60,18 @@ typedef struct gb_linear {
     size_t y_stride;
     const gb_quantized_matrix *quantized; /* or NULL; if given it takes the place of weight and dtype */
     size_t first_row;                     /* the row of quantized that is weight row 0 */
+    size_t next_row;                      /* the one that the thread reads after this call, or GB_NO_ROW */
 } gb_linear;
+
+#define GB_NO_ROW SIZE_MAX
 
 /* Inputs that share a scale in 8-bit activations, where the weight's rows have one scale each. */
 enum { GB_INT8_ROW_GROUP = 128 };
 
-enum { GB_LINEAR_SCRATCH = 384 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
+enum { GB_LINEAR_SCRATCH = 704 * 1024 /* bytes, 64-byte aligned, content arbitrary */ };
 
 /* Keys come in blocks that start at multiples of this position. */
-enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 8 };
+enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
 
 /* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
  * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
@@ -126,6 +129,9 @@ typedef struct gb_delta {
     float *memory; /* [D, E], changed */
 } gb_delta;
 
+/* Keys up to so long go through their tokens in scratch: bytes, 64-byte aligned, content arbitrary. */
+enum { GB_DELTA_COPIED = 256, GB_DELTA_SCRATCH = GB_DELTA_COPIED * 256 };
+
 typedef struct gb_vector_kernels {
     const char *name; /* of the instruction set */
 
@@ -156,8 +162,9 @@ typedef struct gb_vector_kernels {
     /* Channels first .. end - 1. scratch: GB_CONV_SCRATCH bytes. */
     void (*conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
 
-    /* Columns first .. end - 1 of the memory; they do not depend on each other. */
-    void (*delta)(const gb_delta *delta, size_t first, size_t end);
+    /* Columns first .. end - 1 of the memory; they do not depend on each other. scratch: GB_DELTA_SCRATCH
+     * bytes. */
+    void (*delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
 
     /* y = x * (1 / sqrt(sum of squares / count + epsilon)) * (weight_offset + weight); weight may be NULL
      * (the last factor is 1). */
@@ -181,6 +188,15 @@ typedef struct gb_vector_kernels {
 
     /* y = exp(-(exp(a_log) * softplus(x + bias))) */
     void (*delta_decay)(const float *x, const float *a_log, const float *bias, size_t count, float *y);
+
+    /* Adds up products of 8-bit numbers as fast as the set can, reading no memory but the nearest cache: the
+     * limit of linear_int8. codes are 128 bytes below 16. Returns the sum modulo 2^32; *products is how many
+     * there were, a multiple of rounds. */
+    uint32_t (*peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products);
+
+    /* Adds up memory as words of 32 bits, as fast as it comes: the limit of decode. bytes is a multiple of
+     * 256. */
+    uint32_t (*read)(const void *memory, size_t bytes);
 
     /* From a float dtype to float32, exactly, and from float32 to f32 or bf16, rounded to nearest even. */
     void (*widen)(const void *from, gb_dtype dtype, size_t count, float *to);

@@ -33,7 +33,7 @@ void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const 
                              gb_dtype weight_dtype, float weight_offset, float *y);
 void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
 void GB_FOR_ISA(gb_conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
-void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end);
+void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y);
 void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
@@ -44,6 +44,8 @@ void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float
 void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
                                 float *y);
 void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y);
+uint32_t GB_FOR_ISA(gb_peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products);
+uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes);
 void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to);
 void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to);
 

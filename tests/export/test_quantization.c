@@ -2,7 +2,7 @@
  *
  * What config.json may say of quantization: each form that is read, and each that is refused by name.
  */
-#include "export/packed/packing.h"
+#include "export/packed/quantization.h"
 #include "support/assertions.h"
 
 #include <setjmp.h>
@@ -25,12 +25,12 @@ static gb_config_file *open_config(const char *text) {
     return file;
 }
 
-static void reads(const char *text, gb_packing_method method) {
+static void reads(const char *text, gb_quantization_method method) {
     gb_config_file *file = open_config(text);
     gb_config root = gb_config_root(file);
-    gb_packing packing;
+    gb_quantization packing;
     gumbel_error error;
-    assert_ok(gb_packing_read(&root, &packing, &error), &error);
+    assert_ok(gb_quantization_read(&root, &packing, &error), &error);
     assert_int_equal(packing.method, method);
     gb_config_close(file);
 }
@@ -38,9 +38,9 @@ static void reads(const char *text, gb_packing_method method) {
 static void refuses(const char *text, gumbel_status status, const char *part) {
     gb_config_file *file = open_config(text);
     gb_config root = gb_config_root(file);
-    gb_packing packing;
+    gb_quantization packing;
     gumbel_error error;
-    assert_fails(gb_packing_read(&root, &packing, &error), status, &error, part);
+    assert_fails(gb_quantization_read(&root, &packing, &error), status, &error, part);
     gb_config_close(file);
 }
 
@@ -58,20 +58,21 @@ static void refuses_group(const char *weights, const char *group, const char *pa
 
 static void knows_the_methods(void **state) {
     (void)state;
-    reads("{}", GB_PACKING_NONE);
-    reads("{\"quantization\":null,\"quantization_config\":null,\"text_config\":{}}", GB_PACKING_NONE);
-    reads("{\"quantization\":{\"bits\":4,\"group_size\":64}}", GB_PACKING_MLX);
+    reads("{}", GB_QUANTIZATION_NONE);
+    reads("{\"quantization\":null,\"quantization_config\":null,\"text_config\":{}}", GB_QUANTIZATION_NONE);
+    reads("{\"quantization\":{\"bits\":4,\"group_size\":64}}", GB_QUANTIZATION_MLX);
     reads("{\"quantization\":{\"bits\":4,\"group_size\":64,\"mode\":\"affine\"},"
           "\"quantization_config\":{\"quant_method\":\"gptq\"}}",
-          GB_PACKING_MLX); /* as mlx-lm, which does not look at the other key then */
-    reads("{\"quantization_config\":{\"bits\":4,\"group_size\":64}}", GB_PACKING_MLX);
-    reads("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"torchao\"}}}", GB_PACKING_TORCHAO);
+          GB_QUANTIZATION_MLX); /* as mlx-lm, which does not look at the other key then */
+    reads("{\"quantization_config\":{\"bits\":4,\"group_size\":64}}", GB_QUANTIZATION_MLX);
+    reads("{\"text_config\":{\"quantization_config\":{\"quant_method\":\"torchao\"}}}",
+          GB_QUANTIZATION_TORCHAO);
     reads("{\"quantization_config\":{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\","
           "\"transform_config\":{},\"sparsity_config\":{},\"config_groups\":{\"group_0\":{\"targets\":["
           "\"Linear\"],"
           "\"input_activations\":null,\"weights\":{\"num_bits\":4,\"type\":\"int\",\"strategy\":\"group\","
           "\"group_size\":128,\"symmetric\":true}}}}}",
-          GB_PACKING_COMPRESSED_TENSORS);
+          GB_QUANTIZATION_COMPRESSED_TENSORS);
 }
 
 static void refuses_other_methods(void **state) {
@@ -132,21 +133,24 @@ static void looks_modules_up(void **state) {
     (void)state;
     gb_config_file *file =
         open_config("{\"quantization\":{\"bits\":4,\"group_size\":64,\"a\":{\"bits\":8,\"group_size\":32},"
-                    "\"b\":true,\"c\":null,\"half\":{\"bits\":6}}}");
+                    "\"b\":true,\"c\":null,\"half\":{\"bits\":6},"
+                    "\"mixed\":{\"bits\":6,\"group_size\":null,\"mode\":\"affine\"}}}");
     gb_config root = gb_config_root(file);
-    gb_packing packing;
+    gb_quantization packing;
     gb_mlx_module said;
     gumbel_error error;
-    assert_ok(gb_packing_read(&root, &packing, &error), &error);
-    assert_ok(gb_packing_mlx_module(&packing, "a", &said, &error), &error);
+    assert_ok(gb_quantization_read(&root, &packing, &error), &error);
+    assert_ok(gb_quantization_mlx_module(&packing, "a", &said, &error), &error);
     assert_true(said.is_said && said.bits == 8 && said.group == 32);
-    assert_ok(gb_packing_mlx_module(&packing, "b", &said, &error), &error);
+    assert_ok(gb_quantization_mlx_module(&packing, "b", &said, &error), &error);
     assert_true(said.is_said && said.bits == 4 && said.group == 64);
-    assert_ok(gb_packing_mlx_module(&packing, "half", &said, &error), &error);
+    assert_ok(gb_quantization_mlx_module(&packing, "half", &said, &error), &error);
     assert_true(said.is_said && said.bits == 6 && said.group == 64);
-    assert_ok(gb_packing_mlx_module(&packing, "c", &said, &error), &error);
+    assert_ok(gb_quantization_mlx_module(&packing, "mixed", &said, &error), &error); /* as convert writes it */
+    assert_true(said.is_said && said.bits == 6 && said.group == 64);
+    assert_ok(gb_quantization_mlx_module(&packing, "c", &said, &error), &error);
     assert_false(said.is_said);
-    assert_ok(gb_packing_mlx_module(&packing, "unnamed", &said, &error), &error);
+    assert_ok(gb_quantization_mlx_module(&packing, "unnamed", &said, &error), &error);
     assert_false(said.is_said);
     gb_config_close(file);
 }
@@ -156,11 +160,11 @@ static void refuses_module(const char *value, gumbel_status status, const char *
     snprintf(text, sizeof text, "{\"quantization\":{\"bits\":4,\"group_size\":64,\"a.b\":%s}}", value);
     gb_config_file *file = open_config(text);
     gb_config root = gb_config_root(file);
-    gb_packing packing;
+    gb_quantization packing;
     gb_mlx_module said;
     gumbel_error error;
-    assert_ok(gb_packing_read(&root, &packing, &error), &error);
-    assert_fails(gb_packing_mlx_module(&packing, "a.b", &said, &error), status, &error, part);
+    assert_ok(gb_quantization_read(&root, &packing, &error), &error);
+    assert_fails(gb_quantization_mlx_module(&packing, "a.b", &said, &error), status, &error, part);
     gb_config_close(file);
 }
 
@@ -169,7 +173,7 @@ static void refuses_bad_modules(void **state) {
     refuses_module("4", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object, found 4");
     refuses_module("[8]", GUMBEL_ERROR_FORMAT, "quantization.a.b: expected an object");
     refuses_module("false", GUMBEL_ERROR_FORMAT, "quantization.a.b: false, but its weight is packed");
-    refuses_module("{\"bits\":null}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
+    refuses_module("{\"bits\":true}", GUMBEL_ERROR_FORMAT, "quantization.a.b.bits");
     refuses_module("{\"bits\":4,\"group_size\":16,\"mode\":\"nvfp4\"}", GUMBEL_ERROR_UNSUPPORTED,
                    "quantization.a.b.mode: \"nvfp4\"");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/packed/packing.h"
+#include "export/packed/quantization.h"
 
 #include "export/checkpoint/json.h"
 
@@ -16,17 +16,19 @@ static void check_mode(const gb_config *scheme) {
                        "\"%s\" is not supported in this version; expected \"affine\"", mode);
 }
 
-/* mlx-lm's own defaults are 4 bits in groups of 64. */
+/* MLX's own defaults are 4 bits in groups of 64; mlx-lm's mixed recipes write null for them. */
 static gb_mlx_module read_scheme(const gb_config *scheme) {
-    gb_mlx_module said = {.is_said = true};
-    said.bits = gb_config_integer(scheme, "bits", 4, 1, 32);
-    said.group = gb_config_integer(scheme, "group_size", 64, 1, MAX_GROUP);
+    gb_mlx_module said = {.is_said = true, .bits = 4, .group = 64};
+    if (gb_config_has(scheme, "bits"))
+        said.bits = gb_config_integer(scheme, "bits", 0, 1, 32);
+    if (gb_config_has(scheme, "group_size"))
+        said.group = gb_config_integer(scheme, "group_size", 0, 1, MAX_GROUP);
     check_mode(scheme);
     return said;
 }
 
-gumbel_status gb_packing_mlx_module(const gb_packing *packing, const char *module, gb_mlx_module *said,
-                                    gumbel_error *error) {
+gumbel_status gb_quantization_mlx_module(const gb_quantization *packing, const char *module,
+                                         gb_mlx_module *said, gumbel_error *error) {
     const gb_config *all = &packing->quantization;
     const json_t *own = json_object_get(all->object, module);
     *said = (gb_mlx_module){0};
@@ -41,8 +43,8 @@ gumbel_status gb_packing_mlx_module(const gb_packing *packing, const char *modul
     return gb_config_status(all->file, error);
 }
 
-static void read_mlx(const gb_config *quantization, gb_packing *packing) {
-    packing->method = GB_PACKING_MLX;
+static void read_mlx(const gb_config *quantization, gb_quantization *packing) {
+    packing->method = GB_QUANTIZATION_MLX;
     packing->quantization = *quantization;
     read_scheme(quantization);
 }
@@ -77,9 +79,9 @@ static void check_weights(const gb_config *weights) {
     expect_text(weights, "strategy", strategies, 2, "\"group\" or \"channel\"");
 }
 
-static void read_compressed(const gb_config *quantization, gb_packing *packing) {
+static void read_compressed(const gb_config *quantization, gb_quantization *packing) {
     static const char *const formats[] = {"pack-quantized"};
-    packing->method = GB_PACKING_COMPRESSED_TENSORS;
+    packing->method = GB_QUANTIZATION_COMPRESSED_TENSORS;
     expect_text(quantization, "format", formats, 1, "\"pack-quantized\"");
     refuse_object(quantization, "transform_config", "rotated weights are");
     gb_config sparsity = gb_config_child(quantization, "sparsity_config");
@@ -97,12 +99,12 @@ static void read_compressed(const gb_config *quantization, gb_packing *packing) 
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
-static void read_method(const gb_config *quantization, gb_packing *packing) {
+static void read_method(const gb_config *quantization, gb_quantization *packing) {
     const char *method = gb_config_string(quantization, "quant_method", "");
     if (strcmp(method, "compressed-tensors") == 0)
         read_compressed(quantization, packing);
     else if (strcmp(method, "torchao") == 0)
-        packing->method = GB_PACKING_TORCHAO;
+        packing->method = GB_QUANTIZATION_TORCHAO;
     else if (method[0] != '\0')
         gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_UNSUPPORTED,
                        "\"%s\" is not supported in this version; expected \"compressed-tensors\" "
@@ -114,8 +116,8 @@ static void read_method(const gb_config *quantization, gb_packing *packing) {
         gb_config_fail(quantization, "quant_method", GUMBEL_ERROR_FORMAT, "is missing");
 }
 
-gumbel_status gb_packing_read(const gb_config *root, gb_packing *packing, gumbel_error *error) {
-    *packing = (gb_packing){.method = GB_PACKING_NONE};
+gumbel_status gb_quantization_read(const gb_config *root, gb_quantization *packing, gumbel_error *error) {
+    *packing = (gb_quantization){.method = GB_QUANTIZATION_NONE};
     const gb_config text = gb_config_has(root, "text_config") ? gb_config_child(root, "text_config") : *root;
     const gb_config *const places[] = {root, &text};
     for (size_t i = 0; i < 2; i++) { /* mlx-lm writes both keys, and reads this one first */

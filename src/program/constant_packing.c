@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/constant_packing.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { WEIGHT_OPERAND = 1 }; /* of linear and expert_linear */
+
+static void note_use(const gb_program *program, const gb_node *node, gb_constant_use *uses) {
+    if ((node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR) ||
+        node->operand_count <= WEIGHT_OPERAND)
+        return;
+    const gb_value *value = &program->values[node->operands[WEIGHT_OPERAND]];
+    if (value->kind != GB_VALUE_CONSTANT)
+        return;
+    uses[value->index].is_multiplied = true;
+    if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP)
+        uses[value->index].is_int8 = true;
+}
+
+void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
+    memset(uses, 0, program->constant_count * sizeof *uses);
+    for (uint32_t n = 0; n < program->node_count; n++)
+        note_use(program, &program->nodes[n], uses);
+}
+
+gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
+                                      gb_packing_order order) {
+    const gb_shape *shape = &constant->type.shape;
+    uint64_t rows, columns;
+    gb_packing packing;
+    if (order == GB_ORDER_INTERLEAVED && use->is_multiplied && constant->type.dtype == GB_QUANTIZED &&
+        gb_constant_matrix(constant, &rows, &columns) &&
+        shape->dims[shape->rank - 2] % GB_INTERLEAVED_ROWS == 0 &&
+        gb_packing_interleaved(&constant->format, rows, columns, &packing))
+        return packing;
+    return (gb_packing){0};
+}
+
+gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error) {
+    gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
+    if (!uses)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for choosing packings");
+    gb_find_constant_uses(program, uses);
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        program->constants[i].packing = gb_constant_wanted_packing(&program->constants[i], &uses[i], order);
+    gb_free(uses);
+    return GUMBEL_OK;
+}
+
+const char *gb_constant_packing_text(const gb_constant *constant) {
+    uint64_t rows, columns;
+    gb_packing interleaved;
+    if (constant->packing.block_rows == 0)
+        return "canonical";
+    bool is_interleaved = gb_constant_matrix(constant, &rows, &columns) &&
+                          gb_packing_interleaved(&constant->format, rows, columns, &interleaved) &&
+                          gb_packing_equal(&constant->packing, &interleaved);
+    return is_interleaved ? "interleaved 16" : "packed";
+}
+
+void gb_constant_canonical_rows(const gb_constant *constant, gb_plane_kind kind, uint64_t first,
+                                uint64_t count, uint8_t *canonical) {
+    uint64_t rows, columns;
+    gb_planes planes;
+    if (!gb_constant_matrix(constant, &rows, &columns) || !gb_constant_planes(constant, &planes))
+        return;
+    const gb_plane *plane = gb_plane_of(&planes, kind);
+    const uint8_t *from = constant->data + plane->offset + first * plane->row_bytes;
+    if (constant->packing.block_rows == 0)
+        memcpy(canonical, from, count * plane->row_bytes);
+    else if (plane->row_bytes > 0)
+        gb_unpack_rows(&constant->packing, &constant->format, kind, count, columns, from, canonical);
+}
+
+void gb_constant_canonical(const gb_constant *constant, uint8_t *canonical) {
+    uint64_t rows, columns;
+    if (constant->packing.block_rows > 0 && gb_constant_matrix(constant, &rows, &columns))
+        gb_unpack_matrix(&constant->packing, &constant->format, rows, columns, constant->data, canonical);
+    else
+        memcpy(canonical, constant->data, constant->size);
+}
