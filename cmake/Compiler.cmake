@@ -5,18 +5,22 @@ target_include_directories(gumbel_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(gumbel_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE
   GUMBEL_VERSION="${PROJECT_VERSION}")
-target_compile_options(gumbel_flags INTERFACE
+set(host_options
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion
   # The same bits everywhere: never fuse a product into a sum behind our back.
   -ffp-contract=off
   # Neither changes a value; both let loops over floats be vectorized.
   -fno-math-errno -fno-trapping-math)
 if(GUMBEL_WERROR)
-  target_compile_options(gumbel_flags INTERFACE -Werror)
+  list(APPEND host_options -Werror)
 endif()
 if(GUMBEL_SANITIZE)
-  target_compile_options(gumbel_flags INTERFACE
-    -fsanitize=${GUMBEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  list(APPEND host_options -fsanitize=${GUMBEL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+endif()
+target_compile_options(gumbel_flags INTERFACE
+  "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${host_options}>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:--std=c++20;--fmad=false;-Xcompiler=-Wall,-Wextra,-Wno-deprecated-enum-enum-conversion,-ffp-contract=off>")
+if(GUMBEL_SANITIZE)
   target_link_options(gumbel_flags INTERFACE -fsanitize=${GUMBEL_SANITIZE})
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")

@@ -10,3 +10,4 @@ if(GUMBEL_TESTS)
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/Mlx.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/Cuda.cmake)

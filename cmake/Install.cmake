@@ -3,7 +3,7 @@
 # what the static libgumbel has; the shared one carries its own copy, so that neither needs private symbols.
 
 set(core base program text)
-set(run_half ${core} sampler plan cpu mlx run)
+set(run_half ${core} sampler plan cpu cuda mlx run)
 set(core_objects "")
 set(run_objects "")
 foreach(module IN LISTS core)
@@ -24,6 +24,10 @@ set(run_libraries "")
 if(MLX_FOUND)
   set(run_language CXX)
   set(run_libraries mlx)
+endif()
+
+if(CUDA_FOUND)
+  list(APPEND run_libraries CUDA::cudart_static)
 endif()
 
 add_library(gumbel SHARED ${run_objects})

@@ -3,24 +3,14 @@
 
 #include "base/text_sink.h"
 #include "run/cpu/cpu.h"
+#include "run/cuda/cuda.h"
 #include "run/mlx/mlx.h"
 
 #include <string.h>
 
-static gumbel_status no_cuda(const gb_program *program, const gb_backend_options *options,
-                             gb_backend **backend, gumbel_error *error) {
-    (void)program, (void)options, (void)backend;
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "backend cuda is not in this version of gumbel; use --backend cpu");
-}
-
-static void describe_absent(gumbel_write_callback write, void *user) {
-    gb_print(&(gb_text_sink){write, user}, "not in this build");
-}
-
 static const gb_backend_entry entries[] = {
     {"cpu", gb_cpu_backend_create, gb_cpu_describe},
-    {"cuda", no_cuda, describe_absent},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe},
     {"mlx", gb_mlx_backend_create, gb_mlx_describe},
 };
 

@@ -17,11 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__CUDACC__)
-#define GB_MATH static inline __host__ __device__
-#else
-#define GB_MATH static inline
-#endif
+#define GB_MATH GB_ANYWHERE
 
 GB_MATH uint32_t gb_float_bits(float x) {
     uint32_t bits;

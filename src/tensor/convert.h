@@ -6,29 +6,30 @@
 #ifndef GUMBEL_TENSOR_CONVERT_H
 #define GUMBEL_TENSOR_CONVERT_H
 
+#include "base/anywhere.h"
 #include "tensor/dtype.h"
 
 #include <stdint.h>
 #include <string.h>
 
-static inline float gb_float_from_bits(uint32_t bits) {
+GB_ANYWHERE float gb_float_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t gb_bits_from_float(float value) {
+GB_ANYWHERE uint32_t gb_bits_from_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline float gb_float_from_bf16(uint16_t bits) {
+GB_ANYWHERE float gb_float_from_bf16(uint16_t bits) {
     return gb_float_from_bits((uint32_t)bits << 16);
 }
 
 /* A NaN keeps its sign and becomes quiet. */
-static inline uint16_t gb_bf16_from_float(float value) {
+GB_ANYWHERE uint16_t gb_bf16_from_float(float value) {
     uint32_t bits = gb_bits_from_float(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)((bits >> 16) | 0x0040u);
@@ -37,7 +38,7 @@ static inline uint16_t gb_bf16_from_float(float value) {
 
 /* Written without a branch that a vectorizer could not turn into a select: a normal or infinite half is
  * rebiased; a subnormal one is made by one exact float subtraction. */
-static inline float gb_float_from_f16(uint16_t half) {
+GB_ANYWHERE float gb_float_from_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t exponent = magnitude & 0x0f800000u;
@@ -55,7 +56,7 @@ static inline uint16_t gb_round_half(float value, gb_dtype dtype) {
     return dtype == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
 }
 
-static inline float gb_widen_half(uint16_t half, gb_dtype dtype) {
+GB_ANYWHERE float gb_widen_half(uint16_t half, gb_dtype dtype) {
     return dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
 }
 

@@ -21,6 +21,7 @@
 #ifndef GUMBEL_TENSOR_FORMAT_H
 #define GUMBEL_TENSOR_FORMAT_H
 
+#include "base/anywhere.h"
 #include "tensor/dtype.h"
 
 typedef enum gb_format_kind {
@@ -72,7 +73,7 @@ enum { GB_FORMAT_TEXT = 48 };
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]);
 
 /* Code i of a row of codes of that many bits: 1, 2, 4, 5, 6, 8 or 16. */
-static inline uint32_t gb_get_code(const uint8_t *codes, uint32_t bits, uint64_t i) {
+GB_ANYWHERE uint32_t gb_get_code(const uint8_t *codes, uint32_t bits, uint64_t i) {
     uint64_t bit = i * bits;
     uint32_t low = codes[bit / 8], shift = (uint32_t)(bit % 8);
     uint32_t both = shift + bits > 8 ? low | (uint32_t)codes[bit / 8 + 1] << 8 : low;

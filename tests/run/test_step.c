@@ -156,8 +156,10 @@ static void test_engine_options(void **state) {
     assert_fails(gumbel_engine_create(program, &options, &other, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "tpu");
     options = (gumbel_engine_options){.size = sizeof options, .backend = "cuda"};
-    assert_fails(gumbel_engine_create(program, &options, &other, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
-                 "cuda");
+    if (gumbel_engine_create(program, &options, &other, &error) == GUMBEL_OK)
+        gumbel_engine_destroy(other);
+    else /* no CUDA in this build, or no device */
+        assert_non_null(strstr(error.message, "cuda"));
     options = (gumbel_engine_options){.size = sizeof options, .cpu_isa = "sse9"};
     assert_fails(gumbel_engine_create(program, &options, &other, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "sse9");

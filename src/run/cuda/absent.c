@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA backend of a build that found no CUDA compiler.
+ */
+#include "base/text_sink.h"
+#include "run/cuda/cuda.h"
+
+gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend_options *options,
+                                     gb_backend **backend, gumbel_error *error) {
+    (void)program, (void)options;
+    *backend = NULL;
+    return gb_fail(
+        error, GUMBEL_ERROR_UNSUPPORTED,
+        "backend cuda is not in this build of gumbel: build again where CMake finds CUDA's compiler "
+        "(docs/cuda.md), or use --backend cpu");
+}
+
+void gb_cuda_describe(gumbel_write_callback write, void *user) {
+    gb_print(&(gb_text_sink){write, user}, "not in this build (docs/cuda.md says how to get it)");
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of rows as quantized products take them; device/prepared.cuh says what stands in it.
+ */
+#ifndef GUMBEL_RUN_CUDA_ACTIVATIONS_H
+#define GUMBEL_RUN_CUDA_ACTIVATIONS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes that rows of that many columns take; the caller has checked that the product is in range. */
+uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

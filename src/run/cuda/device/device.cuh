@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every .cu file begins with: the language's built-ins (nvcc's, or those of the emulated device of the
+ * tests), how kernels are launched, and sums over a warp and a block in a fixed order.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_DEVICE_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_DEVICE_CUH
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
+    gb_cuda::launch_kernel(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
+#define GB_DYNAMIC_SHARED(type, name)                                                                        \
+    extern __shared__ __align__(16) unsigned char gb_dynamic_shared[];                                       \
+    type *name = reinterpret_cast<type *>(gb_dynamic_shared)
+#else
+#include "device.h"
+#define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
+    emulated::launch(grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); })
+#define GB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated::dynamic_shared())
+#endif
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstring>
+
+extern "C" {
+#include "run/cuda/kernels.h"
+#include "run/math.h"
+}
+
+namespace gb_cuda {
+
+enum { WARP = 32 };
+
+#if defined(__CUDACC__)
+/* Launches a kernel that may begin while the one before it in the stream ends (programmatic dependent
+ * launch), where the device can do that. */
+template <typename... Parameters, typename... Arguments>
+void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, Arguments... arguments) {
+    int major = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    cudaLaunchAttribute overlap = {};
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &overlap;
+    config.numAttrs = major >= 9 ? 1 : 0;
+    if (shared_bytes > 48 * 1024) /* what a kernel gets without asking */
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+#endif
+
+/* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
+ * ready.
+ */
+__device__ inline void wait_for_earlier() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* The sum over the warp, in every lane: a tree whose order is fixed. */
+__device__ inline float warp_sum(float value) {
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
+    return value;
+}
+
+__device__ inline float larger(float a, float b) {
+    return a > b ? a : b;
+}
+
+__device__ inline float warp_max(float value) {
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        value = larger(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    return value;
+}
+
+/* The sum over a block of whole warps, in every thread. partial: a float of shared memory for each warp, free
+ * before and after. */
+__device__ inline float block_sum(float value, float *partial) {
+    const unsigned thread = threadIdx.x, warps = blockDim.x / WARP;
+    value = warp_sum(value);
+    __syncthreads();
+    if (thread % WARP == 0)
+        partial[thread / WARP] = value;
+    __syncthreads();
+    float sum = 0;
+    for (unsigned w = 0; w < warps; w++)
+        sum += partial[w];
+    return sum;
+}
+
+/* Element i of a tensor of a float dtype, exactly. */
+__device__ inline float load_float(const void *data, gb_dtype dtype, size_t i) {
+    if (dtype == GB_F32)
+        return static_cast<const float *>(data)[i];
+    return gb_widen_half(static_cast<const uint16_t *>(data)[i], dtype);
+}
+
+/* Blocks of that many threads for count things, at most as many as a grid takes along y or z. */
+inline unsigned blocks_for(size_t count, size_t threads) {
+    const size_t blocks = (count + threads - 1) / threads;
+    return (unsigned)blocks;
+}
+
+template <typename T>
+inline T *data_of(const gb_cuda_tensor *tensor) {
+    return static_cast<T *>(tensor->data);
+}
+
+/* Like data_of, NULL for an absent operand. */
+template <typename T>
+inline T *data_or_null(const gb_cuda_tensor *tensor) {
+    return tensor ? static_cast<T *>(tensor->data) : nullptr;
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tensor cores' product of bfloat16 matrices, a warp at a time: m16n8k16 with float32 sums. Lane l has,
+ * with r = l / 4 and t = l % 4, of a [16, 16]: row r's columns 2t, 2t + 1 in a[0] and 2t + 8, 2t + 9 in a[2],
+ * row r + 8's in a[1] and a[3]; of b [16, 8]: column r's rows 2t, 2t + 1 in b[0], 2t + 8, 2t + 9 in b[1]; of
+ * c [16, 8]: row r's columns 2t, 2t + 1 in c[0], c[1], row r + 8's in c[2], c[3]. The lower bits hold the
+ * lower index.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_MMA_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_MMA_CUH
+
+#include "run/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+/* Two floats rounded to bfloat16, the first one in the lower bits. */
+__device__ inline uint32_t pack_bf16(float low, float high) {
+#if defined(__CUDA_ARCH__)
+    uint32_t both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else
+    return (uint32_t)gb_bf16_from_float(high) << 16 | gb_bf16_from_float(low);
+#endif
+}
+
+__device__ inline float low_bf16(uint32_t both) {
+    return gb_float_from_bits(both << 16);
+}
+__device__ inline float high_bf16(uint32_t both) {
+    return gb_float_from_bits(both & 0xffff0000u);
+}
+
+/* c += a b */
+__device__ inline void multiply_add(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+#if defined(__CUDACC__)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    const uint8_t *all = emulated::exchange(mine, sizeof mine);
+    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned k = 0; k < 16; k += 2) {
+            uint32_t of_a[6], of_b[6];
+            memcpy(of_a, all + (row * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            memcpy(of_b, all + ((column + i % 2) * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_b);
+            const uint32_t x = of_a[i / 2 + k / 8 * 2], y = of_b[4 + k / 8];
+            c[i] += low_bf16(x) * low_bf16(y);
+            c[i] += high_bf16(x) * high_bf16(y);
+        }
+    }
+#endif
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which rows of x meet which rows of a weight: all of them, or, where each has experts, lists that the device
+ * makes, so that the host need not know them.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_ROW_LISTS_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_ROW_LISTS_CUH
+
+#include "run/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+/* A tile of outputs: entries first .. end - 1 of the list, against the weight's rows of one expert. */
+struct row_tile {
+    int32_t first, end, expert;
+};
+
+struct row_lists {
+    size_t rows;           /* of y */
+    size_t outputs;        /* rows of the weight, of one expert's */
+    size_t x_reuse;        /* row i of y is made of row i / x_reuse of x */
+    const int32_t *expert; /* [rows]: of each row of y, for products of a row at a time; or NULL */
+    const int32_t *order;  /* [rows]: rows of y in the order of experts; or NULL */
+    const row_tile *tiles; /* in order; the first that is empty is the last; or NULL */
+};
+
+/* Tile number `tile` of at most `size` rows. */
+__device__ inline row_tile tile_of(const row_lists &lists, unsigned tile, unsigned size) {
+    if (lists.tiles)
+        return lists.tiles[tile];
+    const size_t first = (size_t)tile * size, end = first + size;
+    row_tile made = {(int32_t)first, (int32_t)(end < lists.rows ? end : lists.rows), 0};
+    if (lists.expert) /* tiles of one row */
+        made.expert = lists.expert[first];
+    return made;
+}
+
+__device__ inline size_t listed_row(const row_lists &lists, int32_t entry) {
+    return (size_t)(lists.order ? lists.order[entry] : entry);
+}
+
+} // namespace gb_cuda
+
+/* The products of lists that expert_linear.cu makes, or of all rows; tiles of MANY_ROWS where lists.tiles is
+ * given, tile_count of them. */
+enum { GB_CUDA_MANY_ROWS = 64 };
+void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
+                               size_t tile_count);
+void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                           const gb_cuda::row_lists &lists);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cuda/executor.h"
+
+#include "base/memory.h"
+#include "run/cuda/activations.h"
+#include "run/cuda/device.h"
+#include "run/cuda/inputs.h"
+#include "run/cuda/kernels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_GRAPHS = 64 };
+
+typedef struct ready_step {
+    const gb_step *planned;
+    gb_cuda_kernel kernel; /* NULL: a branch or jump */
+    gb_cuda_call call;
+} ready_step;
+
+/* The launches of a decoding batch of some size. */
+typedef struct decode_graph {
+    uint32_t tokens, rows;
+    cudaGraphExec_t instance; /* NULL: it came once */
+} decode_graph;
+
+struct gb_cuda_executor {
+    const gb_plan *plan;
+    cudaStream_t stream;
+    gb_cuda_tensor *tensors; /* by value */
+    ready_step *steps;       /* by step of the plan */
+    gb_cuda_inputs inputs;
+    gb_cuda_scratch scratch;
+    gb_cuda_runs runs;
+    uint8_t *arena;
+    void *outputs[GB_ROLE_LIMIT]; /* of the roles that the host reads: managed memory */
+    uint8_t *pinned;              /* the tokens of a step; a branch's condition */
+    bool has_branches;
+    uint32_t row_count; /* of this batch */
+    decode_graph graphs[MOST_GRAPHS];
+    uint32_t graph_count;
+    gumbel_profile_callback profile;
+    void *profile_user;
+    cudaEvent_t begin, end; /* of a timed step */
+};
+
+static const gb_role host_roles[] = {GB_ROLE_LOGITS, GB_ROLE_LOGPROB, GB_ROLE_TOP_IDS, GB_ROLE_TOP_LOGPROBS};
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_options *options, gb_ref ref,
+                                  gumbel_error *error) {
+    const gb_program *program = e->plan->program;
+    const gb_value *value = &program->values[ref];
+    const gb_place *place = &e->plan->places[ref];
+    gb_cuda_tensor *tensor = &e->tensors[ref];
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.shape.rank;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        tensor->dims[i] = value->type.shape.dims[i] > 0 ? (size_t)value->type.shape.dims[i] : 0;
+    if (place->in_arena)
+        tensor->data = e->arena + place->offset;
+    if (value->kind == GB_VALUE_STATE) {
+        const gb_cuda_state *state = &options->slots->states[value->index];
+        tensor->data = options->slots->memory + state->offset;
+        tensor->slot_bytes = (size_t)options->slots->slot_bytes;
+        if (state->kind != GB_STATE_RECURRENT)
+            tensor->dims[0] = (size_t)state->rows;
+    }
+    if (value->kind == GB_VALUE_CONSTANT) {
+        const gb_constant *constant = &program->constants[value->index];
+        tensor->data = options->weights->memory + options->weights->offsets[value->index];
+        tensor->format = constant->format;
+        if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
+    }
+    return GUMBEL_OK;
+}
+
+/* What the host may read lies where it can without a copy being made for it. */
+static gumbel_status place_outputs(gb_cuda_executor *e, gumbel_error *error) {
+    for (size_t i = 0; i < sizeof host_roles / sizeof *host_roles; i++) {
+        gb_ref value = gb_program_output(e->plan->program, host_roles[i]);
+        if (value == GB_NO_VALUE)
+            continue;
+        gb_ref storage = e->plan->places[value].storage;
+        const gb_place *place = &e->plan->places[storage];
+        void **output = &e->outputs[host_roles[i]];
+        if (!place->in_arena)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                           "an output that no op makes: the cuda backend does not have that");
+        GB_TRY(gb_cuda_allocate_managed(place->size, "a step's outputs", output, error));
+        e->tensors[storage].data = *output;
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status place_tensors(gb_cuda_executor *e, const gb_cuda_executor_options *options,
+                                   gumbel_error *error) {
+    const gb_program *program = e->plan->program;
+    for (gb_ref i = 0; i < program->value_count; i++)
+        GB_TRY(place_tensor(e, options, i, error));
+    for (uint32_t i = 0; i < program->input_count; i++)
+        e->tensors[program->inputs[i].value].data = e->inputs.device + e->inputs.offsets[i];
+    GB_TRY(place_outputs(e, error));
+    for (gb_ref i = 0; i < program->value_count; i++)
+        e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
+    return GUMBEL_OK;
+}
+
+/* The batch's sizes take the place of N and B. */
+static void bind_sizes(gb_cuda_executor *e, uint32_t tokens, uint32_t rows) {
+    const gb_program *program = e->plan->program;
+    for (gb_ref i = 0; i < program->value_count; i++) {
+        const gb_shape *shape = &program->values[i].type.shape;
+        if (shape->rank > 0 && shape->dims[0] < 0)
+            e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? tokens : rows;
+    }
+    e->row_count = rows;
+}
+
+/* ---- Making one ---------------------------------------------------------------------------------------- */
+
+static gumbel_status ready_steps(gb_cuda_executor *e, gumbel_error *error) {
+    for (uint32_t s = 0; s < e->plan->step_count; s++) {
+        const gb_step *step = &e->plan->steps[s];
+        ready_step *made = &e->steps[s];
+        made->planned = step;
+        made->kernel = gb_cuda_find_kernel(step);
+        made->call.node = step->node;
+        made->call.scratch = &e->scratch;
+        made->call.stream = e->stream;
+        for (uint32_t i = 0; i < step->operand_count; i++)
+            made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
+        for (uint32_t i = 0; i < step->result_count; i++)
+            made->call.results[i] = &e->tensors[step->results[i]];
+        e->has_branches = e->has_branches || step->kind == GB_STEP_BRANCH;
+        if (!made->kernel && step->kind != GB_STEP_BRANCH && step->kind != GB_STEP_JUMP)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cuda backend has no kernel for %s",
+                           gb_step_name(step));
+    }
+    return GUMBEL_OK;
+}
+
+static bool is_quantized_product(const ready_step *step) {
+    return step->planned->kind == GB_STEP_NODE &&
+           (step->planned->node->op == GB_OP_LINEAR || step->planned->node->op == GB_OP_EXPERT_LINEAR) &&
+           step->call.operands[1]->dtype == GB_QUANTIZED;
+}
+
+/* Finds the steps whose result is what the next quantized product takes. */
+static void mark_preparing_steps(gb_cuda_executor *e) {
+    const gb_cuda_tensor *taken = NULL;
+    for (uint32_t s = e->plan->step_count; s-- > 0;) {
+        gb_cuda_call *call = &e->steps[s].call;
+        call->prepares = taken && call->results[0] == taken;
+        if (is_quantized_product(&e->steps[s]))
+            taken = call->operands[0];
+    }
+}
+
+/* Memory that the largest batch takes beside the plan's values. */
+static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_options *options,
+                                     gumbel_error *error) {
+    uint64_t prepared = 0;
+    void *memory;
+    bind_sizes(e, options->step_tokens, options->slots);
+    for (uint32_t s = 0; s < e->plan->step_count; s++) {
+        const gb_cuda_call *call = &e->steps[s].call;
+        uint64_t size = gb_cuda_scratch_bytes(call, e->steps[s].planned);
+        e->scratch.size = size > e->scratch.size ? size : e->scratch.size;
+        if (is_quantized_product(&e->steps[s])) {
+            const gb_cuda_tensor *x = call->operands[0];
+            uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
+            size = gb_cuda_prepared_bytes(rows, columns);
+            prepared = size > prepared ? size : prepared;
+        }
+    }
+    GB_TRY(gb_cuda_allocate(e->scratch.size, "what kernels put down", &memory, error));
+    e->scratch.bytes = memory;
+    GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
+    e->scratch.prepared = memory;
+    return GUMBEL_OK;
+}
+
+static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options *options,
+                             gumbel_error *error) {
+    void *memory;
+    e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
+    e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
+    if (!e->tensors || !e->steps)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
+    GB_TRY(gb_cuda_allocate(e->plan->arena_bytes, "the values of a step", &memory, error));
+    e->arena = memory;
+    uint64_t pinned = options->backend->slots * sizeof(int32_t);
+    GB_TRY(gb_cuda_allocate_pinned(pinned, "a step's tokens", &memory, error));
+    e->pinned = memory;
+    GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
+    GB_TRY(place_tensors(e, options, error));
+    GB_TRY(ready_steps(e, error));
+    mark_preparing_steps(e);
+    GB_TRY(reserve_scratch(e, options->backend, error));
+    if (e->profile) {
+        GB_TRY(gb_cuda_check(cudaEventCreate(&e->begin), "making an event", error));
+        GB_TRY(gb_cuda_check(cudaEventCreate(&e->end), "making an event", error));
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, gb_cuda_executor **executor,
+                                      gumbel_error *error) {
+    *executor = NULL;
+    gb_cuda_executor *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
+    made->plan = options->plan;
+    made->stream = options->stream;
+    made->profile = options->backend->profile;
+    made->profile_user = options->backend->profile_user;
+    gumbel_status status = prepare(made, options, error);
+    if (status != GUMBEL_OK)
+        gb_cuda_executor_destroy(made);
+    else
+        *executor = made;
+    return status;
+}
+
+void gb_cuda_executor_destroy(gb_cuda_executor *e) {
+    if (!e)
+        return;
+    for (uint32_t i = 0; i < e->graph_count; i++)
+        if (e->graphs[i].instance)
+            cudaGraphExecDestroy(e->graphs[i].instance);
+    for (size_t i = 0; i < GB_ROLE_LIMIT; i++)
+        gb_cuda_free(e->outputs[i]);
+    if (e->begin)
+        cudaEventDestroy(e->begin);
+    if (e->end)
+        cudaEventDestroy(e->end);
+    gb_cuda_inputs_destroy(&e->inputs);
+    gb_cuda_free(e->scratch.bytes);
+    gb_cuda_free(e->scratch.prepared);
+    gb_cuda_free(e->arena);
+    gb_cuda_free_pinned(e->pinned);
+    gb_free(e->steps);
+    gb_free(e->tensors);
+    gb_free(e);
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static gumbel_status launch(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
+    char doing[64];
+    step->call.runs = e->runs;
+    step->kernel(&step->call);
+    cudaError_t result = cudaGetLastError();
+    if (result == cudaSuccess)
+        return GUMBEL_OK;
+    snprintf(doing, sizeof doing, "launching %s", gb_step_name(step->planned));
+    return gb_cuda_check(result, doing, error);
+}
+
+static gumbel_status launch_timed(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
+    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+    float milliseconds = 0;
+    GB_TRY(gb_cuda_check(cudaEventRecord(e->begin, e->stream), "timing a step", error));
+    GB_TRY(launch(e, step, error));
+    GB_TRY(gb_cuda_check(cudaEventRecord(e->end, e->stream), "timing a step", error));
+    GB_TRY(gb_cuda_check(cudaEventSynchronize(e->end), "waiting for a step", error));
+    GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, e->begin, e->end), "timing a step", error));
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL,
+               1e-3 * (double)milliseconds);
+    return GUMBEL_OK;
+}
+
+/* Where to go on after a branch: the host waits to read its condition. */
+static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, uint32_t *next,
+                                   gumbel_error *error) {
+    bool *condition = (bool *)e->pinned;
+    if (step->planned->kind == GB_STEP_BRANCH) {
+        cudaError_t result = cudaMemcpyAsync(condition, step->call.operands[0]->data, sizeof *condition,
+                                             cudaMemcpyDeviceToHost, e->stream);
+        if (result == cudaSuccess)
+            result = cudaStreamSynchronize(e->stream);
+        GB_TRY(gb_cuda_check(result, "reading a condition", error));
+        if (*condition)
+            return GUMBEL_OK;
+    }
+    *next = step->planned->target;
+    return GUMBEL_OK;
+}
+
+static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
+    e->scratch.prepared_from = NULL;
+    for (uint32_t s = 0; s < e->plan->step_count;) {
+        ready_step *step = &e->steps[s++];
+        if (step->planned->needs_rows && e->row_count == 0)
+            continue;
+        if (!step->kernel)
+            GB_TRY(follow_branch(e, step, &s, error));
+        else if (e->profile)
+            GB_TRY(launch_timed(e, step, error));
+        else
+            GB_TRY(launch(e, step, error));
+    }
+    return GUMBEL_OK;
+}
+
+/* All of a step in the stream's order: inputs, kernels, tokens. */
+static gumbel_status enqueue(gb_cuda_executor *e, gumbel_error *error) {
+    GB_TRY(gb_cuda_check(gb_cuda_inputs_send(&e->inputs, e->stream), "sending a step's inputs", error));
+    GB_TRY(launch_steps(e, error));
+    gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
+    if (next == GB_NO_VALUE || e->row_count == 0)
+        return GUMBEL_OK;
+    return gb_cuda_check(cudaMemcpyAsync(e->pinned, e->tensors[next].data, e->row_count * sizeof(int32_t),
+                                         cudaMemcpyDeviceToHost, e->stream),
+                         "fetching a step's tokens", error);
+}
+
+/* ---- Graphs -------------------------------------------------------------------------------------------- */
+
+/* The graph of a batch's size; one that has just been entered has no instance. NULL where the batch is not
+ * decoding, or there are too many sizes. */
+static decode_graph *find_graph(gb_cuda_executor *e, const gb_batch *batch, bool *is_new) {
+    *is_new = false;
+    if (e->has_branches || e->profile || e->runs.count != batch->token_count)
+        return NULL;
+    for (uint32_t i = 0; i < e->graph_count; i++)
+        if (e->graphs[i].tokens == batch->token_count && e->graphs[i].rows == batch->row_count)
+            return &e->graphs[i];
+    if (e->graph_count == MOST_GRAPHS)
+        return NULL;
+    *is_new = true;
+    decode_graph *made = &e->graphs[e->graph_count++];
+    *made = (decode_graph){batch->token_count, batch->row_count, NULL};
+    return made;
+}
+
+static gumbel_status capture(gb_cuda_executor *e, decode_graph *graph, gumbel_error *error) {
+    static const char doing[] = "capturing a step";
+    cudaGraph_t captured = NULL;
+    GB_TRY(gb_cuda_check(cudaStreamBeginCapture(e->stream, cudaStreamCaptureModeThreadLocal), doing, error));
+    gumbel_status status = enqueue(e, error);
+    cudaError_t result = cudaStreamEndCapture(e->stream, &captured);
+    if (status == GUMBEL_OK)
+        status = gb_cuda_check(result, doing, error);
+    if (status == GUMBEL_OK)
+        status = gb_cuda_check(cudaGraphInstantiate(&graph->instance, captured, 0), doing, error);
+    if (captured)
+        cudaGraphDestroy(captured);
+    return status;
+}
+
+static const void *output_data(const gb_cuda_executor *e, gb_role role) {
+    return e->row_count > 0 ? e->outputs[role] : NULL;
+}
+
+static gumbel_status run_batch(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
+    bool is_new;
+    decode_graph *graph = find_graph(e, batch, &is_new);
+    if (!graph || is_new) /* the first time loads the kernels, which a capture must not */
+        return enqueue(e, error);
+    if (!graph->instance)
+        GB_TRY(capture(e, graph, error));
+    return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
+}
+
+gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    bind_sizes(e, batch->token_count, batch->row_count);
+    e->runs.count = gb_cuda_inputs_fill(&e->inputs, batch);
+    e->runs.first = (const int32_t *)(const void *)(e->inputs.device + e->inputs.runs_offset);
+    gumbel_status status = run_batch(e, batch, error);
+    cudaError_t result = cudaStreamSynchronize(e->stream); /* also after a failure: inputs are in use */
+    GB_TRY(status);
+    GB_TRY(gb_cuda_check(result, "executing a step", error));
+    if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && batch->row_count > 0)
+        memcpy(batch->next, e->pinned, batch->row_count * sizeof *batch->next);
+    batch->logits = output_data(e, GB_ROLE_LOGITS);
+    batch->logprob = output_data(e, GB_ROLE_LOGPROB);
+    batch->top_ids = output_data(e, GB_ROLE_TOP_IDS);
+    batch->top_logprobs = output_data(e, GB_ROLE_TOP_LOGPROBS);
+    return GUMBEL_OK;
+}

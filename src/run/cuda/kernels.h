@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The device's kernels as the host sees them: one function per op that launches what computes it, in the
+ * stream's order. ops.def has the equations and the portable CPU kernels are the definition. The order of
+ * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
+ *
+ * A product of a quantized matrix takes its input rounded to bfloat16 and adds in float32; everything else is
+ * float32, as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
+ */
+#ifndef GUMBEL_RUN_CUDA_KERNELS_H
+#define GUMBEL_RUN_CUDA_KERNELS_H
+
+#include "program/program.h"
+#include "run/plan/plan.h"
+
+#include <cuda_runtime_api.h>
+
+/* A value in one step, on the device. */
+typedef struct gb_cuda_tensor {
+    void *data; /* row-major; of a state: of slot 0 */
+    gb_dtype dtype;
+    int32_t rank;
+    size_t dims[GB_MAX_RANK];
+    size_t slot_bytes; /* of a state: from one slot's to the next one's */
+    gb_format format;  /* of a quantized constant, canonical in data; else dense */
+    gb_planes planes;  /* of a quantized constant */
+} gb_cuda_tensor;
+
+/* Memory that steps share. */
+typedef struct gb_cuda_scratch {
+    uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
+    uint64_t size;
+    /* Rows as quantized products take them (activations.h), kept while further products take the same. */
+    uint8_t *prepared;
+    const gb_cuda_tensor *prepared_from; /* NULL: none */
+} gb_cuda_scratch;
+
+/* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
+typedef struct gb_cuda_runs {
+    const int32_t *first; /* [count + 1], on the device */
+    uint32_t count;
+} gb_cuda_runs;
+
+typedef struct gb_cuda_call {
+    const gb_node *node;                                  /* for its attributes; NULL for a sample step */
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
+    const gb_cuda_tensor *results[GB_MAX_RESULTS];
+    gb_cuda_runs runs;
+    gb_cuda_scratch *scratch;
+    bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    cudaStream_t stream;
+} gb_cuda_call;
+
+/* Launches; what goes wrong is found by cudaGetLastError. No dim of an operand is 0. */
+typedef void (*gb_cuda_kernel)(const gb_cuda_call *call);
+
+/* The kernel of a step of a plan, or NULL where it is none of the device's. */
+gb_cuda_kernel gb_cuda_find_kernel(const gb_step *step);
+
+/* Bytes of scratch that a call takes; those of the largest batch are enough for all. */
+uint64_t gb_cuda_scratch_bytes(const gb_cuda_call *call, const gb_step *step);
+
+/* elementwise.cu; gb_cuda_move copies operand 0 to result 0. */
+void gb_cuda_add(const gb_cuda_call *call);
+void gb_cuda_multiply(const gb_cuda_call *call);
+void gb_cuda_scale(const gb_cuda_call *call);
+void gb_cuda_gelu_tanh(const gb_cuda_call *call);
+void gb_cuda_silu(const gb_cuda_call *call);
+void gb_cuda_sigmoid(const gb_cuda_call *call);
+void gb_cuda_soft_cap(const gb_cuda_call *call);
+void gb_cuda_delta_decay(const gb_cuda_call *call);
+void gb_cuda_scale_rows(const gb_cuda_call *call);
+void gb_cuda_combine_experts(const gb_cuda_call *call);
+void gb_cuda_move(const gb_cuda_call *call);
+
+/* rows.cu */
+void gb_cuda_embedding(const gb_cuda_call *call);
+void gb_cuda_gather_rows(const gb_cuda_call *call);
+void gb_cuda_slice(const gb_cuda_call *call);
+void gb_cuda_rms_norm(const gb_cuda_call *call);
+void gb_cuda_l2_normalize(const gb_cuda_call *call);
+void gb_cuda_rope(const gb_cuda_call *call);
+void gb_cuda_route_top_k(const gb_cuda_call *call);
+
+/* linear.cu chooses between linear_dense.cu and linear_quantized.cu; expert_linear.cu */
+void gb_cuda_linear(const gb_cuda_call *call);
+void gb_cuda_expert_linear(const gb_cuda_call *call);
+uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* attention.cu stores keys and values, then reads them. */
+void gb_cuda_attention(const gb_cuda_call *call);
+uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
+
+/* delta_net.cu */
+void gb_cuda_causal_conv(const gb_cuda_call *call);
+void gb_cuda_gated_delta(const gb_cuda_call *call);
+
+/* count_tokens.cu */
+void gb_cuda_count_tokens(const gb_cuda_call *call);
+uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
+
+/* sample.cu: a sample step; its operands are those of plan.h. */
+void gb_cuda_sample(const gb_cuda_call *call);
+uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
+
+/* chain.cu: the sampler's nodes one by one. */
+void gb_cuda_is_zero(const gb_cuda_call *call);
+void gb_cuda_any_false(const gb_cuda_call *call);
+void gb_cuda_select(const gb_cuda_call *call);
+void gb_cuda_fill_like(const gb_cuda_call *call);
+void gb_cuda_choose_token(const gb_cuda_call *call);
+void gb_cuda_candidates(const gb_cuda_call *call);
+void gb_cuda_apply_temperature(const gb_cuda_call *call);
+void gb_cuda_top_k_mask(const gb_cuda_call *call);
+void gb_cuda_top_p_mask(const gb_cuda_call *call);
+void gb_cuda_min_p_mask(const gb_cuda_call *call);
+void gb_cuda_random_bits(const gb_cuda_call *call);
+void gb_cuda_gumbel_noise(const gb_cuda_call *call);
+void gb_cuda_argmax(const gb_cuda_call *call);
+void gb_cuda_apply_bias(const gb_cuda_call *call);
+void gb_cuda_penalize(const gb_cuda_call *call);
+
+/* logprob.cu */
+void gb_cuda_log_normalizer(const gb_cuda_call *call);
+void gb_cuda_log_probability(const gb_cuda_call *call);
+void gb_cuda_top_ids(const gb_cuda_call *call);
+
+static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
+    size_t count = 1;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        count *= tensor->dims[i];
+    return count;
+}
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops on rows: embedding, gathering, slices, norms, rotary positions, routing.
+ */
+#include "run/cuda/device/codes.cuh"
+#include "run/cuda/device/prepared.cuh"
+
+using namespace gb_cuda;
+
+enum { THREADS = 256 };
+
+/* ---- Rows that are taken from somewhere ---------------------------------------------------------------- */
+
+/* A token that is not in the table has a row of zeros. */
+static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix matrix, const int32_t *ids,
+                             size_t rows, size_t width, float scale, float *y) {
+    wait_for_earlier();
+    const size_t m = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (k >= width)
+        return;
+    const int32_t id = ids[m];
+    float value = 0;
+    if (id >= 0 && (size_t)id < rows)
+        value = scale * (dtype == GB_QUANTIZED ? dequantize(matrix, (size_t)id, k)
+                                               : load_float(table, dtype, (size_t)id * width + k));
+    y[m * width + k] = value;
+}
+
+void gb_cuda_embedding(const gb_cuda_call *call) {
+    const gb_cuda_tensor *table = call->operands[0], *ids = call->operands[1], *y = call->results[0];
+    const size_t width = table->dims[1];
+    const dim3 grid(blocks_for(width, THREADS), (unsigned)ids->dims[0]);
+    const quantized_matrix matrix = matrix_of(table);
+    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    GB_LAUNCH(embed, grid, THREADS, 0, call->stream, table->data, table->dtype, matrix,
+              data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
+}
+
+static __global__ void gather(const float *x, const int32_t *rows, size_t row_count, size_t width, float *y) {
+    wait_for_earlier();
+    const size_t b = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    const int32_t row = rows[b];
+    if (k < width)
+        y[b * width + k] = row >= 0 && (size_t)row < row_count ? x[(size_t)row * width + k] : 0.0f;
+}
+
+void gb_cuda_gather_rows(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *rows = call->operands[1];
+    const dim3 grid(blocks_for(x->dims[1], THREADS), (unsigned)rows->dims[0]);
+    GB_LAUNCH(gather, grid, THREADS, 0, call->stream, data_of<const float>(x), data_of<const int32_t>(rows),
+              x->dims[0], x->dims[1], data_of<float>(call->results[0]));
+}
+
+static __global__ void take_columns(const float *x, size_t from_width, size_t count, size_t width, float *y) {
+    wait_for_earlier();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < count)
+        y[i] = x[i / width * from_width + i % width];
+}
+
+void gb_cuda_slice(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
+    const float *from = data_of<const float>(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
+    const size_t count = gb_cuda_elements(y);
+    GB_LAUNCH(take_columns, blocks_for(count, THREADS), THREADS, 0, call->stream, from, x->dims[x->rank - 1],
+              count, y->dims[y->rank - 1], data_of<float>(y));
+}
+
+/* ---- Norms --------------------------------------------------------------------------------------------- */
+
+/* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares / divisor + epsilon). */
+struct normalization {
+    const float *x;
+    const void *weight; /* or NULL */
+    gb_dtype dtype;
+    size_t size;
+    float divisor, epsilon, scale, weight_offset;
+    float *y;
+    prepared_rows prepared; /* where y is prepared, too, if anywhere */
+};
+
+__device__ static float normalized(const normalization &n, const float *x, float factor, size_t i) {
+    const float value = x[i] * factor;
+    return n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;
+}
+
+static __global__ void normalize(normalization n) {
+    wait_for_earlier();
+    __shared__ float partial[WARP];
+    const float *x = n.x + blockIdx.x * n.size;
+    float *y = n.y + blockIdx.x * n.size;
+    float sum = 0;
+    for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
+        sum += x[i] * x[i];
+    const float factor = n.scale / sqrtf(block_sum(sum, partial) / n.divisor + n.epsilon);
+    if (!n.prepared.values) {
+        for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
+            y[i] = normalized(n, x, factor, i);
+        return;
+    }
+    for (size_t first = 0; first < n.prepared.units * 4; first += blockDim.x) {
+        const size_t quarter = first + threadIdx.x;
+        float v[8];
+        for (size_t i = 0; i < 8; i++) {
+            v[i] = 0;
+            if (quarter * 8 + i < n.size)
+                y[quarter * 8 + i] = v[i] = normalized(n, x, factor, quarter * 8 + i);
+        }
+        prepare_quarter(n.prepared, blockIdx.x, quarter, v);
+    }
+}
+
+static void launch_norm(const gb_cuda_call *call, normalization n) {
+    const gb_cuda_tensor *x = call->operands[0];
+    n.x = data_of<const float>(x);
+    n.y = data_of<float>(call->results[0]);
+    n.size = x->dims[x->rank - 1];
+    n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
+    if (call->prepares) {
+        n.prepared = gb_cuda_prepared_place(call, call->results[0]);
+        call->scratch->prepared_from = call->results[0];
+    }
+    const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
+    const unsigned threads = n.size <= 128 ? WARP : n.size <= 1024 ? 4 * WARP : 32 * WARP;
+    GB_LAUNCH(normalize, rows, threads, 0, call->stream, n);
+}
+
+void gb_cuda_rms_norm(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
+    normalization n = {};
+    n.weight = weight ? weight->data : nullptr;
+    n.dtype = weight ? weight->dtype : GB_F32;
+    n.divisor = (float)x->dims[x->rank - 1];
+    n.scale = 1;
+    n.weight_offset = (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET);
+    launch_norm(call, n);
+}
+
+void gb_cuda_l2_normalize(const gb_cuda_call *call) {
+    normalization n = {};
+    n.divisor = 1;
+    n.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    launch_norm(call, n);
+}
+
+/* ---- Rotary positions ---------------------------------------------------------------------------------- */
+
+/* A thread has one element of a head; the second of a pair is its partner's to write. */
+static __global__ void rotate(const float *x, const int32_t *positions, const float *frequencies,
+                              size_t frequency_count, size_t pair_offset, size_t heads, size_t size,
+                              float *y) {
+    wait_for_earlier();
+    const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (h >= heads)
+        return;
+    x += (m * heads + h) * size;
+    y += (m * heads + h) * size;
+    for (size_t d = i; d < size; d += blockDim.x) {
+        if (d < frequency_count) {
+            float sine, cosine;
+            const float a = x[d], b = x[d + pair_offset];
+            gb_sin_cos((float)positions[m] * frequencies[d], &sine, &cosine);
+            y[d] = a * cosine - b * sine;
+            y[d + pair_offset] = b * cosine + a * sine;
+        } else if (d < pair_offset || d >= pair_offset + frequency_count) {
+            y[d] = x[d];
+        }
+    }
+}
+
+void gb_cuda_rope(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *frequencies = call->operands[2];
+    const size_t heads = x->dims[1];
+    const dim3 block(64, 4), grid(blocks_for(heads, 4), (unsigned)x->dims[0]);
+    const size_t pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    GB_LAUNCH(rotate, grid, block, 0, call->stream, data_of<const float>(x),
+              data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
+              frequencies->dims[0], pair_offset, heads, x->dims[2], data_of<float>(call->results[0]));
+}
+
+/* ---- Routing ------------------------------------------------------------------------------------------- */
+
+struct choice {
+    float value;
+    int index; /* count: none */
+};
+
+/* The larger value, the lower index among equals; nothing is worse than a NaN but none. */
+__device__ static bool is_better(const choice &a, const choice &b, int count) {
+    if (b.index == count || a.index == count)
+        return a.index < b.index;
+    return a.value > b.value || (!(a.value < b.value) && a.index < b.index);
+}
+
+/* One warp per token; p in shared memory. What was taken is negative. */
+static __global__ void route(const float *logits, int choices, int count, bool normalized, int32_t *experts,
+                             float *weights) {
+    wait_for_earlier();
+    GB_DYNAMIC_SHARED(float, p);
+    const int lane = (int)threadIdx.x;
+    const size_t m = blockIdx.x;
+    logits += m * (size_t)choices;
+    float largest = logits[0], sum = 0, chosen_sum = 0;
+    for (int i = lane; i < choices; i += WARP)
+        largest = larger(logits[i], largest);
+    largest = warp_max(largest);
+    for (int i = lane; i < choices; i += WARP)
+        sum += p[i] = gb_exp(logits[i] - largest);
+    sum = warp_sum(sum);
+    for (int i = lane; i < choices; i += WARP)
+        p[i] /= sum;
+    for (int t = 0; t < count; t++) {
+        choice mine = {0, choices};
+        for (int i = lane; i < choices; i += WARP) {
+            const choice other = {p[i], i};
+            if (!(p[i] < 0) && is_better(other, mine, choices))
+                mine = other;
+        }
+        for (int distance = WARP / 2; distance > 0; distance /= 2) {
+            const choice other = {__shfl_xor_sync(0xffffffffu, mine.value, distance),
+                                  __shfl_xor_sync(0xffffffffu, mine.index, distance)};
+            if (is_better(other, mine, choices))
+                mine = other;
+        }
+        chosen_sum += mine.value;
+        if (lane == 0) {
+            experts[m * (size_t)count + t] = mine.index;
+            weights[m * (size_t)count + t] = mine.value;
+        }
+        if (mine.index % WARP == lane) /* the lane that reads it */
+            p[mine.index] = -1;
+    }
+    __syncwarp();
+    for (int t = lane; normalized && t < count; t += WARP)
+        weights[m * (size_t)count + t] /= chosen_sum;
+}
+
+void gb_cuda_route_top_k(const gb_cuda_call *call) {
+    const gb_cuda_tensor *logits = call->operands[0], *experts = call->results[0];
+    const int choices = (int)logits->dims[1], count = (int)experts->dims[1];
+    const bool normalized = gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0;
+    GB_LAUNCH(route, (unsigned)logits->dims[0], WARP, (size_t)choices * sizeof(float), call->stream,
+              data_of<const float>(logits), choices, count, normalized, data_of<int32_t>(experts),
+              data_of<float>(call->results[1]));
+}

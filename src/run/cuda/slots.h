@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of all slots' states and of their snapshots, on the device. What is saved of a slot are the
+ * bytes that the CPU backend saves.
+ */
+#ifndef GUMBEL_RUN_CUDA_SLOTS_H
+#define GUMBEL_RUN_CUDA_SLOTS_H
+
+#include "run/backend.h"
+
+#include <cuda_runtime_api.h>
+
+typedef struct gb_cuda_state {
+    gb_state_kind kind;
+    uint64_t row_bytes;       /* a recurrent state is one row */
+    uint64_t rows;            /* of one slot: max_context, the ring's capacity, or 1 */
+    uint64_t window;          /* RING */
+    uint64_t offset;          /* in a slot */
+    uint64_t snapshot_offset; /* in a slot's snapshot; of a cache unused */
+} gb_cuda_state;
+
+typedef struct gb_cuda_slots {
+    uint32_t slot_count, state_count;
+    gb_cuda_state *states;
+    uint64_t slot_bytes, snapshot_bytes; /* of one slot */
+    uint8_t *memory;                     /* [slot_count, slot_bytes], recurrent states zero at first */
+    uint8_t *snapshots;                  /* [slot_count, snapshot_bytes], or NULL */
+    uint8_t *staging;                    /* the host's, pinned: what is saved and loaded goes through it */
+    cudaStream_t stream;
+} gb_cuda_slots;
+
+/* Reserves the memory. Safe to destroy after a failure. Errors: MEMORY, FORMAT (sizes out of range). */
+gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
+                                   cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error);
+
+/* Safe on a zeroed structure. */
+void gb_cuda_slots_destroy(gb_cuda_slots *slots);
+
+/* See backend.h for what these do; they are done in the stream's order. */
+void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot);
+void gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position);
+void gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position);
+void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position);
+gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                 gb_save_stream write, void *user, gumbel_error *error);
+gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,
+                                 void *user, gumbel_error *error);
+
+#endif

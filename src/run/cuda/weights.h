@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program's constants on the device, copied once through pinned memory.
+ */
+#ifndef GUMBEL_RUN_CUDA_WEIGHTS_H
+#define GUMBEL_RUN_CUDA_WEIGHTS_H
+
+#include "run/backend.h"
+
+#include <cuda_runtime_api.h>
+
+typedef struct gb_cuda_weights {
+    uint8_t *memory;
+    uint64_t *offsets; /* by constant, into memory */
+    uint64_t size;
+} gb_cuda_weights;
+
+/* Copies all constants, with notices of the progress by options->log where that takes long. Safe to destroy
+ * after a failure. Errors: MEMORY, BACKEND, UNSUPPORTED (a constant without data). */
+gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,
+                                     cudaStream_t stream, gb_cuda_weights *weights, gumbel_error *error);
+void gb_cuda_weights_destroy(gb_cuda_weights *weights);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory, streams and graphs of the emulated device.
+ */
+#include "device.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+namespace emulated {
+void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()> &kernel);
+}
+
+struct CUgraph_st {
+    std::vector<std::function<void()>> work;
+};
+struct CUgraphExec_st {
+    std::vector<std::function<void()>> work;
+};
+struct CUstream_st {
+    CUgraph_st *captured;
+};
+struct CUevent_st {
+    std::chrono::steady_clock::time_point at;
+};
+
+static void enqueue(cudaStream_t stream, std::function<void()> work) {
+    if (stream && stream->captured)
+        stream->captured->work.push_back(std::move(work));
+    else
+        work();
+}
+
+void emulated::launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                      std::function<void()> kernel) {
+    enqueue(stream, [=] { run_grid(grid, block, shared_bytes, kernel); });
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess ? "no error" : "an error of the emulated device";
+}
+cudaError_t cudaGetLastError(void) {
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
+    *properties = {"emulated device", (size_t)8 << 30, 4, 9, 0};
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) {
+    return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *free_bytes = *total_bytes = (size_t)8 << 30;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **pointer, size_t size) {
+    *pointer = nullptr;
+    if (posix_memalign(pointer, 256, size ? size : 1) != 0)
+        return cudaErrorMemoryAllocation;
+    memset(*pointer, 0xff, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned) {
+    return cudaMalloc(pointer, size);
+}
+cudaError_t cudaMallocHost(void **pointer, size_t size) {
+    return cudaMalloc(pointer, size);
+}
+cudaError_t cudaFree(void *pointer) {
+    free(pointer);
+    return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void *pointer) {
+    free(pointer);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind) {
+    memcpy(to, from, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind,
+                            cudaStream_t stream) {
+    enqueue(stream, [=] { memcpy(to, from, size); });
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream) {
+    enqueue(stream, [=] { memset(to, value, size); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
+    *stream = new CUstream_st{nullptr};
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete stream;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+    stream->captured = new CUgraph_st;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    *graph = stream->captured;
+    stream->captured = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long) {
+    *instance = new CUgraphExec_st{graph->work};
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t) {
+    for (const auto &work : instance->work)
+        work();
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete graph;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
+    delete instance;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    *event = new CUevent_st;
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete event;
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    event->at = std::chrono::steady_clock::now();
+    return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    *milliseconds = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+    return cudaSuccess;
+}

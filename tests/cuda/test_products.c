@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of quantized matrices in every format: near the exact sums of inputs rounded to bfloat16, and with
+ * the same bits whatever other rows a product has, through every kernel.
+ */
+#include "cuda/device_memory.h"
+#include "run/cuda/activations.h"
+#include "tensor/convert.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 80 };
+
+typedef struct case_of {
+    gb_format format;
+    size_t outputs, inputs;
+} case_of;
+
+static const case_of cases[] = {
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 40, 192},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 96},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 130, 1152},
+    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32}, 17, 320},
+    {{GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_BF16, 64}, 33, 576},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 21, 77},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 24, 160},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32}, 32, 256},
+    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512},
+    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+typedef struct matrix {
+    uint8_t *data;
+    gb_planes planes;
+    gb_cuda_tensor tensor;
+} matrix;
+
+/* Random codes; scales and biases that are small numbers. */
+static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
+    matrix m;
+    size_t rows = experts * c->outputs;
+    assert_true(gb_format_planes(&c->format, rows, c->inputs, &m.planes));
+    m.data = calloc(1, m.planes.size);
+    assert_non_null(m.data);
+    for (uint64_t i = 0; i < m.planes.size; i++)
+        m.data[i] = (uint8_t)next_random(random);
+    const gb_plane halves[] = {m.planes.scales, m.planes.biases, m.planes.super_scales,
+                               m.planes.super_biases};
+    for (int p = c->format.kind == GB_FORMAT_TWO_LEVEL ? 2 : 0; p < 4; p++)
+        for (uint64_t i = 0; i < halves[p].row_bytes / 2 * rows; i++) {
+            float value = 0.02f * next_float(random);
+            uint16_t half = c->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+            memcpy(m.data + halves[p].offset + 2 * i, &half, sizeof half);
+        }
+    m.tensor = (gb_cuda_tensor){
+        .dtype = GB_QUANTIZED, .rank = 2, .dims = {rows, c->inputs}, .format = c->format, .planes = m.planes};
+    if (experts > 1) {
+        m.tensor.rank = 3;
+        m.tensor.dims[0] = experts;
+        m.tensor.dims[1] = c->outputs;
+        m.tensor.dims[2] = c->inputs;
+    }
+    m.tensor.data = device_copy(m.data, m.planes.size);
+    return m;
+}
+
+static void free_matrix(matrix *m) {
+    free_on_device(&m->tensor);
+    free(m->data);
+}
+
+static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
+    float *x = malloc(rows * columns * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < rows * columns; i++)
+        x[i] = next_float(random);
+    return x;
+}
+
+typedef struct product {
+    const gb_cuda_tensor *x, *weight, *experts;
+    const gb_cuda_tensor *y;
+} product;
+
+static void run_product(gb_cuda_kernel kernel, const product *p) {
+    gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
+    gb_cuda_scratch scratch = {0};
+    gb_cuda_call call = {
+        .node = &node, .operands = {p->x, p->weight, p->experts}, .results = {p->y}, .scratch = &scratch};
+    size_t columns = p->x->dims[p->x->rank - 1];
+    scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns));
+    scratch.bytes = device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : 0);
+    kernel(&call);
+    assert_cuda(cudaGetLastError());
+    assert_cuda(cudaFree(scratch.prepared)); /* waits for the device */
+    assert_cuda(cudaFree(scratch.bytes));
+}
+
+/* y = the rows x through the matrix. */
+static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
+    size_t outputs = m->tensor.dims[0], inputs = m->tensor.dims[1];
+    gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, inputs, 1);
+    gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, rows, outputs, 1);
+    run_product(gb_cuda_linear, &(product){&from, &m->tensor, NULL, &to});
+    fetch_tensor(&to, y);
+    free_on_device(&from);
+    free_on_device(&to);
+}
+
+static float rounded(float x) {
+    return gb_float_from_bf16(gb_bf16_from_float(x));
+}
+
+/* A row of the matrix against x in double, and how far a sum in float32 may be from it. */
+static double exact_sum(const case_of *c, const matrix *m, size_t row, const float *x, double *tolerance) {
+    double sum = 0, size = 0;
+    float w[2048];
+    assert_true(c->inputs <= 2048);
+    gb_format_dequantize(&c->format, &m->planes, m->data, row, 0, c->inputs, w);
+    for (size_t k = 0; k < c->inputs; k++) {
+        gb_affine affine = gb_format_affine(&c->format, &m->planes, m->data, row, k / m->planes.group);
+        sum += (double)w[k] * (double)rounded(x[k]);
+        size += (fabs((double)affine.bias) + 512 * fabs((double)affine.scale)) * fabs((double)x[k]);
+    }
+    *tolerance = 1e-6 * size;
+    return sum;
+}
+
+static void assert_sum(const case_of *c, const matrix *m, size_t row, const float *x, float found) {
+    double tolerance, expected = exact_sum(c, m, row, x, &tolerance);
+    if (!(fabs((double)found - expected) <= tolerance)) {
+        char text[GB_FORMAT_TEXT];
+        fail_msg("%s, row %zu: %g, expected %g within %g", gb_format_text(&c->format, text), row,
+                 (double)found, expected, tolerance);
+    }
+}
+
+static void sums_are_right(void **unused) {
+    (void)unused;
+    uint64_t random = 5;
+    for (size_t i = 0; i < CASES; i++) {
+        const case_of *c = &cases[i];
+        enum { ROWS = 5 };
+        matrix m = new_matrix(c, 1, &random);
+        float *x = random_rows(ROWS, c->inputs, &random), *y = malloc(ROWS * c->outputs * sizeof *y);
+        multiply(&m, x, ROWS, y);
+        for (size_t n = 0; n < ROWS; n++)
+            for (size_t o = 0; o < c->outputs; o++)
+                assert_sum(c, &m, o, x + n * c->inputs, y[n * c->outputs + o]);
+        free(x);
+        free(y);
+        free_matrix(&m);
+    }
+}
+
+/* One row alone, 8, 16 and many rows take different kernels. */
+static void rows_do_not_depend_on_others(void **unused) {
+    (void)unused;
+    uint64_t random = 6;
+    static const size_t counts[] = {1, 7, 8, 9, 16, 17, MOST_ROWS};
+    for (size_t i = 0; i < CASES; i++) {
+        const case_of *c = &cases[i];
+        matrix m = new_matrix(c, 1, &random);
+        float *x = random_rows(MOST_ROWS, c->inputs, &random);
+        float *all = malloc(MOST_ROWS * c->outputs * sizeof *all),
+              *some = malloc(MOST_ROWS * c->outputs * sizeof *some);
+        multiply(&m, x, MOST_ROWS, all);
+        for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+            size_t first = MOST_ROWS - counts[n];
+            multiply(&m, x + first * c->inputs, counts[n], some);
+            assert_memory_equal(some, all + first * c->outputs, counts[n] * c->outputs * sizeof *all);
+        }
+        free(x);
+        free(all);
+        free(some);
+        free_matrix(&m);
+    }
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+enum { EXPERTS = 7, CHOICES = 3 };
+
+static void multiply_by_experts(const matrix *m, const float *x, size_t x_rows, const int32_t *experts,
+                                size_t tokens, float *y) {
+    size_t outputs = m->tensor.dims[1], inputs = m->tensor.dims[2];
+    gb_cuda_tensor from =
+        device_tensor(GB_F32, x, x_rows == 1 ? 2 : 3, tokens, x_rows == 1 ? inputs : x_rows, inputs);
+    gb_cuda_tensor chosen = device_tensor(GB_I32, experts, 2, tokens, CHOICES, 1);
+    gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, outputs);
+    run_product(gb_cuda_expert_linear, &(product){&from, &m->tensor, &chosen, &to});
+    fetch_tensor(&to, y);
+    free_on_device(&from);
+    free_on_device(&chosen);
+    free_on_device(&to);
+}
+
+/* Few tokens go pair by pair, many are sorted by their experts. */
+static void experts_are_right(void **unused) {
+    (void)unused;
+    enum { FEW = 3, MANY = 120 };
+    uint64_t random = 7;
+    for (size_t i = 0; i < 4; i++) {
+        const case_of *c = &cases[i];
+        size_t x_rows = i % 2 ? CHOICES : 1, width = c->outputs * CHOICES;
+        int32_t experts[MANY * CHOICES];
+        matrix m = new_matrix(c, EXPERTS, &random);
+        float *x = random_rows(MANY * x_rows, c->inputs, &random);
+        float *few = malloc(FEW * width * sizeof *few), *many = malloc(MANY * width * sizeof *many);
+        for (size_t p = 0; p < MANY * CHOICES; p++)
+            experts[p] = (int32_t)(next_random(&random) % EXPERTS) * (p % 5 != 0);
+        multiply_by_experts(&m, x, x_rows, experts, MANY, many);
+        multiply_by_experts(&m, x, x_rows, experts, FEW, few);
+        assert_memory_equal(few, many, FEW * width * sizeof *few);
+        for (size_t p = 0; p < MANY * CHOICES; p++)
+            for (size_t o = 0; o < c->outputs; o += 5)
+                assert_sum(c, &m, (size_t)experts[p] * c->outputs + o,
+                           x + (x_rows == 1 ? p / CHOICES : p) * c->inputs, many[p * c->outputs + o]);
+        free(x);
+        free(few);
+        free(many);
+        free_matrix(&m);
+    }
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_right),
+        cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(experts_are_right),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs on the CUDA backend: tokens and logits beside the CPU's, and the promise of same bits: a token
+ * does not depend on how its prompt was cut, on the batch or on the neighbours. Sessions move between
+ * backends.
+ */
+#include "support/assertions.h"
+#include "support/random_program.h"
+#include "support/temporary.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VOCAB = 160, PROMPT = 44, ANSWER = 10, MOST_SLOTS = 3, PIECE = 8 };
+
+typedef struct program_case {
+    const char *config, *recipe;
+    double tolerance; /* of logits beside the CPU's, of the largest one */
+} program_case;
+
+static const program_case programs[] = {
+    {"small.json", NULL, 2e-4},
+    {"qwen.json", NULL, 2e-4},
+    {"small_groups.json", "int4", 0.03},
+    {"qwen_groups.json", "int4", 0.03},
+};
+
+static gumbel_program *program;
+static const program_case *of_program;
+static int32_t prompt[PROMPT];
+
+static gumbel_engine *new_engine(const char *backend, int slots, bool unfused) {
+    gumbel_engine *engine;
+    gumbel_error error;
+    gumbel_engine_options options = {.size = sizeof options,
+                                     .backend = backend,
+                                     .slots = slots,
+                                     .step_tokens = (uint32_t)slots * PIECE,
+                                     .unfused = unfused,
+                                     .threads = 1,
+                                     .snapshots = true};
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    return engine;
+}
+
+static gumbel_session *new_session(gumbel_engine *engine) {
+    gumbel_session *session;
+    gumbel_error error;
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    return session;
+}
+
+static gumbel_sampling settings_of(int kind) {
+    gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 0, .top_p = 1};
+    if (kind > 0)
+        sampling.temperature = 0.9f;
+    if (kind == 2) {
+        sampling.top_k = 20;
+        sampling.top_p = 0.9f;
+        sampling.min_p = 0.01f;
+        sampling.repetition_penalty = 1.2f;
+        sampling.presence_penalty = 0.3f;
+    }
+    return sampling;
+}
+
+/* The prompt in pieces, then an answer; logits are those of the first token. */
+static void answer(gumbel_engine *engine, gumbel_session *session, int kind, size_t piece, int32_t *tokens,
+                   float *logits) {
+    gumbel_error error;
+    const gumbel_sampling sampling = settings_of(kind);
+    gumbel_session_set_seed(session, 77);
+    gumbel_request request = {.size = sizeof request, .session = session, .sampling = &sampling};
+    for (size_t at = 0; at < PROMPT; at += request.token_count) {
+        request.tokens = prompt + at;
+        request.token_count = PROMPT - at < piece ? PROMPT - at : piece;
+        request.wants_token = at + request.token_count == PROMPT;
+        assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    }
+    memcpy(logits, request.logits, VOCAB * sizeof *logits);
+    for (int i = 0; i < ANSWER; i++) {
+        tokens[i] = request.token;
+        request.tokens = &tokens[i];
+        request.token_count = 1;
+        assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    }
+}
+
+static void answers_are_near_the_cpus(void **unused) {
+    (void)unused;
+    gumbel_engine *cpu = new_engine("cpu", 1, false), *cuda = new_engine("cuda", 1, false);
+    for (int kind = 0; kind < 3; kind++) {
+        float expected[VOCAB], found[VOCAB];
+        int32_t expected_tokens[ANSWER], tokens[ANSWER];
+        gumbel_session *on_cpu = new_session(cpu), *on_cuda = new_session(cuda);
+        answer(cpu, on_cpu, kind, PIECE, expected_tokens, expected);
+        answer(cuda, on_cuda, kind, PIECE, tokens, found);
+        double largest = 0, difference = 0;
+        for (int i = 0; i < VOCAB; i++) {
+            largest = fmax(largest, fabs((double)expected[i]));
+            difference = fmax(difference, fabs((double)expected[i] - (double)found[i]));
+        }
+        print_message("%s: difference %.2g of the largest logit\n", of_program->config, difference / largest);
+        assert_true(difference <= of_program->tolerance * largest);
+        if (!of_program->recipe)
+            assert_memory_equal(tokens, expected_tokens, sizeof tokens);
+        gumbel_session_destroy(on_cpu);
+        gumbel_session_destroy(on_cuda);
+    }
+    gumbel_engine_destroy(cpu);
+    gumbel_engine_destroy(cuda);
+}
+
+static void pieces_change_no_bits(void **unused) {
+    (void)unused;
+    gumbel_engine *engine = new_engine("cuda", MOST_SLOTS, false);
+    float expected[VOCAB], found[VOCAB];
+    int32_t expected_tokens[ANSWER], tokens[ANSWER];
+    static const size_t pieces[] = {1, 3, PIECE};
+    gumbel_session *session = new_session(engine);
+    answer(engine, session, 2, 5, expected_tokens, expected);
+    gumbel_session_destroy(session);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        session = new_session(engine);
+        answer(engine, session, 2, pieces[i], tokens, found);
+        assert_memory_equal(found, expected, sizeof found);
+        assert_memory_equal(tokens, expected_tokens, sizeof tokens);
+        gumbel_session_destroy(session);
+    }
+    gumbel_engine_destroy(engine);
+}
+
+/* Steps of three sessions that are at different places of their prompts, with other settings each. */
+static void neighbours_change_no_bits(void **unused) {
+    (void)unused;
+    gumbel_engine *engine = new_engine("cuda", MOST_SLOTS, false);
+    gumbel_error error;
+    float expected[MOST_SLOTS][VOCAB], found[MOST_SLOTS][VOCAB];
+    int32_t alone[MOST_SLOTS][ANSWER], together[MOST_SLOTS][ANSWER];
+    gumbel_sampling sampling[MOST_SLOTS];
+    gumbel_request requests[MOST_SLOTS] = {0};
+    gumbel_session *sessions[MOST_SLOTS];
+    for (int s = 0; s < MOST_SLOTS; s++) {
+        sessions[s] = new_session(engine);
+        answer(engine, sessions[s], s, PIECE, alone[s], expected[s]);
+        gumbel_session_reset(sessions[s]);
+        gumbel_session_set_seed(sessions[s], 77);
+        sampling[s] = settings_of(s);
+        requests[s] = (gumbel_request){.size = sizeof requests[s],
+                                       .session = sessions[s],
+                                       .sampling = &sampling[s],
+                                       .wants_token = true};
+        assert_ok(gumbel_session_append(sessions[s], prompt, (size_t)(PROMPT - 3 - s), &error), &error);
+        requests[s].tokens = prompt + PROMPT - 3 - s;
+        requests[s].token_count = (size_t)(3 + s);
+    }
+    for (int i = 0; i < ANSWER; i++) {
+        assert_ok(gumbel_step(engine, requests, MOST_SLOTS, &error), &error);
+        for (int s = 0; s < MOST_SLOTS; s++) {
+            if (i == 0)
+                memcpy(found[s], requests[s].logits, sizeof found[s]);
+            together[s][i] = requests[s].token;
+            requests[s].tokens = &together[s][i];
+            requests[s].token_count = 1;
+        }
+    }
+    assert_memory_equal(found, expected, sizeof found);
+    assert_memory_equal(together, alone, sizeof together);
+    gumbel_engine_destroy(engine);
+}
+
+static void unfused_gives_the_same(void **unused) {
+    (void)unused;
+    float logits[VOCAB];
+    int32_t expected[ANSWER], tokens[ANSWER];
+    gumbel_engine *fused = new_engine("cuda", 1, false), *plain = new_engine("cuda", 1, true);
+    answer(fused, new_session(fused), 2, PIECE, expected, logits);
+    answer(plain, new_session(plain), 2, PIECE, tokens, logits);
+    assert_memory_equal(tokens, expected, sizeof tokens);
+    gumbel_engine_destroy(fused);
+    gumbel_engine_destroy(plain);
+}
+
+/* Saved on one backend, loaded by the other and saved again: the same file. */
+static void sessions_move_between_backends(void **unused) {
+    (void)unused;
+    gumbel_error error;
+    gumbel_engine *cpu = new_engine("cpu", 2, false), *cuda = new_engine("cuda", 2, false);
+    const char *paths[] = {temporary_path("a.session"), temporary_path("b.session")};
+    char bytes[2][1 << 17];
+    size_t sizes[2];
+    gumbel_session *first = new_session(cuda), *second = new_session(cpu);
+    assert_ok(gumbel_session_append(first, prompt, PROMPT, &error), &error);
+    assert_ok(gumbel_session_save(first, paths[0], &error), &error);
+    assert_ok(gumbel_session_load(second, paths[0], &error), &error);
+    assert_ok(gumbel_session_save(second, paths[1], &error), &error);
+    assert_ok(gumbel_session_load(first, paths[1], &error), &error);
+    for (int i = 0; i < 2; i++) {
+        FILE *file = fopen(paths[i], "rb");
+        assert_non_null(file);
+        sizes[i] = fread(bytes[i], 1, sizeof bytes[i], file);
+        assert_true(sizes[i] < sizeof bytes[i]);
+        fclose(file);
+    }
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(bytes[0], bytes[1], sizes[0]);
+    gumbel_engine_destroy(cpu);
+    gumbel_engine_destroy(cuda);
+}
+
+/* Copies of a slot and snapshots of it go on as the slot does. */
+static void forks_and_snapshots_go_on(void **unused) {
+    (void)unused;
+    gumbel_error error;
+    gumbel_engine *engine = new_engine("cuda", 2, false);
+    gumbel_session *session = new_session(engine), *copy;
+    float expected[VOCAB];
+    gumbel_request request = {
+        .size = sizeof request, .tokens = prompt + PROMPT - 1, .token_count = 1, .wants_token = true};
+    assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);
+    assert_ok(gumbel_session_snapshot(session, &error), &error);
+    assert_ok(gumbel_session_fork(session, &copy, &error), &error);
+    request.session = session;
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    memcpy(expected, request.logits, sizeof expected);
+    request.session = copy;
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    assert_memory_equal(request.logits, expected, sizeof expected);
+    assert_ok(gumbel_session_append(session, prompt, 5, &error), &error);
+    assert_ok(gumbel_session_rewind(session, PROMPT - 1, &error), &error);
+    request.session = session;
+    assert_ok(gumbel_step(engine, &request, 1, &error), &error);
+    assert_memory_equal(request.logits, expected, sizeof expected);
+    gumbel_engine_destroy(engine);
+}
+
+static int open_program(void **state) {
+    of_program = *state;
+    random_tokens(1, VOCAB, prompt, PROMPT);
+    program = export_random_program(
+        of_program->config, (gumbel_export_options){.quantize = of_program->recipe,
+                                                    .activations = of_program->recipe ? "none" : NULL});
+    return 0;
+}
+
+static int close_program(void **unused) {
+    (void)unused;
+    gumbel_program_close(program);
+    return 0;
+}
+
+int main(void) {
+    int failed = 0;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+#define TEST(name)                                                                                           \
+    { #name, name, open_program, close_program, (void *)(uintptr_t)&programs[i] }
+        const struct CMUnitTest tests[] = {
+            TEST(answers_are_near_the_cpus),      TEST(pieces_change_no_bits),
+            TEST(neighbours_change_no_bits),      TEST(unfused_gives_the_same),
+            TEST(sessions_move_between_backends), TEST(forks_and_snapshots_go_on),
+        };
+#undef TEST
+        print_message("%s %s\n", programs[i].config, programs[i].recipe ? programs[i].recipe : "");
+        failed += cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
+}

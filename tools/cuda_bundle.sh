@@ -1,0 +1,42 @@
+#!/bin/sh
+# Puts what a machine with a GPU needs into one folder: the program, the tests of the CUDA backend, their data and
+# the libraries that they load. There, run.sh in it runs the tests and measures programs of random weights.
+#
+#     tools/cuda_bundle.sh [BUNDLE [ARCHITECTURES]]       by default build/cuda-bundle, for 90a-real
+set -eu
+cd "$(dirname "$0")/.."
+bundle=${1:-build/cuda-bundle}
+architectures=${2:-90a-real}
+build=$bundle-build
+
+tests="sample products attention same_tokens recurrent sampling_settings session step agreement bundled_models penalty_agreement"
+targets=gumbel-program
+for test in $tests; do
+    targets="$targets test_cuda_$test"
+done
+
+# Tests find their data relative to the bundle.
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_CUDA=ON -DGUMBEL_MLX=OFF \
+    -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DGUMBEL_TEST_DATA=data -DGUMBEL_TEST_MODELS=models
+# shellcheck disable=SC2086 # a list of words
+ninja -C "$build" $targets
+
+rm -rf "$bundle"
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/data/export"
+cp "$build/src/cli/gumbel" "$bundle/bin/"
+for test in $tests; do
+    cp "$build/tests/cuda/test_cuda_$test" "$bundle/bin/"
+done
+strip "$bundle"/bin/*
+ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r library; do
+    case $library in
+    */libc.so* | */libm.so* | */ld-linux* | */libpthread* | */libdl* | */librt*) ;;
+    *) cp -L "$library" "$bundle/lib/" ;;
+    esac
+done
+cp -r tests/data/run "$bundle/data/"
+cp -r tests/data/export/agreement "$bundle/data/export/"
+cp -r models "$bundle/"
+cp bench/configs/*.json "$bundle/"
+cp tools/cuda_run.sh "$bundle/run.sh"
+du -sh "$bundle"
