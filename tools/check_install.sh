@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 prefix="$PWD/build/installed"
 rm -rf "$prefix"
 cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib \
-    -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF >/dev/null
+    -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_MLX=OFF -DGUMBEL_CUDA=OFF >/dev/null
 cmake --build build/install >/dev/null
 cmake --install build/install --prefix "$prefix" >/dev/null
 
