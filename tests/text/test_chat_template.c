@@ -180,6 +180,18 @@ static void test_template_in_config(void **state) {
     gb_text_sections_free(&sections);
 }
 
+/* As transformers writes what has no limit. */
+static void test_long_integer(void **state) {
+    (void)state;
+    gb_text_sections sections;
+    copy_tokenizer();
+    write_text(temporary_path("tokenizer_config.json"),
+               "{\"bos_token\": \"<bos>\", \"model_max_length\": 1000000000000000019884624838656}");
+    read_sections(&sections);
+    assert_int_equal(sections.bos_token, 2);
+    gb_text_sections_free(&sections);
+}
+
 static void test_warnings(void **state) {
     (void)state;
     gb_text_sections sections;
@@ -241,6 +253,7 @@ int main(void) {
         cmocka_unit_test(test_qwen),
         cmocka_unit_test(test_template_file),
         cmocka_unit_test(test_template_in_config),
+        cmocka_unit_test(test_long_integer),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_bad_config),
         cmocka_unit_test(test_export_tokenizer),

@@ -17,11 +17,20 @@ gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel
     return status;
 }
 
+/* An integer of more than 64 bits, such as the 10^30 that stands for no limit in released
+ * tokenizer_config.json files, makes all integers of its file real numbers. */
+static json_t *parse(const char *text, size_t size, json_error_t *reason) {
+    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, reason);
+    if (!value && json_error_code(reason) == json_error_numeric_overflow)
+        value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, reason);
+    return value;
+}
+
 gumbel_status gb_parse_json(const char *name, const char *text, size_t size, json_t **root,
                             gumbel_error *error) {
     *root = NULL;
     json_error_t reason;
-    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
+    json_t *value = parse(text, size, &reason);
     if (!value && json_error_code(&reason) == json_error_out_of_memory)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", name);
     if (!value)

@@ -10,7 +10,8 @@
 #include <jansson.h>
 
 /* Reads the JSON object in the file at path; release with json_decref. Errors: IO, MEMORY, FORMAT ("path:
- * line L: reason") when it is larger than limit bytes, is not JSON, has a key twice, or is no object. */
+ * line L: reason") when it is larger than limit bytes, is not JSON, has a key twice, or is no object.
+ * Integers are real numbers in a file that has one of more than 64 bits. */
 gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel_error *error);
 
 /* The same for size bytes of text in memory; name stands for the path in messages. Errors: MEMORY, FORMAT. */
