@@ -51,6 +51,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
     cudaStream_t stream;
 } gb_cuda_call;
 
@@ -89,6 +90,13 @@ void gb_cuda_route_top_k(const gb_cuda_call *call);
 void gb_cuda_linear(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* Products of the same x with several weights, in one launch where the kernels can. */
+void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
+
+/* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
+ * result is needed later. */
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* attention.cu stores keys and values, then reads them. */
 void gb_cuda_attention(const gb_cuda_call *call);
