@@ -48,6 +48,9 @@ typedef struct gb_cuda_call {
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
     gb_cuda_scratch *scratch;
+    /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
+     * next token, the kernels for few rows, however many there are. */
+    bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     cudaStream_t stream;
 } gb_cuda_call;
