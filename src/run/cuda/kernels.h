@@ -55,6 +55,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
     cudaStream_t stream;
 } gb_cuda_call;
 
@@ -95,11 +96,19 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_few.cu: products of generated tokens that take the same rows as one launch, up to that many. Each
- * has the bits that it has alone. joins: whether two calls can be of one group. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
+ * bits that it has alone. */
+void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
+
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up to
+ * GB_CUDA_MOST_JOINED that all can. */
 enum { GB_CUDA_MOST_JOINED = 6 };
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
+void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
+
+/* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
+ * result is needed later. */
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* attention.cu stores keys and values, then reads them. */
 void gb_cuda_attention(const gb_cuda_call *call);

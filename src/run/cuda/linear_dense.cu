@@ -53,7 +53,7 @@ void gb_cuda_linear(const gb_cuda_call *call) {
     lists.outputs = weight->dims[0];
     lists.x_reuse = 1;
     if (weight->is_packed && !call->is_prefill)
-        gb_cuda_linear_group(&call, 1);
+        gb_cuda_few_linears(&call, 1);
     else if (weight->dtype == GB_QUANTIZED)
         gb_cuda_quantized_product(call, x, weight, lists, 0);
     else

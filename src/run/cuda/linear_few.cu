@@ -147,7 +147,7 @@ bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
            slices_of(b->dims[0], b->dims[1]) == 1;
 }
 
-void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count) {
     enum { TILE_ROWS = 2 * FEW_COLUMNS };
     const gb_cuda_tensor *x = calls[0]->operands[0], *weight = calls[0]->operands[1];
     const prepared_rows prepared = gb_cuda_prepare(calls[0], x);
