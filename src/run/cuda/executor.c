@@ -76,6 +76,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         const gb_constant *constant = &program->constants[value->index];
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
+        tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }
@@ -188,6 +189,10 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     e->scratch.bytes = memory;
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
+    e->scratch.arrivals = memory;
+    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), e->stream),
+                         "clearing counters", error));
     return GUMBEL_OK;
 }
 
@@ -251,6 +256,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
     gb_cuda_free(e->scratch.prepared);
+    gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);
     gb_cuda_free_pinned(e->pinned);
     gb_free(e->steps);

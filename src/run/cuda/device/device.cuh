@@ -64,14 +64,21 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
 }
 #endif
 
+/* The next kernel may get ready: it will wait for this one to end before it reads or writes what any kernel
+ * writes. */
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
- * ready.
- */
+ * ready. Only weights may be read before it. */
 __device__ inline void wait_for_earlier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+    let_next_begin();
 }
 
 /* Brings a line of memory that nothing writes nearer, without waiting for it. */
