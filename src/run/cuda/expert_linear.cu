@@ -97,13 +97,16 @@ void gb_cuda_expert_linear(const gb_cuda_call *call) {
     lists.rows = gb_cuda_elements(experts);
     lists.outputs = weight->dims[1];
     lists.x_reuse = x->rank == 3 ? 1 : experts->dims[1];
-    if (weight->dtype == GB_QUANTIZED && lists.rows > FEW_PAIRS) {
+    const bool is_few = weight->is_packed && !call->is_prefill;
+    if (weight->dtype == GB_QUANTIZED && !is_few && lists.rows > FEW_PAIRS) {
         lists = make_lists(call, lists, expert, weight->dims[0]);
         gb_cuda_quantized_product(call, x, weight, lists, most_tiles(lists.rows, weight->dims[0]));
         return;
     }
     lists.expert = expert;
-    if (weight->dtype == GB_QUANTIZED)
+    if (is_few)
+        gb_cuda_few_pairs(call, x, weight, lists);
+    else if (weight->dtype == GB_QUANTIZED)
         gb_cuda_quantized_product(call, x, weight, lists, 0);
     else
         gb_cuda_dense_product(call, x, weight, lists);

@@ -52,7 +52,9 @@ void gb_cuda_linear(const gb_cuda_call *call) {
     lists.rows = x->dims[0];
     lists.outputs = weight->dims[0];
     lists.x_reuse = 1;
-    if (weight->dtype == GB_QUANTIZED)
+    if (weight->is_packed && !call->is_prefill)
+        gb_cuda_few_linears(&call, 1);
+    else if (weight->dtype == GB_QUANTIZED)
         gb_cuda_quantized_product(call, x, weight, lists, 0);
     else
         gb_cuda_dense_product(call, x, weight, lists);
