@@ -6,6 +6,7 @@
 #include "cuda/device_memory.h"
 #include "run/cuda/activations.h"
 #include "tensor/convert.h"
+#include "tensor/packing.h"
 
 #include <math.h>
 
@@ -29,14 +30,31 @@ static const case_of cases[] = {
     {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512},
     {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768},
     {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256},
+    /* In the packing of gb_packing_fragments. */
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 192},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 32, 96},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12 };
 
 typedef struct matrix {
     uint8_t *data;
     gb_planes planes;
     gb_cuda_tensor tensor;
 } matrix;
+
+static void *packed_copy(const case_of *c, const matrix *m, size_t rows) {
+    gb_packing packing;
+    uint8_t *packed = malloc(m->planes.size);
+    assert_non_null(packed);
+    assert_true(gb_packing_fragments(&c->format, rows, c->inputs, &packing));
+    gb_pack_matrix(&packing, &c->format, rows, c->inputs, m->data, packed);
+    void *copy = device_copy(packed, m->planes.size);
+    free(packed);
+    return copy;
+}
 
 /* Random codes; scales and biases that are small numbers. */
 static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
@@ -63,7 +81,8 @@ static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
         m.tensor.dims[1] = c->outputs;
         m.tensor.dims[2] = c->inputs;
     }
-    m.tensor.data = device_copy(m.data, m.planes.size);
+    m.tensor.is_packed = c >= cases + FIRST_PACKED;
+    m.tensor.data = m.tensor.is_packed ? packed_copy(c, &m, rows) : device_copy(m.data, m.planes.size);
     return m;
 }
 
@@ -203,7 +222,7 @@ static void experts_are_right(void **unused) {
     (void)unused;
     enum { FEW = 3, MANY = 120 };
     uint64_t random = 7;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < CASES; i += i == 4 ? FIRST_PACKED - 4 : 1) {
         const case_of *c = &cases[i];
         size_t x_rows = i % 2 ? CHOICES : 1, width = c->outputs * CHOICES;
         int32_t experts[MANY * CHOICES];

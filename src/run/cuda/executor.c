@@ -74,6 +74,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         const gb_constant *constant = &program->constants[value->index];
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
+        tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }

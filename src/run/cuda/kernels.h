@@ -22,8 +22,9 @@ typedef struct gb_cuda_tensor {
     int32_t rank;
     size_t dims[GB_MAX_RANK];
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
-    gb_format format;  /* of a quantized constant, canonical in data; else dense */
+    gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
+    bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
 } gb_cuda_tensor;
 
 /* Memory that steps share. */
