@@ -34,6 +34,8 @@ typedef struct gb_cuda_scratch {
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
+    bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
+    bool has_prefill;                    /* gb_cuda_has_prefill */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -52,6 +54,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
 
@@ -86,10 +89,17 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear.cu chooses between linear_dense.cu and linear_quantized.cu; expert_linear.cu */
+/* linear_dense.cu chooses between itself, linear_quantized.cu and linear_prefill.cu; expert_linear.cu */
 void gb_cuda_linear(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
+bool gb_cuda_has_prefill(void);
+
+/* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
+ * device can, and the weight has 4-bit codes in the packing for tensor cores. */
+bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
 /* attention.cu stores keys and values, then reads them. */
 void gb_cuda_attention(const gb_cuda_call *call);
