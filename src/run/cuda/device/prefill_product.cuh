@@ -77,59 +77,92 @@ __device__ inline uint32_t at_most(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* Copies a plane's share of a stage, `bytes` of each fragment, which are `from_step` from one to the next in
- * the weight and to_step in the stage. */
-__device__ inline void copy_plane(uint8_t *to, uint32_t to_step, const uint8_t *from, size_t from_step,
-                                  uint32_t bytes, uint32_t fragments) {
-    const uint32_t pieces = bytes / 16;
-    for (uint32_t i = threadIdx.x; i < pieces * fragments; i += WARPGROUP) {
-        const uint32_t fragment = i / pieces, at = i % pieces * 16;
-        copy_16(to + fragment * to_step + at, from + fragment * from_step + at);
+/* What a thread copies of the fragments in each stage, 16 bytes at a time: of the codes a piece of every
+ * second fragment; of scales and biases, which follow one another in a stage, every 128th piece. */
+template <typename Shape>
+struct fragment_copier {
+    enum {
+        FRAGMENT_PIECES = STAGE_PAIRS * FRAGMENT_BYTES / 16,
+        CODE_COPIES = Shape::FRAGMENTS * FRAGMENT_PIECES / WARPGROUP,
+        FRAGMENT_STEP = WARPGROUP / FRAGMENT_PIECES,
+        GROUP_PIECES = Shape::GROUPS * GROUP_BYTES / 16, /* of a fragment */
+        PLANE_PIECES = Shape::FRAGMENTS * GROUP_PIECES,
+        GROUP_COPIES = (2 * PLANE_PIECES + WARPGROUP - 1) / WARPGROUP,
+    };
+    const uint8_t *codes, *groups[GROUP_COPIES];
+    size_t code_step;
+    uint32_t code_copies;
+    bool has_group[GROUP_COPIES];
+
+    __device__ void begin(const prefill_tile &tile) {
+        const uint32_t first = threadIdx.x / FRAGMENT_PIECES;
+        const size_t row_bytes = (size_t)tile.weight.pairs * FRAGMENT_BYTES;
+        codes = tile.weight.codes + (tile.first_fragment + first) * row_bytes +
+                threadIdx.x % FRAGMENT_PIECES * 16;
+        code_step = row_bytes * FRAGMENT_STEP;
+        code_copies =
+            first < tile.fragments ? (tile.fragments - first + FRAGMENT_STEP - 1) / FRAGMENT_STEP : 0;
+        const size_t row_groups = (size_t)tile.weight.pairs * 2 / Shape::GROUP_UNITS;
+#pragma unroll
+        for (int i = 0; i < GROUP_COPIES; i++) {
+            const uint32_t piece = threadIdx.x + i * WARPGROUP, of_plane = piece % PLANE_PIECES;
+            const uint32_t fragment = of_plane / GROUP_PIECES;
+            const uint8_t *plane = piece < PLANE_PIECES ? tile.weight.scales : tile.weight.biases;
+            has_group[i] = piece < 2 * PLANE_PIECES && plane && fragment < tile.fragments;
+            groups[i] = plane + (tile.first_fragment + fragment) * row_groups * GROUP_BYTES +
+                        of_plane % GROUP_PIECES * 16;
+        }
     }
-}
 
-template <typename Shape>
-__device__ inline void copy_fragments(const prefill_tile &tile, uint32_t number, uint32_t pairs,
-                                      uint8_t *to) {
-    const size_t row_pairs = tile.weight.pairs, row_groups = row_pairs * 2 / Shape::GROUP_UNITS;
-    const size_t pair = tile.first_fragment * row_pairs + number * STAGE_PAIRS;
-    const size_t group = tile.first_fragment * row_groups + number * Shape::GROUPS;
-    const uint32_t group_bytes = pairs * 2 / Shape::GROUP_UNITS * GROUP_BYTES;
-    copy_plane(to + Shape::CODES_AT, STAGE_PAIRS * FRAGMENT_BYTES, tile.weight.codes + pair * FRAGMENT_BYTES,
-               row_pairs * FRAGMENT_BYTES, pairs * FRAGMENT_BYTES, tile.fragments);
-    copy_plane(to + Shape::SCALES_AT, Shape::GROUPS * GROUP_BYTES, tile.weight.scales + group * GROUP_BYTES,
-               row_groups * GROUP_BYTES, group_bytes, tile.fragments);
-    if (tile.weight.biases)
-        copy_plane(to + Shape::BIASES_AT, Shape::GROUPS * GROUP_BYTES,
-                   tile.weight.biases + group * GROUP_BYTES, row_groups * GROUP_BYTES, group_bytes,
-                   tile.fragments);
-}
+    /* The next stage, which has that many pairs of units. */
+    __device__ void copy(uint8_t *to, uint32_t pairs) {
+        uint8_t *piece = to + threadIdx.x * 16;
+        if (threadIdx.x % FRAGMENT_PIECES < pairs * (FRAGMENT_BYTES / 16)) {
+#pragma unroll
+            for (uint32_t i = 0; i < CODE_COPIES; i++)
+                if (i < code_copies)
+                    copy_16(piece + Shape::CODES_AT + i * WARPGROUP * 16, codes + i * code_step);
+        }
+#pragma unroll
+        for (int i = 0; i < GROUP_COPIES; i++) {
+            const uint32_t in_fragment = (threadIdx.x + i * WARPGROUP) % GROUP_PIECES;
+            if (has_group[i] && in_fragment < pairs * GROUP_PIECES / STAGE_PAIRS)
+                copy_16(piece + Shape::SCALES_AT + i * WARPGROUP * 16, groups[i]);
+            groups[i] += Shape::GROUPS * GROUP_BYTES;
+        }
+        codes += STAGE_PAIRS * FRAGMENT_BYTES;
+    }
+};
 
+/* Copies a stage's inputs; one thread does. */
 template <typename Shape>
-__device__ inline void copy_stage(const prefill_tile &tile, uint32_t number, uint8_t *to,
-                                  copy_barrier *full) {
-    const uint32_t first_pair = number * STAGE_PAIRS;
-    const uint32_t pairs = at_most(tile.weight.pairs - first_pair, STAGE_PAIRS);
+__device__ inline void copy_inputs(const prefill_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
+                                   copy_barrier *full) {
     const uint32_t rows = at_most((uint32_t)tile.x.pair_rows - tile.first, Shape::COLUMNS);
-    if (threadIdx.x == 0) {
-        arrive_expecting(full, pairs * rows * B_ROW_BYTES);
-        for (uint32_t i = 0; i < pairs; i++)
-            copy_bulk(to + i * Shape::INPUT_BYTES,
-                      tile.x.values + ((first_pair + i) * tile.x.pair_rows + tile.first) * PAIR_WORDS,
-                      rows * B_ROW_BYTES, full);
-    }
-    copy_fragments<Shape>(tile, number, pairs, to);
-    arrive_when_copied(full);
+    const uint32_t *from = tile.x.values + (first_pair * tile.x.pair_rows + tile.first) * PAIR_WORDS;
+    arrive_expecting(full, pairs * rows * B_ROW_BYTES);
+    for (uint32_t i = 0; i < pairs; i++)
+        copy_bulk(to + i * Shape::INPUT_BYTES, from + i * tile.x.pair_rows * PAIR_WORDS, rows * B_ROW_BYTES,
+                  full);
 }
 
 template <typename Shape>
 __device__ inline void copy_stages(const prefill_tile &tile) {
-    const uint32_t count = (tile.weight.pairs + STAGE_PAIRS - 1) / STAGE_PAIRS;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t place = i % Shape::COUNT, round = i / Shape::COUNT;
-        if (round > 0)
-            wait_for_phase(&tile.empty[place], (round - 1) % 2);
-        copy_stage<Shape>(tile, i, tile.stages + place * Shape::BYTES, &tile.full[place]);
+    uint32_t place = 0, parity = 1; /* in the first round nobody waits */
+    fragment_copier<Shape> copier;
+    copier.begin(tile);
+    for (uint32_t first = 0; first < tile.weight.pairs; first += STAGE_PAIRS) {
+        const uint32_t pairs = at_most(tile.weight.pairs - first, STAGE_PAIRS);
+        uint8_t *stage = tile.stages + place * Shape::BYTES;
+        wait_for_phase(&tile.empty[place], parity);
+        if (threadIdx.x == 0)
+            copy_inputs<Shape>(tile, first, pairs, stage, &tile.full[place]);
+        copier.copy(stage, pairs);
+        arrive_when_copied(&tile.full[place]);
+        if (++place == Shape::COUNT) {
+            place = 0;
+            parity ^= 1;
+        }
     }
 }
 
