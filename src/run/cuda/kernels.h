@@ -26,10 +26,14 @@ typedef struct gb_cuda_tensor {
     gb_planes planes;  /* of a quantized constant */
 } gb_cuda_tensor;
 
+enum { GB_CUDA_COUNTERS = 65536 };
+
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
+    /* [GB_CUDA_COUNTERS], zeros between ops: blocks that wait for each other's results count here. */
+    uint32_t *counters;
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
@@ -47,6 +51,9 @@ typedef struct gb_cuda_call {
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
     gb_cuda_scratch *scratch;
+    /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
+     * next token, the kernels for few rows, however many there are. */
+    bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     cudaStream_t stream;
 } gb_cuda_call;
@@ -87,7 +94,7 @@ void gb_cuda_linear(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* attention.cu stores keys and values, then reads them. */
+/* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
 void gb_cuda_attention(const gb_cuda_call *call);
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 
