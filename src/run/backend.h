@@ -15,12 +15,15 @@ typedef struct gb_batch {
     const int32_t *tokens;    /* [N] */
     const int32_t *positions; /* [N], below max_context */
     const int32_t *slots; /* [N], below slots; the tokens of one slot stand together, positions ascending */
-    const int32_t *rows;  /* [B], below N */
-    const float *temperature;                                               /* [B] */
-    const int32_t *top_k;                                                   /* [B] */
-    const float *top_p;                                                     /* [B] */
-    const uint64_t *seed;                                                   /* [B] */
-    const float *min_p;                                                     /* [B] */
+    /* [N] whether the token was drawn by an earlier step and is fed back; the others are a prompt's. The
+     * slots that have generated tokens alone stand first; another one may begin with generated tokens. */
+    const bool *generated;
+    const int32_t *rows;      /* [B], below N; a slot's last token; ascending */
+    const float *temperature; /* [B] */
+    const int32_t *top_k;     /* [B] */
+    const float *top_p;       /* [B] */
+    const uint64_t *seed;     /* [B] */
+    const float *min_p;       /* [B] */
     const float *repetition_penalty, *frequency_penalty, *presence_penalty; /* [B] */
     const int32_t *generated_from;  /* [B] a position, or -1: the row has no penalties */
     const int32_t *penalize_prompt; /* [B] bit 0: for repetition, bit 1: for frequency and presence */

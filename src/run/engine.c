@@ -54,7 +54,9 @@ static bool reserve_batch(gumbel_engine *engine) {
     engine->batch_tokens = block += rows;
     engine->batch_positions = block += tokens;
     engine->batch_slots = block + tokens;
+    engine->batch_generated = gb_allocate(tokens, sizeof *engine->batch_generated);
     engine->batch.tokens = engine->batch_tokens;
+    engine->batch.generated = engine->batch_generated;
     engine->batch.positions = engine->batch_positions;
     engine->batch.slots = engine->batch_slots;
     engine->batch.rows = engine->batch_rows;
@@ -62,7 +64,7 @@ static bool reserve_batch(gumbel_engine *engine) {
     engine->batch.top_k = engine->batch_top_k;
     engine->batch.top_p = engine->batch_top_p;
     engine->batch.seed = engine->batch_seed;
-    return true;
+    return engine->batch_generated != NULL;
 }
 
 /* The arrays of the settings that not every program takes: rows of numbers, then of lists of biases. */
@@ -107,12 +109,15 @@ static bool reserve_sessions(gumbel_engine *engine) {
         words > SIZE_MAX)
         return false;
     engine->bias_storage = gb_allocate((size_t)words + 1, sizeof *engine->bias_storage);
-    if (!engine->bias_storage)
+    engine->generated_storage =
+        gb_allocate((size_t)engine->slots * context, sizeof *engine->generated_storage);
+    if (!engine->bias_storage || !engine->generated_storage)
         return false;
     for (uint32_t i = 0; i < engine->slots; i++) {
         engine->sessions[i].engine = engine;
         engine->sessions[i].slot = i;
         engine->sessions[i].tokens = engine->token_storage + i * each;
+        engine->sessions[i].generated = engine->generated_storage + i * context;
         engine->sessions[i].prompt = engine->sessions[i].tokens + context;
         engine->sessions[i].bias = engine->bias_storage + (size_t)i * engine->max_bias;
     }
@@ -177,6 +182,8 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
     gb_free(engine->settings_storage);
     gb_free(engine->bias_storage);
     gb_free(engine->token_storage);
+    gb_free(engine->generated_storage);
+    gb_free(engine->batch_generated);
     gb_free(engine->sessions);
     gb_free(engine);
 }

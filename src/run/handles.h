@@ -14,6 +14,8 @@ struct gumbel_program {
     const gb_program *program;
 };
 
+enum { GB_ANY_TOKEN = -2 };
+
 /* A prompt that is being run and then continued, see generate.c. */
 typedef struct gb_generation {
     bool active, ignore_stop, snapshot;
@@ -28,13 +30,17 @@ struct gumbel_session {
     gumbel_engine *engine;
     uint32_t slot;
     bool in_use;
-    int32_t *tokens; /* [max_context] those that have been run, `position` of them */
+    int32_t *tokens;   /* [max_context] those that have been run, `position` of them */
+    bool *generated;   /* [max_context] which of them were drawn here, not given */
+    bool is_repeating; /* tokens of its own are run again, and are what they were */
     uint32_t position;
     uint32_t written_end;    /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
     int32_t pending_token;   /* generated but not yet run; -1: none */
     uint32_t generated_from; /* tokens from this position on were generated, earlier ones are the prompt */
-    int32_t drawn_token;     /* by the last step; -1: none. When it is run next, it counts as generated */
+    /* By the last step; -1: none; GB_ANY_TOKEN: the caller draws. When it is run next, it is a generated one.
+     */
+    int32_t drawn_token;
     bool has_snapshot;
     uint32_t snapshot_position;
     bool has_seed;
@@ -52,12 +58,15 @@ struct gumbel_engine {
     bool snapshots;
     gumbel_session *sessions;               /* [slots] */
     int32_t *token_storage;                 /* what the sessions' token arrays are cut from */
+    bool *generated_storage;                /* and their generated arrays */
     gumbel_bias *bias_storage;              /* and their biases */
     void *batch_storage, *settings_storage; /* what the batch's arrays are cut from */
     gb_batch batch;                         /* arrays of step_tokens and slots */
     gb_batch following;                     /* the step after it, of one row */
     int32_t following_position, following_row;
+    bool following_generated;
     uint64_t following_seed;
+    bool *batch_generated;
     int32_t *batch_tokens, *batch_positions, *batch_slots, *batch_rows, *batch_top_k;
     float *batch_temperature, *batch_top_p;
     uint64_t *batch_seed;

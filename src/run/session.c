@@ -33,7 +33,7 @@ void gb_session_clear(gumbel_session *session) {
     session->position = session->written_end = session->whole_position = 0;
     session->generated_from = 0;
     session->pending_token = session->drawn_token = -1;
-    session->has_snapshot = false;
+    session->has_snapshot = session->is_repeating = false;
     session->generation.active = false;
 }
 
@@ -56,7 +56,12 @@ size_t gb_session_chunk(const gumbel_session *session, size_t count) {
     size_t chunk = engine->prefill_chunk - session->position % engine->prefill_chunk;
     if (chunk > engine->step_tokens)
         chunk = engine->step_tokens;
-    return chunk < count ? chunk : count;
+    chunk = chunk < count ? chunk : count;
+    const bool *generated = session->generated + session->position;
+    for (size_t i = 1; session->is_repeating && i < chunk; i++)
+        if (generated[i] != generated[0])
+            return i;
+    return chunk;
 }
 
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
@@ -144,8 +149,11 @@ static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_
         return GUMBEL_OK;
     }
     gb_session_start_over(session);
-    return gb_session_run(session, session->tokens + session->position, position - session->position, NULL,
-                          NULL, error);
+    session->is_repeating = true;
+    gumbel_status status = gb_session_run(session, session->tokens + session->position,
+                                          position - session->position, NULL, NULL, error);
+    session->is_repeating = false;
+    return status;
 }
 
 gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, gumbel_error *error) {
@@ -184,6 +192,7 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     gb_backend *backend = session->engine->backend;
     backend->functions->copy_slot(backend, session->slot, made->slot, session->position);
     memcpy(made->tokens, session->tokens, session->position * sizeof *made->tokens);
+    memcpy(made->generated, session->generated, session->position * sizeof *made->generated);
     made->position = session->position;
     made->written_end = session->written_end;
     made->whole_position = session->whole_position;

@@ -126,7 +126,7 @@ static gumbel_status check_origin(const session_header *header, uint64_t vocab_s
     if (origin->generated_from > header->position)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
                        origin->generated_from, header->position);
-    if (origin->drawn_token < -1 || (int64_t)origin->drawn_token >= (int64_t)vocab_size)
+    if (origin->drawn_token < GB_ANY_TOKEN || (int64_t)origin->drawn_token >= (int64_t)vocab_size)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", origin->drawn_token);
     return GUMBEL_OK;
 }
@@ -179,6 +179,8 @@ static gumbel_status load_state(gumbel_session *session, const session_header *h
     session->position = session->written_end = session->whole_position = header->position;
     session->pending_token = header->pending_token;
     session->generated_from = origin->generated_from;
+    for (uint32_t i = 0; i < header->position; i++)
+        session->generated[i] = i >= origin->generated_from;
     session->drawn_token = origin->drawn_token;
     session->has_seed = header->has_seed != 0;
     session->seed = header->seed;

@@ -60,6 +60,20 @@ static gumbel_status check_request(gumbel_engine *engine, gumbel_request *reques
     return check_tokens(engine, request, index, error);
 }
 
+/* Whether the request's token i was drawn by the session: only its first one can be, unless what was run is
+ * run again. */
+static bool is_generated(const gumbel_request *request, uint32_t i) {
+    const gumbel_session *session = request->session;
+    if (session->is_repeating)
+        return session->generated[session->position + i];
+    return i == 0 && (request->tokens[0] == session->drawn_token || session->drawn_token == GB_ANY_TOKEN);
+}
+
+/* Whether the request has no prompt. */
+static bool only_generates(const gumbel_request *request) {
+    return is_generated(request, (uint32_t)request->token_count - 1);
+}
+
 /* Appends the request's tokens to the batch. */
 static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
     uint32_t first = engine->batch.token_count, count = (uint32_t)request->token_count;
@@ -68,6 +82,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
         engine->batch_tokens[first + i] = request->tokens[i];
         engine->batch_positions[first + i] = (int32_t)(session->position + i);
         engine->batch_slots[first + i] = (int32_t)session->slot;
+        engine->batch_generated[first + i] = is_generated(request, i);
     }
     engine->batch.token_count = first + count;
 }
@@ -76,7 +91,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
  * generating while it is given nothing but the token that it drew. */
 static uint32_t generated_from(const gumbel_request *request) {
     const gumbel_session *session = request->session;
-    bool goes_on = request->token_count == 1 && request->tokens[0] == session->drawn_token;
+    const bool goes_on = request->token_count == 1 && is_generated(request, 0);
     return goes_on ? session->generated_from : session->position + (uint32_t)request->token_count;
 }
 
@@ -157,30 +172,54 @@ static gumbel_status add_row(gumbel_engine *engine, gumbel_request *request, siz
     return GUMBEL_OK;
 }
 
-static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests, size_t count,
-                                gumbel_error *error) {
-    engine->batch.token_count = engine->batch.row_count = 0;
-    engine->batch.logits = NULL;
+static void clear_results(gumbel_request *request) {
+    request->token = -1;
+    request->finish = GUMBEL_FINISH_NONE;
+    request->logits = NULL;
+    if (!has_later_fields(request))
+        return;
+    request->logprob = 0;
+    request->top_tokens = NULL;
+    request->top_token_logprob = NULL;
+}
+
+static gumbel_status check_requests(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                                    gumbel_error *error) {
+    size_t left = engine->step_tokens;
     for (size_t i = 0; i < count; i++) {
         gumbel_request *request = request_at(requests, i);
         GB_TRY(check_request(engine, requests, i, error));
-        if (request->token_count > engine->step_tokens - engine->batch.token_count)
+        if (request->token_count > left)
             return gb_fail(error, GUMBEL_ERROR_LIMIT,
                            "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
                            engine->step_tokens);
-        request->token = -1;
-        request->finish = GUMBEL_FINISH_NONE;
-        request->logits = NULL;
-        if (has_later_fields(request)) {
-            request->logprob = 0;
-            request->top_tokens = NULL;
-            request->top_token_logprob = NULL;
-        }
+        left -= request->token_count;
+        clear_results(request);
+    }
+    return GUMBEL_OK;
+}
+
+/* Appends the requests that only generate, or the others. */
+static gumbel_status add_requests(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                                  bool generating, gumbel_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        gumbel_request *request = request_at(requests, i);
+        if (only_generates(request) != generating)
+            continue;
         add_tokens(engine, request);
         if (request->wants_token)
             GB_TRY(add_row(engine, request, i, error));
     }
     return GUMBEL_OK;
+}
+
+static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests, size_t count,
+                                gumbel_error *error) {
+    engine->batch.token_count = engine->batch.row_count = 0;
+    engine->batch.logits = NULL;
+    GB_TRY(check_requests(engine, requests, count, error));
+    GB_TRY(add_requests(engine, requests, count, true, error));
+    return add_requests(engine, requests, count, false, error);
 }
 
 /* Whether the session will go on with the token that it draws, unless that is a stop token. */
@@ -205,9 +244,11 @@ static void announce_following(gumbel_engine *engine, const gumbel_request *requ
     following->next = NULL;
     following->positions = &engine->following_position;
     following->rows = &engine->following_row;
+    following->generated = &engine->following_generated;
     following->seed = &engine->following_seed;
     engine->following_position = (int32_t)(request->session->position + request->token_count);
     engine->following_row = 0;
+    engine->following_generated = true;
     engine->following_seed = engine->batch_seed[0] + (engine->batch_temperature[0] > 0);
     engine->batch.following = following;
 }
@@ -246,6 +287,8 @@ static void advance_sessions(gumbel_request *requests, size_t count) {
         const gumbel_request *request = request_at(requests, i);
         gumbel_session *session = request->session;
         session->generated_from = generated_from(request);
+        for (uint32_t t = 0; t < request->token_count; t++)
+            session->generated[session->position + t] = is_generated(request, t);
         session->drawn_token = -1;
         memmove(session->tokens + session->position, request->tokens, /* maybe its own, run again */
                 request->token_count * sizeof *session->tokens);
@@ -280,8 +323,10 @@ static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests)
         gumbel_request *request = request_at(requests, engine->batch_request[row]);
         if (engine->batch.logits)
             request->logits = engine->batch.logits + row * metadata->vocab_size;
-        if (!metadata->use_sampling)
+        if (!metadata->use_sampling) {
+            request->session->drawn_token = GB_ANY_TOKEN;
             continue;
+        }
         request->token = engine->batch.next[row];
         request->session->seed_counter++;
         request->session->drawn_token = request->token;
@@ -316,6 +361,7 @@ static void bring_back(gumbel_session *session) {
     uint32_t position = session->position, generated_from_position = session->generated_from;
     int32_t pending_token = session->pending_token, drawn_token = session->drawn_token;
     gb_session_start_over(session);
+    session->is_repeating = true;
     while (session->position < position) {
         gumbel_request request = {
             .size = sizeof request, .session = session, .tokens = session->tokens + session->position};
@@ -326,6 +372,7 @@ static void bring_back(gumbel_session *session) {
             return;
         }
     }
+    session->is_repeating = false;
     session->pending_token = pending_token;
     session->generated_from = generated_from_position;
     session->drawn_token = drawn_token;

@@ -175,6 +175,46 @@ static void neighbours_change_no_bits(void **unused) {
     gumbel_engine_destroy(engine);
 }
 
+/* A session answers while another one's prompt is run; then both answer. */
+static void prompts_beside_answers_change_no_bits(void **unused) {
+    (void)unused;
+    gumbel_engine *engine = new_engine("cuda", 2, false);
+    gumbel_error error;
+    const gumbel_sampling sampling = settings_of(2);
+    float expected[VOCAB], found[VOCAB];
+    int32_t alone[ANSWER], together[2][ANSWER];
+    gumbel_request requests[2] = {0};
+    gumbel_session *sessions[2] = {new_session(engine), new_session(engine)};
+    answer(engine, sessions[0], 2, PIECE, alone, expected);
+    gumbel_session_reset(sessions[0]);
+    for (int s = 0; s < 2; s++) {
+        gumbel_session_set_seed(sessions[s], 77);
+        requests[s] = (gumbel_request){.size = sizeof requests[s],
+                                       .session = sessions[s],
+                                       .sampling = &sampling,
+                                       .wants_token = true,
+                                       .tokens = prompt + PROMPT - 4,
+                                       .token_count = 4};
+        assert_ok(gumbel_session_append(sessions[s], prompt, PROMPT - 4, &error), &error);
+    }
+    assert_ok(gumbel_step(engine, &requests[1], 1, &error), &error);
+    for (int i = 0; i < ANSWER; i++) {
+        together[1][i] = requests[1].token;
+        requests[1].tokens = &together[1][i];
+        requests[1].token_count = 1;
+        assert_ok(gumbel_step(engine, requests, 2, &error), &error);
+        if (i == 0)
+            memcpy(found, requests[0].logits, sizeof found);
+        together[0][i] = requests[0].token;
+        requests[0].tokens = &together[0][i];
+        requests[0].token_count = 1;
+    }
+    assert_memory_equal(found, expected, sizeof found);
+    for (int s = 0; s < 2; s++)
+        assert_memory_equal(together[s], alone, sizeof alone);
+    gumbel_engine_destroy(engine);
+}
+
 static void unfused_gives_the_same(void **unused) {
     (void)unused;
     float logits[VOCAB];
@@ -261,9 +301,13 @@ int main(void) {
 #define TEST(name)                                                                                           \
     { #name, name, open_program, close_program, (void *)(uintptr_t)&programs[i] }
         const struct CMUnitTest tests[] = {
-            TEST(answers_are_near_the_cpus),      TEST(pieces_change_no_bits),
-            TEST(neighbours_change_no_bits),      TEST(unfused_gives_the_same),
-            TEST(sessions_move_between_backends), TEST(forks_and_snapshots_go_on),
+            TEST(answers_are_near_the_cpus),
+            TEST(pieces_change_no_bits),
+            TEST(neighbours_change_no_bits),
+            TEST(unfused_gives_the_same),
+            TEST(sessions_move_between_backends),
+            TEST(forks_and_snapshots_go_on),
+            TEST(prompts_beside_answers_change_no_bits),
         };
 #undef TEST
         print_message("%s %s\n", programs[i].config, programs[i].recipe ? programs[i].recipe : "");

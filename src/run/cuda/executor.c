@@ -6,6 +6,7 @@
 #include "run/cuda/device.h"
 #include "run/cuda/inputs.h"
 #include "run/cuda/kernels.h"
+#include "run/cuda/passes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,13 +31,15 @@ struct gb_cuda_executor {
     gb_cuda_tensor *tensors; /* by value */
     ready_step *steps;       /* by step of the plan */
     gb_cuda_inputs inputs;
+    gb_cuda_passes passes;
     gb_cuda_scratch scratch;
     gb_cuda_runs runs;
     uint8_t *arena;
     void *outputs[GB_ROLE_LIMIT]; /* of the roles that the host reads: managed memory */
     uint8_t *pinned;              /* the tokens of a step; a branch's condition */
     bool has_branches;
-    uint32_t row_count; /* of this batch */
+    uint32_t row_count; /* of this pass */
+    bool is_prefill;    /* this pass */
     decode_graph graphs[MOST_GRAPHS];
     uint32_t graph_count;
     gumbel_profile_callback profile;
@@ -200,6 +203,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
     GB_TRY(gb_cuda_allocate_pinned(pinned, "a step's tokens", &memory, error));
     e->pinned = memory;
     GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
+    GB_TRY(gb_cuda_passes_create(e->plan->program, options->backend, &e->passes, error));
     GB_TRY(place_tensors(e, options, error));
     GB_TRY(ready_steps(e, error));
     mark_preparing_steps(e);
@@ -242,6 +246,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (e->end)
         cudaEventDestroy(e->end);
     gb_cuda_inputs_destroy(&e->inputs);
+    gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
     gb_cuda_free(e->scratch.counters);
     gb_cuda_free(e->scratch.prepared);
@@ -257,6 +262,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
 static gumbel_status launch(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
     char doing[64];
     step->call.runs = e->runs;
+    step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
     step->kernel(&step->call);
     cudaError_t result = cudaGetLastError();
     if (result == cudaSuccess)
@@ -329,7 +335,7 @@ static gumbel_status enqueue(gb_cuda_executor *e, gumbel_error *error) {
  * decoding, or there are too many sizes. */
 static decode_graph *find_graph(gb_cuda_executor *e, const gb_batch *batch, bool *is_new) {
     *is_new = false;
-    if (e->has_branches || e->profile || e->runs.count != batch->token_count)
+    if (e->has_branches || e->profile || e->is_prefill || e->runs.count != batch->token_count)
         return NULL;
     for (uint32_t i = 0; i < e->graph_count; i++)
         if (e->graphs[i].tokens == batch->token_count && e->graphs[i].rows == batch->row_count)
@@ -357,13 +363,25 @@ static gumbel_status capture(gb_cuda_executor *e, decode_graph *graph, gumbel_er
     return status;
 }
 
-static const void *output_data(const gb_cuda_executor *e, gb_role role) {
-    return e->row_count > 0 ? e->outputs[role] : NULL;
+/* The outputs of a pass begin with those of the batch's row first_row. */
+static void shift_outputs(gb_cuda_executor *e, uint32_t first_row) {
+    const gb_program *program = e->plan->program;
+    for (size_t i = 0; i < sizeof host_roles / sizeof *host_roles; i++) {
+        const gb_ref output = gb_program_output(program, host_roles[i]);
+        if (output == GB_NO_VALUE)
+            continue;
+        const gb_ref storage = e->plan->places[output].storage;
+        const uint64_t row_bytes = gb_cuda_elements(&e->tensors[output]) / e->tensors[output].dims[0] *
+                                   gb_dtype_size(e->tensors[output].dtype);
+        for (gb_ref v = 0; v < program->value_count; v++)
+            if (e->plan->places[v].storage == storage)
+                e->tensors[v].data = (uint8_t *)e->outputs[host_roles[i]] + first_row * row_bytes;
+    }
 }
 
-static gumbel_status run_batch(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
+static gumbel_status launch_pass(gb_cuda_executor *e, const gb_batch *pass, gumbel_error *error) {
     bool is_new;
-    decode_graph *graph = find_graph(e, batch, &is_new);
+    decode_graph *graph = find_graph(e, pass, &is_new);
     if (!graph || is_new) /* the first time loads the kernels, which a capture must not */
         return enqueue(e, error);
     if (!graph->instance)
@@ -371,19 +389,37 @@ static gumbel_status run_batch(gb_cuda_executor *e, const gb_batch *batch, gumbe
     return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
 }
 
-gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
-    bind_sizes(e, batch->token_count, batch->row_count);
-    e->runs.count = gb_cuda_inputs_fill(&e->inputs, batch);
+/* Executes the batch's generated tokens, or the others, and waits for them. */
+static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool generated,
+                              gumbel_error *error) {
+    uint32_t first_row;
+    const gb_batch pass = gb_cuda_pass_of(&e->passes, batch, generated, &first_row);
+    if (pass.token_count == 0)
+        return GUMBEL_OK;
+    bind_sizes(e, pass.token_count, pass.row_count);
+    e->is_prefill = !generated;
+    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass);
     e->runs.first = (const int32_t *)(const void *)(e->inputs.device + e->inputs.runs_offset);
-    gumbel_status status = run_batch(e, batch, error);
+    if (first_row > 0)
+        shift_outputs(e, first_row);
+    gumbel_status status = launch_pass(e, &pass, error);
     cudaError_t result = cudaStreamSynchronize(e->stream); /* also after a failure: inputs are in use */
+    if (first_row > 0)
+        shift_outputs(e, 0);
     GB_TRY(status);
     GB_TRY(gb_cuda_check(result, "executing a step", error));
-    if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && batch->row_count > 0)
-        memcpy(batch->next, e->pinned, batch->row_count * sizeof *batch->next);
-    batch->logits = output_data(e, GB_ROLE_LOGITS);
-    batch->logprob = output_data(e, GB_ROLE_LOGPROB);
-    batch->top_ids = output_data(e, GB_ROLE_TOP_IDS);
-    batch->top_logprobs = output_data(e, GB_ROLE_TOP_LOGPROBS);
+    if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && pass.row_count > 0)
+        memcpy(pass.next, e->pinned, pass.row_count * sizeof *pass.next);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    GB_TRY(run_pass(e, batch, true, error));
+    GB_TRY(run_pass(e, batch, false, error));
+    const bool has_rows = batch->row_count > 0;
+    batch->logits = has_rows ? e->outputs[GB_ROLE_LOGITS] : NULL;
+    batch->logprob = has_rows ? e->outputs[GB_ROLE_LOGPROB] : NULL;
+    batch->top_ids = has_rows ? e->outputs[GB_ROLE_TOP_IDS] : NULL;
+    batch->top_logprobs = has_rows ? e->outputs[GB_ROLE_TOP_LOGPROBS] : NULL;
     return GUMBEL_OK;
 }
