@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of bfloat16 in shared memory: how they come there while the block computes (cp.async), and how a warp
- * takes from them what mma.cuh multiplies (ldmatrix).
+ * What lies in shared memory: how it comes there while the block computes (cp.async), and how a warp takes
+ * from tiles of bfloat16 what mma.cuh multiplies (ldmatrix).
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_TILES_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_TILES_CUH
@@ -21,6 +21,17 @@ __device__ inline void copy_16(void *to, const void *from, bool is_there) {
     memset(to, 0, 16);
     if (is_there)
         memcpy(to, from, 16);
+#endif
+}
+
+/* The same of a float. */
+__device__ inline void copy_4(float *to, const float *from, bool is_there) {
+#if defined(__CUDACC__)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(is_there ? 4 : 0)
+                 : "memory");
+#else
+    *to = is_there ? *from : 0.0f;
 #endif
 }
 
