@@ -163,7 +163,7 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count) {
         p.rows = (uint32_t)(x->dims[0] - row < TILE_ROWS ? x->dims[0] - row : TILE_ROWS);
         p.tile_rows = p.rows;
         p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
-        p.arrivals = calls[0]->scratch->arrivals;
+        p.arrivals = calls[0]->scratch->counters;
         launch(calls[0]->stream, p, weight, slices_of(weight->dims[0], weight->dims[1]));
     }
 }
