@@ -23,6 +23,9 @@ static gumbel_status map_descriptor(int descriptor, const char *path, gb_file_ma
     if (data == MAP_FAILED)
         return gb_fail_errno(error, errno, "%s: cannot be mapped", path);
     map->data = data;
+#if defined(MADV_HUGEPAGE) /* where the file system has large pages, each of them is mapped by one fault */
+    madvise(data, map->size, MADV_HUGEPAGE);
+#endif
     return GUMBEL_OK;
 }
 

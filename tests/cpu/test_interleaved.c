@@ -127,22 +127,22 @@ static void plain_activations(void **unused) {
 /* ---- Parts of matrices --------------------------------------------------------------------------------- */
 
 /* Rows first .. end - 1 from first_row on, into y rows of exactly that range between guards. */
-static void check_range(uint64_t *state, const gb_format *format) {
-    enum { ROWS = 64, TOKENS = 11 };
+static void check_range(uint64_t *state, const gb_format *format, size_t tokens) {
+    enum { ROWS = 64 };
     const size_t columns = random_packed_columns(state, format), group = gb_activation_group(format);
     gb_quantized_matrix canonical = random_matrix(state, format, ROWS, columns);
     gb_quantized_matrix packed = interleaved(&canonical, ROWS, columns);
-    gb_tensor x = random_activations(state, 2, TOKENS, columns, 1);
+    gb_tensor x = random_activations(state, 2, tokens, columns, 1);
     const size_t first_row = random_below(state, 32), first = random_below(state, 30),
                  end = first + 1 + random_below(state, ROWS - first_row - first);
     uint64_t bytes;
-    assert_true(gb_activations_bytes(TOKENS, columns, group, &bytes));
+    assert_true(gb_activations_bytes(tokens, columns, group, &bytes));
     void *shared = new_guarded((size_t)bytes), *scratch = gb_allocate_aligned(GB_LINEAR_SCRATCH, 1);
-    gb_activations activations = gb_place_activations(shared, TOKENS, columns, group);
+    gb_activations activations = gb_place_activations(shared, tokens, columns, group);
     const size_t width = end - first;
-    float *found = new_guarded(width * TOKENS * sizeof *found),
-          *expected = malloc(width * TOKENS * sizeof *expected);
-    gb_linear linear = {.tokens = TOKENS,
+    float *found = new_guarded(width * tokens * sizeof *found),
+          *expected = malloc(width * tokens * sizeof *expected);
+    gb_linear linear = {.tokens = tokens,
                         .inputs = columns,
                         .activations = &activations,
                         .y_stride = width,
@@ -150,16 +150,16 @@ static void check_range(uint64_t *state, const gb_format *format) {
                         .next_row = random_below(state, 2) ? GB_NO_ROW : random_below(state, ROWS)};
     const gb_vector_kernels *vector;
     for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
-        for (size_t row = 0; row < TOKENS; row++)
+        for (size_t row = 0; row < tokens; row++)
             vector->quantize(gb_floats(&x) + row * columns, &activations, row, 0, activations.groups);
         linear.quantized = set == 0 ? &canonical : &packed;
         for (int pass = set == 0; pass < 2; pass++, linear.quantized = &packed) {
             linear.y = found - first;
             vector->linear_int8(&linear, first, end, scratch);
-            assert_guarded(found, width * TOKENS * sizeof *found);
+            assert_guarded(found, width * tokens * sizeof *found);
             if (linear.quantized == &canonical)
-                memcpy(expected, found, width * TOKENS * sizeof *found);
-            assert_memory_equal(found, expected, width * TOKENS * sizeof *found);
+                memcpy(expected, found, width * tokens * sizeof *found);
+            assert_memory_equal(found, expected, width * tokens * sizeof *found);
         }
     }
     gb_free(scratch);
@@ -175,8 +175,8 @@ static void ranges_of_rows(void **unused) {
     (void)unused;
     uint64_t state = 4;
     for (size_t f = 0; f < FORMATS + MORE_FORMATS; f++)
-        for (int round = 0; round < 3; round++)
-            check_range(&state, format_at(f));
+        for (int round = 0; round < 6; round++)
+            check_range(&state, format_at(f), round % 2 ? 1 : 11);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
@@ -225,6 +225,65 @@ static void products_of_experts(void **unused) {
                               (gb_activation)activation);
 }
 
+/* ---- Queues -------------------------------------------------------------------------------------------- */
+
+/* The same bytes where threads take pieces of the work; one after the other they take each other's too. */
+static void check_queue(gb_kernel kernel, gb_kernel_call *call, uint32_t units) {
+    enum { THREADS = 3 };
+    gb_work_part parts[THREADS];
+    gb_work_queue queue = {parts, THREADS, units, 1};
+    const size_t size = tensor_bytes(call->results[0]);
+    uint8_t *expected = malloc(size);
+    assert_non_null(expected);
+    for (size_t set = 0; (call->vector = gb_available_vector_kernels(set)); set++) {
+        call->queue = NULL;
+        run_as_team(kernel, call, THREADS);
+        memcpy(expected, call->results[0]->data, size);
+        memset(call->results[0]->data, 0x5a, size);
+        gb_work_queue_fill(&queue);
+        call->queue = &queue;
+        run_as_team(kernel, call, THREADS);
+        assert_memory_equal(call->results[0]->data, expected, size);
+    }
+    free(expected);
+}
+
+static void queues_of_rows(void **unused) {
+    (void)unused;
+    enum { EXPERTS = 8, CHOICES = 3, ROWS = 80, EXPERT_ROWS = 48, COLUMNS = 512 };
+    uint64_t state = 7;
+    const gb_format *format = format_at(0);
+    gb_node linear = node_with(GB_OP_LINEAR, GB_ACTIVATION_INT8_PER_GROUP),
+            expert_linear = node_with(GB_OP_EXPERT_LINEAR, GB_ACTIVATION_INT8_PER_GROUP);
+    for (size_t tokens = 1; tokens <= 2; tokens++) {
+        gb_quantized_matrix canonical = random_matrix(&state, format, EXPERTS * EXPERT_ROWS, COLUMNS);
+        gb_quantized_matrix packed = interleaved(&canonical, EXPERTS * EXPERT_ROWS, COLUMNS);
+        gb_tensor weight = tensor_of(&packed, ROWS, COLUMNS), all = weight;
+        gb_tensor x = random_activations(&state, 2, tokens, COLUMNS, 1);
+        gb_tensor y = new_tensor(GB_F32, 2, tokens, ROWS, 1),
+                  all_y = new_tensor(GB_F32, 3, tokens, CHOICES, EXPERT_ROWS),
+                  experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
+        for (size_t i = 0; i < tokens * CHOICES; i++)
+            ((int32_t *)experts.data)[i] = (int32_t)(i * 5 % EXPERTS);
+        gb_kernel_call call = {.node = &linear, .operands = {&x, &weight}, .results = {&y}};
+        check_queue(gb_kernel_linear, &call, ROWS / GB_COLUMN_UNIT);
+        all.rank = 3;
+        all.dims[0] = EXPERTS;
+        all.dims[1] = EXPERT_ROWS;
+        all.dims[2] = COLUMNS;
+        call =
+            (gb_kernel_call){.node = &expert_linear, .operands = {&x, &all, &experts}, .results = {&all_y}};
+        for (uint32_t units = 1; units < 12; units += 5)
+            check_queue(gb_kernel_expert_linear, &call, units);
+        free_tensor(&x);
+        free_tensor(&y);
+        free_tensor(&all_y);
+        free_tensor(&experts);
+        free_matrix(&canonical);
+        free_matrix(&packed);
+    }
+}
+
 /* ---- Single rows --------------------------------------------------------------------------------------- */
 
 static void rows_as_floats(void **unused) {
@@ -263,6 +322,7 @@ int main(void) {
         cmocka_unit_test(plain_activations),
         cmocka_unit_test(ranges_of_rows),
         cmocka_unit_test(products_of_experts),
+        cmocka_unit_test(queues_of_rows),
         cmocka_unit_test(rows_as_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,10 @@ static void add_panel(const gb_linear *l, const panel *p, size_t first, size_t e
 
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     panel *p = scratch;
+    if (l->tokens == 1 && l->quantized->format.kind == GB_FORMAT_ONE_LEVEL) {
+        GB_FOR_ISA(gb_linear_token)(l, first, end);
+        return;
+    }
     for (p->token = 0; p->token < l->tokens; p->token += p->tokens) {
         const size_t left = l->tokens - p->token;
         p->tokens = left < PANEL_TOKENS ? left : PANEL_TOKENS;

@@ -8,7 +8,7 @@
  * their order is the same. */
 
 enum {
-    FEW_TOKENS = 7,
+    FEW_TOKENS = 15,
     FEW_ROWS = 2,            /* more streams at once make memory slower */
     FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
     BLOCK_TOKENS = 64,

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of a few inputs of interleaved rows: what the kernels for one token and for several have in
+ * common. bits, tokens and blocks are constants where these functions are inlined, so that sums stay in
+ * registers. Only this folder includes it.
+ */
+#ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_INTERLEAVED_UNIT_H
+#define GUMBEL_RUN_CPU_KERNELS_VECTOR_INTERLEAVED_UNIT_H
+
+#include "run/cpu/kernels/vector/interleaved.h"
+
+GB_INLINE gb_codes gb_low_nibbles(gb_codes codes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        codes.part[p] &= 0x0f0f0f0fu;
+    return codes;
+}
+
+GB_INLINE gb_codes gb_high_nibbles(gb_codes codes) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        codes.part[p] = codes.part[p] >> 4 & 0x0f0f0f0fu;
+    return codes;
+}
+
+/* Puts the bits of step s above the four of codes: 5-bit codes have one there, in bit s of each byte of high,
+ * 6-bit codes two, in bits 2 s and 2 s + 1. */
+GB_INLINE gb_codes gb_with_high_bits(gb_codes codes, gb_codes high, int bits, int s) {
+    const int left = bits == 5 ? 4 - s : 4 - 2 * s;
+    const uint32_t mask = bits == 5 ? 0x10101010u : 0x30303030u;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        codes.part[p] |= (left >= 0 ? high.part[p] << (left & 31) : high.part[p] >> (-left & 31)) & mask;
+    return codes;
+}
+
+/* Where a kernel is in the codes of a block. */
+typedef struct gb_place {
+    const uint8_t *low, *high;
+    size_t low_ahead, high_ahead;
+} gb_place;
+
+/* 5 bits: the odd unit is the second one of its bytes of high bits. */
+GB_INLINE gb_codes gb_high_of_unit(int bits, const gb_place *at, bool is_odd) {
+    gb_codes high = gb_load_codes(at->high);
+    if (bits == 5 && is_odd)
+        high = gb_high_nibbles(high);
+    return high;
+}
+
+/* The codes of step s of the unit; chunk has those of steps s and s ^ 1. */
+GB_INLINE gb_codes gb_codes_of_step(int bits, gb_codes chunk, gb_codes high, int s) {
+    gb_codes codes = s % 2 == 0 ? gb_low_nibbles(chunk) : gb_high_nibbles(chunk);
+    return bits == 4 ? codes : gb_with_high_bits(codes, high, bits, s);
+}
+
+enum { GB_CHUNK = 64 };
+
+/* 16 inputs with codes of at most 6 bits. */
+GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at, bool is_odd,
+                                  const int8_t *x, gb_wide sums[][GB_TOKENS]) {
+    gb_narrow narrow[GB_BLOCKS][GB_TOKENS];
+    gb_codes high[GB_BLOCKS];
+#pragma GCC unroll 2
+    for (int b = 0; b < blocks; b++) {
+        if (bits > 4)
+            high[b] = gb_high_of_unit(bits, &at[b], is_odd);
+#pragma GCC unroll 8
+        for (int t = 0; t < tokens; t++)
+            narrow[b][t] = gb_zero_narrow();
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < GB_UNIT_STEPS; s++) {
+        gb_codes codes[GB_BLOCKS];
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; b++) {
+            const uint8_t *chunk = at[b].low + GB_CHUNK * (s / 2);
+            if (s % 2 == 0)
+                gb_fetch(chunk, at[b].low_ahead);
+            codes[b] = gb_codes_of_step(bits, gb_load_codes(chunk), high[b], s);
+        }
+#pragma GCC unroll 8
+        for (int t = 0; t < tokens; t++)
+#pragma GCC unroll 2
+            for (int b = 0; b < blocks; b++) {
+                gb_dot(&sums[b][t], &narrow[b][t], codes[b], x + t * GB_UNIT + 4 * s);
+                if ((s + 1) % gb_narrow_steps(bits) == 0 || s + 1 == GB_UNIT_STEPS)
+                    gb_fold(&sums[b][t], &narrow[b][t]);
+            }
+    }
+#pragma GCC unroll 2
+    for (int b = 0; b < blocks; b++) {
+        at[b].low += 2 * GB_CHUNK;
+        if (bits > 4)
+            gb_fetch(at[b].high, at[b].high_ahead);
+        if (bits == 6 || (bits == 5 && is_odd))
+            at[b].high += GB_CHUNK;
+    }
+}
+
+/* steps * 4 inputs with codes that are bytes. */
+GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_place *at, const int8_t *x,
+                                 gb_wide sums[][GB_TOKENS]) {
+#pragma GCC unroll 4
+    for (int s = 0; s < steps; s++) {
+        gb_codes codes[GB_BLOCKS];
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; b++) {
+            gb_fetch(at[b].low, at[b].low_ahead);
+            codes[b] = gb_load_codes(at[b].low);
+            at[b].low += GB_CHUNK;
+        }
+#pragma GCC unroll 8
+        for (int t = 0; t < tokens; t++)
+#pragma GCC unroll 2
+            for (int b = 0; b < blocks; b++)
+                gb_dot_bytes(&sums[b][t], codes[b], x + t * GB_UNIT + 4 * s);
+    }
+}
+
+/* The products of a unit. Returns where the next one's x begins. */
+GB_INLINE const int8_t *gb_add_unit(int bits, int tokens, int blocks, gb_place *at, bool *is_odd,
+                                    const int8_t *x, gb_wide sums[][GB_TOKENS]) {
+    if (bits == 8)
+        gb_add_byte_steps(GB_UNIT_STEPS, tokens, blocks, at, x, sums);
+    else
+        gb_add_nibble_unit(bits, tokens, blocks, at, *is_odd, x, sums);
+    *is_odd = !*is_odd;
+    return x + tokens * GB_UNIT;
+}
+
+/* The products of count inputs, a group or what is left of it. Returns where the next group's x begins. */
+GB_INLINE const int8_t *gb_add_inputs(int bits, int tokens, int blocks, size_t count, gb_place *at,
+                                      bool *is_odd, const int8_t *x, gb_wide sums[][GB_TOKENS]) {
+    for (size_t u = count / GB_UNIT; u > 0; u--)
+        x = gb_add_unit(bits, tokens, blocks, at, is_odd, x, sums);
+    for (size_t s = count % GB_UNIT / 4; bits == 8 && s > 0; s--, x += 4)
+        gb_add_byte_steps(1, tokens, blocks, at, x, sums);
+    return x;
+}
+
+/* Where a kernel is in a block's scales and biases. */
+typedef struct gb_affines {
+    const void *scales, *biases; /* biases NULL: none */
+    gb_dtype dtype;
+    size_t at, step;
+    size_t scales_ahead, biases_ahead; /* bytes from those that are used to those that are asked for */
+} gb_affines;
+
+GB_INLINE gb_lanes gb_load_affine(const gb_affines *a, const void *from) {
+    if (a->dtype == GB_F16)
+        return gb_load_lanes(from, GB_F16, a->at);
+    return a->dtype == GB_BF16 ? gb_load_lanes(from, GB_BF16, a->at) : gb_load_lanes(from, GB_F32, a->at);
+}
+
+GB_INLINE void gb_fetch_affine(const gb_affines *a, const void *from, size_t ahead) {
+    if (a->dtype != GB_F32) /* those are made of what was fetched */
+        gb_fetch((const uint16_t *)from + a->at, ahead);
+}
+
+/* y + (sx * scale) * d, and + t * bias; moves on to the next group. */
+GB_INLINE void gb_add_group(int tokens, gb_affines *a, const float *x_scales, const float *x_sums,
+                            const gb_wide *sums, gb_lanes *y) {
+    const gb_lanes scale = gb_load_affine(a, a->scales);
+    gb_fetch_affine(a, a->scales, a->scales_ahead);
+#pragma GCC unroll 8
+    for (int t = 0; t < tokens; t++)
+        y[t] = gb_add_product(y[t], gb_multiply_by(scale, x_scales[t]), gb_floats_of(sums[t]));
+    if (a->biases) {
+        const gb_lanes bias = gb_load_affine(a, a->biases);
+        gb_fetch_affine(a, a->biases, a->biases_ahead);
+#pragma GCC unroll 8
+        for (int t = 0; t < tokens; t++)
+            y[t] = gb_add_scaled(y[t], x_sums[t], bias);
+    }
+    a->at += a->step;
+}
+
+#endif
