@@ -110,13 +110,14 @@ typedef struct block {
     size_t row, first, end, result;
     bool is_last;
     code_planes codes, next; /* its own, and unless it is the last, those of the block that comes after it */
-    float y[PANEL_TOKENS][ROWS]; /* in one place, since rows of the real y often share sets of the cache */
+    /* In one place, since rows of the real y often share sets of the cache. */
+    _Alignas(64) float y[PANEL_TOKENS][ROWS];
     float scales[PIECE_GROUPS * ROWS], biases[PIECE_GROUPS * ROWS]; /* of two levels */
 } block;
 
-/* Blocks that are computed together, each 64-byte aligned. */
+/* Blocks that are computed together. */
 typedef struct blocks {
-    _Alignas(64) block block[GB_BLOCKS];
+    block block[GB_BLOCKS];
     size_t count;
 } blocks;
 
@@ -266,8 +267,11 @@ static void add_panel(const gb_linear *l, const panel *p, size_t first, size_t e
 
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     panel *p = scratch;
-    if (l->tokens == 1 && l->quantized->format.kind == GB_FORMAT_ONE_LEVEL) {
-        GB_FOR_ISA(gb_linear_token)(l, first, end);
+    if (l->tokens == 1) {
+        if (l->quantized->format.kind == GB_FORMAT_ONE_LEVEL)
+            GB_FOR_ISA(gb_linear_token)(l, first, end);
+        else
+            GB_FOR_ISA(gb_linear_token_levels)(l, first, end);
         return;
     }
     for (p->token = 0; p->token < l->tokens; p->token += p->tokens) {
