@@ -53,7 +53,20 @@ struct attention_rule {
     uint32_t keys, values; /* states */
     float scale;
     int window;
+    bool has_fused_kernels;
 };
+
+/* One token's query [1,H,D] over rows [1,G,L,D] and [1,G,L,E] of which it sees all: [1,H,E]. Each of the G
+ * heads' rows serve H / G queries as one product, which takes half the ops that MLX makes of its kernel. */
+static mx::array attend_all(const mx::array &query, const mx::array &keys, const mx::array &values,
+                            float scale) {
+    const int groups = keys.shape(1), shared = query.shape(1) / groups;
+    const mx::array grouped = mx::reshape(query, {1, groups, shared, query.shape(2)});
+    const mx::array scores = mx::matmul(grouped, mx::swapaxes(keys, 2, 3));
+    const mx::array scaled = scale == 1 ? scores : mx::multiply(scores, number(static_cast<double>(scale)));
+    const mx::array y = mx::matmul(mx::softmax(scaled, -1, true), values);
+    return mx::reshape(y, {1, query.shape(1), values.shape(3)});
+}
 
 /* The tokens of one slot: [n,H,E]. */
 static mx::array attend(step &s, const attention_rule &rule, const slot_run &run) {
@@ -66,6 +79,8 @@ static mx::array attend(step &s, const attention_rule &rule, const slot_run &run
     const bool is_causal =
         run.count > 1 && keys.positions.empty() && (rule.window == 0 || end <= rule.window);
     const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
+    if (run.count == 1 && keys.positions.empty() && !rule.has_fused_kernels)
+        return attend_all(of_run(s, rule.query, run), numbers(keys), numbers(values), rule.scale);
     return by_token(mx::fast::scaled_dot_product_attention(
         by_head(of_run(s, rule.query, run)), numbers(keys), numbers(values), rule.scale,
         is_causal ? "causal" : "", is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
@@ -79,7 +94,8 @@ static operation attention(const gb_node &node, weights &from) {
                                  .keys = state_index(node, from, 5),
                                  .values = state_index(node, from, 6),
                                  .scale = static_cast<float>(gb_node_float(&node, GB_ATTRIBUTE_SCALE)),
-                                 .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW))};
+                                 .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW)),
+                                 .has_fused_kernels = from.has_fused_kernels};
     return [=](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs)
