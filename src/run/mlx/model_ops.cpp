@@ -38,10 +38,16 @@ static operation linear(const gb_node &node, weights &from) {
 static operation expert_linear(const gb_node &node, weights &from) {
     const auto weight = from.matrix_of(node.operands[1]);
     const bool each_expert = from.program.values[node.operands[0]].type.shape.rank == 3;
+    const auto choices = static_cast<int>(from.program.values[node.operands[2]].type.shape.dims[1]);
+    const mx::array same = mx::zeros({1, choices}, mx::uint32);
+    const mx::array rows_of_one =
+        evaluated(each_expert ? mx::expand_dims(mx::arange(0, choices, mx::uint32), 0) : same);
     return [=, x = node.operands[0], experts = node.operands[2], y = node.results[0]](step &s) {
         const mx::array input =
             each_expert ? mx::expand_dims(s[x], 2) : mx::expand_dims(s[x], std::vector<int>{1, 2});
-        s.set(y, mx::squeeze(weight->multiply_experts(input, mx::astype(s[experts], mx::uint32)), 2));
+        const auto rows = s.token_count() == 1 ? std::optional(rows_of_one) : std::nullopt;
+        const mx::array chosen = mx::astype(s[experts], mx::uint32);
+        s.set(y, mx::squeeze(weight->multiply_experts(input, rows, chosen), 2));
     };
 }
 

@@ -45,10 +45,11 @@ mx::array matrix::rows(const mx::array &ids) const {
     return mx::dequantize(taken, mx::take(*scales, ids, 0), mx::take(*biases, ids, 0), group, bits);
 }
 
-mx::array matrix::multiply_experts(const mx::array &x, const mx::array &experts) const {
+mx::array matrix::multiply_experts(const mx::array &x, const std::optional<mx::array> &rows,
+                                   const mx::array &experts) const {
     if (!scales)
-        return mx::gather_mm(x, transposed, std::nullopt, experts);
-    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, experts, true, group, bits);
+        return mx::gather_mm(x, transposed, rows, experts);
+    return mx::gather_qmm(x, weight, *scales, biases, rows, experts, true, group, bits);
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */

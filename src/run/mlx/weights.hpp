@@ -38,8 +38,10 @@ class matrix {
     /* Rows ids of a matrix of rank 2: [M,K]. */
     mx::array rows(const mx::array &ids) const;
 
-    /* x [M,T,1,K] or [M,1,1,K], with experts [M,T] uint32 the first index of weight: [M,T,1,O]. */
-    mx::array multiply_experts(const mx::array &x, const mx::array &experts) const;
+    /* x [M,T,1,K] or [M,1,1,K], with experts [M,T] uint32 the first index of weight: [M,T,1,O]. rows [M,T]
+     * uint32 are x's that each one multiplies; without them MLX makes them of x's shape. */
+    mx::array multiply_experts(const mx::array &x, const std::optional<mx::array> &rows,
+                               const mx::array &experts) const;
 
   private:
     matrix(const mx::array &numbers, const mx::array &transposed_numbers);
