@@ -5,7 +5,6 @@
  */
 #include "program/reader.h"
 #include "support/assertions.h"
-#include "support/gguf_blocks.h"
 #include "support/model_logits.h"
 #include "support/qwen35_gguf.h"
 #include "support/temporary.h"
@@ -110,31 +109,6 @@ static void has_all_of_a_program(void **state) {
 /* ---- Blocks ---------------------------------------------------------------------------------------------
  */
 
-static bool is_matrix(const qwen35_tensor *tensor) {
-    return tensor->rank >= 2 && tensor->dims[tensor->rank - 1] % 256 == 0;
-}
-
-/* model.gguf with every matrix in blocks, or as the numbers that they stand for. Returns how many those are.
- */
-static size_t write_with_blocks(gb_block_type type, bool as_numbers) {
-    size_t count = 0;
-    gguf_writer w = {.version = 3};
-    add_qwen35_settings(&w, NULL);
-    for (uint32_t i = 0; i < random_model->constant_count; i++) {
-        qwen35_tensor tensor;
-        if (!get_qwen35_tensor(random_model, i, &tensor))
-            continue;
-        if (is_matrix(&tensor)) {
-            gguf_add_blocks(&w, tensor.name, type, tensor.rank, tensor.dims, i, as_numbers);
-            count++;
-        } else {
-            gguf_add_tensor(&w, tensor.name, 0, tensor.rank, tensor.dims, tensor.data, tensor.size);
-        }
-    }
-    gguf_write(&w, temporary_path("model.gguf"));
-    return count;
-}
-
 static uint64_t size_of_file(const char *path) {
     struct stat file;
     assert_int_equal(stat(path, &file), 0);
@@ -149,9 +123,9 @@ static void keeps_blocks(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         float expected[QWEN35_VOCABULARY], found[QWEN35_VOCABULARY];
         const char *path = temporary_path("model.gguf");
-        write_with_blocks(types[i], true);
+        write_qwen35_blocks(random_model, types[i], true, path);
         exported_logits(path, "numbers.gumbel", NULL, QWEN35_VOCABULARY, expected, NULL, 0);
-        size_t matrices = write_with_blocks(types[i], false), kept = 0;
+        size_t matrices = write_qwen35_blocks(random_model, types[i], false, path), kept = 0;
         exported_logits(path, "blocks.gumbel", NULL, QWEN35_VOCABULARY, found, NULL, 0);
         assert_memory_equal(expected, found, sizeof expected);
         assert_true(isfinite(found[0]) && found[0] != found[1]);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/data/run/penalties.golden.json: what mlx-lm with min-p and penalties answers.
+"""Writes tests/data/run/penalties.golden.json: what mlx-lm answers under each sampling setting.
 
     make_penalty_goldens.py
 
@@ -15,8 +15,11 @@ from reference import generate, load, load_checkpoint
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 AGREEMENT = TESTS / "data" / "export" / "agreement"
 MODELS = TESTS.parent / "models"
-NEW_TOKENS = 48
+NEW_TOKENS = 64
 SETTINGS = [
+    dict(temperature=0.0),
+    dict(temperature=1.0, seed=11),
+    dict(temperature=0.8, seed=12, top_k=40, top_p=0.95),
     dict(temperature=0.0, repetition_penalty=1.3),
     dict(temperature=0.0, presence_penalty=1.5, frequency_penalty=0.25),
     dict(temperature=0.9, seed=7, min_p=0.08),

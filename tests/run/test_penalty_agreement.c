@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Agreement with mlx-lm under min-p and penalties: continuations of programs with random weights and of the
- * bundled model are equal. tests/oracle/make_penalty_goldens.py writes the answers.
+ * Agreement with mlx-lm under each sampling setting: continuations of programs with random weights and of the
+ * bundled models are equal. tests/oracle/make_penalty_goldens.py writes the answers.
  */
 #include "gumbel.h"
 #include "support/assertions.h"

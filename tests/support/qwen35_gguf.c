@@ -103,3 +103,26 @@ void add_qwen35_tensors(gguf_writer *writer, const gb_program *program, const ch
                             tensor.size);
     }
 }
+
+static bool is_matrix(const qwen35_tensor *tensor) {
+    return tensor->rank >= 2 && tensor->dims[tensor->rank - 1] % 256 == 0;
+}
+
+size_t write_qwen35_blocks(const gb_program *program, gb_block_type type, bool as_numbers, const char *path) {
+    size_t count = 0;
+    gguf_writer w = {.version = 3};
+    add_qwen35_settings(&w, NULL);
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        qwen35_tensor tensor;
+        if (!get_qwen35_tensor(program, i, &tensor))
+            continue;
+        if (is_matrix(&tensor)) {
+            gguf_add_blocks(&w, tensor.name, type, tensor.rank, tensor.dims, i, as_numbers);
+            count++;
+        } else {
+            gguf_add_tensor(&w, tensor.name, 0, tensor.rank, tensor.dims, tensor.data, tensor.size);
+        }
+    }
+    gguf_write(&w, path);
+    return count;
+}

@@ -7,7 +7,7 @@
 #define GUMBEL_TESTS_QWEN35_GGUF_H
 
 #include "program/program.h"
-#include "support/gguf_writer.h"
+#include "support/gguf_blocks.h"
 
 enum { QWEN35_VOCABULARY = 40 };
 
@@ -32,5 +32,9 @@ bool get_qwen35_tensor(const gb_program *program, uint32_t constant, qwen35_tens
 
 /* All of them as float32, but for the one skipped, which may be NULL. */
 void add_qwen35_tensors(gguf_writer *writer, const gb_program *program, const char *skipped);
+
+/* The file at path with every matrix in random blocks, or as the numbers that they stand for. Returns how
+ * many those are. */
+size_t write_qwen35_blocks(const gb_program *program, gb_block_type type, bool as_numbers, const char *path);
 
 #endif

@@ -29,6 +29,17 @@ mx::array evaluated(mx::array array) {
     return array;
 }
 
+mx::Shape shape_for_one(const gb_program &program, gb_ref value) {
+    const gb_shape &shape = program.values[value].type.shape;
+    mx::Shape dims;
+    for (int32_t i = 0; i < shape.rank; i++)
+        dims.push_back(shape.dims[i] < 0 ? 1 : static_cast<int>(shape.dims[i]));
+    return dims;
+}
+
+repeated::repeated(const mx::array &constant, const mx::Shape &for_one)
+    : any(constant), once(evaluated(mx::contiguous(mx::broadcast_to(constant, for_one)))) {}
+
 mx::array part(const mx::array &x, int axis, int first, int end) {
     if (first == 0 && end == x.shape(axis))
         return x;

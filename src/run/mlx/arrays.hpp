@@ -38,6 +38,23 @@ inline mx::array number(double value) {
 /* The array once it has been computed. */
 mx::array evaluated(mx::array array);
 
+/* The shape of a value of a program when a step has one token or row. */
+mx::Shape shape_for_one(const gb_program &program, gb_ref value);
+
+/* A constant beside values of any number of tokens. MLX repeats it for each of them by one more op; with one
+ * token, whose step is as long as its ops are many, it has the value's shape already. */
+class repeated {
+  public:
+    repeated(const mx::array &constant, const mx::Shape &for_one);
+
+    const mx::array &beside(const mx::array &value) const {
+        return value.shape() == once.shape() ? once : any;
+    }
+
+  private:
+    mx::array any, once;
+};
+
 /* Items first .. end - 1 along an axis. */
 mx::array part(const mx::array &x, int axis, int first, int end);
 

@@ -101,16 +101,24 @@ bool step::is_true(gb_ref value) {
     return condition ? condition->front() != 0 : mx::array((*this)[value]).item<bool>();
 }
 
-const step::rotation &step::rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers) {
-    const auto known_rotation = rotations.find({positions, frequencies});
+/* The angles are computed once, for one head. */
+const step::rotation &step::rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers,
+                                        int heads) {
+    const auto known_rotation = rotations.find({positions, frequencies, heads});
     if (known_rotation != rotations.end())
         return known_rotation->second;
+    const auto keep = [&](const rotation &made) -> const rotation & {
+        return rotations.emplace(std::tuple(positions, frequencies, heads), made).first->second;
+    };
+    if (heads > 1) {
+        const rotation &single = rotation_of(positions, frequencies, numbers, 1);
+        const mx::Shape shape = {token_count(), heads, single.cosines.shape(2)};
+        return keep({mx::broadcast_to(single.cosines, shape), mx::broadcast_to(single.sines, shape)});
+    }
     const mx::array angles =
         mx::multiply(mx::expand_dims(mx::astype((*this)[positions], mx::float32), {1, 2}), numbers);
     const mx::array cosine = mx::cos(angles), sine = mx::sin(angles);
-    const rotation made = {mx::concatenate({cosine, cosine}, 2),
-                           mx::concatenate({mx::negative(sine), sine}, 2)};
-    return rotations.emplace(std::pair(positions, frequencies), made).first->second;
+    return keep({mx::concatenate({cosine, cosine}, 2), mx::concatenate({mx::negative(sine), sine}, 2)});
 }
 
 /* ---- The list ------------------------------------------------------------------------------------------ */

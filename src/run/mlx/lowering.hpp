@@ -17,6 +17,7 @@ extern "C" {
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace gb_mlx {
@@ -60,12 +61,12 @@ class step {
     const std::vector<uint8_t> *known(gb_ref value) const;
     bool is_true(gb_ref value);
 
-    /* Cosines and sines of all tokens' angles, [M,1,2 * frequencies]; made when first asked for. For x with
-     * its halves exchanged in x', x * cosines + x' * sines rotates. */
+    /* Cosines and sines of all tokens' angles, [M,heads,2 * frequencies]; made when first asked for. For x
+     * with its halves exchanged in x', x * cosines + x' * sines rotates. */
     struct rotation {
         mx::array cosines, sines;
     };
-    const rotation &rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers);
+    const rotation &rotation_of(gb_ref positions, gb_ref frequencies, const mx::array &numbers, int heads);
 
     int token_count() const {
         return static_cast<int>(batch.token_count);
@@ -78,7 +79,7 @@ class step {
     const gb_plan &plan;
     std::vector<std::optional<mx::array>> values;
     std::vector<std::optional<std::vector<uint8_t>>> conditions;
-    std::map<std::pair<gb_ref, gb_ref>, rotation> rotations;
+    std::map<std::tuple<gb_ref, gb_ref, int>, rotation> rotations; /* by what they are made of, and heads */
 
     const void *input(gb_ref value) const;
     mx::Shape shape_of(gb_ref value) const;

@@ -13,15 +13,20 @@ static double attribute(const gb_node &node, gb_attribute_key key) {
     return gb_node_float(&node, key);
 }
 
+static repeated constant_beside(const mx::array &constant, gb_ref value, const weights &from) {
+    return {constant, shape_for_one(from.program, value)};
+}
+
 /* ---- Matrices ------------------------------------------------------------------------------------------ */
 
 static operation embedding(const gb_node &node, weights &from) {
     const auto table = from.matrix_of(node.operands[0]);
-    const mx::array scale = number(attribute(node, GB_ATTRIBUTE_SCALE));
+    const repeated scale =
+        constant_beside(number(attribute(node, GB_ATTRIBUTE_SCALE)), node.results[0], from);
     const bool is_scaled = attribute(node, GB_ATTRIBUTE_SCALE) != 1;
     return [=, tokens = node.operands[1], y = node.results[0]](step &s) {
         const mx::array rows = table->rows(s[tokens]);
-        s.set(y, is_scaled ? mx::multiply(rows, scale) : rows);
+        s.set(y, is_scaled ? mx::multiply(rows, scale.beside(rows)) : rows);
     };
 }
 
@@ -33,10 +38,16 @@ static operation linear(const gb_node &node, weights &from) {
 static operation expert_linear(const gb_node &node, weights &from) {
     const auto weight = from.matrix_of(node.operands[1]);
     const bool each_expert = from.program.values[node.operands[0]].type.shape.rank == 3;
+    const auto choices = static_cast<int>(from.program.values[node.operands[2]].type.shape.dims[1]);
+    const mx::array same = mx::zeros({1, choices}, mx::uint32);
+    const mx::array rows_of_one =
+        evaluated(each_expert ? mx::expand_dims(mx::arange(0, choices, mx::uint32), 0) : same);
     return [=, x = node.operands[0], experts = node.operands[2], y = node.results[0]](step &s) {
         const mx::array input =
             each_expert ? mx::expand_dims(s[x], 2) : mx::expand_dims(s[x], std::vector<int>{1, 2});
-        s.set(y, mx::squeeze(weight->multiply_experts(input, mx::astype(s[experts], mx::uint32)), 2));
+        const auto rows = s.token_count() == 1 ? std::optional(rows_of_one) : std::nullopt;
+        const mx::array chosen = mx::astype(s[experts], mx::uint32);
+        s.set(y, mx::squeeze(weight->multiply_experts(input, rows, chosen), 2));
     };
 }
 
@@ -75,12 +86,17 @@ static operation normalize(const gb_node &node, weights &from, double epsilon,
         };
     /* With D the length, 1 / sqrt(mean + epsilon) = sqrt(D) / sqrt(sum + D epsilon): one product less. */
     const double length = row_length(node, from);
-    const mx::array shift = number(length * epsilon), root = number(std::sqrt(length));
-    const mx::array scale = evaluated(factor ? mx::multiply(*factor, root) : root);
+    mx::Shape shape_of_sum = shape_for_one(from.program, node.operands[0]);
+    shape_of_sum.back() = 1;
+    const repeated shift(number(length * epsilon), shape_of_sum);
+    const mx::array root = number(std::sqrt(length));
+    const repeated scale =
+        constant_beside(factor ? mx::multiply(*factor, root) : root, node.operands[0], from);
     return [=, operand = node.operands[0], y = node.results[0]](step &s) {
         const mx::array &x = s[operand];
         const mx::array sum = mx::sum(mx::square(x), -1, true);
-        s.set(y, mx::multiply(mx::multiply(x, mx::rsqrt(mx::add(sum, shift))), scale));
+        const mx::array inverse = mx::rsqrt(mx::add(sum, shift.beside(sum)));
+        s.set(y, mx::multiply(mx::multiply(x, inverse), scale.beside(x)));
     };
 }
 
@@ -129,8 +145,8 @@ static operation rope(const gb_node &node, weights &from) {
     const int half = frequencies.shape(0);
     return [=, operand = node.operands[0], positions = node.operands[1], key = node.operands[2],
             y = node.results[0]](step &s) {
-        const step::rotation &turn = s.rotation_of(positions, key, frequencies);
         const mx::array &x = s[operand];
+        const step::rotation &turn = s.rotation_of(positions, key, frequencies, x.shape(1));
         const mx::array pairs = part(x, 2, 0, 2 * half);
         const mx::array exchanged = mx::concatenate({part(x, 2, half, 2 * half), part(x, 2, 0, half)}, 2);
         const mx::array rotated =
@@ -156,17 +172,20 @@ static operation multiply(const gb_node &node, weights &) {
 }
 
 static operation scale(const gb_node &node, weights &from) {
-    const mx::array factor = from.numbers_of(node.operands[1]);
-    return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, mx::multiply(s[x], factor)); };
+    const repeated factor = constant_beside(from.numbers_of(node.operands[1]), node.operands[0], from);
+    return [=, x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::multiply(s[x], factor.beside(s[x])));
+    };
 }
 
 /* 0.5 (1 + tanh(z)) is sigmoid(2 z): x sigmoid(x (a + b x^2)). */
-static operation gelu_tanh(const gb_node &node, weights &) {
+static operation gelu_tanh(const gb_node &node, weights &from) {
     const double slope = 2 * std::sqrt(2 / std::numbers::pi);
-    const mx::array a = number(slope), b = number(slope * 0.044715);
+    const repeated a = constant_beside(number(slope), node.operands[0], from);
+    const repeated b = constant_beside(number(slope * 0.044715), node.operands[0], from);
     return [=, operand = node.operands[0], y = node.results[0]](step &s) {
         const mx::array &x = s[operand];
-        const mx::array z = mx::multiply(x, mx::add(a, mx::multiply(b, mx::square(x))));
+        const mx::array z = mx::multiply(x, mx::add(a.beside(x), mx::multiply(b.beside(x), mx::square(x))));
         s.set(y, mx::multiply(x, mx::sigmoid(z)));
     };
 }
@@ -189,11 +208,15 @@ static operation soft_cap(const gb_node &node, weights &) {
 }
 
 static operation delta_decay(const gb_node &node, weights &from) {
-    const mx::array bias = from.numbers_of(node.operands[2]), zero = number(0);
-    const mx::array rate = evaluated(mx::negative(mx::exp(from.numbers_of(node.operands[1]))));
-    return [=, x = node.operands[0], y = node.results[0]](step &s) {
-        const mx::array softplus = mx::logaddexp(mx::add(s[x], bias), zero);
-        s.set(y, mx::exp(mx::multiply(rate, softplus)));
+    const auto beside_x = [&](const mx::array &constant) {
+        return constant_beside(constant, node.operands[0], from);
+    };
+    const repeated bias = beside_x(from.numbers_of(node.operands[2])), zero = beside_x(number(0));
+    const repeated rate = beside_x(mx::negative(mx::exp(from.numbers_of(node.operands[1]))));
+    return [=, operand = node.operands[0], y = node.results[0]](step &s) {
+        const mx::array &x = s[operand];
+        const mx::array softplus = mx::logaddexp(mx::add(x, bias.beside(x)), zero.beside(x));
+        s.set(y, mx::exp(mx::multiply(rate.beside(x), softplus)));
     };
 }
 

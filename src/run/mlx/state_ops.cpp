@@ -53,7 +53,20 @@ struct attention_rule {
     uint32_t keys, values; /* states */
     float scale;
     int window;
+    bool has_fused_kernels;
 };
+
+/* One token's query [1,H,D] over rows [1,G,L,D] and [1,G,L,E] of which it sees all: [1,H,E]. Each of the G
+ * heads' rows serve H / G queries as one product, which takes half the ops that MLX makes of its kernel. */
+static mx::array attend_all(const mx::array &query, const mx::array &keys, const mx::array &values,
+                            float scale) {
+    const int groups = keys.shape(1), shared = query.shape(1) / groups;
+    const mx::array grouped = mx::reshape(query, {1, groups, shared, query.shape(2)});
+    const mx::array scores = mx::matmul(grouped, mx::swapaxes(keys, 2, 3));
+    const mx::array scaled = scale == 1 ? scores : mx::multiply(scores, number(static_cast<double>(scale)));
+    const mx::array y = mx::matmul(mx::softmax(scaled, -1, true), values);
+    return mx::reshape(y, {1, query.shape(1), values.shape(3)});
+}
 
 /* The tokens of one slot: [n,H,E]. */
 static mx::array attend(step &s, const attention_rule &rule, const slot_run &run) {
@@ -66,6 +79,8 @@ static mx::array attend(step &s, const attention_rule &rule, const slot_run &run
     const bool is_causal =
         run.count > 1 && keys.positions.empty() && (rule.window == 0 || end <= rule.window);
     const auto numbers = [](const cache_view &view) { return mx::astype(view.rows, mx::float32); };
+    if (run.count == 1 && keys.positions.empty() && !rule.has_fused_kernels)
+        return attend_all(of_run(s, rule.query, run), numbers(keys), numbers(values), rule.scale);
     return by_token(mx::fast::scaled_dot_product_attention(
         by_head(of_run(s, rule.query, run)), numbers(keys), numbers(values), rule.scale,
         is_causal ? "causal" : "", is_causal ? std::nullopt : mask_for(run, keys, first, rule.window)));
@@ -79,7 +94,8 @@ static operation attention(const gb_node &node, weights &from) {
                                  .keys = state_index(node, from, 5),
                                  .values = state_index(node, from, 6),
                                  .scale = static_cast<float>(gb_node_float(&node, GB_ATTRIBUTE_SCALE)),
-                                 .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW))};
+                                 .window = static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_WINDOW)),
+                                 .has_fused_kernels = from.has_fused_kernels};
     return [=](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs)
@@ -90,47 +106,96 @@ static operation attention(const gb_node &node, weights &from) {
 
 /* ---- Convolution and memory ---------------------------------------------------------------------------- */
 
+/* Rows [n + W - 1,C] under taps [W,C]: [n,C]. */
+static mx::array convolved(const mx::array &rows, const mx::array &taps, int count) {
+    const int width = taps.shape(0);
+    if (count == 1)
+        return mx::sum(mx::multiply(rows, taps), 0, true);
+    mx::array sum = mx::multiply(part(rows, 0, 0, count), part(taps, 0, 0, 1));
+    for (int w = 1; w < width; w++)
+        sum = mx::add(sum, mx::multiply(part(rows, 0, w, w + count), part(taps, 0, w, w + 1)));
+    return sum;
+}
+
 static operation causal_conv(const gb_node &node, weights &from) {
     const mx::array weight = from.numbers_of(node.operands[1]); /* [C,1,W] */
+    const mx::array taps = evaluated(mx::contiguous(mx::swapaxes(mx::squeeze(weight, 1), 0, 1)));
     const uint32_t tail = state_index(node, from, 3);
-    std::vector<mx::array> taps; /* [C] each */
-    for (int w = 0; w < weight.shape(2); w++)
-        taps.push_back(mx::contiguous(mx::reshape(part(weight, 2, w, w + 1), {weight.shape(0)})));
-    mx::eval(taps);
     return [=, x = node.operands[0], y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs) {
             const mx::array rows =
                 mx::concatenate({s.states.recurrent(run.slot, tail), of_run(s, x, run)}, 0);
-            mx::array sum = mx::multiply(part(rows, 0, 0, run.count), taps[0]);
-            for (int w = 1; w < static_cast<int>(taps.size()); w++)
-                sum =
-                    mx::add(sum, mx::multiply(part(rows, 0, w, w + run.count), taps[static_cast<size_t>(w)]));
-            parts.push_back(sum);
+            parts.push_back(convolved(rows, taps, run.count));
             s.states.set_recurrent(run.slot, tail, mx::contiguous(part(rows, 0, run.count, rows.shape(0))));
         }
         s.set(y, joined(parts));
     };
 }
 
+/* The operands of a run of gated_delta, and the memory before it [1,H,E,D]. */
+struct delta_operands {
+    mx::array query, key;   /* [n,K,D] */
+    mx::array value;        /* [n,H,E] */
+    mx::array decay, write; /* [n,H] */
+    mx::array memory;
+};
+
+struct delta_results {
+    mx::array y, memory;
+};
+
+/* MLX's kernel gives neighbouring value heads the same key head; tiled ones get a key head each. */
+static delta_results update_memory(const delta_operands &operands, bool is_tiled) {
+    const int shared = operands.value.shape(1) / operands.key.shape(1);
+    const auto one_text = [](const mx::array &x) { return mx::expand_dims(x, 0); };
+    const auto each_head = [&](const mx::array &x) {
+        return one_text(is_tiled && shared > 1 ? mx::tile(x, {1, shared, 1}) : x);
+    };
+    const std::vector<mx::array> made = mx::fast::gated_delta_update(
+        each_head(operands.query), each_head(operands.key), one_text(operands.value),
+        one_text(operands.decay), one_text(operands.write), operands.memory);
+    return {mx::squeeze(made[0], 0), made[1]};
+}
+
+/* The same for one token, as products of matrices: half the ops that MLX makes of its kernel. Value heads
+ * stand as [K,H/K], tiled ones as [H/K,K]. */
+static delta_results update_memory_once(const delta_operands &operands, bool is_tiled) {
+    const mx::array &value = operands.value;
+    const int heads = value.shape(1), keys = operands.key.shape(1), shared = heads / keys;
+    const int outer = is_tiled ? shared : keys, inner = is_tiled ? keys : shared;
+    const int inputs = operands.key.shape(2), outputs = value.shape(2);
+    const auto by_key = [&](const mx::array &x, int rows, int columns) {
+        return mx::reshape(x, {is_tiled ? 1 : keys, is_tiled ? keys : 1, rows, columns});
+    };
+    const auto by_value = [&](const mx::array &x, int rows, int columns) {
+        return mx::reshape(x, {outer, inner, rows, columns});
+    };
+    const mx::array kept =
+        mx::multiply(by_value(operands.memory, outputs, inputs), by_value(operands.decay, 1, 1));
+    const mx::array recalled = mx::matmul(kept, by_key(operands.key, inputs, 1));
+    const mx::array change =
+        mx::multiply(mx::subtract(by_value(value, outputs, 1), recalled), by_value(operands.write, 1, 1));
+    const mx::array memory = mx::add(kept, mx::multiply(change, by_key(operands.key, 1, inputs)));
+    const mx::array y = mx::matmul(memory, by_key(operands.query, inputs, 1));
+    return {mx::reshape(y, {1, heads, outputs}), mx::reshape(memory, operands.memory.shape())};
+}
+
 static operation gated_delta(const gb_node &node, weights &from) {
     const uint32_t memory = state_index(node, from, 6);
     const std::vector<gb_ref> operands(node.operands, node.operands + 5); /* query, key, value, decay, beta */
     const bool is_tiled = gb_node_int(&node, GB_ATTRIBUTE_TILED) != 0;
-    return [=, y = node.results[0]](step &s) {
+    return [=, has_fused_kernels = from.has_fused_kernels, y = node.results[0]](step &s) {
         std::vector<mx::array> parts;
         for (const slot_run &run : s.runs) {
-            const auto operand = [&](size_t i) { return mx::expand_dims(of_run(s, operands[i], run), 0); };
-            const mx::array value = operand(2);
-            /* MLX gives neighbouring value heads the same key head; tiled ones get a key head each. */
-            const auto shared = [&](size_t i) {
-                const mx::array x = operand(i);
-                return is_tiled ? mx::tile(x, {1, 1, value.shape(2) / x.shape(2), 1}) : x;
-            };
-            const std::vector<mx::array> made = mx::fast::gated_delta_update(
-                shared(0), shared(1), value, operand(3), operand(4), s.states.recurrent(run.slot, memory));
-            parts.push_back(mx::squeeze(made[0], 0));
-            s.states.set_recurrent(run.slot, memory, made[1]);
+            const auto operand = [&](size_t i) { return of_run(s, operands[i], run); };
+            const delta_operands given = {operand(0), operand(1), operand(2),
+                                          operand(3), operand(4), s.states.recurrent(run.slot, memory)};
+            const delta_results made = run.count == 1 && !has_fused_kernels
+                                           ? update_memory_once(given, is_tiled)
+                                           : update_memory(given, is_tiled);
+            parts.push_back(made.y);
+            s.states.set_recurrent(run.slot, memory, made.memory);
         }
         s.set(y, joined(parts));
     };

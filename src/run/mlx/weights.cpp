@@ -9,13 +9,33 @@ namespace gb_mlx {
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-matrix::matrix(const mx::array &numbers)
-    : weight(numbers), transposed(evaluated(mx::swapaxes(numbers, -1, -2))) {}
+matrix::matrix(const mx::array &numbers, const mx::array &transposed_numbers)
+    : weight(numbers), transposed(transposed_numbers) {}
+
+matrix::matrix(const mx::array &numbers) : matrix(numbers, evaluated(mx::swapaxes(numbers, -1, -2))) {}
+
+matrix matrix::stored_transposed(const mx::array &numbers) {
+    const mx::array columns = evaluated(mx::contiguous(mx::swapaxes(numbers, -1, -2)));
+    return {evaluated(mx::swapaxes(columns, -1, -2)), columns};
+}
+
+/* Without a kernel of its own MLX takes as long for each row that codes are multiplied by as for the first:
+ * from so many rows on, a product of numbers is faster, the time to make them included. */
+enum { LEAST_ROWS_TO_WIDEN = 16 };
 
 mx::array matrix::multiply(const mx::array &x) const {
     if (!scales)
         return mx::matmul(x, transposed);
+    if (widens_for_prompts && x.shape(0) >= LEAST_ROWS_TO_WIDEN)
+        return multiply_widened(x);
     return mx::quantized_matmul(x, weight, *scales, biases, true, group, bits);
+}
+
+/* x becomes columns, so that the product's inner loop runs along its rows. */
+mx::array matrix::multiply_widened(const mx::array &x) const {
+    const mx::array numbers = mx::dequantize(weight, *scales, biases, group, bits);
+    const mx::array y = mx::matmul(numbers, mx::contiguous(mx::swapaxes(x, 0, 1)));
+    return mx::contiguous(mx::swapaxes(y, 0, 1));
 }
 
 mx::array matrix::rows(const mx::array &ids) const {
@@ -25,10 +45,11 @@ mx::array matrix::rows(const mx::array &ids) const {
     return mx::dequantize(taken, mx::take(*scales, ids, 0), mx::take(*biases, ids, 0), group, bits);
 }
 
-mx::array matrix::multiply_experts(const mx::array &x, const mx::array &experts) const {
+mx::array matrix::multiply_experts(const mx::array &x, const std::optional<mx::array> &rows,
+                                   const mx::array &experts) const {
     if (!scales)
-        return mx::gather_mm(x, transposed, std::nullopt, experts);
-    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, experts, true, group, bits);
+        return mx::gather_mm(x, transposed, rows, experts);
+    return mx::gather_qmm(x, weight, *scales, biases, rows, experts, true, group, bits);
 }
 
 /* ---- Loading ------------------------------------------------------------------------------------------- */
@@ -79,6 +100,14 @@ static mx::array codes_of(const canonical_constant &constant, const gb_planes &p
 /* What a code without a bias counts from, as MLX's bias. */
 static mx::array center_bias(const mx::array &scales, const gb_format &format) {
     return evaluated(mx::multiply(scales, number(-gb_format_center(&format))));
+}
+
+/* Whether a product may make all of the matrix's numbers at once. */
+static bool may_widen(const gb_constant &constant) {
+    enum { MOST_WIDENED_BYTES = 256 << 20 };
+    const gb_shape &shape = constant.type.shape;
+    const auto bytes = static_cast<uint64_t>(shape.dims[0] * shape.dims[1]) * sizeof(float);
+    return shape.rank == 2 && bytes <= MOST_WIDENED_BYTES;
 }
 
 weights::weights(const gb_program &of_program, bool with_fused_kernels)
@@ -137,11 +166,16 @@ matrix weights::load(uint32_t index) {
 /* A product of float32 activations with weights of 16 bits would widen them again in every step. */
 matrix weights::load_dense(const canonical_constant &constant, bool is_multiplied) {
     mx::array stored = wrap(constant, 0, shape_of(constant), dtype_of(constant.type.dtype));
-    if (stored.dtype() == mx::float32 || !is_multiplied)
+    if (!is_multiplied)
         return matrix(stored);
-    matrix made(evaluated(mx::astype(stored, mx::float32)));
-    widened.add(made.weight.nbytes());
-    return made;
+    const mx::array numbers = mx::astype(stored, mx::float32);
+    if (stored.dtype() != mx::float32)
+        widened.add(numbers.nbytes());
+    return multiplied_matrix(numbers);
+}
+
+matrix weights::multiplied_matrix(const mx::array &numbers) const {
+    return has_fused_kernels ? matrix(evaluated(numbers)) : matrix::stored_transposed(numbers);
 }
 
 /* Scales become float32, as the activations are; those of a row are repeated for its groups. */
@@ -156,6 +190,7 @@ matrix weights::load_one_level(const canonical_constant &constant, const gb_plan
     matrix made(codes_of(constant, planes));
     made.group = group;
     made.bits = constant.format.bits;
+    made.widens_for_prompts = !has_fused_kernels && may_widen(constant);
     made.scales = plane(planes.scales);
     made.biases =
         constant.format.has_bias ? plane(planes.biases) : center_bias(*made.scales, constant.format);
@@ -177,6 +212,7 @@ matrix weights::load_two_level(const canonical_constant &constant, const gb_plan
     matrix made(codes_of(constant, planes));
     made.group = static_cast<int>(planes.group);
     made.bits = constant.format.bits;
+    made.widens_for_prompts = !has_fused_kernels && may_widen(constant);
     made.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
     made.biases = constant.format.has_bias ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
                                            : center_bias(*made.scales, constant.format);
@@ -192,9 +228,9 @@ matrix weights::dequantize(const canonical_constant &constant, const gb_planes &
     for (uint64_t row = 0; row < rows; row++)
         gb_format_dequantize(&constant.format, &planes, constant.data, row, 0, columns,
                              values.data() + row * columns);
-    matrix made(mx::array(values.begin(), shape, mx::float32));
-    dequantized.add(made.weight.nbytes());
-    return made;
+    const mx::array numbers(values.begin(), shape, mx::float32);
+    dequantized.add(numbers.nbytes());
+    return multiplied_matrix(numbers);
 }
 
 /* ---- Notices ------------------------------------------------------------------------------------------- */

@@ -21,11 +21,16 @@ namespace gb_mlx {
 class matrix {
   public:
     mx::array weight;     /* numbers; of a quantized one codes, uint32 words */
-    mx::array transposed; /* a view of the numbers [K,O] or [X,K,O], made once */
+    mx::array transposed; /* the numbers [K,O] or [X,K,O]; one of both is a view of the other */
     std::optional<mx::array> scales, biases;
     int group = 0, bits = 0;
+    bool widens_for_prompts = false; /* a prompt's rows are multiplied by the numbers that codes stand for */
 
     explicit matrix(const mx::array &numbers);
+
+    /* The same numbers in memory as [K,O]: without a kernel of its own MLX multiplies by the columns of a
+     * view three times as slowly. */
+    static matrix stored_transposed(const mx::array &numbers);
 
     /* y[m,o] = sum over k of x[m,k] * weight[o,k]. */
     mx::array multiply(const mx::array &x) const;
@@ -33,8 +38,14 @@ class matrix {
     /* Rows ids of a matrix of rank 2: [M,K]. */
     mx::array rows(const mx::array &ids) const;
 
-    /* x [M,T,1,K] or [M,1,1,K], with experts [M,T] uint32 the first index of weight: [M,T,1,O]. */
-    mx::array multiply_experts(const mx::array &x, const mx::array &experts) const;
+    /* x [M,T,1,K] or [M,1,1,K], with experts [M,T] uint32 the first index of weight: [M,T,1,O]. rows [M,T]
+     * uint32 are x's that each one multiplies; without them MLX makes them of x's shape. */
+    mx::array multiply_experts(const mx::array &x, const std::optional<mx::array> &rows,
+                               const mx::array &experts) const;
+
+  private:
+    matrix(const mx::array &numbers, const mx::array &transposed_numbers);
+    mx::array multiply_widened(const mx::array &x) const;
 };
 
 /* A constant whose bytes are canonical: where they are mapped, or unpacked from a program that was laid out
@@ -75,6 +86,7 @@ class weights {
 
     canonical_constant constant_at(uint32_t index) const;
     matrix load(uint32_t index);
+    matrix multiplied_matrix(const mx::array &numbers) const;
     matrix load_dense(const canonical_constant &constant, bool is_multiplied);
     matrix load_one_level(const canonical_constant &constant, const gb_planes &planes, int group);
     matrix load_two_level(const canonical_constant &constant, const gb_planes &planes);
