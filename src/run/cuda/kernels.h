@@ -35,7 +35,7 @@ typedef struct gb_cuda_scratch {
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
     bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
-    bool has_prefill;                    /* gb_cuda_has_prefill */
+    uint32_t prefill_blocks;             /* gb_cuda_prefill_blocks */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -94,8 +94,9 @@ void gb_cuda_linear(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
-bool gb_cuda_has_prefill(void);
+/* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
+ * device or this build does not have them. */
+uint32_t gb_cuda_prefill_blocks(void);
 
 /* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
  * device can, and the weight has 4-bit codes in the packing for tensor cores. */

@@ -31,6 +31,16 @@ __device__ inline float high_bf16(uint32_t both) {
     return gb_float_from_bits(both & 0xffff0000u);
 }
 
+__device__ inline float widen_f16(uint16_t half) {
+#if defined(__CUDA_ARCH__)
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(half));
+    return wide;
+#else
+    return gb_widen_half(half, GB_F16);
+#endif
+}
+
 /* a b + c of both halves, rounded once. */
 __device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c) {
 #if defined(__CUDA_ARCH__)
