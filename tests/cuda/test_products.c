@@ -115,11 +115,15 @@ static void run_product(gb_cuda_kernel kernel, const product *p) {
                          .is_prefill = p->is_prefill};
     size_t columns = p->x->dims[p->x->rank - 1];
     scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns));
-    scratch.bytes = device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : 0);
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
+    scratch.bytes =
+        device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : gb_cuda_linear_scratch(&call));
+    scratch.arrivals = device_copy(zeros, sizeof zeros);
     kernel(&call);
     assert_cuda(cudaGetLastError());
     assert_cuda(cudaFree(scratch.prepared)); /* waits for the device */
     assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.arrivals));
 }
 
 /* y = the rows x through the matrix, and nothing behind them. */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "run/cuda/activations.h"
 #include "run/cuda/device.h"
+#include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
 #include "run/cuda/kernels.h"
 #include "run/cuda/passes.h"
@@ -30,6 +31,7 @@ struct gb_cuda_executor {
     cudaStream_t stream;
     gb_cuda_tensor *tensors; /* by value */
     ready_step *steps;       /* by step of the plan */
+    gb_cuda_group *groups;   /* likewise */
     gb_cuda_inputs inputs;
     gb_cuda_passes passes;
     gb_cuda_scratch scratch;
@@ -154,13 +156,17 @@ static bool is_quantized_product(const ready_step *step) {
 
 /* Finds the steps whose result is what the next quantized product takes. */
 static void mark_preparing_steps(gb_cuda_executor *e) {
-    const gb_cuda_tensor *taken = NULL, *weight = NULL;
+    gb_ref taken = GB_NO_VALUE;
+    const gb_cuda_tensor *weight = NULL;
     for (uint32_t s = e->plan->step_count; s-- > 0;) {
         gb_cuda_call *call = &e->steps[s].call;
-        call->prepares = taken && call->results[0] == taken;
+        const gb_step *step = e->steps[s].planned;
+        call->prepares = taken != GB_NO_VALUE && step->result_count > 0 &&
+                         step->results[0] == e->plan->places[taken].storage;
+        call->prepares_as = call->prepares ? &e->tensors[taken] : NULL;
         call->prepares_for = call->prepares ? weight : NULL;
         if (is_quantized_product(&e->steps[s])) {
-            taken = call->operands[0];
+            taken = step->operands[0];
             weight = call->operands[1];
         }
     }
@@ -187,6 +193,10 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     e->scratch.bytes = memory;
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
+    e->scratch.arrivals = memory;
+    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), e->stream),
+                         "clearing counters", error));
     return GUMBEL_OK;
 }
 
@@ -206,6 +216,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
     GB_TRY(gb_cuda_passes_create(e->plan->program, options->backend, &e->passes, error));
     GB_TRY(place_tensors(e, options, error));
     GB_TRY(ready_steps(e, error));
+    GB_TRY(gb_cuda_groups_create(e->plan, &e->groups, error));
     mark_preparing_steps(e);
     GB_TRY(reserve_scratch(e, options->backend, error));
     if (e->profile) {
@@ -250,37 +261,54 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
     gb_cuda_free(e->scratch.prepared);
+    gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);
     gb_cuda_free_pinned(e->pinned);
     gb_free(e->steps);
+    gb_free(e->groups);
     gb_free(e->tensors);
     gb_free(e);
 }
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-static gumbel_status launch(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
-    char doing[64];
-    step->call.runs = e->runs;
-    step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
-    step->kernel(&step->call);
+/* Launches the group of steps that begins with step s. */
+static void launch_group(gb_cuda_executor *e, uint32_t s) {
+    const gb_cuda_group *group = &e->groups[s];
+    const gb_cuda_call *calls[GB_CUDA_MOST_CHAINED];
+    for (uint32_t i = 0; i < group->count; i++) {
+        ready_step *step = &e->steps[s + i];
+        step->call.runs = e->runs;
+        step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
+        calls[i] = &step->call;
+    }
+    if (group->count == 1)
+        e->steps[s].kernel(calls[0]);
+    else if (calls[0]->node->op == GB_OP_LINEAR)
+        gb_cuda_linear_group(calls, group->count);
+    else
+        gb_cuda_row_chain(calls, group->is_kept, group->count);
+}
+
+static gumbel_status launch(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+    char doing[96];
+    launch_group(e, s);
     cudaError_t result = cudaGetLastError();
     if (result == cudaSuccess)
         return GUMBEL_OK;
-    snprintf(doing, sizeof doing, "launching %s", gb_step_name(step->planned));
+    snprintf(doing, sizeof doing, "launching %s", e->groups[s].name);
     return gb_cuda_check(result, doing, error);
 }
 
-static gumbel_status launch_timed(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
-    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+    const gb_constant *weight = gb_step_weight(e->plan->program, e->steps[s].planned);
     float milliseconds = 0;
     GB_TRY(gb_cuda_check(cudaEventRecord(e->begin, e->stream), "timing a step", error));
-    GB_TRY(launch(e, step, error));
+    GB_TRY(launch(e, s, error));
     GB_TRY(gb_cuda_check(cudaEventRecord(e->end, e->stream), "timing a step", error));
     GB_TRY(gb_cuda_check(cudaEventSynchronize(e->end), "waiting for a step", error));
     GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, e->begin, e->end), "timing a step", error));
-    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL,
-               1e-3 * (double)milliseconds);
+    e->profile(e->profile_user, e->groups[s].name, weight ? weight->name : NULL, 1e-3 * (double)milliseconds);
     return GUMBEL_OK;
 }
 
@@ -303,16 +331,17 @@ static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, 
 
 static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
     e->scratch.prepared_from = NULL;
-    for (uint32_t s = 0; s < e->plan->step_count;) {
-        ready_step *step = &e->steps[s++];
+    for (uint32_t s = 0, next; s < e->plan->step_count; s = next) {
+        const ready_step *step = &e->steps[s];
+        next = s + e->groups[s].count;
         if (step->planned->needs_rows && e->row_count == 0)
             continue;
         if (!step->kernel)
-            GB_TRY(follow_branch(e, step, &s, error));
+            GB_TRY(follow_branch(e, step, &next, error));
         else if (e->profile)
-            GB_TRY(launch_timed(e, step, error));
+            GB_TRY(launch_timed(e, s, error));
         else
-            GB_TRY(launch(e, step, error));
+            GB_TRY(launch(e, s, error));
     }
     return GUMBEL_OK;
 }

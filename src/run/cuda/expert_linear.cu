@@ -51,6 +51,10 @@ void gb_cuda_expert_linear(const gb_cuda_call *call) {
     lists.x_reuse = x->rank == 3 ? 1 : experts->dims[1];
     if (gb_cuda_takes_prefill(call, weight))
         return multiply_prompt_by_experts(call, lists);
+    if (weight->is_packed && !call->is_prefill) {
+        lists.expert = expert;
+        return gb_cuda_few_pairs(call, x, weight, lists);
+    }
     if (weight->dtype != GB_QUANTIZED) {
         lists.expert = expert;
         return gb_cuda_dense_product(call, x, weight, lists);

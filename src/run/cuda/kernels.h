@@ -27,10 +27,13 @@ typedef struct gb_cuda_tensor {
     bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
 } gb_cuda_tensor;
 
+enum { GB_CUDA_ARRIVALS = 1024 };
+
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
+    uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
@@ -54,6 +57,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
@@ -89,10 +93,26 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear_dense.cu chooses between itself, linear_quantized.cu and linear_prefill.cu; expert_linear.cu */
+/* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
+ * expert_linear.cu */
 void gb_cuda_linear(const gb_cuda_call *call);
+uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
+ * bits that it has alone. */
+void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
+
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up to
+ * GB_CUDA_MOST_JOINED that all can. */
+enum { GB_CUDA_MOST_JOINED = 6 };
+bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
+
+/* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
+ * result is needed later. */
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
  * device or this build does not have them. */

@@ -192,10 +192,10 @@ struct lane_affine<GB_F16> {
     float scale[2], bias[2];
 
     __device__ void load(uint32_t scales, uint32_t biases) {
-        scale[0] = widen_f16((uint16_t)scales);
-        scale[1] = widen_f16((uint16_t)(scales >> 16));
-        bias[0] = widen_f16((uint16_t)biases);
-        bias[1] = widen_f16((uint16_t)(biases >> 16));
+        scale[0] = low_half(scales);
+        scale[1] = high_half(scales);
+        bias[0] = low_half(biases);
+        bias[1] = high_half(biases);
     }
     __device__ uint32_t apply(uint32_t codes, int which) const {
         return pack_bf16(fmaf(scale[which], low_bf16(codes), bias[which]),
@@ -238,7 +238,8 @@ struct prefill_sums {
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             const int pair = i / 2, which = i % 2;
-            const uint32_t code = (words[which] >> (4 * pair) & 0x000f000fu) | 0x43004300u; /* 128 + q */
+            const uint32_t code =
+                mask_and_set<0x000f000fu, 0x43004300u>(words[which] >> (4 * pair)); /* 128 + q */
             uint32_t &weight = weights[unit][pair / 2][pair % 2 * 2 + which];
             weight = affine.apply(multiply_add_bf16(0x3f803f80u, code, minus_center), which);
             keep_in_place(weight);

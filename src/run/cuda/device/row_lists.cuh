@@ -47,6 +47,9 @@ enum { GB_CUDA_MANY_ROWS = 64 };
 void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                                size_t tile_count);
+/* linear_few.cu: of a packed matrix, pair by pair; lists.expert is given. */
+void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                       const gb_cuda::row_lists &lists);
 void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                            const gb_cuda::row_lists &lists);
 
