@@ -61,8 +61,8 @@ __device__ static void leave_row(const sampling &a, size_t b, row_kind kind, flo
 
 /* The least s that top-k, and top-p after it, keep, from the whole row: for a k in the thousands, or
  * thousands of equals. */
-__device__ static float cut_whole_row(const sampling &a, const float *row, const row_settings &r, float max_s,
-                                      candidate_list *list) {
+static __device__ __noinline__ float cut_whole_row(const sampling &a, const float *row, const row_settings &r,
+                                                   float max_s, candidate_list *list) {
     weight_sum own = 0;
     for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
         own += row[i] > gb_negative_infinity();
@@ -121,7 +121,7 @@ __device__ static void draw_plain(const sampling &a, size_t b, const row_setting
     const float max = best_value(best_of_row);
     const bool is_even = max == -gb_negative_infinity();
     const float max_s = is_even ? 0.0f : gb_scale(max, r.temperature);
-    weight_sum best = score_of(r, a.size, max_s, best_index(best_of_row));
+    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_of_row));
     const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
     drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
     d.is_even = is_even;
@@ -139,15 +139,25 @@ __device__ static void draw_plain(const sampling &a, size_t b, const row_setting
 /* top-p alone: the masses of this block's part of the row, by their distance from the top. */
 __device__ static void sum_masses(const sampling &a, size_t b, const row_settings &r, weight_sum best,
                                   weight_bins<MASS_BINS> *bins) {
+    enum { EACH = 4 }; /* logits on their way to a thread at a time */
     const float *row = row_of(a, b, r);
     const float max_s = gb_scale(best_value(best), r.temperature);
     clear_bins(bins);
     __syncthreads();
-    for (uint32_t i = blockIdx.x * ROW_THREADS + threadIdx.x; i < a.size; i += gridDim.x * ROW_THREADS) {
-        const float s = gb_scale(row[i], r.temperature);
-        const weight_sum mass = gb_mass(s, max_s);
-        if (mass != 0)
-            add_to_bin(bins, (unsigned)mass_bin(s, max_s), mass);
+    const uint32_t step = gridDim.x * ROW_THREADS;
+#pragma unroll 1
+    for (uint32_t i = blockIdx.x * ROW_THREADS + threadIdx.x; i < a.size; i += step * EACH) {
+        float x[EACH];
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j++)
+            x[j] = i + j * step < a.size ? row[i + j * step] : gb_negative_infinity();
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j++) {
+            const float s = gb_scale(x[j], r.temperature);
+            const weight_sum mass = gb_mass(s, max_s);
+            if (mass != 0)
+                add_to_bin(bins, (unsigned)mass_bin(s, max_s), mass);
+        }
     }
     __syncthreads();
     for (unsigned i = threadIdx.x; i < MASS_BINS; i += ROW_THREADS) {
@@ -156,7 +166,7 @@ __device__ static void sum_masses(const sampling &a, size_t b, const row_setting
             atomicAdd(&a.bins[b * MASS_BINS + i], sum);
     }
     if (blockIdx.x == 0 && threadIdx.x == 0)
-        atomicMax(&a.rows[b].drawn, score_of(r, a.size, max_s, best_index(best)));
+        atomicMax(&a.rows[b].drawn, score_of(r.seed, a.size, max_s, best_index(best)));
     leave_row(a, b, ROW_IS_CUT, max_s, gb_negative_infinity());
 }
 

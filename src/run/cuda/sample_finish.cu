@@ -40,8 +40,9 @@ __device__ static void list_logit(const sampling &a, size_t b, bool is_listed, u
 }
 
 /* What top-p keeps of the bin with the threshold. Needs all threads. */
-__device__ static weight_sum draw_listed(const sampling &a, size_t b, const drawing &d, const mass_cut &cut,
-                                         const row_settings &r, candidate_list *list) {
+static __device__ __noinline__ weight_sum draw_listed(const sampling &a, size_t b, const drawing &d,
+                                                      const mass_cut &cut, const row_settings &r,
+                                                      candidate_list *list) {
     const uint32_t count = a.rows[b].listed, *listed = a.listed + b * a.size;
     const weight_sum limit = cut.limit - cut.above;
     const auto s_of = [&](uint32_t i) { return gb_scale(d.row[listed[i]], d.temperature); };
@@ -65,7 +66,7 @@ __device__ static weight_sum draw_listed(const sampling &a, size_t b, const draw
         const float s = s_of(i);
         if (s < value_of(threshold) || gb_mass(s, d.max_s) < r.least_mass)
             continue;
-        const weight_sum score = score_of(r, d.size, s, listed[i]);
+        const weight_sum score = score_of(r.seed, d.size, s, listed[i]);
         best = score > best ? score : best;
     }
     return block_best(best, list->of_warps);

@@ -42,24 +42,27 @@ __device__ inline uint32_t logit_index(unsigned block, int j) {
 __device__ inline void write_maxima(const float value[LOGITS_EACH], uint32_t size, uint32_t groups,
                                     uint32_t *maxima, weight_sum *best_of_block) {
     __shared__ weight_sum of_warps[ROW_WARPS];
-    const unsigned lane = threadIdx.x % WARP;
-    const uint32_t first_group = logit_index(blockIdx.x, 0) / GROUP;
-    weight_sum best = 0;
+    const uint32_t first = logit_index(blockIdx.x, 0), lane = threadIdx.x % WARP;
+    uint32_t key[LOGITS_EACH], largest = 0, at = 0;
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++)
+        key[j] = first + (unsigned)j * WARP < size ? logit_key(value[j]) : 0;
+#pragma unroll
     for (int g = 0; g < WARP_GROUPS; g++) {
-        uint32_t key = 0;
-        for (int j = g * GROUP_EACH; j < (g + 1) * GROUP_EACH; j++) {
-            const uint32_t index = logit_index(blockIdx.x, j), own = logit_key(value[j]);
-            const weight_sum packed = (weight_sum)own << 32 | (uint32_t)~index;
-            if (index < size) {
-                key = own > key ? own : key;
-                best = packed > best ? packed : best;
-            }
-        }
-        key = largest_in_warp(key);
-        if (lane == 0 && first_group + (uint32_t)g < groups)
-            maxima[first_group + (uint32_t)g] = key;
+        uint32_t of_group = 0;
+#pragma unroll
+        for (int j = g * GROUP_EACH; j < (g + 1) * GROUP_EACH; j++)
+            of_group = key[j] > of_group ? key[j] : of_group;
+        of_group = largest_in_warp(of_group);
+        if (lane == 0 && first / GROUP + (unsigned)g < groups)
+            maxima[first / GROUP + (unsigned)g] = of_group;
+        largest = of_group > largest ? of_group : largest;
     }
-    best = block_best(best, of_warps);
+#pragma unroll
+    for (int j = LOGITS_EACH - 1; j >= 0; j--) /* the lowest index that has it */
+        at = key[j] == largest ? first + (unsigned)j * WARP : at;
+    const bool has_it = at != 0 || (key[0] == largest && first == 0);
+    const weight_sum best = block_best(has_it ? (weight_sum)largest << 32 | (uint32_t)~at : 0, of_warps);
     if (threadIdx.x == 0)
         *best_of_block = best;
 }
@@ -91,6 +94,7 @@ __device__ inline void load_keys(const uint32_t *maxima, uint32_t groups, group_
 template <typename Visit>
 __device__ void visit_maxima(const uint32_t *maxima, uint32_t groups, float temperature,
                              const group_list *list, Visit visit) {
+#pragma unroll 1
     for (uint32_t g = threadIdx.x; g < groups; g += ROW_THREADS) {
         const float x = value_of(g < MOST_GROUPS ? list->keys[g] : maxima[g]);
         if (x > gb_negative_infinity())
@@ -105,6 +109,7 @@ __device__ inline unsigned nearness_of_largest(const uint32_t *maxima, uint32_t 
     enum { NEAR_ENOUGH = 32 }; /* groups in a bin that are not worth telling apart */
     weight_sum above = 0;
     unsigned bound = 0;
+#pragma unroll 1
     for (unsigned shift = NEARNESS_BITS;; shift = 0) {
         for (unsigned i = threadIdx.x; i < NEARNESS_BINS; i += ROW_THREADS)
             list->bins[i] = 0;
@@ -144,31 +149,30 @@ __device__ void list_groups(const uint32_t *maxima, uint32_t groups, float tempe
     __syncthreads();
 }
 
-/* Visits the candidates of the listed groups: visit(index, s). */
+/* Visits the candidates of the listed groups: visit(index, s). A warp reads a group while it goes through the
+ * one before. */
 template <typename Visit>
 __device__ void visit_groups(const group_list *list, const float *row, uint32_t size, float temperature,
                              Visit visit) {
-    enum { TOGETHER = 4 }; /* groups whose logits are on their way to a warp at a time */
     const unsigned lane = threadIdx.x % WARP, count = list->count;
-    for (unsigned begin = threadIdx.x / WARP; begin < count; begin += ROW_WARPS * TOGETHER) {
-        float x[TOGETHER][GROUP_EACH];
-        uint32_t first[TOGETHER];
+    float x[GROUP_EACH], next[GROUP_EACH];
+    uint32_t first = 0, next_first = 0;
+#pragma unroll 1
+    for (unsigned at = threadIdx.x / WARP; at < count + ROW_WARPS; at += ROW_WARPS) {
+        next_first = at < count ? list->groups[at] * GROUP + lane : size;
 #pragma unroll
-        for (int t = 0; t < TOGETHER; t++) {
-            const unsigned at = begin + (unsigned)t * ROW_WARPS;
-            first[t] = at < count ? list->groups[at] * GROUP + lane : size;
-#pragma unroll
-            for (int j = 0; j < GROUP_EACH; j++) {
-                const uint32_t i = first[t] + (unsigned)j * WARP;
-                x[t][j] = i < size ? row[i] : gb_negative_infinity();
-            }
+        for (int j = 0; j < GROUP_EACH; j++) {
+            const uint32_t i = next_first + (unsigned)j * WARP;
+            next[j] = i < size ? row[i] : gb_negative_infinity();
         }
 #pragma unroll
-        for (int t = 0; t < TOGETHER; t++)
+        for (int j = 0; at >= ROW_WARPS && j < GROUP_EACH; j++)
+            if (x[j] > gb_negative_infinity())
+                visit(first + (unsigned)j * WARP, gb_scale(x[j], temperature));
+        first = next_first;
 #pragma unroll
-            for (int j = 0; j < GROUP_EACH; j++)
-                if (x[t][j] > gb_negative_infinity())
-                    visit(first[t] + (unsigned)j * WARP, gb_scale(x[t][j], temperature));
+        for (int j = 0; j < GROUP_EACH; j++)
+            x[j] = next[j];
     }
 }
 

@@ -97,8 +97,13 @@ __device__ inline weight_sum pack_score(float score, uint32_t index) {
     return score == score ? pack_best(score, index) : ~(weight_sum)0;
 }
 
-__device__ inline weight_sum score_of(const row_settings &r, uint32_t size, float s, uint32_t index) {
-    return pack_score(s + gb_gumbel(gb_word_at(r.seed, size, index)), index);
+/* That of an s with its random word. */
+static __device__ __noinline__ weight_sum score_with(float s, uint32_t index, uint32_t word) {
+    return pack_score(s + gb_gumbel(word), index);
+}
+
+static __device__ __noinline__ weight_sum score_of(uint64_t seed, uint32_t size, float s, uint32_t index) {
+    return score_with(s, index, gb_word_at(seed, size, index));
 }
 
 /* The token of a row, or what it is instead. */
