@@ -16,6 +16,7 @@ template <typename Entry, typename Load, typename Visit>
 __device__ void visit_list(uint32_t limit, Load load, Visit visit) {
     enum { EACH = 4 }; /* entries on their way to a thread at a time */
     __shared__ uint32_t end;
+#pragma unroll 1
     for (uint32_t begin = 0; begin < limit; begin += ROW_THREADS * EACH) {
         Entry entry[EACH];
         uint32_t own_end = limit;
@@ -52,8 +53,21 @@ struct bias_entry {
     int32_t id;
 };
 
-/* Adds a row's biases to logits first .. first + BLOCK_LOGITS - 1, which shared memory has. An id may stand
- * in the list several times: the thread of its first entry adds all in their order. */
+/* Adds the biases of the id of entry i, in their order; an id may stand in the list several times, and its
+ * first entry adds all. */
+static __device__ __noinline__ void add_biases_of(const int32_t *ids, const float *values, uint32_t limit,
+                                                  uint32_t i, float *logit) {
+    const int32_t id = ids[i];
+    float x = *logit;
+    for (uint32_t j = 0; j < limit && ids[j] >= 0; j++) {
+        if (ids[j] == id && j < i)
+            return;
+        x = ids[j] == id ? gb_biased(x, values[j]) : x;
+    }
+    *logit = x;
+}
+
+/* Adds a row's biases to logits first .. first + BLOCK_LOGITS - 1, which shared memory has. */
 __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, float *logits) {
     const int32_t *ids = a.bias_ids + b * a.bias_limit;
     const float *values = a.bias_values + b * a.bias_limit;
@@ -61,26 +75,18 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, f
         a.bias_limit, [&](uint32_t i) { return bias_entry{ids[i]}; },
         [&](uint32_t i, bias_entry own) {
             const uint32_t at = (uint32_t)own.id - first;
-            if (at >= BLOCK_LOGITS)
-                return;
-            for (uint32_t j = 0; j < i; j++)
-                if (ids[j] == own.id)
-                    return;
-            float x = logits[at];
-            for (uint32_t j = i; j < a.bias_limit && ids[j] >= 0; j++)
-                x = ids[j] == own.id ? gb_biased(x, values[j]) : x;
-            logits[at] = x;
+            if (at < BLOCK_LOGITS)
+                add_biases_of(ids, values, a.bias_limit, i, &logits[at]);
         });
 }
 
-__device__ inline float penalized(const row_settings &r, const token_count &token, float x) {
-    const int32_t repeats = token.generated + (r.prompt & 1 ? token.prompt : 0);
-    const int32_t occurs = token.generated + (r.prompt & 2 ? token.prompt : 0);
+static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
+                                               float presence, int32_t prompt) {
+    const int32_t repeats = token.generated + (prompt & 1 ? token.prompt : 0);
+    const int32_t occurs = token.generated + (prompt & 2 ? token.prompt : 0);
     if (repeats != 0)
-        x = gb_repetition_penalized(x, r.repetition);
-    if (occurs != 0)
-        x = gb_occurrence_penalized(x, (float)occurs, r.frequency, r.presence);
-    return x;
+        x = gb_repetition_penalized(x, repetition);
+    return occurs != 0 ? gb_occurrence_penalized(x, (float)occurs, frequency, presence) : x;
 }
 
 /* Likewise the penalties; their ids are distinct. */
@@ -92,7 +98,7 @@ __device__ inline void penalize(const sampling &a, size_t b, const row_settings 
         [&](uint32_t, token_count token) {
             const uint32_t at = (uint32_t)token.id - first;
             if (at < BLOCK_LOGITS)
-                logits[at] = penalized(r, token, logits[at]);
+                logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
         });
 }
 

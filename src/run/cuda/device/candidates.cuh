@@ -46,13 +46,14 @@ __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule
     const unsigned t = threadIdx.x, count = list->count;
     if (t < count) {
         list->mass[t] = gb_mass(list->s[t], rule.max_s);
-        list->score[t] = score_of(r, rule.size, list->s[t], list->index[t]);
+        list->score[t] = score_of(r.seed, rule.size, list->s[t], list->index[t]);
     }
     __syncthreads();
     const unsigned lanes = count <= ROW_THREADS / 4 ? 4 : 2, own = t / lanes, lane = t % lanes;
     const float s = own < count ? list->s[own] : 0.0f;
     uint32_t greater = 0;
     weight_sum above = 0;
+#pragma unroll 4
     for (unsigned i = lane; i < count; i += lanes) {
         const bool is_greater = list->s[i] > s;
         greater += is_greater ? 1u : 0u;
@@ -77,7 +78,7 @@ __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule
 }
 
 /* Thresholds are found by the floats' bits. */
-__device__ inline weight_sum draw_several(candidate_list *list, const cut_rule &rule, const row_settings &r) {
+static __device__ __noinline__ weight_sum draw_several(candidate_list *list, cut_rule rule, row_settings r) {
     const unsigned count = list->count;
     float least = gb_negative_infinity();
     if (rule.top_k != 0 && rule.top_k < count)
@@ -103,11 +104,12 @@ __device__ inline weight_sum draw_several(candidate_list *list, const cut_rule &
         least = threshold != 0 ? value_of(threshold) : least;
     }
     weight_sum best = 0;
+#pragma unroll 1
     for (unsigned i = threadIdx.x; i < count; i += ROW_THREADS) {
         const float s = list->s[i];
         if (s < least || gb_mass(s, rule.max_s) < r.least_mass)
             continue;
-        const weight_sum score = score_of(r, rule.size, s, list->index[i]);
+        const weight_sum score = score_of(r.seed, rule.size, s, list->index[i]);
         best = score > best ? score : best;
     }
     return block_best(best, list->of_warps);

@@ -68,7 +68,7 @@ __device__ inline bool falls_short(uint32_t word, float s, float score) {
 __device__ inline void compete(const drawing &d, float s, uint32_t index, uint32_t word, weight_sum *best) {
     if (falls_short(word, s, best_value(*best)) || gb_mass(s, d.max_s) < d.least_mass)
         return;
-    const weight_sum score = pack_score(s + gb_gumbel(word), index);
+    const weight_sum score = score_with(s, index, word);
     *best = score > *best ? score : *best;
 }
 
@@ -79,6 +79,7 @@ __device__ void visit_part(const drawing &d, Visit visit) {
     const uint32_t half = gb_word_half(d.size), upper = gb_word_upper(d.size);
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const uint32_t pairs = (upper + GROUP - 1) / GROUP, last = d.groups - 1;
+#pragma unroll 1
     for (uint32_t pair = blockIdx.x * ROW_WARPS + warp; pair < pairs; pair += gridDim.x * ROW_WARPS) {
         const uint32_t first = pair * GROUP, partner = (upper + first) / GROUP;
         const uint32_t keys[3] = {d.maxima[pair], d.maxima[partner < last ? partner : last],
@@ -87,20 +88,14 @@ __device__ void visit_part(const drawing &d, Visit visit) {
         float s;
         if (!is_in(d, value_of(largest > keys[2] ? largest : keys[2]), &s))
             continue;
-        float x[2][GROUP_EACH];
-#pragma unroll
+#pragma unroll 1
         for (int j = 0; j < GROUP_EACH; j++) {
             const uint32_t i = first + (unsigned)j * WARP + lane;
-            x[0][j] = i < upper ? d.row[i] : 0.0f;
-            x[1][j] = i < half ? d.row[upper + i] : 0.0f;
-        }
-#pragma unroll
-        for (int j = 0; j < GROUP_EACH; j++) {
-            const uint32_t i = first + (unsigned)j * WARP + lane;
+            const float x0 = i < upper ? d.row[i] : 0.0f, x1 = i < half ? d.row[upper + i] : 0.0f;
             uint32_t word0, word1;
             gb_threefry(d.seed, i, i < half ? upper + i : 0, &word0, &word1);
-            visit(i < upper, i, x[0][j], word0);
-            visit(i < half, upper + i, x[1][j], word1);
+            visit(i < upper, i, x0, word0);
+            visit(i < half, upper + i, x1, word1);
         }
     }
 }

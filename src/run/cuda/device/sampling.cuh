@@ -49,12 +49,12 @@ struct sampling {
     const int32_t *prompt;
     int32_t *token;
     /* scratch, by row */
+    float *adjusted;  /* [size]: the logits of a row with biases or penalties */
+    uint32_t *listed; /* [size]: indices */
     row_state *rows;
     weight_sum *bins;  /* [MASS_BINS] */
     weight_sum *bests; /* [blocks]: packed */
     uint32_t *maxima;  /* [groups]: keys */
-    float *adjusted;   /* [size]: the logits of a row with biases or penalties */
-    uint32_t *listed;  /* [size]: indices */
 };
 
 /* A row's settings. */
@@ -97,8 +97,13 @@ __device__ inline weight_sum pack_score(float score, uint32_t index) {
     return score == score ? pack_best(score, index) : ~(weight_sum)0;
 }
 
-__device__ inline weight_sum score_of(const row_settings &r, uint32_t size, float s, uint32_t index) {
-    return pack_score(s + gb_gumbel(gb_word_at(r.seed, size, index)), index);
+/* That of an s with its random word. */
+static __device__ __noinline__ weight_sum score_with(float s, uint32_t index, uint32_t word) {
+    return pack_score(s + gb_gumbel(word), index);
+}
+
+static __device__ __noinline__ weight_sum score_of(uint64_t seed, uint32_t size, float s, uint32_t index) {
+    return score_with(s, index, gb_word_at(seed, size, index));
 }
 
 /* The token of a row, or what it is instead. */

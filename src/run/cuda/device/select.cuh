@@ -35,33 +35,43 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
-/* The largest of a block's values, in every thread. of_warps: one for each warp, in shared memory. */
-__device__ inline weight_sum block_best(weight_sum best, weight_sum *of_warps) {
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
-        best = other > best ? other : best;
+/* The largest of a block's values, in every thread. of_warps: one for each warp, in shared memory. Not
+ * inlined, like all that a block does once in several places: fetching code costs more than running it. */
+static __device__ __noinline__ weight_sum block_best(weight_sum best, weight_sum *of_warps) {
+    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int round = 0; round < 2; round++) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2) {
+            const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
+            best = other > best ? other : best;
+        }
+        if (round > 0)
+            break;
+        __syncthreads();
+        if (lane == 0)
+            of_warps[threadIdx.x / WARP] = best;
+        __syncthreads();
+        best = lane < warps ? of_warps[lane] : 0;
     }
-    __syncthreads();
-    if (threadIdx.x % WARP == 0)
-        of_warps[threadIdx.x / WARP] = best;
-    __syncthreads();
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        best = of_warps[w] > best ? of_warps[w] : best;
     return best;
 }
 
 /* The sum over a block, in every thread. of_warps: one for each warp, in shared memory. */
-__device__ inline weight_sum block_total(weight_sum own, weight_sum *of_warps) {
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        own += __shfl_xor_sync(0xffffffffu, own, distance);
-    __syncthreads();
-    if (threadIdx.x % WARP == 0)
-        of_warps[threadIdx.x / WARP] = own;
-    __syncthreads();
-    weight_sum total = 0;
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        total += of_warps[w];
-    return total;
+static __device__ __noinline__ weight_sum block_total(weight_sum own, weight_sum *of_warps) {
+    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int round = 0; round < 2; round++) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            own += __shfl_xor_sync(0xffffffffu, own, distance);
+        if (round > 0)
+            break;
+        __syncthreads();
+        if (lane == 0)
+            of_warps[threadIdx.x / WARP] = own;
+        __syncthreads();
+        own = lane < warps ? of_warps[lane] : 0;
+    }
+    return own;
 }
 
 /* Sums of weights in shared memory, in two words each: the device adds words there at once, but pairs of
@@ -125,11 +135,13 @@ __device__ found_bin find_bin(weight_sum above, weight_sum limit, finding_memory
         memory->of_warps[t / WARP] = sum;
     __syncthreads();
     sum += above;
+#pragma unroll 1
     for (unsigned w = 0; t < FINDERS && w < t / WARP; w++)
         sum += memory->of_warps[w];
     if (t < FINDERS && sum > limit && sum - own <= limit) {
         weight_sum before = sum - own;
         unsigned bin = (unsigned)last;
+#pragma unroll 1
         while (before + weight_of(bin) <= limit)
             before += weight_of(bin--);
         memory->answer = {(int)bin, before};
@@ -150,10 +162,12 @@ template <typename Get>
 __device__ uint32_t select_in_block(unsigned count, weight_sum limit, select_memory *memory, Get get) {
     uint32_t prefix = 0;
     weight_sum above = 0;
+#pragma unroll 1
     for (int shift = 24; shift >= 0; shift -= 8) {
         __syncthreads();
         clear_bins(&memory->bins);
         __syncthreads();
+#pragma unroll 1
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
             uint32_t key;
             const weight_sum weight = get(i, &key);
