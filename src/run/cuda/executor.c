@@ -160,14 +160,18 @@ static bool is_quantized_product(const ready_step *step) {
 /* Finds the steps whose result is what the next quantized product takes. */
 static void mark_preparing_steps(gb_cuda_executor *e) {
     gb_ref taken = GB_NO_VALUE;
+    const gb_cuda_tensor *weight = NULL;
     for (uint32_t s = e->plan->step_count; s-- > 0;) {
         gb_cuda_call *call = &e->steps[s].call;
         const gb_step *step = e->steps[s].planned;
         call->prepares = taken != GB_NO_VALUE && step->result_count > 0 &&
                          step->results[0] == e->plan->places[taken].storage;
         call->prepares_as = call->prepares ? &e->tensors[taken] : NULL;
-        if (is_quantized_product(&e->steps[s]))
+        call->prepares_for = call->prepares ? weight : NULL;
+        if (is_quantized_product(&e->steps[s])) {
             taken = step->operands[0];
+            weight = call->operands[1];
+        }
     }
 }
 
@@ -236,6 +240,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = options->plan;
     made->stream = options->stream;
+    made->scratch.has_prefill = gb_cuda_has_prefill();
     made->profile = options->backend->profile;
     made->profile_user = options->backend->profile_user;
     gumbel_status status = prepare(made, options, error);

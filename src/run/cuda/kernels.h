@@ -37,6 +37,8 @@ typedef struct gb_cuda_scratch {
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
+    bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
+    bool has_prefill;                    /* gb_cuda_has_prefill */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -56,6 +58,7 @@ typedef struct gb_cuda_call {
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
+    const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
 
@@ -90,7 +93,8 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear.cu chooses between linear_dense.cu, linear_quantized.cu and linear_few.cu; expert_linear.cu */
+/* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
+ * expert_linear.cu */
 void gb_cuda_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
@@ -109,6 +113,13 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 /* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
  * result is needed later. */
 void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
+
+/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
+bool gb_cuda_has_prefill(void);
+
+/* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
+ * device can, and the weight has 4-bit codes in the packing for tensor cores. */
+bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
 /* attention.cu stores keys and values, then reads them. */
 void gb_cuda_attention(const gb_cuda_call *call);

@@ -33,6 +33,9 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 struct float2 {
     float x, y;
 };
+struct alignas(8) int2 {
+    int x, y;
+};
 struct alignas(16) float4 {
     float x, y, z, w;
 };
@@ -54,6 +57,9 @@ void launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, std
 void *dynamic_shared();
 
 void block_barrier();
+
+/* Lets all other threads of the block go on before this one does: for a loop that waits for what they do. */
+void give_way();
 
 /* Waits for the warp; then the bytes of its lanes, EXCHANGE_BYTES apart, of returned ones zeros. Valid until
  * the lane's next exchange but one. */

@@ -15,7 +15,7 @@
 #ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_ROWS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_FEW_ROWS_CUH
 
-#include "run/cuda/device/async_copy.cuh"
+#include "run/cuda/device/copy_groups.cuh"
 #include "run/cuda/device/prepared.cuh"
 
 namespace gb_cuda {

@@ -57,6 +57,18 @@ __device__ inline uint32_t mask_and_set(uint32_t a) {
 #endif
 }
 
+/* a b + c of both halves, rounded once. */
+__device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c) {
+#if defined(__CUDA_ARCH__)
+    uint32_t both;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(both) : "r"(a), "r"(b), "r"(c));
+    return both;
+#else
+    return pack_bf16(fmaf(low_bf16(a), low_bf16(b), low_bf16(c)),
+                     fmaf(high_bf16(a), high_bf16(b), high_bf16(c)));
+#endif
+}
+
 /* c += a b */
 __device__ inline void multiply_add(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
 #if defined(__CUDACC__)
