@@ -87,6 +87,7 @@ inline void __syncwarp(unsigned = 0xffffffffu) {
     emulated::exchange(&none, 1);
 }
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 
 template <typename T>
 T __shfl_sync(unsigned, T value, int source) {
