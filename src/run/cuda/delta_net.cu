@@ -26,7 +26,20 @@ struct convolution {
     float *y;
 };
 
-/* The sum goes from the oldest x to the newest. */
+/* Moves the last width - 1 rows of tail and the x of tokens first .. end - 1 into tail: from old to new, so
+ * that none is overwritten before it is moved. */
+__device__ static void move_tail(const convolution &v, size_t first, size_t end, size_t c) {
+    const size_t rows = v.width - 1, tokens = end - first;
+    float *tail = state_of(v.tail, v.slot_bytes, v.slots, first);
+    for (size_t r = 0; r < rows; r++) {
+        const size_t from = r + tokens;
+        tail[r * v.channels + c] =
+            from < rows ? tail[from * v.channels + c] : v.x[(first + from - rows) * v.channels + c];
+    }
+}
+
+/* The sum goes from the oldest x to the newest. A token that is alone in its run moves its tail, too. */
+template <bool ALONE>
 static __global__ void convolve(convolution v) {
     wait_for_earlier();
     const size_t n = blockIdx.y, c = (size_t)blockIdx.x * THREADS + threadIdx.x;
@@ -45,22 +58,15 @@ static __global__ void convolve(convolution v) {
         sum = w == 0 ? product : sum + product;
     }
     v.y[n * v.channels + c] = sum;
+    if (ALONE)
+        move_tail(v, n, n + 1, c);
 }
 
-/* Moves the last width - 1 rows of tail and x into tail: from old to new, so that none is overwritten before
- * it is moved. */
 static __global__ void keep_tail(convolution v) {
     wait_for_earlier();
-    const size_t first = (size_t)v.run_first[blockIdx.y], end = (size_t)v.run_first[blockIdx.y + 1];
-    const size_t c = (size_t)blockIdx.x * THREADS + threadIdx.x, rows = v.width - 1, tokens = end - first;
-    if (c >= v.channels)
-        return;
-    float *tail = state_of(v.tail, v.slot_bytes, v.slots, first);
-    for (size_t r = 0; r < rows; r++) {
-        const size_t from = r + tokens;
-        tail[r * v.channels + c] =
-            from < rows ? tail[from * v.channels + c] : v.x[(first + from - rows) * v.channels + c];
-    }
+    const size_t c = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (c < v.channels)
+        move_tail(v, (size_t)v.run_first[blockIdx.y], (size_t)v.run_first[blockIdx.y + 1], c);
 }
 
 void gb_cuda_causal_conv(const gb_cuda_call *call) {
@@ -79,7 +85,11 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
     v.y = data_of<float>(call->results[0]);
     const unsigned across = blocks_for(v.channels, THREADS);
     const dim3 all(across, (unsigned)v.tokens), of_runs(across, call->runs.count);
-    GB_LAUNCH(convolve, all, THREADS, 0, call->stream, v);
+    if (call->runs.count == v.tokens) {
+        GB_LAUNCH(convolve<true>, all, THREADS, 0, call->stream, v);
+        return;
+    }
+    GB_LAUNCH(convolve<false>, all, THREADS, 0, call->stream, v);
     GB_LAUNCH(keep_tail, of_runs, THREADS, 0, call->stream, v);
 }
 

@@ -9,6 +9,7 @@
 #include "run/cuda/kernels.h"
 #include "run/cuda/passes.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,8 +38,10 @@ struct gb_cuda_executor {
     gb_cuda_scratch scratch;
     gb_cuda_runs runs;
     uint8_t *arena;
-    void *outputs[GB_ROLE_LIMIT]; /* of the roles that the host reads: managed memory */
-    uint8_t *pinned;              /* the tokens of a step; a branch's condition */
+    void *outputs[GB_ROLE_LIMIT];   /* of the roles that the host reads: managed memory */
+    gb_cuda_handed_out *handed_out; /* the host's, pinned */
+    bool *condition;                /* of a branch: likewise */
+    uint32_t number;                /* of the last pass */
     bool has_branches;
     uint32_t row_count; /* of this pass */
     bool is_prefill;    /* this pass */
@@ -210,9 +213,12 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
     GB_TRY(gb_cuda_allocate(e->plan->arena_bytes, "the values of a step", &memory, error));
     e->arena = memory;
-    uint64_t pinned = options->backend->slots * sizeof(int32_t);
+    uint64_t pinned = sizeof *e->handed_out + options->backend->slots * sizeof(int32_t);
     GB_TRY(gb_cuda_allocate_pinned(pinned, "a step's tokens", &memory, error));
-    e->pinned = memory;
+    e->handed_out = memory;
+    e->handed_out->number = 0;
+    GB_TRY(gb_cuda_allocate_pinned(sizeof *e->condition, "a branch's condition", &memory, error));
+    e->condition = memory;
     GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->plan->program, options->backend, &e->passes, error));
     GB_TRY(place_tensors(e, options, error));
@@ -264,7 +270,8 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_free(e->scratch.prepared);
     gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);
-    gb_cuda_free_pinned(e->pinned);
+    gb_cuda_free_pinned(e->handed_out);
+    gb_cuda_free_pinned(e->condition);
     gb_free(e->steps);
     gb_free(e->groups);
     gb_free(e->tensors);
@@ -316,14 +323,13 @@ static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, gumbel_error 
 /* Where to go on after a branch: the host waits to read its condition. */
 static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, uint32_t *next,
                                    gumbel_error *error) {
-    bool *condition = (bool *)e->pinned;
     if (step->planned->kind == GB_STEP_BRANCH) {
-        cudaError_t result = cudaMemcpyAsync(condition, step->call.operands[0]->data, sizeof *condition,
+        cudaError_t result = cudaMemcpyAsync(e->condition, step->call.operands[0]->data, sizeof *e->condition,
                                              cudaMemcpyDeviceToHost, e->stream);
         if (result == cudaSuccess)
             result = cudaStreamSynchronize(e->stream);
         GB_TRY(gb_cuda_check(result, "reading a condition", error));
-        if (*condition)
+        if (*e->condition)
             return GUMBEL_OK;
     }
     *next = step->planned->target;
@@ -349,14 +355,28 @@ static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
 
 /* All of a step in the stream's order: inputs, kernels, tokens. */
 static gumbel_status enqueue(gb_cuda_executor *e, gumbel_error *error) {
-    GB_TRY(gb_cuda_check(gb_cuda_inputs_send(&e->inputs, e->stream), "sending a step's inputs", error));
+    gb_cuda_inputs_send(&e->inputs, e->stream);
     GB_TRY(launch_steps(e, error));
-    gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
-    if (next == GB_NO_VALUE || e->row_count == 0)
-        return GUMBEL_OK;
-    return gb_cuda_check(cudaMemcpyAsync(e->pinned, e->tensors[next].data, e->row_count * sizeof(int32_t),
-                                         cudaMemcpyDeviceToHost, e->stream),
-                         "fetching a step's tokens", error);
+    const gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
+    const bool has_tokens = next != GB_NO_VALUE && e->row_count > 0;
+    gb_cuda_hand_out(has_tokens ? e->tensors[next].data : NULL, has_tokens ? e->row_count : 0,
+                     (const uint32_t *)(const void *)(e->inputs.device + e->inputs.number_offset),
+                     e->handed_out, e->stream);
+    return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
+}
+
+/* Waits until the device has handed out the pass: while it decodes, by looking at its memory, which is
+ * quicker than the driver. */
+static gumbel_status wait_for_pass(gb_cuda_executor *e, gumbel_error *error) {
+    enum { LOOKS = 1 << 12 }; /* before the driver is asked whether something went wrong */
+    const _Atomic uint32_t *number = (const _Atomic uint32_t *)&e->handed_out->number;
+    for (uint32_t looks = 1; !e->is_prefill && !e->profile; looks++) {
+        if (atomic_load_explicit(number, memory_order_acquire) == e->number)
+            return GUMBEL_OK;
+        if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
+            break;
+    }
+    return gb_cuda_check(cudaStreamSynchronize(e->stream), "executing a step", error);
 }
 
 /* ---- Graphs -------------------------------------------------------------------------------------------- */
@@ -428,18 +448,20 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
         return GUMBEL_OK;
     bind_sizes(e, pass.token_count, pass.row_count);
     e->is_prefill = !generated;
-    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass);
+    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
     e->runs.first = (const int32_t *)(const void *)(e->inputs.device + e->inputs.runs_offset);
     if (first_row > 0)
         shift_outputs(e, first_row);
     gumbel_status status = launch_pass(e, &pass, error);
-    cudaError_t result = cudaStreamSynchronize(e->stream); /* also after a failure: inputs are in use */
+    if (status == GUMBEL_OK)
+        status = wait_for_pass(e, error);
+    else
+        cudaStreamSynchronize(e->stream); /* the inputs are in use */
     if (first_row > 0)
         shift_outputs(e, 0);
     GB_TRY(status);
-    GB_TRY(gb_cuda_check(result, "executing a step", error));
     if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && pass.row_count > 0)
-        memcpy(pass.next, e->pinned, pass.row_count * sizeof *pass.next);
+        memcpy(pass.next, e->handed_out->tokens, pass.row_count * sizeof *pass.next);
     return GUMBEL_OK;
 }
 

@@ -134,7 +134,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call);
 void gb_cuda_count_tokens(const gb_cuda_call *call);
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 
-/* sample.cu: a sample step; its operands are those of plan.h. */
+/* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
 
@@ -157,8 +157,10 @@ void gb_cuda_penalize(const gb_cuda_call *call);
 
 /* logprob.cu */
 void gb_cuda_log_normalizer(const gb_cuda_call *call);
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;

@@ -18,6 +18,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __shared__ static
 #define __launch_bounds__(...)
@@ -85,6 +86,7 @@ inline void __syncwarp(unsigned = 0xffffffffu) {
     emulated::exchange(&none, 1);
 }
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 
 template <typename T>
 T __shfl_sync(unsigned, T value, int source) {
