@@ -116,7 +116,7 @@ typedef struct product {
 
 static void run_product(gb_cuda_kernel kernel, const product *p) {
     gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
-    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     gb_cuda_call call = {.node = &node,
                          .operands = {p->x, p->weight, p->experts},
                          .results = {p->y},
@@ -191,7 +191,7 @@ static double exact_sum(const case_of *c, const matrix *m, size_t row, const flo
 
 /* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
 static bool has_rounded_weights(const matrix *m, bool is_prefill) {
-    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     return gb_cuda_takes_prefill(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
 }
 
@@ -260,6 +260,29 @@ static void rows_do_not_depend_on_others(void **state) {
     }
 }
 
+/* Matrices that are not quantized are multiplied in float32. */
+static void float_sums_are_right(void **state) {
+    enum { ROWS = 130, OUTPUTS = 70, INPUTS = 50 };
+    uint64_t random = 8;
+    float *w = random_rows(OUTPUTS, INPUTS, &random), *x = random_rows(ROWS, INPUTS, &random);
+    float *y = malloc(ROWS * OUTPUTS * sizeof *y);
+    matrix m = {.tensor = device_tensor(GB_F32, w, 2, OUTPUTS, INPUTS, 1)};
+    for (size_t rows = 3; rows <= ROWS; rows += ROWS - 3) {
+        multiply(&m, x, rows, *state != NULL, y);
+        for (size_t n = 0; n < rows; n++)
+            for (size_t o = 0; o < OUTPUTS; o++) {
+                double sum = 0;
+                for (size_t k = 0; k < INPUTS; k++)
+                    sum += (double)w[o * INPUTS + k] * (double)x[n * INPUTS + k];
+                assert_true(fabs((double)y[n * OUTPUTS + o] - sum) < 1e-5);
+            }
+    }
+    free(w);
+    free(x);
+    free(y);
+    free_matrix(&m);
+}
+
 /* ---- Experts ------------------------------------------------------------------------------------------- */
 
 enum { EXPERTS = 7, CHOICES = 3 };
@@ -314,9 +337,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_right),
         cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(float_sums_are_right),
         cmocka_unit_test(experts_are_right),
         {"a prompt's sums_are_right", sums_are_right, NULL, NULL, prompt},
         {"a prompt's rows_do_not_depend_on_others", rows_do_not_depend_on_others, NULL, NULL, prompt},
+        {"a prompt's float_sums_are_right", float_sums_are_right, NULL, NULL, prompt},
         {"a prompt's experts_are_right", experts_are_right, NULL, NULL, prompt},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,7 +241,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = options->plan;
     made->stream = options->stream;
-    made->scratch.has_prefill = gb_cuda_has_prefill();
+    made->scratch.prefill_blocks = gb_cuda_prefill_blocks();
     made->profile = options->backend->profile;
     made->profile_user = options->backend->profile_user;
     gumbel_status status = prepare(made, options, error);

@@ -39,7 +39,7 @@ typedef struct gb_cuda_scratch {
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
     uint32_t prepared_kind;              /* how they are (prepare.cu) */
-    bool has_prefill;                    /* gb_cuda_has_prefill */
+    uint32_t prefill_blocks;             /* gb_cuda_prefill_blocks */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -115,8 +115,9 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
  * result is needed later. */
 void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
-/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
-bool gb_cuda_has_prefill(void);
+/* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
+ * device or this build does not have them. */
+uint32_t gb_cuda_prefill_blocks(void);
 
 /* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
  * device can, and the weight has 4-bit codes in the packing for tensor cores. */

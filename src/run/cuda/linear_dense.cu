@@ -59,6 +59,8 @@ void gb_cuda_linear(const gb_cuda_call *call) {
                                 blocks_for(lists.rows, GB_CUDA_PREFILL_ROWS));
     else if (weight->dtype == GB_QUANTIZED)
         gb_cuda_quantized_product(call, x, weight, lists, 0);
+    else if (call->is_prefill)
+        gb_cuda_dense_prefill(call);
     else
         gb_cuda_dense_product(call, x, weight, lists);
 }
