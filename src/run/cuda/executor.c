@@ -80,6 +80,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
         tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
+        tensor->takes_bytes = options->weights->takes_bytes[value->index];
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }

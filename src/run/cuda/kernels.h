@@ -25,6 +25,7 @@ typedef struct gb_cuda_tensor {
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
     bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
+    bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
 enum { GB_CUDA_COUNTERS = 65536 };
@@ -38,7 +39,7 @@ typedef struct gb_cuda_scratch {
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
-    bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
+    uint32_t prepared_kind;              /* how they are (prepare.cu) */
     uint32_t prefill_blocks;             /* gb_cuda_prefill_blocks */
 } gb_cuda_scratch;
 
@@ -58,7 +59,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
-    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
+    const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
@@ -101,12 +102,12 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
- * bits that it has alone. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
+ * the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
-/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up to
- * GB_CUDA_MOST_JOINED that all can. */
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
+ * to GB_CUDA_MOST_JOINED that all can. */
 enum { GB_CUDA_MOST_JOINED = 6 };
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
