@@ -8,7 +8,7 @@ gumbel_status gb_backend_order(const char *backend, gb_packing_order *order, gum
         const char *name;
         gb_packing_order order;
     } backends[] = {{"cpu", GB_ORDER_INTERLEAVED},
-                    {"cuda", GB_ORDER_CANONICAL},
+                    {"cuda", GB_ORDER_FRAGMENTS},
                     {"mlx", GB_ORDER_CANONICAL},
                     {"none", GB_ORDER_CANONICAL}};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)

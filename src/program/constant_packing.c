@@ -7,22 +7,26 @@
 
 enum { WEIGHT_OPERAND = 1 }; /* of linear and expert_linear */
 
-static void note_use(const gb_program *program, const gb_node *node, gb_constant_use *uses) {
-    if ((node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR) ||
-        node->operand_count <= WEIGHT_OPERAND)
+static void note_operand(const gb_program *program, const gb_node *node, uint32_t operand,
+                         gb_constant_use *uses) {
+    gb_ref ref = node->operands[operand];
+    if (ref == GB_NO_VALUE || program->values[ref].kind != GB_VALUE_CONSTANT)
         return;
-    const gb_value *value = &program->values[node->operands[WEIGHT_OPERAND]];
-    if (value->kind != GB_VALUE_CONSTANT)
+    gb_constant_use *use = &uses[program->values[ref].index];
+    if (operand != WEIGHT_OPERAND || (node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR)) {
+        use->has_others = true;
         return;
-    uses[value->index].is_multiplied = true;
+    }
+    use->is_multiplied = true;
     if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP)
-        uses[value->index].is_int8 = true;
+        use->is_int8 = true;
 }
 
 void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
     memset(uses, 0, program->constant_count * sizeof *uses);
     for (uint32_t n = 0; n < program->node_count; n++)
-        note_use(program, &program->nodes[n], uses);
+        for (uint32_t i = 0; i < program->nodes[n].operand_count; i++)
+            note_operand(program, &program->nodes[n], i, uses);
 }
 
 gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
@@ -30,10 +34,14 @@ gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_cons
     const gb_shape *shape = &constant->type.shape;
     uint64_t rows, columns;
     gb_packing packing;
-    if (order == GB_ORDER_INTERLEAVED && use->is_multiplied && constant->type.dtype == GB_QUANTIZED &&
-        gb_constant_matrix(constant, &rows, &columns) &&
-        shape->dims[shape->rank - 2] % GB_INTERLEAVED_ROWS == 0 &&
-        gb_packing_interleaved(&constant->format, rows, columns, &packing))
+    if (order == GB_ORDER_CANONICAL || !use->is_multiplied || constant->type.dtype != GB_QUANTIZED ||
+        !gb_constant_matrix(constant, &rows, &columns))
+        return (gb_packing){0};
+    bool is_interleaved = order == GB_ORDER_INTERLEAVED;
+    int64_t block = is_interleaved ? GB_INTERLEAVED_ROWS : GB_FRAGMENT_ROWS;
+    if (shape->dims[shape->rank - 2] % block == 0 && (is_interleaved || !use->has_others) &&
+        (is_interleaved ? gb_packing_interleaved : gb_packing_fragments)(&constant->format, rows, columns,
+                                                                         &packing))
         return packing;
     return (gb_packing){0};
 }
@@ -51,13 +59,18 @@ gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order o
 
 const char *gb_constant_packing_text(const gb_constant *constant) {
     uint64_t rows, columns;
-    gb_packing interleaved;
+    gb_packing known;
     if (constant->packing.block_rows == 0)
         return "canonical";
-    bool is_interleaved = gb_constant_matrix(constant, &rows, &columns) &&
-                          gb_packing_interleaved(&constant->format, rows, columns, &interleaved) &&
-                          gb_packing_equal(&constant->packing, &interleaved);
-    return is_interleaved ? "interleaved 16" : "packed";
+    if (!gb_constant_matrix(constant, &rows, &columns))
+        return "packed";
+    if (gb_packing_interleaved(&constant->format, rows, columns, &known) &&
+        gb_packing_equal(&constant->packing, &known))
+        return "interleaved 16";
+    if (gb_packing_fragments(&constant->format, rows, columns, &known) &&
+        gb_packing_equal(&constant->packing, &known))
+        return "fragments 16";
+    return "packed";
 }
 
 void gb_constant_canonical_rows(const gb_constant *constant, gb_plane_kind kind, uint64_t first,

@@ -11,13 +11,15 @@
 
 /* The orders that weights can be wanted in. */
 typedef enum gb_packing_order {
-    GB_ORDER_CANONICAL = 0,  /* every constant as its format's planes say */
-    GB_ORDER_INTERLEAVED = 1 /* the matrices of linear and expert_linear by gb_packing_interleaved */
+    GB_ORDER_CANONICAL = 0,   /* every constant as its format's planes say */
+    GB_ORDER_INTERLEAVED = 1, /* the matrices of linear and expert_linear by gb_packing_interleaved */
+    GB_ORDER_FRAGMENTS = 2    /* by gb_packing_fragments those that nothing else reads */
 } gb_packing_order;
 
 /* For each constant of the program, how it is used. */
 typedef struct gb_constant_use {
     bool is_multiplied; /* the weight of a linear or expert_linear */
+    bool has_others;    /* an operand of anything else */
     bool is_int8;       /* of one at least that rounds its input to 8 bits */
 } gb_constant_use;
 
@@ -33,7 +35,7 @@ gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_cons
  * MEMORY. */
 gumbel_status gb_program_choose_packings(gb_program *program, gb_packing_order order, gumbel_error *error);
 
-/* "interleaved 16", "packed" (otherwise), or "canonical". */
+/* "interleaved 16", "fragments 16", "packed" (otherwise), or "canonical". */
 const char *gb_constant_packing_text(const gb_constant *constant);
 
 /* Rows first .. first + count - 1 of one plane of a quantized constant with data, row-major, into canonical:

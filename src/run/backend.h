@@ -15,8 +15,8 @@ typedef struct gb_batch {
     const int32_t *tokens;    /* [N] */
     const int32_t *positions; /* [N], below max_context */
     const int32_t *slots; /* [N], below slots; the tokens of one slot stand together, positions ascending */
-    /* [N] whether the token was drawn by an earlier step and is fed back; the others are a prompt's. The
-     * slots that have generated tokens alone stand first; another one may begin with generated tokens. */
+    /* [N] whether the token continues an answer, being the one after a draw; the others are a prompt's. The
+     * slots without a prompt stand first; in another one the prompt stands last. */
     const bool *generated;
     const int32_t *rows;      /* [B], below N; a slot's last token; ascending */
     const float *temperature; /* [B] */

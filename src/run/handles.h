@@ -31,15 +31,15 @@ struct gumbel_session {
     uint32_t slot;
     bool in_use;
     int32_t *tokens;   /* [max_context] those that have been run, `position` of them */
-    bool *generated;   /* [max_context] which of them were drawn here, not given */
+    bool *generated;   /* [max_context] which of them continued an answer; the others were a prompt */
     bool is_repeating; /* tokens of its own are run again, and are what they were */
     uint32_t position;
     uint32_t written_end;    /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
     int32_t pending_token;   /* generated but not yet run; -1: none */
     uint32_t generated_from; /* tokens from this position on were generated, earlier ones are the prompt */
-    /* By the last step; -1: none; GB_ANY_TOKEN: the caller draws. When it is run next, it is a generated one.
-     */
+    /* By the last step; -1: none; GB_ANY_TOKEN: the caller draws. What is run next continues the answer, and
+     * counts as generated where it is this token. */
     int32_t drawn_token;
     bool has_snapshot;
     uint32_t snapshot_position;

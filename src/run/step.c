@@ -60,13 +60,13 @@ static gumbel_status check_request(gumbel_engine *engine, gumbel_request *reques
     return check_tokens(engine, request, index, error);
 }
 
-/* Whether the request's token i was drawn by the session: only its first one can be, unless what was run is
- * run again. */
+/* Whether the request's token i continues an answer: only its first one can, the one after a draw, unless
+ * what was run is run again. */
 static bool is_generated(const gumbel_request *request, uint32_t i) {
     const gumbel_session *session = request->session;
     if (session->is_repeating)
         return session->generated[session->position + i];
-    return i == 0 && (request->tokens[0] == session->drawn_token || session->drawn_token == GB_ANY_TOKEN);
+    return i == 0 && session->drawn_token != -1;
 }
 
 /* Whether the request has no prompt. */
@@ -91,7 +91,7 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
  * generating while it is given nothing but the token that it drew. */
 static uint32_t generated_from(const gumbel_request *request) {
     const gumbel_session *session = request->session;
-    const bool goes_on = request->token_count == 1 && is_generated(request, 0);
+    const bool goes_on = request->token_count == 1 && request->tokens[0] == session->drawn_token;
     return goes_on ? session->generated_from : session->position + (uint32_t)request->token_count;
 }
 

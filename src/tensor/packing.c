@@ -40,6 +40,41 @@ bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t col
     return gb_packing_fits(packing, format, rows, columns);
 }
 
+/* ---- The fragments of tensor cores ----------------------------------------------------------------------
+ */
+
+/* Rows are (rest, half of the block, r), columns (rest, unit, quarter, code); see the header. */
+static gb_layout fragment_codes(uint32_t units) {
+    return (gb_layout){.part_count = 7,
+                       .parts = {{GB_AXIS_ROWS, 0},
+                                 {GB_AXIS_ROWS, 2},
+                                 {GB_AXIS_ROWS, GB_FRAGMENT_ROWS / 2},
+                                 {GB_AXIS_COLUMNS, 0},
+                                 {GB_AXIS_COLUMNS, units},
+                                 {GB_AXIS_COLUMNS, 4},
+                                 {GB_AXIS_COLUMNS, 8}},
+                       .order = {0, 3, 2, 5, 4, 1, 6}};
+}
+
+static gb_layout fragment_scales(void) {
+    return (gb_layout){.part_count = 4,
+                       .parts = {{GB_AXIS_ROWS, 0},
+                                 {GB_AXIS_ROWS, 2},
+                                 {GB_AXIS_ROWS, GB_FRAGMENT_ROWS / 2},
+                                 {GB_AXIS_COLUMNS, 0}},
+                       .order = {0, 3, 2, 1}};
+}
+
+bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing) {
+    *packing = (gb_packing){.block_rows = GB_FRAGMENT_ROWS};
+    if (format->kind != GB_FORMAT_ONE_LEVEL || (format->bits != 4 && format->bits != 8) ||
+        !gb_format_valid(format) || !gb_format_fits(format, columns))
+        return false;
+    packing->codes = fragment_codes(8 / format->bits);
+    packing->scales = fragment_scales();
+    return gb_packing_fits(packing, format, rows, columns);
+}
+
 /* ---- Comparing and checking ---------------------------------------------------------------------------- */
 
 bool gb_packing_equal(const gb_packing *a, const gb_packing *b) {

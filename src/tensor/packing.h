@@ -36,6 +36,20 @@ bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t col
 
 enum { GB_INTERLEAVED_ROWS = 16 };
 
+/* The packing that kernels for tensor cores read: each lane of a warp finds side by side what it has of a
+ * [16, 16] operand. Blocks have 16 rows. With r = lane / 4 and t = lane % 4, the 32 lanes of 16 bytes each
+ * follow one another. 4-bit codes: the lane's bytes are the four words of (row r, unit 2i), (row r + 8, unit
+ * 2i), (row r, unit 2i + 1), (row r + 8, unit 2i + 1), where a unit is 32 columns and a word its columns 8t
+ * .. 8t + 7; after 512 bytes comes the next pair of units. 8-bit codes: the two double words of (row r, unit
+ * i), (row r + 8, unit i); after 512 bytes comes the next unit. Scales and biases: of a group those of rows
+ * 0, 8, 1, 9 .. 7, 15, then those of the next group.
+ *
+ * False where the matrix cannot have it: one level of scales, codes of 4 or 8 bits, 16 divides the rows, and
+ * the columns are whole steps (of 64 columns for 4-bit codes, 32 for 8-bit ones). */
+bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing);
+
+enum { GB_FRAGMENT_ROWS = 16 };
+
 bool gb_packing_equal(const gb_packing *a, const gb_packing *b);
 
 /* Whether a matrix of that format and size can have the packing: blocks of 1 .. GB_MAX_BLOCK_ROWS rows divide

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Packings: the interleaved one says where each number lies, and every packing is undone exactly.
+ * Packings: the known ones say where each number lies, and every packing is undone exactly.
  */
 #include "tensor/packing.h"
 
@@ -29,25 +29,38 @@ static uint8_t *random_bytes(size_t count) {
     return bytes;
 }
 
+typedef bool (*make_packing)(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing);
+
+/* Packs a random matrix and back. */
+static void assert_undone(const gb_format *format, make_packing make) {
+    gb_packing packing;
+    gb_planes planes;
+    assert_true(make(format, ROWS, COLUMNS, &packing));
+    assert_true(gb_packing_fits(&packing, format, ROWS, COLUMNS));
+    assert_true(gb_format_planes(format, ROWS, COLUMNS, &planes));
+    uint8_t *packed = random_bytes(planes.size), *matrix = random_bytes(planes.size),
+            *again = random_bytes(planes.size);
+    gb_pack_matrix(&packing, format, ROWS, COLUMNS, matrix, packed);
+    gb_unpack_matrix(&packing, format, ROWS, COLUMNS, packed, again);
+    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
+        const gb_plane *plane = gb_plane_of(&planes, kind);
+        assert_memory_equal(matrix + plane->offset, again + plane->offset, ROWS * plane->row_bytes);
+    }
+    free(packed);
+    free(matrix);
+    free(again);
+}
+
+static bool has_fragments(const gb_format *format) {
+    return format->kind == GB_FORMAT_ONE_LEVEL && (format->bits == 4 || format->bits == 8);
+}
+
 static void test_unpacking_undoes(void **state) {
     (void)state;
     for (size_t f = 0; f < FORMAT_COUNT; f++) {
-        gb_packing packing;
-        gb_planes planes;
-        assert_true(gb_packing_interleaved(&FORMATS[f], ROWS, COLUMNS, &packing));
-        assert_true(gb_packing_fits(&packing, &FORMATS[f], ROWS, COLUMNS));
-        assert_true(gb_format_planes(&FORMATS[f], ROWS, COLUMNS, &planes));
-        uint8_t *packed = random_bytes(planes.size), *matrix = random_bytes(planes.size),
-                *again = random_bytes(planes.size);
-        gb_pack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, matrix, packed);
-        gb_unpack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, packed, again);
-        for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
-            const gb_plane *plane = gb_plane_of(&planes, kind);
-            assert_memory_equal(matrix + plane->offset, again + plane->offset, ROWS * plane->row_bytes);
-        }
-        free(packed);
-        free(matrix);
-        free(again);
+        assert_undone(&FORMATS[f], gb_packing_interleaved);
+        if (has_fragments(&FORMATS[f]))
+            assert_undone(&FORMATS[f], gb_packing_fragments);
     }
 }
 
@@ -83,12 +96,54 @@ static void test_interleaved_order(void **state) {
     }
 }
 
+/* The code of a plane in fragments, by the words of packing.h. */
+static uint32_t fragment_code_at(const gb_format *format, const uint8_t *codes, uint64_t row_bytes,
+                                 uint32_t row, uint32_t column) {
+    uint32_t lane = row % 8 * 4 + column % 32 / 8, half = row % 16 / 8;
+    const uint8_t *at = codes + row / 16 * 16 * row_bytes + lane * 16;
+    if (format->bits == 8)
+        return at[column / 32 * 512 + half * 8 + column % 8];
+    at += column / 64 * 512 + column % 64 / 32 * 8 + half * 4;
+    return at[column % 8 / 2] >> (column % 2 * 4) & 15;
+}
+
+static void test_fragments_order(void **state) {
+    (void)state;
+    for (size_t f = 0; f < FORMAT_COUNT; f++) {
+        gb_packing packing;
+        gb_planes planes;
+        if (!has_fragments(&FORMATS[f]))
+            continue;
+        assert_true(gb_packing_fragments(&FORMATS[f], ROWS, COLUMNS, &packing));
+        assert_true(gb_format_planes(&FORMATS[f], ROWS, COLUMNS, &planes));
+        uint8_t *matrix = random_bytes(planes.size), *packed = random_bytes(planes.size);
+        gb_pack_matrix(&packing, &FORMATS[f], ROWS, COLUMNS, matrix, packed);
+        for (uint32_t row = 0; row < ROWS; row++) {
+            const uint8_t *scales = matrix + planes.scales.offset + row * planes.scales.row_bytes;
+            const uint8_t *block = packed + planes.scales.offset + row / 16 * 16 * planes.scales.row_bytes;
+            for (uint32_t column = 0; column < COLUMNS; column++)
+                assert_int_equal(gb_get_code(matrix + row * planes.codes.row_bytes, FORMATS[f].bits, column),
+                                 fragment_code_at(&FORMATS[f], packed, planes.codes.row_bytes, row, column));
+            for (uint32_t group = 0; group < planes.scales.row_bytes / 2; group++)
+                assert_memory_equal(scales + 2 * group, block + 2 * (group * 16 + row % 8 * 2 + row % 16 / 8),
+                                    2);
+        }
+        free(matrix);
+        free(packed);
+    }
+}
+
 static void test_what_does_not_fit(void **state) {
     (void)state;
     gb_packing packing;
     assert_false(gb_packing_interleaved(&FORMATS[0], 40, 512, &packing));
     assert_false(gb_packing_interleaved(&FORMATS[0], 48, 500, &packing));
     assert_false(gb_packing_interleaved(&FORMATS[5], 48, 510, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[0], 40, 512, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[1], 48, 96, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[2], 48, 512, &packing));
+    assert_false(gb_packing_fragments(&FORMATS[6], 48, 512, &packing));
+    assert_true(gb_packing_fragments(&FORMATS[5], 48, 96, &packing));
     assert_true(gb_packing_interleaved(&FORMATS[5], 48, 516, &packing));
     gb_packing other = packing;
     assert_true(gb_packing_equal(&packing, &other));
@@ -102,6 +157,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unpacking_undoes),
         cmocka_unit_test(test_interleaved_order),
+        cmocka_unit_test(test_fragments_order),
         cmocka_unit_test(test_what_does_not_fit),
     };
     srand(7);

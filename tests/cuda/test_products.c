@@ -6,10 +6,11 @@
 #include "cuda/device_memory.h"
 #include "run/cuda/activations.h"
 #include "tensor/convert.h"
+#include "tensor/packing.h"
 
 #include <math.h>
 
-enum { MOST_ROWS = 80 };
+enum { MOST_ROWS = 270 };
 
 typedef struct case_of {
     gb_format format;
@@ -29,14 +30,31 @@ static const case_of cases[] = {
     {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512},
     {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768},
     {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256},
+    /* In the packing of gb_packing_fragments. */
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 192},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 32, 96},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12 };
 
 typedef struct matrix {
     uint8_t *data;
     gb_planes planes;
     gb_cuda_tensor tensor;
 } matrix;
+
+static void *packed_copy(const case_of *c, const matrix *m, size_t rows) {
+    gb_packing packing;
+    uint8_t *packed = malloc(m->planes.size);
+    assert_non_null(packed);
+    assert_true(gb_packing_fragments(&c->format, rows, c->inputs, &packing));
+    gb_pack_matrix(&packing, &c->format, rows, c->inputs, m->data, packed);
+    void *copy = device_copy(packed, m->planes.size);
+    free(packed);
+    return copy;
+}
 
 /* Random codes; scales and biases that are small numbers. */
 static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
@@ -63,7 +81,8 @@ static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
         m.tensor.dims[1] = c->outputs;
         m.tensor.dims[2] = c->inputs;
     }
-    m.tensor.data = device_copy(m.data, m.planes.size);
+    m.tensor.is_packed = c >= cases + FIRST_PACKED;
+    m.tensor.data = m.tensor.is_packed ? packed_copy(c, &m, rows) : device_copy(m.data, m.planes.size);
     return m;
 }
 
@@ -83,29 +102,45 @@ static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
 typedef struct product {
     const gb_cuda_tensor *x, *weight, *experts;
     const gb_cuda_tensor *y;
+    bool is_prefill;
 } product;
 
 static void run_product(gb_cuda_kernel kernel, const product *p) {
     gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
-    gb_cuda_scratch scratch = {0};
-    gb_cuda_call call = {
-        .node = &node, .operands = {p->x, p->weight, p->experts}, .results = {p->y}, .scratch = &scratch};
+    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    gb_cuda_call call = {.node = &node,
+                         .operands = {p->x, p->weight, p->experts},
+                         .results = {p->y},
+                         .scratch = &scratch,
+                         .is_prefill = p->is_prefill};
     size_t columns = p->x->dims[p->x->rank - 1];
     scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns));
-    scratch.bytes = device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : 0);
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
+    scratch.bytes =
+        device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : gb_cuda_linear_scratch(&call));
+    scratch.arrivals = device_copy(zeros, sizeof zeros);
     kernel(&call);
     assert_cuda(cudaGetLastError());
     assert_cuda(cudaFree(scratch.prepared)); /* waits for the device */
     assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.arrivals));
 }
 
-/* y = the rows x through the matrix. */
-static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
-    size_t outputs = m->tensor.dims[0], inputs = m->tensor.dims[1];
+/* y = the rows x through the matrix, and nothing behind them. */
+static void multiply(const matrix *m, const float *x, size_t rows, bool is_prefill, float *y) {
+    size_t outputs = m->tensor.dims[0], inputs = m->tensor.dims[1], size = (rows + 1) * outputs;
+    float *result = malloc(size * sizeof *result);
+    assert_non_null(result);
+    for (size_t i = 0; i < size; i++)
+        result[i] = 7;
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, inputs, 1);
-    gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, rows, outputs, 1);
-    run_product(gb_cuda_linear, &(product){&from, &m->tensor, NULL, &to});
-    fetch_tensor(&to, y);
+    gb_cuda_tensor to = device_tensor(GB_F32, result, 2, rows + 1, outputs, 1);
+    run_product(gb_cuda_linear, &(product){&from, &m->tensor, NULL, &to, is_prefill});
+    fetch_tensor(&to, result);
+    memcpy(y, result, rows * outputs * sizeof *y);
+    for (size_t i = rows * outputs; i < size; i++)
+        assert_true(result[i] == 7.0f);
+    free(result);
     free_on_device(&from);
     free_on_device(&to);
 }
@@ -114,23 +149,32 @@ static float rounded(float x) {
     return gb_float_from_bf16(gb_bf16_from_float(x));
 }
 
-/* A row of the matrix against x in double, and how far a sum in float32 may be from it. */
-static double exact_sum(const case_of *c, const matrix *m, size_t row, const float *x, double *tolerance) {
+/* A row of the matrix against x in double, and how far a sum in float32 may be from it. With rounded weights
+ * some may be rounded in the other direction, where they lie halfway but for the last bits of a float. */
+static double exact_sum(const case_of *c, const matrix *m, size_t row, const float *x, bool has_rounded,
+                        double *tolerance) {
     double sum = 0, size = 0;
     float w[2048];
     assert_true(c->inputs <= 2048);
     gb_format_dequantize(&c->format, &m->planes, m->data, row, 0, c->inputs, w);
     for (size_t k = 0; k < c->inputs; k++) {
         gb_affine affine = gb_format_affine(&c->format, &m->planes, m->data, row, k / m->planes.group);
-        sum += (double)w[k] * (double)rounded(x[k]);
+        sum += (double)(has_rounded ? rounded(w[k]) : w[k]) * (double)rounded(x[k]);
         size += (fabs((double)affine.bias) + 512 * fabs((double)affine.scale)) * fabs((double)x[k]);
     }
     *tolerance = 1e-6 * size;
     return sum;
 }
 
-static void assert_sum(const case_of *c, const matrix *m, size_t row, const float *x, float found) {
-    double tolerance, expected = exact_sum(c, m, row, x, &tolerance);
+/* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
+static bool has_rounded_weights(const matrix *m, bool is_prefill) {
+    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    return gb_cuda_takes_prefill(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
+}
+
+static void assert_sum(const case_of *c, const matrix *m, size_t row, const float *x, bool is_prefill,
+                       float found) {
+    double tolerance, expected = exact_sum(c, m, row, x, has_rounded_weights(m, is_prefill), &tolerance);
     if (!(fabs((double)found - expected) <= tolerance)) {
         char text[GB_FORMAT_TEXT];
         fail_msg("%s, row %zu: %g, expected %g within %g", gb_format_text(&c->format, text), row,
@@ -138,39 +182,47 @@ static void assert_sum(const case_of *c, const matrix *m, size_t row, const floa
     }
 }
 
-static void sums_are_right(void **unused) {
-    (void)unused;
+/* The state of a test: NULL, or that the tokens are a prompt's, whose products are others where the weight is
+ * packed. */
+static char prompt[] = "prompt";
+
+static size_t first_case(bool is_prefill) {
+    return is_prefill ? FIRST_PACKED : 0;
+}
+
+static void sums_are_right(void **state) {
+    const bool is_prefill = *state != NULL;
     uint64_t random = 5;
-    for (size_t i = 0; i < CASES; i++) {
+    for (size_t i = first_case(is_prefill); i < CASES; i++) {
         const case_of *c = &cases[i];
         enum { ROWS = 5 };
         matrix m = new_matrix(c, 1, &random);
         float *x = random_rows(ROWS, c->inputs, &random), *y = malloc(ROWS * c->outputs * sizeof *y);
-        multiply(&m, x, ROWS, y);
+        multiply(&m, x, ROWS, is_prefill, y);
         for (size_t n = 0; n < ROWS; n++)
             for (size_t o = 0; o < c->outputs; o++)
-                assert_sum(c, &m, o, x + n * c->inputs, y[n * c->outputs + o]);
+                assert_sum(c, &m, o, x + n * c->inputs, is_prefill, y[n * c->outputs + o]);
         free(x);
         free(y);
         free_matrix(&m);
     }
 }
 
-/* One row alone, 8, 16 and many rows take different kernels. */
-static void rows_do_not_depend_on_others(void **unused) {
-    (void)unused;
+/* One row alone, 8, 16 and many rows take different kernels; so do up to 64, 128 and 256 of a prompt. */
+static void rows_do_not_depend_on_others(void **state) {
+    const bool is_prefill = *state != NULL;
     uint64_t random = 6;
-    static const size_t counts[] = {1, 7, 8, 9, 16, 17, MOST_ROWS};
-    for (size_t i = 0; i < CASES; i++) {
+    static const size_t counts[] = {1, 7, 8, 9, 16, 17, 64, 65, 129, MOST_ROWS};
+    for (size_t i = first_case(is_prefill); i < CASES; i++) {
         const case_of *c = &cases[i];
         matrix m = new_matrix(c, 1, &random);
         float *x = random_rows(MOST_ROWS, c->inputs, &random);
         float *all = malloc(MOST_ROWS * c->outputs * sizeof *all),
               *some = malloc(MOST_ROWS * c->outputs * sizeof *some);
-        multiply(&m, x, MOST_ROWS, all);
+        multiply(&m, x, MOST_ROWS, is_prefill, all);
         for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
             size_t first = MOST_ROWS - counts[n];
-            multiply(&m, x + first * c->inputs, counts[n], some);
+            multiply(&m, x + first * c->inputs, counts[n], is_prefill, some);
             assert_memory_equal(some, all + first * c->outputs, counts[n] * c->outputs * sizeof *all);
         }
         free(x);
@@ -185,13 +237,13 @@ static void rows_do_not_depend_on_others(void **unused) {
 enum { EXPERTS = 7, CHOICES = 3 };
 
 static void multiply_by_experts(const matrix *m, const float *x, size_t x_rows, const int32_t *experts,
-                                size_t tokens, float *y) {
+                                size_t tokens, bool is_prefill, float *y) {
     size_t outputs = m->tensor.dims[1], inputs = m->tensor.dims[2];
     gb_cuda_tensor from =
         device_tensor(GB_F32, x, x_rows == 1 ? 2 : 3, tokens, x_rows == 1 ? inputs : x_rows, inputs);
     gb_cuda_tensor chosen = device_tensor(GB_I32, experts, 2, tokens, CHOICES, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, outputs);
-    run_product(gb_cuda_expert_linear, &(product){&from, &m->tensor, &chosen, &to});
+    run_product(gb_cuda_expert_linear, &(product){&from, &m->tensor, &chosen, &to, is_prefill});
     fetch_tensor(&to, y);
     free_on_device(&from);
     free_on_device(&chosen);
@@ -199,11 +251,11 @@ static void multiply_by_experts(const matrix *m, const float *x, size_t x_rows, 
 }
 
 /* Few tokens go pair by pair, many are sorted by their experts. */
-static void experts_are_right(void **unused) {
-    (void)unused;
+static void experts_are_right(void **state) {
+    const bool is_prefill = *state != NULL;
     enum { FEW = 3, MANY = 120 };
     uint64_t random = 7;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = first_case(is_prefill); i < CASES; i += i == 4 ? FIRST_PACKED - 4 : 1) {
         const case_of *c = &cases[i];
         size_t x_rows = i % 2 ? CHOICES : 1, width = c->outputs * CHOICES;
         int32_t experts[MANY * CHOICES];
@@ -212,13 +264,14 @@ static void experts_are_right(void **unused) {
         float *few = malloc(FEW * width * sizeof *few), *many = malloc(MANY * width * sizeof *many);
         for (size_t p = 0; p < MANY * CHOICES; p++)
             experts[p] = (int32_t)(next_random(&random) % EXPERTS) * (p % 5 != 0);
-        multiply_by_experts(&m, x, x_rows, experts, MANY, many);
-        multiply_by_experts(&m, x, x_rows, experts, FEW, few);
+        multiply_by_experts(&m, x, x_rows, experts, MANY, is_prefill, many);
+        multiply_by_experts(&m, x, x_rows, experts, FEW, is_prefill, few);
         assert_memory_equal(few, many, FEW * width * sizeof *few);
         for (size_t p = 0; p < MANY * CHOICES; p++)
             for (size_t o = 0; o < c->outputs; o += 5)
                 assert_sum(c, &m, (size_t)experts[p] * c->outputs + o,
-                           x + (x_rows == 1 ? p / CHOICES : p) * c->inputs, many[p * c->outputs + o]);
+                           x + (x_rows == 1 ? p / CHOICES : p) * c->inputs, is_prefill,
+                           many[p * c->outputs + o]);
         free(x);
         free(few);
         free(many);
@@ -232,6 +285,9 @@ int main(void) {
         cmocka_unit_test(sums_are_right),
         cmocka_unit_test(rows_do_not_depend_on_others),
         cmocka_unit_test(experts_are_right),
+        {"a prompt's sums_are_right", sums_are_right, NULL, NULL, prompt},
+        {"a prompt's rows_do_not_depend_on_others", rows_do_not_depend_on_others, NULL, NULL, prompt},
+        {"a prompt's experts_are_right", experts_are_right, NULL, NULL, prompt},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

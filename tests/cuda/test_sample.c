@@ -1,159 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The sample step against the CPU's sampler: the same tokens for random rows of many kinds, every row of a
- * batch with settings of its own, and the logits as they were.
+ * batch with settings of its own, and the logits as they were. On a real device there are 100,000 rows and
+ * all words' noise.
  */
-#include "base/memory.h"
-#include "cuda/device_memory.h"
-#include "run/sampler/sampler.h"
+#include "cuda/noise_sum.h"
+#include "cuda/random_rows.h"
 
-#include <math.h>
+#include <pthread.h>
 
-enum { MOST_ROWS = 8, BIASES = 5, COUNTS = 40 };
+#if defined(GUMBEL_EMULATED_DEVICE)
+enum { SMALL_BATCHES = 64, LONG_BATCHES = 2, LONG_ROWS = 4 };
+#else
+enum { SMALL_BATCHES = 3072, LONG_BATCHES = 96, LONG_ROWS = 64 };
+#endif
+enum { TOGETHER = 16 }; /* batches that the host makes and samples at once */
 
-typedef struct rows {
-    uint32_t size, count;
-    float *logits;
-    float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
-    int32_t top_k[MOST_ROWS];
-    uint64_t seed[MOST_ROWS];
-    int32_t bias_ids[MOST_ROWS][BIASES];
-    float bias_values[MOST_ROWS][BIASES];
-    gb_token_count counts[MOST_ROWS][COUNTS];
-    float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
-    int32_t prompt[MOST_ROWS];
-} rows;
+static const uint32_t small_sizes[] = {48, 49, 1000, 5003, 160, 2048, 1, 300, 129, 777, 4097, 96};
+static const uint32_t long_sizes[] = {262144, 248320, 262143, 151936};
 
-/* Flat, peaked, with many ties, almost all banned, infinite, or with a NaN. */
-static void fill_logits(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
-    for (uint32_t i = 0; i < size; i++) {
-        float r = next_float(random);
-        x[i] = kind % 6 == 0 ? 3 * r : kind % 6 == 1 ? 40 * r * r * r : (float)(int)(8 * r);
-        if (kind % 6 == 3)
-            x[i] = next_random(random) % 50 ? -INFINITY : r;
-        if (kind % 6 == 4)
-            x[i] = 200 * r;
-    }
-    if (kind % 31 == 5)
-        x[next_random(random) % size] = INFINITY;
-    if (kind % 37 == 6)
-        x[next_random(random) % size] = NAN;
-    if (kind % 41 == 7)
-        for (uint32_t i = 0; i < size; i++)
-            x[i] = -INFINITY;
-}
+typedef struct random_batch {
+    rows rows;
+    uint32_t kind;
+    int32_t expected[MOST_ROWS];
+} random_batch;
 
-static float pick(uint64_t *random, const float *values, size_t count) {
-    return values[next_random(random) % count];
-}
-
-static void fill_settings(rows *r, uint32_t b, uint64_t *random) {
-    static const float temperatures[] = {0, 1, 0.8f, 0.3f, 2.5f, 1e-4f, 1e4f};
-    static const float top_ps[] = {1, 0.95f, 0.5f, 0.01f, 1, 0.999f}, min_ps[] = {0, 0, 0.05f, 0.5f, 1};
-    static const float repetitions[] = {1, 1, 1.3f, 0.7f}, penalties[] = {0, 0, 0.5f, -1.5f};
-    static const int32_t top_ks[] = {0, 0, 1, 5, 64, 1000, 1 << 22};
-    r->temperature[b] = pick(random, temperatures, 7);
-    r->top_p[b] = pick(random, top_ps, 6);
-    r->min_p[b] = pick(random, min_ps, 5);
-    r->top_k[b] = top_ks[next_random(random) % 7];
-    r->seed[b] = (uint64_t)next_random(random) << 32 | next_random(random);
-    for (uint32_t i = 0; i < BIASES; i++) {
-        r->bias_ids[b][i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
-        r->bias_values[b][i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
-    }
-    uint32_t length = next_random(random) % (COUNTS + 1), step = r->size / COUNTS + 1;
-    for (uint32_t i = 0; i < COUNTS; i++)
-        r->counts[b][i] =
-            (gb_token_count){i < length ? (int32_t)(i * step) : -1, (int32_t)(next_random(random) % 3),
-                             (int32_t)(next_random(random) % 3)};
-    r->repetition[b] = pick(random, repetitions, 4);
-    r->frequency[b] = pick(random, penalties, 4);
-    r->presence[b] = pick(random, penalties, 4);
-    r->prompt[b] = (int32_t)(next_random(random) % 4);
-}
-
-static int32_t token_on_cpu(rows *r, uint32_t b, void *scratch) {
-    gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
-    gb_bias_list bias = {r->bias_ids[b], r->bias_values[b], BIASES};
-    gb_penalties penalties = {r->counts[b],    COUNTS,         r->repetition[b],
-                              r->frequency[b], r->presence[b], r->prompt[b]};
-    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
-                                  scratch);
-}
-
-static void sample_on_device(const rows *r, int32_t *tokens, float *logits_after) {
-    size_t n = r->count;
-    gb_cuda_tensor tensors[GB_SAMPLE_OPERANDS] = {
-        [GB_SAMPLE_LOGITS] = device_tensor(GB_F32, r->logits, 2, n, r->size, 1),
-        [GB_SAMPLE_TEMPERATURE] = device_tensor(GB_F32, r->temperature, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_K] = device_tensor(GB_I32, r->top_k, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_P] = device_tensor(GB_F32, r->top_p, 1, n, 1, 1),
-        [GB_SAMPLE_SEED] = device_tensor(GB_U64, r->seed, 1, n, 1, 1),
-        [GB_SAMPLE_MIN_P] = device_tensor(GB_F32, r->min_p, 1, n, 1, 1),
-        [GB_SAMPLE_BIAS_IDS] = device_tensor(GB_I32, r->bias_ids, 2, n, BIASES, 1),
-        [GB_SAMPLE_BIAS_VALUES] = device_tensor(GB_F32, r->bias_values, 2, n, BIASES, 1),
-        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, COUNTS, 3),
-        [GB_SAMPLE_REPETITION] = device_tensor(GB_F32, r->repetition, 1, n, 1, 1),
-        [GB_SAMPLE_FREQUENCY] = device_tensor(GB_F32, r->frequency, 1, n, 1, 1),
-        [GB_SAMPLE_PRESENCE] = device_tensor(GB_F32, r->presence, 1, n, 1, 1),
-        [GB_SAMPLE_PENALIZE_PROMPT] = device_tensor(GB_I32, r->prompt, 1, n, 1, 1),
-    };
-    gb_cuda_tensor token = device_tensor(GB_I32, NULL, 1, n, 1, 1);
-    gb_cuda_scratch scratch = {0};
-    gb_cuda_call call = {.results = {&token}, .scratch = &scratch};
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        call.operands[i] = &tensors[i];
-    scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&call));
-    gb_cuda_sample(&call);
-    fetch_tensor(&token, tokens);
-    fetch_tensor(&tensors[GB_SAMPLE_LOGITS], logits_after);
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        free_on_device(&tensors[i]);
-    free_on_device(&token);
-    assert_cuda(cudaFree(scratch.bytes));
-}
-
-static void compare_batch(uint32_t size, uint32_t kind, uint64_t *random) {
-    rows r = {.size = size, .count = 1 + kind % MOST_ROWS};
-    int32_t found[MOST_ROWS];
-    r.logits = malloc(r.count * size * sizeof(float));
-    float *after = malloc(r.count * size * sizeof(float));
-    void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(size, BIASES, COUNTS), 1);
-    assert_true(r.logits && after && scratch);
-    for (uint32_t b = 0; b < r.count; b++) {
-        fill_settings(&r, b, random);
-        fill_logits(r.logits + (size_t)b * size, size, kind * MOST_ROWS + b, random);
-    }
-    sample_on_device(&r, found, after);
-    assert_memory_equal(after, r.logits, r.count * size * sizeof(float));
-    for (uint32_t b = 0; b < r.count; b++) {
-        int32_t expected = token_on_cpu(&r, b, scratch);
-        if (found[b] != expected)
-            fail_msg("row %u of %u logits, kind %u: token %d, expected %d (T %g, k %d, p %g, min-p %g)", b,
-                     size, kind, found[b], expected, (double)r.temperature[b], r.top_k[b], (double)r.top_p[b],
-                     (double)r.min_p[b]);
+static void *make_batch(void *argument) {
+    random_batch *batch = argument;
+    rows *r = &batch->rows;
+    uint64_t random = (uint64_t)batch->kind << 20 | r->size;
+    void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r->size, BIASES, COUNTS), 1);
+    r->logits = malloc((size_t)r->count * r->size * sizeof(float));
+    for (uint32_t b = 0; scratch && r->logits && b < r->count; b++) {
+        fill_settings(r, b, &random);
+        fill_logits(r->logits + (size_t)b * r->size, r->size, batch->kind * MOST_ROWS + b, &random);
+        batch->expected[b] = token_on_cpu(r, b, scratch);
     }
     gb_free(scratch);
-    free(after);
-    free(r.logits);
+    return NULL;
+}
+
+/* Batches first .. first + count - 1, count <= TOGETHER: sizes go round, and so do numbers of rows up to
+ * most_rows. */
+static uint32_t compare_batches(uint32_t first, uint32_t count, const uint32_t *sizes, uint32_t size_count,
+                                uint32_t most_rows) {
+    static random_batch batches[TOGETHER];
+    pthread_t threads[TOGETHER];
+    uint32_t compared = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t kind = first + i;
+        batches[i] = (random_batch){.kind = kind};
+        batches[i].rows.size = sizes[kind % size_count];
+        batches[i].rows.count = 1 + kind * 7 % most_rows;
+        assert_int_equal(pthread_create(&threads[i], NULL, make_batch, &batches[i]), 0);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_non_null(batches[i].rows.logits);
+        compare_with_device(&batches[i].rows, batches[i].expected, batches[i].kind);
+        compared += batches[i].rows.count;
+        free(batches[i].rows.logits);
+    }
+    return compared;
 }
 
 static void same_tokens_as_the_cpu(void **unused) {
     (void)unused;
-    uint64_t random = 3;
-    static const uint32_t sizes[] = {48, 49, 1000, 5003, 160, 2048};
-    for (uint32_t kind = 0; kind < 120; kind++)
-        compare_batch(sizes[kind % 6], kind, &random);
+    enum { SIZES = sizeof small_sizes / sizeof *small_sizes };
+    uint32_t compared = 0;
+    for (uint32_t first = 0; first < SMALL_BATCHES; first += TOGETHER)
+        compared += compare_batches(first, TOGETHER, small_sizes, SIZES, MOST_ROWS);
+    print_message("%u rows\n", compared);
 }
 
 static void same_tokens_of_long_rows(void **unused) {
     (void)unused;
-    uint64_t random = 4;
-    for (uint32_t kind = 0; kind < 3; kind++)
-        compare_batch(kind % 2 ? 262144 : 248320, kind, &random);
+    enum {
+        SIZES = sizeof long_sizes / sizeof *long_sizes,
+        AT_ONCE = LONG_BATCHES < TOGETHER ? LONG_BATCHES : TOGETHER
+    };
+    uint32_t compared = 0;
+    for (uint32_t first = 0; first < LONG_BATCHES; first += AT_ONCE)
+        compared += compare_batches(first, AT_ONCE, long_sizes, SIZES, LONG_ROWS);
+    print_message("%u rows\n", compared);
 }
 
-/* A sample of all words: the checksum of docs/sampling.md over every 1021st. */
+/* A sample of all words. */
 static void same_noise_as_the_cpu(void **unused) {
     (void)unused;
     enum { COUNT = 1 << 16 };
@@ -176,12 +109,36 @@ static void same_noise_as_the_cpu(void **unused) {
     free(found);
 }
 
+/* The checksum of docs/sampling.md; of the first words alone on an emulated device. */
+static void checksum_of_the_noise(void **unused) {
+    (void)unused;
+    uint64_t sum = 0, expected = UINT64_C(0x0d660213b089b00f), words = UINT64_C(1) << 32;
+#if defined(GUMBEL_EMULATED_DEVICE)
+    words = 1 << 14;
+    expected = 0;
+    for (uint64_t word = 0; word < words; word++) {
+        uint32_t bits = (uint32_t)word;
+        float noise;
+        gb_gumbel_noise(&bits, 1, &noise);
+        memcpy(&bits, &noise, sizeof bits);
+        expected += (2 * word + 1) * mixed_bits(bits);
+    }
+#endif
+    uint64_t *on_device = device_copy(&sum, sizeof sum);
+    add_noise(words, on_device);
+    assert_cuda(cudaGetLastError());
+    assert_cuda(cudaMemcpy(&sum, on_device, sizeof sum, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaFree(on_device));
+    assert_true(sum == expected);
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_tokens_as_the_cpu),
         cmocka_unit_test(same_tokens_of_long_rows),
         cmocka_unit_test(same_noise_as_the_cpu),
+        cmocka_unit_test(checksum_of_the_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,7 +171,7 @@ static void nothing_needed_is_overwritten(void **unused) {
         random_state = seed;
         gb_program *program = random_program();
         for (int fuse = 0; fuse < 2; fuse++) {
-            gb_plan_options options = {1 + random_below(300), 1 + random_below(9), fuse};
+            gb_plan_options options = {1 + random_below(300), 1 + random_below(9), fuse, NULL};
             gb_plan *plan;
             gumbel_error error;
             assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -197,7 +197,7 @@ static void sizes_out_of_range(void **unused) {
     for (gb_ref i = 0; i < program->value_count; i++)
         if (program->values[i].kind == GB_VALUE_RESULT && program->values[i].type.shape.rank == 2)
             program->values[i].type.shape.dims[1] = INT64_MAX / 8;
-    gb_plan_options options = {16, 1, true};
+    gb_plan_options options = {16, 1, true, NULL};
     assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_FORMAT, &error,
                  "out of range");
     options.slots = 0;

@@ -61,6 +61,9 @@ static void packing_gives_the_file_of_an_export(void **state) {
         assert_same_file(temporary_path("out.gumbel"), temporary_path("cpu.gumbel"));
         pack_for("cpu", temporary_path("cpu.gumbel"), temporary_path("out.gumbel"));
         assert_same_file(temporary_path("out.gumbel"), temporary_path("cpu.gumbel"));
+        export_for(configs[i], "cuda", "cuda.gumbel");
+        pack_for("cuda", temporary_path("cpu.gumbel"), temporary_path("out.gumbel"));
+        assert_same_file(temporary_path("out.gumbel"), temporary_path("cuda.gumbel"));
         pack_for("mlx", temporary_path("out.gumbel"), temporary_path("out.gumbel")); /* in place */
         assert_same_file(temporary_path("out.gumbel"), temporary_path("canonical.gumbel"));
     }
@@ -158,12 +161,12 @@ static void run(const char *path, int threads, const char *instruction_set, noti
 
 static void layouts_give_the_same_bits(void **state) {
     (void)state;
-    static const char *const backends[] = {"none", "cpu"}, *const sets[] = {"portable", NULL};
+    static const char *const backends[] = {"none", "cpu", "cuda"}, *const sets[] = {"portable", NULL};
     for (size_t i = 0; i < CONFIGS; i++) {
         float expected[VOCABULARY], found[VOCABULARY];
         notices told = {0};
         run(export_for(configs[i], "none", "canonical.gumbel"), 1, "portable", &told, expected);
-        for (size_t b = 0; b < 2; b++)
+        for (size_t b = 0; b < 3; b++)
             for (size_t s = 0; s < 2; s++)
                 for (int threads = 1; threads <= 3; threads += 2) {
                     run(export_for(configs[i], backends[b], "packed.gumbel"), threads, sets[s], &told, found);

@@ -493,33 +493,33 @@ static void launch_decode(const decoding &d, cudaStream_t stream) {
     GB_LAUNCH(decode<SIZE>, grid, THREADS, sizeof(decode_memory<SIZE>), stream, d);
 }
 
-/* The call's tokens first .. first + MOST_TOKENS - 1. */
-static attention some_tokens(attention a, size_t first) {
+/* The call's tokens first .. first + count - 1. */
+static attention some_tokens(attention a, size_t first, size_t count) {
     a.query += first * a.heads * a.keys.size;
     a.key += first * a.keys.heads * a.keys.size;
     a.value += first * a.keys.heads * a.values.size;
     a.y += first * a.heads * a.values.size;
     a.positions += first;
     a.slots += first;
-    a.tokens = a.tokens - first < MOST_TOKENS ? a.tokens - first : (size_t)MOST_TOKENS;
+    a.tokens = count;
     return a;
 }
 
 void gb_cuda::attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
     set_tiles(a, QUERIES);
     a.tile_tokens = 1;
+    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts);
+    const size_t most = counted < MOST_TOKENS ? counted : (size_t)MOST_TOKENS;
     decoding d = {};
     d.appends = a.parts == 1 && a.run_count == a.tokens; /* else several blocks read what one stores */
     d.most_spans = most_spans(a);
     d.y = reinterpret_cast<float *>(scratch->bytes);
-    d.state = d.y + MOST_TOKENS * a.heads * d.most_spans * a.values.size;
-    d.finished = scratch->counters;
-    if (a.tokens < MOST_TOKENS)
-        d.state = d.y + a.tokens * a.heads * d.most_spans * a.values.size;
+    d.state = d.y + (a.tokens < most ? a.tokens : most) * a.heads * d.most_spans * a.values.size;
+    d.finished = scratch->arrivals;
     if (!d.appends)
         append_to_caches(a, stream);
-    for (size_t first = 0; first < a.tokens; first += MOST_TOKENS) {
-        d.a = some_tokens(a, first);
+    for (size_t first = 0; first < a.tokens; first += most) {
+        d.a = some_tokens(a, first, a.tokens - first < most ? a.tokens - first : most);
         if (a.keys.size == 128)
             launch_decode<128>(d, stream);
         else if (a.keys.size == 256)

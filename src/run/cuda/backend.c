@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "run/cuda/arrange.h"
 #include "run/cuda/cuda.h"
 #include "run/cuda/device.h"
 #include "run/cuda/executor.h"
@@ -118,7 +119,8 @@ static gumbel_status check_options(const gb_backend_options *options, gumbel_err
 static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,
                              gumbel_error *error) {
     struct cudaDeviceProp device;
-    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse};
+    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse,
+                                    options->fuse ? gb_cuda_arrange_steps : NULL};
     GB_TRY(check_options(options, error));
     GB_TRY(find_device(&device, error));
     GB_TRY(gb_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "making a stream",

@@ -190,17 +190,6 @@ __device__ static float largest_kept(const float *x, const bool *keep, uint32_t 
     return best_value(block_best(best, of_warps));
 }
 
-__device__ static weight_sum block_total(weight_sum own, weight_sum *total) {
-    __syncthreads();
-    if (threadIdx.x == 0)
-        *total = 0;
-    __syncthreads();
-    if (own)
-        atomicAdd(total, own);
-    __syncthreads();
-    return *total;
-}
-
 __device__ static void keep_from(const masking &m, const float *x, const bool *keep, float least,
                                  bool has_limit) {
     bool *kept = m.kept + (size_t)blockIdx.x * m.size;
@@ -211,14 +200,14 @@ __device__ static void keep_from(const masking &m, const float *x, const bool *k
 static __global__ void __launch_bounds__(THREADS) mask_top_k(masking m) {
     wait_for_earlier();
     __shared__ select_memory memory;
-    __shared__ weight_sum total;
+    __shared__ weight_sum of_warps[THREADS / WARP];
     const float *x = m.x + (size_t)blockIdx.x * m.size;
     const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
     const int32_t top_k = m.top_k[blockIdx.x];
     weight_sum own = 0;
     for (uint32_t i = threadIdx.x; i < m.size; i += THREADS)
         own += keep[i];
-    if (top_k <= 0 || (weight_sum)top_k >= block_total(own, &total)) {
+    if (top_k <= 0 || (weight_sum)top_k >= block_total(own, of_warps)) {
         keep_from(m, x, keep, 0, false);
         return;
     }
@@ -233,7 +222,7 @@ static __global__ void __launch_bounds__(THREADS) mask_top_k(masking m) {
 static __global__ void __launch_bounds__(THREADS) mask_top_p(masking m) {
     wait_for_earlier();
     __shared__ select_memory memory;
-    __shared__ weight_sum of_warps[THREADS / WARP], total;
+    __shared__ weight_sum of_warps[THREADS / WARP];
     const float *x = m.x + (size_t)blockIdx.x * m.size, top_p = m.limit[blockIdx.x];
     const bool *keep = m.keep + (size_t)blockIdx.x * m.size;
     const float max = largest_kept(x, keep, m.size, of_warps);
@@ -250,7 +239,7 @@ static __global__ void __launch_bounds__(THREADS) mask_top_p(masking m) {
         uint32_t key;
         own += mass(i, &key);
     }
-    const weight_sum limit = gb_mass_limit(block_total(own, &total), top_p);
+    const weight_sum limit = gb_mass_limit(block_total(own, of_warps), top_p);
     keep_from(m, x, keep, value_of(select_in_block(m.size, limit, &memory, mass)), true);
 }
 
@@ -269,7 +258,7 @@ static __global__ void __launch_bounds__(THREADS) mask_min_p(masking m) {
 /* Without keep the candidates are the values above -inf, and a NaN anywhere counts. */
 static __global__ void __launch_bounds__(THREADS) find_argmax(masking m) {
     wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP], nans;
+    __shared__ weight_sum of_warps[THREADS / WARP];
     const float *x = m.x + (size_t)blockIdx.x * m.size;
     const bool *keep = m.keep ? m.keep + (size_t)blockIdx.x * m.size : nullptr;
     weight_sum best = 0, has_nan = 0;
@@ -281,7 +270,7 @@ static __global__ void __launch_bounds__(THREADS) find_argmax(masking m) {
         best = packed > best ? packed : best;
     }
     best = block_best(best, of_warps);
-    has_nan = block_total(has_nan, &nans);
+    has_nan = block_total(has_nan, of_warps);
     if (threadIdx.x == 0)
         m.index[blockIdx.x] = has_nan ? -2 : best == 0 ? -1 : (int32_t)best_index(best);
 }

@@ -13,26 +13,34 @@ enum { THREADS = 1024 };
 /* Operands by their place in ops.def. */
 enum { TOKENS, POSITIONS, SLOTS, ROWS, GENERATED_FROM, HISTORY };
 
+/* Entries of the table that shared memory has room for. */
+enum { SHARED_BITS = 13 };
+
 /* An entry of a table; token -1: free. */
 struct table_entry {
     int32_t token, first, prompt, generated;
 };
 
 struct counting {
+    const int32_t *tokens;
+    size_t token_count; /* of those to be stored by each block; 0: all have been */
     const int32_t *positions, *slots, *rows, *generated_from;
-    const uint8_t *history;
+    uint8_t *history;
     size_t slot_bytes, limit;
-    table_entry *tables; /* [B, 2^table_bits] */
+    table_entry *tables; /* [B, 2^table_bits]: for rows whose table is too long for shared memory */
     int table_bits;
     int32_t *counts; /* [B, limit, 3] */
 };
 
-static __global__ void store_tokens(const int32_t *tokens, const int32_t *positions, const int32_t *slots,
-                                    size_t count, uint8_t *history, size_t slot_bytes) {
+__device__ static void store_token(const counting &c, size_t n) {
+    reinterpret_cast<int32_t *>(c.history + (size_t)c.slots[n] * c.slot_bytes)[c.positions[n]] = c.tokens[n];
+}
+
+static __global__ void store_tokens(counting c) {
     wait_for_earlier();
     const size_t n = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (n < count)
-        reinterpret_cast<int32_t *>(history + (size_t)slots[n] * slot_bytes)[positions[n]] = tokens[n];
+    if (n < c.token_count)
+        store_token(c, n);
 }
 
 /* The entry of a token, which is made where there is none. (Multiplicative hashing: Knuth, 1973) */
@@ -73,9 +81,12 @@ __host__ __device__ static int bits_for(size_t count) {
 
 static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
     wait_for_earlier();
-    __shared__ unsigned of_warps[THREADS / WARP];
     const size_t b = blockIdx.x;
     const int32_t row = c.rows[b], from = c.generated_from[b];
+    GB_DYNAMIC_SHARED(table_entry, shared_table);
+    __shared__ unsigned of_warps[THREADS / WARP];
+    if (threadIdx.x < c.token_count)
+        store_token(c, threadIdx.x); /* each block stores all, so that none waits for another */
     int32_t *list = c.counts + b * c.limit * 3;
     if (from < 0) {
         if (threadIdx.x == 0)
@@ -86,7 +97,7 @@ static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
         reinterpret_cast<const int32_t *>(c.history + (size_t)c.slots[row] * c.slot_bytes);
     const unsigned count = (unsigned)c.positions[row] + 1;
     const int bits = bits_for(count);
-    table_entry *table = c.tables + (b << c.table_bits);
+    table_entry *table = bits <= SHARED_BITS ? shared_table : c.tables + (b << c.table_bits);
     const table_entry free_entry = {-1, INT32_MAX, 0, 0};
     for (unsigned i = threadIdx.x; i < 1u << bits; i += THREADS)
         table[i] = free_entry;
@@ -117,7 +128,8 @@ static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
 
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call) {
     const size_t rows = call->operands[ROWS]->dims[0], limit = call->results[0]->dims[1];
-    return ((uint64_t)rows << bits_for(limit)) * sizeof(table_entry);
+    const int bits = bits_for(limit);
+    return bits <= SHARED_BITS ? 0 : ((uint64_t)rows << bits) * sizeof(table_entry);
 }
 
 void gb_cuda_count_tokens(const gb_cuda_call *call) {
@@ -128,15 +140,19 @@ void gb_cuda_count_tokens(const gb_cuda_call *call) {
     c.slots = data_of<const int32_t>(call->operands[SLOTS]);
     c.rows = data_of<const int32_t>(call->operands[ROWS]);
     c.generated_from = data_of<const int32_t>(call->operands[GENERATED_FROM]);
-    c.history = data_of<const uint8_t>(history);
+    c.history = data_of<uint8_t>(history);
     c.slot_bytes = history->slot_bytes;
     c.limit = call->results[0]->dims[1];
     c.tables = reinterpret_cast<table_entry *>(call->scratch->bytes);
     c.table_bits = bits_for(c.limit);
     c.counts = data_of<int32_t>(call->results[0]);
-    GB_LAUNCH(store_tokens, blocks_for(tokens, THREADS), THREADS, 0, call->stream,
-              data_of<const int32_t>(call->operands[TOKENS]), c.positions, c.slots, tokens,
-              data_of<uint8_t>(history), history->slot_bytes);
+    c.tokens = data_of<const int32_t>(call->operands[TOKENS]);
+    c.token_count = tokens;
+    if (rows == 0 || tokens > THREADS)
+        GB_LAUNCH(store_tokens, blocks_for(tokens, THREADS), THREADS, 0, call->stream, c);
+    if (tokens > THREADS)
+        c.token_count = 0;
+    const int shared_bits = c.table_bits < SHARED_BITS ? c.table_bits : (int)SHARED_BITS;
     if (rows > 0)
-        GB_LAUNCH(count_of_row, (unsigned)rows, THREADS, 0, call->stream, c);
+        GB_LAUNCH(count_of_row, (unsigned)rows, THREADS, sizeof(table_entry) << shared_bits, call->stream, c);
 }

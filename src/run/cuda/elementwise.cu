@@ -3,6 +3,7 @@
  * Ops whose elements do not depend on each other, with the bits of the portable kernels.
  */
 #include "run/cuda/device/prepared.cuh"
+#include "run/cuda/device/row_ops.cuh"
 
 using namespace gb_cuda;
 
@@ -48,21 +49,19 @@ struct scale_function {
 struct gelu_function {
     const float *x;
     __device__ float operator()(size_t i) const {
-        const float sqrt_2_over_pi = 0x1.988454p-1f, v = x[i];
-        const float inner = sqrt_2_over_pi * (v + 0.044715f * (v * v * v));
-        return 0.5f * v * (1.0f + gb_tanh(inner));
+        return gelu_tanh(x[i]);
     }
 };
 struct silu_function {
     const float *x;
     __device__ float operator()(size_t i) const {
-        return x[i] / (1.0f + gb_exp(-x[i]));
+        return silu(x[i]);
     }
 };
 struct sigmoid_function {
     const float *x;
     __device__ float operator()(size_t i) const {
-        return 1.0f / (1.0f + gb_exp(-x[i]));
+        return sigmoid(x[i]);
     }
 };
 struct soft_cap_function {
@@ -79,12 +78,7 @@ struct delta_decay_function {
     size_t heads;
     __device__ float operator()(size_t i) const {
         const size_t h = i % heads;
-        const float value = x[i] + load_float(bias, bias_dtype, h);
-        /* softplus = log(1 + e^value), with the rounding of 1 + e undone. (Kahan's log1p) */
-        const float magnitude = value < 0.0f ? -value : value, e = gb_exp(-magnitude), rounded = 1.0f + e;
-        const float quotient = gb_log(rounded) * (e / (rounded == 1.0f ? 1.0f : rounded - 1.0f));
-        const float softplus = (value > 0.0f ? value : 0.0f) + (rounded == 1.0f ? e : quotient);
-        return gb_exp(-(gb_exp(load_float(a_log, a_log_dtype, h)) * softplus));
+        return delta_decay(x[i], load_float(a_log, a_log_dtype, h), load_float(bias, bias_dtype, h));
     }
 };
 struct scale_rows_function {
@@ -136,12 +130,12 @@ void gb_cuda_multiply(const gb_cuda_call *call) {
         launch_map(call, function);
         return;
     }
-    const size_t columns = y->dims[y->rank - 1];
-    const prepared_rows prepared = gb_cuda_prepared_place(call, y);
+    const size_t columns = call->prepares_as->dims[call->prepares_as->rank - 1];
+    const prepared_rows prepared = gb_cuda_prepared_place(call, call->prepares_as);
     const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
     GB_LAUNCH(multiply_and_prepare, grid, THREADS, 0, call->stream, function, columns, prepared,
               data_of<float>(y));
-    call->scratch->prepared_from = y;
+    call->scratch->prepared_from = call->prepares_as;
 }
 void gb_cuda_scale(const gb_cuda_call *call) {
     launch_map(call, scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});

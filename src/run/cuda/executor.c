@@ -4,10 +4,12 @@
 #include "base/memory.h"
 #include "run/cuda/activations.h"
 #include "run/cuda/device.h"
+#include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
 #include "run/cuda/kernels.h"
 #include "run/cuda/passes.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,13 +32,16 @@ struct gb_cuda_executor {
     cudaStream_t stream;
     gb_cuda_tensor *tensors; /* by value */
     ready_step *steps;       /* by step of the plan */
+    gb_cuda_group *groups;   /* likewise */
     gb_cuda_inputs inputs;
     gb_cuda_passes passes;
     gb_cuda_scratch scratch;
     gb_cuda_runs runs;
     uint8_t *arena;
-    void *outputs[GB_ROLE_LIMIT]; /* of the roles that the host reads: managed memory */
-    uint8_t *pinned;              /* the tokens of a step; a branch's condition */
+    void *outputs[GB_ROLE_LIMIT];   /* of the roles that the host reads: managed memory */
+    gb_cuda_handed_out *handed_out; /* the host's, pinned */
+    bool *condition;                /* of a branch: likewise */
+    uint32_t number;                /* of the last pass */
     bool has_branches;
     uint32_t row_count; /* of this pass */
     bool is_prefill;    /* this pass */
@@ -74,6 +79,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         const gb_constant *constant = &program->constants[value->index];
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
+        tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }
@@ -153,12 +159,19 @@ static bool is_quantized_product(const ready_step *step) {
 
 /* Finds the steps whose result is what the next quantized product takes. */
 static void mark_preparing_steps(gb_cuda_executor *e) {
-    const gb_cuda_tensor *taken = NULL;
+    gb_ref taken = GB_NO_VALUE;
+    const gb_cuda_tensor *weight = NULL;
     for (uint32_t s = e->plan->step_count; s-- > 0;) {
         gb_cuda_call *call = &e->steps[s].call;
-        call->prepares = taken && call->results[0] == taken;
-        if (is_quantized_product(&e->steps[s]))
-            taken = call->operands[0];
+        const gb_step *step = e->steps[s].planned;
+        call->prepares = taken != GB_NO_VALUE && step->result_count > 0 &&
+                         step->results[0] == e->plan->places[taken].storage;
+        call->prepares_as = call->prepares ? &e->tensors[taken] : NULL;
+        call->prepares_for = call->prepares ? weight : NULL;
+        if (is_quantized_product(&e->steps[s])) {
+            taken = step->operands[0];
+            weight = call->operands[1];
+        }
     }
 }
 
@@ -181,12 +194,12 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     }
     GB_TRY(gb_cuda_allocate(e->scratch.size, "what kernels put down", &memory, error));
     e->scratch.bytes = memory;
-    GB_TRY(gb_cuda_allocate(GB_CUDA_COUNTERS * sizeof(uint32_t), "what kernels count", &memory, error));
-    e->scratch.counters = memory;
-    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_COUNTERS * sizeof(uint32_t), e->stream),
-                         "clearing what kernels count", error));
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
+    e->scratch.arrivals = memory;
+    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), e->stream),
+                         "clearing counters", error));
     return GUMBEL_OK;
 }
 
@@ -199,13 +212,17 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
     GB_TRY(gb_cuda_allocate(e->plan->arena_bytes, "the values of a step", &memory, error));
     e->arena = memory;
-    uint64_t pinned = options->backend->slots * sizeof(int32_t);
+    uint64_t pinned = sizeof *e->handed_out + options->backend->slots * sizeof(int32_t);
     GB_TRY(gb_cuda_allocate_pinned(pinned, "a step's tokens", &memory, error));
-    e->pinned = memory;
+    e->handed_out = memory;
+    e->handed_out->number = 0;
+    GB_TRY(gb_cuda_allocate_pinned(sizeof *e->condition, "a branch's condition", &memory, error));
+    e->condition = memory;
     GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->plan->program, options->backend, &e->passes, error));
     GB_TRY(place_tensors(e, options, error));
     GB_TRY(ready_steps(e, error));
+    GB_TRY(gb_cuda_groups_create(e->plan, &e->groups, error));
     mark_preparing_steps(e);
     GB_TRY(reserve_scratch(e, options->backend, error));
     if (e->profile) {
@@ -223,6 +240,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = options->plan;
     made->stream = options->stream;
+    made->scratch.has_prefill = gb_cuda_has_prefill();
     made->profile = options->backend->profile;
     made->profile_user = options->backend->profile_user;
     gumbel_status status = prepare(made, options, error);
@@ -248,53 +266,69 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_inputs_destroy(&e->inputs);
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
-    gb_cuda_free(e->scratch.counters);
     gb_cuda_free(e->scratch.prepared);
+    gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);
-    gb_cuda_free_pinned(e->pinned);
+    gb_cuda_free_pinned(e->handed_out);
+    gb_cuda_free_pinned(e->condition);
     gb_free(e->steps);
+    gb_free(e->groups);
     gb_free(e->tensors);
     gb_free(e);
 }
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-static gumbel_status launch(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
-    char doing[64];
-    step->call.runs = e->runs;
-    step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
-    step->kernel(&step->call);
+/* Launches the group of steps that begins with step s. */
+static void launch_group(gb_cuda_executor *e, uint32_t s) {
+    const gb_cuda_group *group = &e->groups[s];
+    const gb_cuda_call *calls[GB_CUDA_MOST_CHAINED];
+    for (uint32_t i = 0; i < group->count; i++) {
+        ready_step *step = &e->steps[s + i];
+        step->call.runs = e->runs;
+        step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
+        calls[i] = &step->call;
+    }
+    if (group->count == 1)
+        e->steps[s].kernel(calls[0]);
+    else if (calls[0]->node->op == GB_OP_LINEAR)
+        gb_cuda_linear_group(calls, group->count);
+    else
+        gb_cuda_row_chain(calls, group->is_kept, group->count);
+}
+
+static gumbel_status launch(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+    char doing[96];
+    launch_group(e, s);
     cudaError_t result = cudaGetLastError();
     if (result == cudaSuccess)
         return GUMBEL_OK;
-    snprintf(doing, sizeof doing, "launching %s", gb_step_name(step->planned));
+    snprintf(doing, sizeof doing, "launching %s", e->groups[s].name);
     return gb_cuda_check(result, doing, error);
 }
 
-static gumbel_status launch_timed(gb_cuda_executor *e, ready_step *step, gumbel_error *error) {
-    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+    const gb_constant *weight = gb_step_weight(e->plan->program, e->steps[s].planned);
     float milliseconds = 0;
     GB_TRY(gb_cuda_check(cudaEventRecord(e->begin, e->stream), "timing a step", error));
-    GB_TRY(launch(e, step, error));
+    GB_TRY(launch(e, s, error));
     GB_TRY(gb_cuda_check(cudaEventRecord(e->end, e->stream), "timing a step", error));
     GB_TRY(gb_cuda_check(cudaEventSynchronize(e->end), "waiting for a step", error));
     GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, e->begin, e->end), "timing a step", error));
-    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL,
-               1e-3 * (double)milliseconds);
+    e->profile(e->profile_user, e->groups[s].name, weight ? weight->name : NULL, 1e-3 * (double)milliseconds);
     return GUMBEL_OK;
 }
 
 /* Where to go on after a branch: the host waits to read its condition. */
 static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, uint32_t *next,
                                    gumbel_error *error) {
-    bool *condition = (bool *)e->pinned;
     if (step->planned->kind == GB_STEP_BRANCH) {
-        cudaError_t result = cudaMemcpyAsync(condition, step->call.operands[0]->data, sizeof *condition,
+        cudaError_t result = cudaMemcpyAsync(e->condition, step->call.operands[0]->data, sizeof *e->condition,
                                              cudaMemcpyDeviceToHost, e->stream);
         if (result == cudaSuccess)
             result = cudaStreamSynchronize(e->stream);
         GB_TRY(gb_cuda_check(result, "reading a condition", error));
-        if (*condition)
+        if (*e->condition)
             return GUMBEL_OK;
     }
     *next = step->planned->target;
@@ -303,30 +337,45 @@ static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, 
 
 static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
     e->scratch.prepared_from = NULL;
-    for (uint32_t s = 0; s < e->plan->step_count;) {
-        ready_step *step = &e->steps[s++];
+    for (uint32_t s = 0, next; s < e->plan->step_count; s = next) {
+        const ready_step *step = &e->steps[s];
+        next = s + e->groups[s].count;
         if (step->planned->needs_rows && e->row_count == 0)
             continue;
         if (!step->kernel)
-            GB_TRY(follow_branch(e, step, &s, error));
+            GB_TRY(follow_branch(e, step, &next, error));
         else if (e->profile)
-            GB_TRY(launch_timed(e, step, error));
+            GB_TRY(launch_timed(e, s, error));
         else
-            GB_TRY(launch(e, step, error));
+            GB_TRY(launch(e, s, error));
     }
     return GUMBEL_OK;
 }
 
 /* All of a step in the stream's order: inputs, kernels, tokens. */
 static gumbel_status enqueue(gb_cuda_executor *e, gumbel_error *error) {
-    GB_TRY(gb_cuda_check(gb_cuda_inputs_send(&e->inputs, e->stream), "sending a step's inputs", error));
+    gb_cuda_inputs_send(&e->inputs, e->stream);
     GB_TRY(launch_steps(e, error));
-    gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
-    if (next == GB_NO_VALUE || e->row_count == 0)
-        return GUMBEL_OK;
-    return gb_cuda_check(cudaMemcpyAsync(e->pinned, e->tensors[next].data, e->row_count * sizeof(int32_t),
-                                         cudaMemcpyDeviceToHost, e->stream),
-                         "fetching a step's tokens", error);
+    const gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
+    const bool has_tokens = next != GB_NO_VALUE && e->row_count > 0;
+    gb_cuda_hand_out(has_tokens ? e->tensors[next].data : NULL, has_tokens ? e->row_count : 0,
+                     (const uint32_t *)(const void *)(e->inputs.device + e->inputs.number_offset),
+                     e->handed_out, e->stream);
+    return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
+}
+
+/* Waits until the device has handed out the pass: while it decodes, by looking at its memory, which is
+ * quicker than the driver. */
+static gumbel_status wait_for_pass(gb_cuda_executor *e, gumbel_error *error) {
+    enum { LOOKS = 1 << 12 }; /* before the driver is asked whether something went wrong */
+    const _Atomic uint32_t *number = (const _Atomic uint32_t *)&e->handed_out->number;
+    for (uint32_t looks = 1; !e->is_prefill && !e->profile; looks++) {
+        if (atomic_load_explicit(number, memory_order_acquire) == e->number)
+            return GUMBEL_OK;
+        if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
+            break;
+    }
+    return gb_cuda_check(cudaStreamSynchronize(e->stream), "executing a step", error);
 }
 
 /* ---- Graphs -------------------------------------------------------------------------------------------- */
@@ -398,18 +447,20 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
         return GUMBEL_OK;
     bind_sizes(e, pass.token_count, pass.row_count);
     e->is_prefill = !generated;
-    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass);
+    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
     e->runs.first = (const int32_t *)(const void *)(e->inputs.device + e->inputs.runs_offset);
     if (first_row > 0)
         shift_outputs(e, first_row);
     gumbel_status status = launch_pass(e, &pass, error);
-    cudaError_t result = cudaStreamSynchronize(e->stream); /* also after a failure: inputs are in use */
+    if (status == GUMBEL_OK)
+        status = wait_for_pass(e, error);
+    else
+        cudaStreamSynchronize(e->stream); /* the inputs are in use */
     if (first_row > 0)
         shift_outputs(e, 0);
     GB_TRY(status);
-    GB_TRY(gb_cuda_check(result, "executing a step", error));
     if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && pass.row_count > 0)
-        memcpy(pass.next, e->pinned, pass.row_count * sizeof *pass.next);
+        memcpy(pass.next, e->handed_out->tokens, pass.row_count * sizeof *pass.next);
     return GUMBEL_OK;
 }
 

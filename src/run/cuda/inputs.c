@@ -32,7 +32,9 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
             return false;
     }
     uint64_t runs = ((uint64_t)options->step_tokens + 1) * sizeof(int32_t);
-    return append_part(runs, &inputs->runs_offset, &inputs->size);
+    return append_part(runs, &inputs->runs_offset, &inputs->size) &&
+           append_part(ALIGNMENT, &inputs->number_offset, &inputs->size) && inputs->size <= UINT32_MAX &&
+           program->input_count + 2 <= GB_CUDA_MOST_PARTS;
 }
 
 gumbel_status gb_cuda_inputs_create(const gb_program *program, const gb_backend_options *options,
@@ -60,14 +62,25 @@ void gb_cuda_inputs_destroy(gb_cuda_inputs *inputs) {
     *inputs = (gb_cuda_inputs){0};
 }
 
-uint32_t gb_cuda_inputs_fill(const gb_cuda_inputs *inputs, const gb_batch *batch) {
+/* The block's bytes from offset on are part of what the step uses; a part may end within a word. */
+static void use_part(gb_cuda_inputs *inputs, uint64_t offset, uint64_t size) {
+    if (size == 0)
+        return;
+    gb_cuda_parts *parts = &inputs->parts;
+    parts->first[parts->count] = (uint32_t)(offset / sizeof(uint32_t));
+    parts->words[parts->count++] = (uint32_t)((size + sizeof(uint32_t) - 1) / sizeof(uint32_t));
+}
+
+uint32_t gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t number) {
     const gb_program *program = inputs->program;
+    inputs->parts.count = 0;
     for (uint32_t i = 0; i < program->input_count; i++) {
         const gb_type *type = &program->values[program->inputs[i].value].type;
         size_t count = type->shape.dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
-        if (count > 0)
-            memcpy(inputs->pinned + inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role),
-                   count * (size_t)inputs->element_row[i]);
+        size_t size = count * (size_t)inputs->element_row[i];
+        if (size > 0)
+            memcpy(inputs->pinned + inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role), size);
+        use_part(inputs, inputs->offsets[i], size);
     }
     int32_t *first = (int32_t *)(void *)(inputs->pinned + inputs->runs_offset);
     uint32_t runs = 0;
@@ -75,10 +88,12 @@ uint32_t gb_cuda_inputs_fill(const gb_cuda_inputs *inputs, const gb_batch *batch
         if (n == 0 || batch->slots[n] != batch->slots[n - 1])
             first[runs++] = (int32_t)n;
     first[runs] = (int32_t)batch->token_count;
+    use_part(inputs, inputs->runs_offset, (runs + 1) * sizeof *first);
+    memcpy(inputs->pinned + inputs->number_offset, &number, sizeof number);
+    use_part(inputs, inputs->number_offset, sizeof number);
     return runs;
 }
 
-cudaError_t gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {
-    return cudaMemcpyAsync(inputs->device, inputs->pinned, (size_t)inputs->size, cudaMemcpyHostToDevice,
-                           stream);
+void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {
+    gb_cuda_bring_in(&inputs->parts, inputs->pinned, inputs->device, stream);
 }

@@ -22,21 +22,23 @@ typedef struct gb_cuda_tensor {
     int32_t rank;
     size_t dims[GB_MAX_RANK];
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
-    gb_format format;  /* of a quantized constant, canonical in data; else dense */
+    gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
+    bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_COUNTERS = 65536 };
+enum { GB_CUDA_ARRIVALS = 1024 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
-    /* [GB_CUDA_COUNTERS], zeros between ops: blocks that wait for each other's results count here. */
-    uint32_t *counters;
+    uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
+    bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
+    bool has_prefill;                    /* gb_cuda_has_prefill */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -55,6 +57,8 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
+    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
+    const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
 
@@ -89,10 +93,33 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear.cu chooses between linear_dense.cu and linear_quantized.cu; expert_linear.cu */
+/* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
+ * expert_linear.cu */
 void gb_cuda_linear(const gb_cuda_call *call);
+uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
+ * bits that it has alone. */
+void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
+
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up to
+ * GB_CUDA_MOST_JOINED that all can. */
+enum { GB_CUDA_MOST_JOINED = 6 };
+bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
+
+/* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
+ * result is needed later. */
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
+
+/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
+bool gb_cuda_has_prefill(void);
+
+/* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
+ * device can, and the weight has 4-bit codes in the packing for tensor cores. */
+bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
 /* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
 void gb_cuda_attention(const gb_cuda_call *call);
@@ -106,7 +133,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call);
 void gb_cuda_count_tokens(const gb_cuda_call *call);
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 
-/* sample.cu: a sample step; its operands are those of plan.h. */
+/* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
 
@@ -129,8 +156,10 @@ void gb_cuda_penalize(const gb_cuda_call *call);
 
 /* logprob.cu */
 void gb_cuda_log_normalizer(const gb_cuda_call *call);
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;

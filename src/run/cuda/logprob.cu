@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log-probabilities, for the rows that want them; a block has a row. The same integers and the same few float
- * operations as in run/sampler/logprob.c, so the same bits.
+ * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. The same
+ * integers and the same few float operations as in run/sampler/logprob.c, so the same bits.
  */
-#include "run/cuda/device/select.cuh"
+#include "run/cuda/device/candidates.cuh"
+#include "run/cuda/device/last_block.cuh"
 
 using namespace gb_cuda;
 
 enum { THREADS = 1024 };
+
+/* ---- Normalizing --------------------------------------------------------------------------------------- */
 
 /* The logarithm of a mass in units of 2^-40, above 0: that of the nearest float, and what it leaves out. */
 __device__ static float log_of_mass(weight_sum mass) {
@@ -16,43 +19,107 @@ __device__ static float log_of_mass(weight_sum mass) {
     return gb_log(nearest * 0x1p-40f) + (float)rest;
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    normalize_rows(const float *logits, const bool *wanted, uint32_t size, float *y) {
+struct normalizing {
+    const float *logits; /* [B, size] */
+    const bool *wanted;
+    uint32_t size, blocks;
+    float *y;          /* [B, 2]: the largest logit, and the logarithm of the sum */
+    weight_sum *sums;  /* [B, blocks] */
+    uint32_t *maxima;  /* [B, blocks]: keys */
+    uint32_t *counter; /* [B]: blocks that are done */
+};
+
+static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a) {
     wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    __shared__ weight_sum total;
-    const size_t b = blockIdx.x;
-    const float *x = logits + b * size;
-    if (!wanted[b]) {
-        if (threadIdx.x < 2)
-            y[b * 2 + threadIdx.x] = 0;
+    const size_t b = blockIdx.y;
+    const bool is_wanted = a.wanted[b];
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        a.counter[b] = 0;
+    if (!is_wanted) {
+        if (blockIdx.x == 0 && threadIdx.x < 2)
+            a.y[b * 2 + threadIdx.x] = 0;
         return;
     }
-    weight_sum best = pack_best(gb_negative_infinity(), 0);
-    for (uint32_t i = threadIdx.x; i < size; i += THREADS) {
-        const weight_sum packed = x[i] == x[i] ? pack_best(x[i], i) : 0; /* a NaN is larger than nothing */
-        best = packed > best ? packed : best;
+    const float *x = a.logits + b * a.size;
+    uint32_t key = key_of(gb_negative_infinity());
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++) {
+        const uint32_t i = logit_index(blockIdx.x, j);
+        const float value = i < a.size ? x[i] : gb_negative_infinity();
+        const uint32_t own = value == value ? key_of(value) : 0; /* a NaN is larger than nothing */
+        key = own > key ? own : key;
     }
-    const float max = best_value(block_best(best, of_warps));
+    const weight_sum largest = block_best(largest_in_warp(key), of_warps);
     if (threadIdx.x == 0)
-        total = 0;
-    __syncthreads();
-    weight_sum own = 0;
-    for (uint32_t i = threadIdx.x; i < size; i += THREADS)
-        own += gb_mass(x[i], max);
-    atomicAdd(&total, own);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        y[b * 2] = max;
-        y[b * 2 + 1] = log_of_mass(total);
+        a.maxima[b * a.blocks + blockIdx.x] = (uint32_t)largest;
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) {
+    const size_t b = blockIdx.y;
+    const bool is_wanted = a.wanted[b];
+    wait_for_earlier();
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    if (!is_wanted)
+        return;
+    const float *x = a.logits + b * a.size;
+    float value[LOGITS_EACH];
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++) {
+        const uint32_t i = logit_index(blockIdx.x, j);
+        value[j] = i < a.size ? x[i] : gb_float_from_bits(0x7fc00000); /* a NaN has no mass */
     }
+    weight_sum own = 0;
+    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
+        own = a.maxima[b * a.blocks + i] > own ? a.maxima[b * a.blocks + i] : own;
+    const float max = value_of((uint32_t)block_best(own, of_warps));
+    own = 0;
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++)
+        own += gb_mass(value[j], max);
+    own = block_total(own, of_warps);
+    if (threadIdx.x == 0)
+        a.sums[b * a.blocks + blockIdx.x] = own;
+    if (!is_last_block(&a.counter[b], a.blocks))
+        return;
+    own = 0;
+    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
+        own += a.sums[b * a.blocks + i];
+    own = block_total(own, of_warps);
+    if (threadIdx.x == 0) {
+        a.y[b * 2] = max;
+        a.y[b * 2 + 1] = log_of_mass(own);
+    }
+}
+
+/* Blocks that share a row of an op's operand 0. */
+static uint32_t blocks_of(const gb_cuda_call *call) {
+    return blocks_for(call->operands[0]->dims[1], BLOCK_LOGITS);
+}
+
+uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call) {
+    const uint64_t rows = call->operands[0]->dims[0];
+    return rows * (blocks_of(call) * (sizeof(weight_sum) + sizeof(uint32_t)) + sizeof(uint32_t));
 }
 
 void gb_cuda_log_normalizer(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
-    GB_LAUNCH(normalize_rows, (unsigned)x->dims[0], THREADS, 0, call->stream, data_of<const float>(x),
-              data_of<const bool>(call->operands[1]), (uint32_t)x->dims[1], data_of<float>(call->results[0]));
+    const size_t rows = x->dims[0];
+    normalizing a = {};
+    a.logits = data_of<const float>(x);
+    a.wanted = data_of<const bool>(call->operands[1]);
+    a.size = (uint32_t)x->dims[1];
+    a.blocks = blocks_of(call);
+    a.y = data_of<float>(call->results[0]);
+    a.sums = reinterpret_cast<weight_sum *>(call->scratch->bytes);
+    a.maxima = reinterpret_cast<uint32_t *>(a.sums + rows * a.blocks);
+    a.counter = a.maxima + rows * a.blocks;
+    const dim3 grid(a.blocks, (unsigned)rows);
+    GB_LAUNCH(find_largest, grid, ROW_THREADS, 0, call->stream, a);
+    GB_LAUNCH(sum_masses, grid, ROW_THREADS, 0, call->stream, a);
 }
+
+/* ---- Of single tokens ---------------------------------------------------------------------------------- */
 
 static __global__ void log_probabilities(const float *logits, const float *normalizer, const int32_t *ids,
                                          size_t count, size_t each, uint32_t size, float *y) {
@@ -79,34 +146,115 @@ void gb_cuda_log_probability(const gb_cuda_call *call) {
               count, each, (uint32_t)x->dims[1], data_of<float>(call->results[0]));
 }
 
-/* One after the other: the largest of those that are smaller than the one before. */
-static __global__ void __launch_bounds__(THREADS)
-    find_top(const float *logits, const bool *wanted, uint32_t size, uint32_t limit, int32_t *ids) {
+/* ---- The likeliest ------------------------------------------------------------------------------------- */
+
+struct ranking {
+    const float *logits; /* [B, size] */
+    const bool *wanted;
+    uint32_t size, groups, blocks, limit;
+    int32_t *ids;      /* [B, limit] */
+    weight_sum *bests; /* [B, blocks]: packed */
+    uint32_t *maxima;  /* [B, groups]: keys */
+};
+
+static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
     wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    const size_t b = blockIdx.x;
-    const float *x = logits + b * size;
-    if (!wanted[b]) {
-        for (uint32_t i = threadIdx.x; i < limit; i += THREADS)
-            ids[b * limit + i] = -1;
+    const size_t b = blockIdx.y;
+    const bool is_wanted = a.wanted[b];
+    if (!is_wanted)
         return;
+    const float *x = a.logits + b * a.size;
+    float value[LOGITS_EACH];
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++) {
+        const uint32_t i = logit_index(blockIdx.x, j);
+        value[j] = i < a.size ? x[i] : 0.0f;
     }
+    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
+}
+
+/* Lists at least the likeliest; false where there are too many to list, or too few candidates. */
+__device__ static bool list_top(const ranking &a, size_t b, float max, group_list *groups,
+                                candidate_list *list) {
+    const uint32_t *maxima = a.maxima + b * a.groups;
+    const unsigned bound = nearness_of_largest(maxima, a.groups, a.limit, 1.0f, max, groups);
+    if (threadIdx.x == 0)
+        list->count = 0;
+    list_groups(maxima, a.groups, 1.0f, groups, [&](float s) { return nearness(s, max) >= bound; });
+    if (groups->count > MOST_GROUPS)
+        return false;
+    visit_groups(groups, a.logits + b * a.size, a.size, 1.0f, [&](uint32_t i, float s) {
+        if (nearness(s, max) >= bound)
+            append_candidate(list, s, i);
+    });
+    __syncthreads();
+    return list->count >= a.limit && list->count <= MOST_CANDIDATES;
+}
+
+/* One after the other: the largest of those that are smaller than the one before. */
+__device__ static void find_one_by_one(const ranking &a, size_t b, weight_sum *of_warps) {
+    const float *x = a.logits + b * a.size;
     weight_sum last = ~(weight_sum)0;
-    for (uint32_t found = 0; found < limit; found++) {
+    for (uint32_t found = 0; found < a.limit; found++) {
         weight_sum best = 0;
-        for (uint32_t i = threadIdx.x; i < size; i += THREADS) {
+        for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS) {
             const weight_sum packed = pack_best(x[i], i);
             best = packed > best && packed < last ? packed : best;
         }
         last = block_best(best, of_warps);
         if (threadIdx.x == 0)
-            ids[b * limit + found] = (int32_t)best_index(last);
+            a.ids[b * a.limit + found] = (int32_t)best_index(last);
     }
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
+    __shared__ group_list groups;
+    __shared__ candidate_list list;
+    const size_t b = blockIdx.x;
+    const bool is_wanted = a.wanted[b];
+    wait_for_earlier();
+    if (!is_wanted) {
+        for (uint32_t i = threadIdx.x; i < a.limit; i += ROW_THREADS)
+            a.ids[b * a.limit + i] = -1;
+        return;
+    }
+    load_keys(a.maxima + b * a.groups, a.groups, &groups);
+    weight_sum best = 0;
+    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
+        best = a.bests[b * a.blocks + i] > best ? a.bests[b * a.blocks + i] : best;
+    const float max = best_value(block_best(best, list.of_warps));
+    if (max - max != 0.0f || !list_top(a, b, max, &groups, &list)) {
+        find_one_by_one(a, b, list.of_warps);
+        return;
+    }
+    for (uint32_t i = threadIdx.x; i < list.count; i += ROW_THREADS) {
+        const weight_sum own = pack_best(list.s[i], list.index[i]);
+        uint32_t rank = 0;
+        for (uint32_t j = 0; j < list.count; j++)
+            rank += pack_best(list.s[j], list.index[j]) > own ? 1u : 0u;
+        if (rank < a.limit)
+            a.ids[b * a.limit + rank] = (int32_t)list.index[i];
+    }
+}
+
+uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call) {
+    const uint64_t rows = call->operands[0]->dims[0], groups = blocks_for(call->operands[0]->dims[1], GROUP);
+    return rows * (blocks_of(call) * sizeof(weight_sum) + groups * sizeof(uint32_t));
 }
 
 void gb_cuda_top_ids(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *ids = call->results[0];
-    GB_LAUNCH(find_top, (unsigned)x->dims[0], THREADS, 0, call->stream, data_of<const float>(x),
-              data_of<const bool>(call->operands[1]), (uint32_t)x->dims[1], (uint32_t)ids->dims[1],
-              data_of<int32_t>(ids));
+    const unsigned rows = (unsigned)x->dims[0];
+    ranking a = {};
+    a.logits = data_of<const float>(x);
+    a.wanted = data_of<const bool>(call->operands[1]);
+    a.size = (uint32_t)x->dims[1];
+    a.groups = blocks_for(a.size, GROUP);
+    a.blocks = blocks_of(call);
+    a.limit = (uint32_t)ids->dims[1];
+    a.ids = data_of<int32_t>(ids);
+    a.bests = reinterpret_cast<weight_sum *>(call->scratch->bytes);
+    a.maxima = reinterpret_cast<uint32_t *>(a.bests + (size_t)rows * a.blocks);
+    GB_LAUNCH(scan_for_top, dim3(a.blocks, rows), ROW_THREADS, 0, call->stream, a);
+    GB_LAUNCH(find_top, rows, ROW_THREADS, 0, call->stream, a);
 }

@@ -4,37 +4,81 @@
 
 using namespace gb_cuda;
 
-static __global__ void prepare(const float *x, size_t columns, prepared_rows to) {
+/* Which row of x becomes which row: the same one, or the entries of a list. */
+struct row_source {
+    const float *x;
+    size_t columns;
+    const int32_t *order; /* NULL: the same */
+    size_t x_reuse;
+};
+
+static __global__ void prepare(row_source from, prepared_rows to) {
     wait_for_earlier();
-    const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
+    const int64_t source = from.order ? from.order[row] : (int64_t)row;
+    if (source < 0)
+        return;
+    const float *x = from.x + (size_t)source / from.x_reuse * from.columns;
     float v[8];
     for (size_t i = 0; i < 8; i++)
-        v[i] = quarter * 8 + i < columns ? x[row * columns + quarter * 8 + i] : 0.0f;
+        v[i] = quarter * 8 + i < from.columns ? x[quarter * 8 + i] : 0.0f;
     prepare_quarter(to, row, quarter, v);
 }
 
+static void launch_prepare(const gb_cuda_call *call, const row_source &from, size_t rows,
+                           const prepared_rows &to) {
+    enum { THREADS = 128 };
+    const dim3 grid((unsigned)rows, blocks_for(to.units * 4, THREADS));
+    GB_LAUNCH(prepare, grid, THREADS, 0, call->stream, from, to);
+}
+
+static size_t units_of(size_t columns) {
+    return (columns + UNIT - 1) / UNIT;
+}
+
+/* A whole number of eights: the layout by pairs of units has no others. */
+static size_t rounded_rows(size_t rows) {
+    return (rows + 7) / 8 * 8;
+}
+
 uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns) {
-    const uint64_t units = (columns + UNIT - 1) / UNIT;
-    return rows * units * (UNIT_WORDS * sizeof(uint32_t) + 2 * sizeof(float));
+    return rounded_rows(rows) * units_of(columns) * (UNIT_WORDS * sizeof(uint32_t) + 2 * sizeof(float));
+}
+
+static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight) {
+    const size_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
+    prepared_rows place = {};
+    place.units = units_of(columns);
+    place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
+    if (gb_cuda_takes_prefill(call, weight))
+        place.pair_rows = rounded_rows(rows);
+    else
+        place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
+    return place;
 }
 
 prepared_rows gb_cuda_prepared_place(const gb_cuda_call *call, const gb_cuda_tensor *x) {
-    const size_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-    prepared_rows place;
-    place.units = (columns + UNIT - 1) / UNIT;
-    place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
-    place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
+    const prepared_rows place = place_for(call, x, call->prepares_for);
+    call->scratch->is_by_pairs = place.pair_rows > 0;
     return place;
 }
 
 prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x) {
-    enum { THREADS = 128 };
-    const size_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-    const prepared_rows place = gb_cuda_prepared_place(call, x);
-    if (call->scratch->prepared_from != x) {
-        const dim3 grid(blocks_for(place.units * 4, THREADS), (unsigned)rows);
-        GB_LAUNCH(prepare, grid, THREADS, 0, call->stream, data_of<const float>(x), columns, place);
+    const prepared_rows place = place_for(call, x, call->operands[1]);
+    const bool is_by_pairs = place.pair_rows > 0;
+    if (call->scratch->prepared_from != x || call->scratch->is_by_pairs != is_by_pairs) {
+        const size_t columns = x->dims[x->rank - 1];
+        launch_prepare(call, row_source{data_of<const float>(x), columns, nullptr, 1},
+                       gb_cuda_elements(x) / columns, place);
         call->scratch->prepared_from = x;
+        call->scratch->is_by_pairs = is_by_pairs;
     }
     return place;
+}
+
+void gb_cuda_prepare_entries(const gb_cuda_call *call, const gb_cuda_tensor *x, const int32_t *order,
+                             size_t entries, size_t x_reuse, const prepared_rows &to) {
+    launch_prepare(call, row_source{data_of<const float>(x), x->dims[x->rank - 1], order, x_reuse}, entries,
+                   to);
 }

@@ -4,6 +4,7 @@
  */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/prepared.cuh"
+#include "run/cuda/device/row_ops.cuh"
 
 using namespace gb_cuda;
 
@@ -68,79 +69,54 @@ void gb_cuda_slice(const gb_cuda_call *call) {
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
 
-/* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares / divisor + epsilon). */
-struct normalization {
-    const float *x;
-    const void *weight; /* or NULL */
-    gb_dtype dtype;
-    size_t size;
-    float divisor, epsilon, scale, weight_offset;
-    float *y;
-    prepared_rows prepared; /* where y is prepared, too, if anywhere */
-};
-
-__device__ static float normalized(const normalization &n, const float *x, float factor, size_t i) {
-    const float value = x[i] * factor;
-    return n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;
-}
-
-static __global__ void normalize(normalization n) {
+/* A row is a block's. Where `prepared` is somewhere, y is prepared, too. */
+static __global__ void normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
     wait_for_earlier();
     __shared__ float partial[WARP];
-    const float *x = n.x + blockIdx.x * n.size;
-    float *y = n.y + blockIdx.x * n.size;
+    x += blockIdx.x * n.size;
+    y += blockIdx.x * n.size;
     float sum = 0;
     for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
         sum += x[i] * x[i];
-    const float factor = n.scale / sqrtf(block_sum(sum, partial) / n.divisor + n.epsilon);
-    if (!n.prepared.values) {
+    const float factor = norm_factor(n, block_sum(sum, partial));
+    if (!prepared.values) {
         for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
-            y[i] = normalized(n, x, factor, i);
+            y[i] = normalized(n, x[i], factor, i);
         return;
     }
-    for (size_t first = 0; first < n.prepared.units * 4; first += blockDim.x) {
+    for (size_t first = 0; first < prepared.units * 4; first += blockDim.x) {
         const size_t quarter = first + threadIdx.x;
         float v[8];
         for (size_t i = 0; i < 8; i++) {
+            const size_t column = quarter * 8 + i;
             v[i] = 0;
-            if (quarter * 8 + i < n.size)
-                y[quarter * 8 + i] = v[i] = normalized(n, x, factor, quarter * 8 + i);
+            if (column < n.size)
+                y[column] = v[i] = normalized(n, x[column], factor, column);
         }
-        prepare_quarter(n.prepared, blockIdx.x, quarter, v);
+        prepare_quarter(prepared, blockIdx.x, quarter, v);
     }
 }
 
-static void launch_norm(const gb_cuda_call *call, normalization n) {
+static void launch_norm(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
-    n.x = data_of<const float>(x);
-    n.y = data_of<float>(call->results[0]);
-    n.size = x->dims[x->rank - 1];
-    n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
-    if (call->prepares) {
-        n.prepared = gb_cuda_prepared_place(call, call->results[0]);
-        call->scratch->prepared_from = call->results[0];
+    const normalization n = normalization_of(call);
+    prepared_rows prepared = {};
+    if (call->prepares && call->prepares_as->dims[call->prepares_as->rank - 1] == n.size) {
+        prepared = gb_cuda_prepared_place(call, call->prepares_as);
+        call->scratch->prepared_from = call->prepares_as;
     }
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
-    const unsigned threads = n.size <= 128 ? WARP : n.size <= 1024 ? 4 * WARP : 32 * WARP;
-    GB_LAUNCH(normalize, rows, threads, 0, call->stream, n);
+    const unsigned threads = n.size <= LONGEST_WARP_ROW ? (unsigned)WARP : (unsigned)NORM_THREADS;
+    GB_LAUNCH(normalize, rows, threads, 0, call->stream, n, data_of<const float>(x), prepared,
+              data_of<float>(call->results[0]));
 }
 
 void gb_cuda_rms_norm(const gb_cuda_call *call) {
-    const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
-    normalization n = {};
-    n.weight = weight ? weight->data : nullptr;
-    n.dtype = weight ? weight->dtype : GB_F32;
-    n.divisor = (float)x->dims[x->rank - 1];
-    n.scale = 1;
-    n.weight_offset = (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET);
-    launch_norm(call, n);
+    launch_norm(call);
 }
 
 void gb_cuda_l2_normalize(const gb_cuda_call *call) {
-    normalization n = {};
-    n.divisor = 1;
-    n.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
-    launch_norm(call, n);
+    launch_norm(call);
 }
 
 /* ---- Rotary positions ---------------------------------------------------------------------------------- */

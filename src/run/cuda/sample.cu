@@ -1,427 +1,225 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A sample step: one token per row, with the bits of docs/sampling.md. Every row goes through the same
- * kernels, whatever its settings, so that a captured graph holds them; a row that does not need one leaves it
- * at once.
+ * A sample step: one token per row, with the bits of docs/sampling.md. Every row goes through the same three
+ * launches, whatever its settings, so that a captured graph holds them; a row that does not need one leaves
+ * it at once.
  *
- *     begin      biases and penalties, written into the row
- *     scan       the largest logit, and the largest of each group of 256
- *     bound      top-k: the k-th largest of the groups' bounds the k-th largest logit from below
- *     gather     top-k: the logits from the bound on
- *     cut        top-k, and top-p after it: the threshold, from the gathered
- *     sum_masses top-p alone: masses by the upper, middle and lower bits of s
- *     draw       the largest s + g
- *     finish     the token; biases and penalties are taken back
+ *     scan    biases and penalties; the largest logit, and the largest of each group of 128
+ *     settle  the token where the largest logit is it, or where top-k leaves few; otherwise many blocks share
+ *             the row: they draw, or with top-p alone sum masses
+ *     finish  what is left: sample_finish.cu
  */
-#include "run/cuda/device/select.cuh"
+#include "run/cuda/device/adjust.cuh"
+#include "run/cuda/device/candidates.cuh"
+#include "run/cuda/device/draw.cuh"
 
 using namespace gb_cuda;
 
-enum { THREADS = 256, WIDE_THREADS = 1024, GROUP = 256, BLOCK_LOGITS = GROUP * (THREADS / WARP) };
-enum { BINS = 2048, ROUNDS = 3 };
+/* ---- Scanning ------------------------------------------------------------------------------------------ */
 
-struct row_state {
-    weight_sum best, drawn;          /* packed: the largest logit, the largest score */
-    uint32_t has_nan, has_nan_score; /* */
-    uint32_t bound;                  /* top-k: a key; 0 where top-k keeps all */
-    uint32_t gathered;               /* how many are */
-    uint32_t mass_prefix;            /* top-p alone: the bits of the threshold's key that are known */
-    float least;                     /* the smallest s that is kept */
-    weight_sum mass_limit, mass_above;
-};
-
-/* What a token's counts are stored as. */
-struct token_count {
-    int32_t id, prompt, generated;
-};
-
-struct sampling {
-    float *logits; /* [B, size] */
-    uint32_t size, groups, blocks;
-    const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
-    const int32_t *top_k;
-    const uint64_t *seed;
-    const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
-    const float *bias_values;
-    uint32_t bias_limit;
-    const token_count *counts; /* or NULL: [B, count_limit] */
-    uint32_t count_limit;
-    const float *repetition, *frequency, *presence;
-    const int32_t *prompt;
-    int32_t *token;
-    /* scratch, by row */
-    row_state *rows;
-    weight_sum *bins;   /* [ROUNDS, BINS] */
-    uint32_t *maxima;   /* [groups]: keys */
-    uint32_t *gathered; /* [size]: indices */
-    float *before_bias, *before_penalty;
-};
-
-/* A row's settings and what the scan found. */
-struct row {
-    float *x;
-    float temperature, max; /* of the logits */
-    float max_s;
-    float top_p;
-    uint32_t top_k; /* 0: all */
-    bool is_drawn;  /* a token is to be drawn from finite values: top-k and so on take part */
-    bool is_infinite;
-};
-
-__device__ static row row_of(const sampling &a, size_t b) {
-    row r;
-    const row_state &state = a.rows[b];
-    const int32_t top_k = a.top_k ? a.top_k[b] : 0;
-    r.x = a.logits + b * a.size;
-    r.temperature = a.temperature[b];
-    r.max = best_value(state.best);
-    r.is_infinite = r.max == -gb_negative_infinity();
-    r.is_drawn = r.temperature != 0.0f && !state.has_nan && state.best != 0 &&
-                 r.max > gb_negative_infinity() && !r.is_infinite;
-    r.max_s = r.is_drawn ? gb_scale(r.max, r.temperature) : 0.0f;
-    r.top_k = top_k <= 0 || (uint32_t)top_k >= a.size ? 0 : (uint32_t)top_k;
-    r.top_p = a.top_p && r.max_s > gb_negative_infinity() ? a.top_p[b] : 1.0f;
-    return r;
-}
-
-/* ---- Biases and penalties ------------------------------------------------------------------------------ */
-
-__device__ static float penalized(const sampling &a, size_t b, const token_count &token, float x) {
-    const int32_t flags = a.prompt[b];
-    const int32_t repeats = token.generated + (flags & 1 ? token.prompt : 0);
-    const int32_t occurs = token.generated + (flags & 2 ? token.prompt : 0);
-    if (repeats != 0)
-        x = gb_repetition_penalized(x, a.repetition[b]);
-    if (occurs != 0)
-        x = gb_occurrence_penalized(x, (float)occurs, a.frequency[b], a.presence[b]);
-    return x;
-}
-
-__device__ static bool has_penalties(const sampling &a, size_t b) {
-    return a.counts && (a.repetition[b] != 1.0f || a.frequency[b] != 0.0f || a.presence[b] != 0.0f);
-}
-
-/* A list ends at its limit or at the first negative id; ids are distinct, so threads may take any. The
- * threads agree on where it ends. */
-template <typename Visit>
-__device__ static void visit_counts(const sampling &a, size_t b, Visit visit) {
-    const token_count *list = a.counts + b * a.count_limit;
-    __shared__ uint32_t end;
-    for (uint32_t begin = 0; begin < a.count_limit; begin += THREADS) {
-        const uint32_t i = begin + threadIdx.x;
-        __syncthreads();
-        if (threadIdx.x == 0)
-            end = a.count_limit;
-        __syncthreads();
-        if (i < a.count_limit && list[i].id < 0)
-            atomicMin(&end, i);
-        __syncthreads();
-        if (i < end && (uint32_t)list[i].id < a.size)
-            visit(i, list[i]);
-        if (end < begin + THREADS)
-            break;
-    }
-}
-
-static __global__ void __launch_bounds__(THREADS) begin_rows(sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
     wait_for_earlier();
-    const size_t b = blockIdx.x;
-    float *x = a.logits + b * a.size;
-    weight_sum *bins = a.bins + b * ROUNDS * BINS;
-    for (unsigned i = threadIdx.x; i < ROUNDS * BINS; i += THREADS)
-        bins[i] = 0;
-    if (threadIdx.x == 0) {
-        row_state none = {};
-        none.least = gb_negative_infinity();
-        a.rows[b] = none;
-        const int32_t *ids = a.bias_ids + b * a.bias_limit;
-        for (uint32_t i = 0; a.bias_ids && i < a.bias_limit && ids[i] >= 0; i++) {
-            if ((uint32_t)ids[i] >= a.size)
-                continue;
-            a.before_bias[b * a.bias_limit + i] = x[ids[i]];
-            x[ids[i]] = gb_biased(x[ids[i]], a.bias_values[b * a.bias_limit + i]);
-        }
-    }
-    __threadfence();
-    __syncthreads();
-    if (has_penalties(a, b))
-        visit_counts(a, b, [&](uint32_t i, const token_count &token) {
-            a.before_penalty[b * a.count_limit + i] = x[token.id];
-            x[token.id] = penalized(a, b, token, x[token.id]);
-        });
-}
-
-static __global__ void __launch_bounds__(THREADS) finish_rows(sampling a) {
-    wait_for_earlier();
-    const size_t b = blockIdx.x;
-    float *x = a.logits + b * a.size;
-    if (threadIdx.x == 0) {
-        const row_state &state = a.rows[b];
-        const bool has_candidate = best_value(state.best) > gb_negative_infinity();
-        int32_t token = (int32_t)best_index(a.temperature[b] == 0.0f ? state.best : state.drawn);
-        if (!has_candidate)
-            token = -1;
-        if (state.has_nan || (has_candidate && state.has_nan_score))
-            token = -2;
-        a.token[b] = token;
-    }
-    if (has_penalties(a, b))
-        visit_counts(a, b, [&](uint32_t i, const token_count &token) {
-            x[token.id] = a.before_penalty[b * a.count_limit + i];
-        });
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0 && a.bias_ids) { /* backwards: an id may stand in the list twice */
-        const int32_t *ids = a.bias_ids + b * a.bias_limit;
-        uint32_t end = 0;
-        while (end < a.bias_limit && ids[end] >= 0)
-            end++;
-        while (end-- > 0)
-            if ((uint32_t)ids[end] < a.size)
-                x[ids[end]] = a.before_bias[b * a.bias_limit + end];
-    }
-}
-
-/* ---- The largest, and top-k ---------------------------------------------------------------------------- */
-
-static __global__ void __launch_bounds__(THREADS) scan_rows(sampling a) {
-    wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
+    __shared__ float logits[BLOCK_LOGITS];
     const size_t b = blockIdx.y;
     const float *x = a.logits + b * a.size;
-    const uint32_t group = blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
-    weight_sum best = 0;
-    bool has_nan = false;
-    for (uint32_t j = threadIdx.x % WARP; j < GROUP; j += WARP) {
-        const uint32_t i = group * GROUP + j;
-        if (i >= a.size)
-            break;
-        const float value = x[i];
-        const weight_sum packed = pack_best(value, i);
-        has_nan |= value != value;
-        best = packed > best ? packed : best;
+    const row_settings r = settings_of(a, b);
+    float value[LOGITS_EACH];
+#pragma unroll
+    for (int j = 0; j < LOGITS_EACH; j++) {
+        const uint32_t i = logit_index(blockIdx.x, j);
+        value[j] = i < a.size ? x[i] : 0.0f;
     }
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
-        best = other > best ? other : best;
-    }
-    if (threadIdx.x % WARP == 0 && group < a.groups)
-        a.maxima[b * a.groups + group] = (uint32_t)(best >> 32);
-    best = block_best(best, of_warps);
-    if (threadIdx.x == 0)
-        atomicMax(&a.rows[b].best, best);
-    if (has_nan)
-        atomicOr(&a.rows[b].has_nan, 1u);
+    adjust(a, b, r, value, logits);
+    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
+    for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += a.blocks * ROW_THREADS)
+        a.bins[b * MASS_BINS + i] = 0;
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        a.rows[b] = row_state{};
 }
 
-static __global__ void __launch_bounds__(WIDE_THREADS) bound_rows(sampling a) {
-    wait_for_earlier();
-    __shared__ select_memory memory;
-    const size_t b = blockIdx.x;
-    const row r = row_of(a, b);
-    if (!r.is_drawn || r.top_k == 0)
-        return;
-    const uint32_t *maxima = a.maxima + b * a.groups;
-    uint32_t bound = 0;
-    if (r.top_k <= a.groups)
-        bound = select_in_block(a.groups, r.top_k - 1, &memory, [&](unsigned i, uint32_t *key) {
-            *key = maxima[i];
-            return (weight_sum)1;
-        });
-    const uint32_t least = key_of(gb_negative_infinity()) + 1;
-    if (threadIdx.x == 0)
-        a.rows[b].bound = bound > least ? bound : least;
-}
+/* ---- Settling ------------------------------------------------------------------------------------------ */
 
-static __global__ void __launch_bounds__(THREADS) gather_rows(sampling a) {
-    wait_for_earlier();
-    const size_t b = blockIdx.y;
-    const row r = row_of(a, b);
-    row_state &state = a.rows[b];
-    if (!r.is_drawn || r.top_k == 0)
-        return;
-    for (uint32_t j = threadIdx.x; j < BLOCK_LOGITS; j += THREADS) {
-        const uint32_t i = blockIdx.x * BLOCK_LOGITS + j;
-        if (i < a.size && key_of(r.x[i]) >= state.bound)
-            a.gathered[b * a.size + atomicAdd(&state.gathered, 1u)] = i;
-    }
-}
-
-/* The weight of an s under top-p; its key. */
-__device__ static weight_sum mass_of(const row &r, float s, uint32_t *key) {
-    *key = key_of(s);
-    return gb_mass(s, r.max_s);
-}
-
-static __global__ void __launch_bounds__(WIDE_THREADS) cut_rows(sampling a) {
-    wait_for_earlier();
-    __shared__ select_memory memory;
-    __shared__ weight_sum total;
-    const size_t b = blockIdx.x;
-    const row r = row_of(a, b);
-    row_state &state = a.rows[b];
-    if (!r.is_drawn || r.top_k == 0)
-        return;
-    const uint32_t *gathered = a.gathered + b * a.size;
-    float least = gb_negative_infinity();
-    if (r.top_k <= state.gathered) /* else there are fewer candidates */
-        least = gb_scale(value_of(select_in_block(state.gathered, r.top_k - 1, &memory,
-                                                  [&](unsigned i, uint32_t *key) {
-                                                      *key = key_of(r.x[gathered[i]]);
-                                                      return (weight_sum)1;
-                                                  })),
-                         r.temperature);
-    if (r.top_p < 1.0f) {
-        const auto mass = [&](unsigned i, uint32_t *key) {
-            const float s = gb_scale(r.x[gathered[i]], r.temperature);
-            return s >= least ? mass_of(r, s, key) : (weight_sum)0;
-        };
-        if (threadIdx.x == 0)
-            total = 0;
-        __syncthreads();
-        for (unsigned i = threadIdx.x; i < state.gathered; i += WIDE_THREADS) {
-            uint32_t key;
-            atomicAdd(&total, mass(i, &key));
-        }
-        __syncthreads();
-        least = value_of(select_in_block(state.gathered, gb_mass_limit(total, r.top_p), &memory, mass));
-    }
-    if (threadIdx.x == 0)
-        state.least = least;
-}
-
-/* ---- top-p alone ----------------------------------------------------------------------------------------
- */
-
-__device__ static bool sums_masses(const row &r) {
-    return r.is_drawn && r.top_k == 0 && r.top_p < 1.0f;
-}
-
-/* Of a key: bits 21 .. 31, 10 .. 20 and 0 .. 9. */
-__device__ static int shift_of(int round) {
-    return round == 0 ? 21 : round == 1 ? 10 : 0;
-}
-
-/* What a round's sums say about the threshold: the prefix of its key, and the masses above. */
-struct known_bits {
-    uint32_t prefix;
-    weight_sum above, limit;
+/* What a block settles a row with. */
+struct settling {
+    group_list groups;
+    candidate_list list;
 };
 
-/* Follows the rounds before `round`; needs all threads. */
-__device__ static known_bits known_before(const sampling &a, size_t b, const row &r, int round,
-                                          weight_sum *shared) {
-    known_bits known = {0, 0, 0};
-    const weight_sum *bins = a.bins + b * ROUNDS * BINS;
-    if (round > 0) {
-        __shared__ weight_sum total;
-        __syncthreads();
-        if (threadIdx.x == 0)
-            total = 0;
-        __syncthreads();
-        weight_sum own = 0;
-        for (unsigned i = threadIdx.x; i < BINS; i += THREADS)
-            own += bins[i];
-        if (own)
-            atomicAdd(&total, own);
-        __syncthreads();
-        known.limit = gb_mass_limit(total, r.top_p);
-    }
-    for (int before = 0; before < round; before++) {
-        const found_bin found = find_bin<BINS>(bins + before * BINS, known.above, known.limit, shared);
-        known.prefix |= (uint32_t)found.bin << shift_of(before);
-        known.above = found.above;
-    }
-    return known;
+__device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
+    if (threadIdx.x == 0)
+        a.token[b] = token_of(best); /* the row's kind is ROW_IS_DONE since the scan */
 }
 
-static __global__ void __launch_bounds__(THREADS) sum_masses(sampling a, int round) {
-    wait_for_earlier();
-    __shared__ uint32_t high[BINS], low[BINS]; /* of BLOCK_LOGITS masses of two times 20 bits */
-    __shared__ weight_sum finding[12];
-    const size_t b = blockIdx.y;
-    const row r = row_of(a, b);
-    if (!sums_masses(r))
+/* Leaves a row to finish_rows. */
+__device__ static void leave_row(const sampling &a, size_t b, row_kind kind, float max_s, float least) {
+    if (blockIdx.x != 0 || threadIdx.x != 0)
         return;
-    const known_bits known = known_before(a, b, r, round, finding);
-    for (unsigned i = threadIdx.x; i < BINS; i += THREADS)
-        high[i] = low[i] = 0;
-    __syncthreads();
-    const int shift = shift_of(round), above_shift = round == 0 ? 0 : shift_of(round - 1);
-    for (uint32_t j = threadIdx.x; j < BLOCK_LOGITS; j += THREADS) {
-        const uint32_t i = blockIdx.x * BLOCK_LOGITS + j;
-        if (i >= a.size)
-            break;
-        const float s = gb_scale(r.x[i], r.temperature);
-        const uint32_t key = key_of(s);
-        if (round > 0 && key >> above_shift != known.prefix >> above_shift)
-            continue;
-        uint32_t mass_high, mass_low;
-        gb_mass_parts(s, r.max_s, &mass_high, &mass_low);
-        const uint32_t bin = key >> shift & (BINS - 1);
-        if (mass_high)
-            atomicAdd(&high[bin], mass_high);
-        if (mass_low)
-            atomicAdd(&low[bin], mass_low);
-    }
-    __syncthreads();
-    weight_sum *bins = a.bins + (b * ROUNDS + (size_t)round) * BINS;
-    for (unsigned i = threadIdx.x; i < BINS; i += THREADS)
-        if (high[i] | low[i])
-            atomicAdd(&bins[i], ((weight_sum)high[i] << 20) + low[i]);
+    a.rows[b].kind = kind;
+    a.rows[b].max_s = max_s;
+    a.rows[b].least = least;
 }
 
-/* ---- The draw ------------------------------------------------------------------------------------------ */
+/* The least s that top-k, and top-p after it, keep, from the whole row: for a k in the thousands, or
+ * thousands of equals. */
+static __device__ __noinline__ float cut_whole_row(const sampling &a, const float *row, const row_settings &r,
+                                                   float max_s, candidate_list *list) {
+    weight_sum own = 0;
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+        own += row[i] > gb_negative_infinity();
+    float least = gb_negative_infinity();
+    if (block_total(own, list->of_warps) > r.top_k)
+        least = value_of(select_in_block(a.size, r.top_k - 1, &list->select, [&](unsigned i, uint32_t *key) {
+            *key = key_of(gb_scale(row[i], r.temperature));
+            return (weight_sum)(row[i] > gb_negative_infinity());
+        }));
+    if (!(r.top_p < 1.0f))
+        return least;
+    const auto mass = [&](unsigned i, uint32_t *key) {
+        const float s = gb_scale(row[i], r.temperature);
+        *key = key_of(s);
+        return row[i] > gb_negative_infinity() && s >= least ? (weight_sum)gb_mass(s, max_s) : (weight_sum)0;
+    };
+    own = 0;
+    uint32_t key;
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+        own += mass(i, &key);
+    const weight_sum limit = gb_mass_limit(block_total(own, list->of_warps), r.top_p);
+    const uint32_t threshold = select_in_block(a.size, limit, &list->select, mass);
+    return threshold != 0 ? value_of(threshold) : least;
+}
 
-static __global__ void __launch_bounds__(THREADS) draw_rows(sampling a) {
-    wait_for_earlier();
-    __shared__ weight_sum of_warps[THREADS / WARP];
-    __shared__ weight_sum finding[12];
-    const size_t b = blockIdx.y;
-    const row r = row_of(a, b);
-    row_state &state = a.rows[b];
-    if (!r.is_drawn && !(r.is_infinite && r.temperature != 0.0f))
-        return;
-    float least = state.least;
-    if (sums_masses(r))
-        least = value_of(known_before(a, b, r, ROUNDS, finding).prefix);
-    const uint64_t least_mass = a.min_p ? gb_least_mass(a.min_p[b]) : 0, seed = a.seed[b];
-    weight_sum best = 0;
-    bool has_nan = false;
-    for (uint32_t j = threadIdx.x; j < BLOCK_LOGITS; j += THREADS) {
-        const uint32_t i = blockIdx.x * BLOCK_LOGITS + j;
-        if (i >= a.size)
-            break;
-        const float x = r.x[i];
-        const float s = r.is_infinite ? 0.0f : gb_scale(x, r.temperature);
-        const bool is_kept =
-            r.is_infinite ? x == r.max
-                          : x > gb_negative_infinity() && s >= least && gb_mass(s, r.max_s) >= least_mass;
-        if (!is_kept)
-            continue;
-        const float score = s + gb_gumbel(gb_word_at(seed, a.size, i));
-        const weight_sum packed = pack_best(score, i);
-        has_nan |= score != score;
-        best = packed > best ? packed : best;
+/* top-k: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups are
+ * read. The groups' keys are loaded. */
+__device__ static void settle_top_k(const sampling &a, size_t b, const row_settings &r, float max_s,
+                                    settling *memory) {
+    const float *row = row_of(a, b, r);
+    const uint32_t *maxima = a.maxima + b * a.groups;
+    group_list *groups = &memory->groups;
+    candidate_list *list = &memory->list;
+    const unsigned bound = nearness_of_largest(maxima, a.groups, r.top_k, r.temperature, max_s, groups);
+    const auto is_near = [&](float s) { return nearness(s, max_s) >= bound; };
+    if (threadIdx.x == 0)
+        list->count = 0;
+    list_groups(maxima, a.groups, r.temperature, groups, is_near);
+    if (groups->count <= MOST_GROUPS)
+        visit_groups(groups, row, a.size, r.temperature, [&](uint32_t i, float s) {
+            if (is_near(s))
+                append_candidate(list, s, i);
+        });
+    __syncthreads();
+    if (groups->count <= MOST_GROUPS && list->count <= MOST_CANDIDATES) {
+        const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
+        finish_row(a, b, draw_candidates(list, rule, r));
+    } else {
+        leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a, row, r, max_s, list));
     }
+}
+
+/* Neither top-k nor top-p: what noise can lift above the largest, and min-p keeps, is drawn. */
+__device__ static void draw_plain(const sampling &a, size_t b, const row_settings &r, weight_sum best_of_row,
+                                  weight_sum *of_warps) {
+    const float max = best_value(best_of_row);
+    const bool is_even = max == -gb_negative_infinity();
+    const float max_s = is_even ? 0.0f : gb_scale(max, r.temperature);
+    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_of_row));
+    const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
+    drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
+    d.is_even = is_even;
+    visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
+        float s;
+        if (exists && is_in(d, x, &s))
+            compete(d, s, index, word, &best);
+    });
     best = block_best(best, of_warps);
-    if (threadIdx.x == 0 && best)
-        atomicMax(&state.drawn, best);
-    if (has_nan)
-        atomicOr(&state.has_nan_score, 1u);
+    if (threadIdx.x == 0)
+        atomicMax(&a.rows[b].drawn, best);
+    leave_row(a, b, ROW_IS_DRAWN, max_s, 0.0f);
+}
+
+/* top-p alone: the masses of this block's part of the row, by their distance from the top. */
+__device__ static void sum_masses(const sampling &a, size_t b, const row_settings &r, weight_sum best,
+                                  weight_bins<MASS_BINS> *bins) {
+    enum { EACH = 4 }; /* logits on their way to a thread at a time */
+    const float *row = row_of(a, b, r);
+    const float max_s = gb_scale(best_value(best), r.temperature);
+    clear_bins(bins);
+    __syncthreads();
+    const uint32_t step = gridDim.x * ROW_THREADS;
+#pragma unroll 1
+    for (uint32_t i = blockIdx.x * ROW_THREADS + threadIdx.x; i < a.size; i += step * EACH) {
+        float x[EACH];
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j++)
+            x[j] = i + j * step < a.size ? row[i + j * step] : gb_negative_infinity();
+#pragma unroll
+        for (unsigned j = 0; j < EACH; j++) {
+            const float s = gb_scale(x[j], r.temperature);
+            const weight_sum mass = gb_mass(s, max_s);
+            if (mass != 0)
+                add_to_bin(bins, (unsigned)mass_bin(s, max_s), mass);
+        }
+    }
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < MASS_BINS; i += ROW_THREADS) {
+        const weight_sum sum = sum_of_bin(bins, i);
+        if (sum != 0)
+            atomicAdd(&a.bins[b * MASS_BINS + i], sum);
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        atomicMax(&a.rows[b].drawn, score_of(r.seed, a.size, max_s, best_index(best)));
+    leave_row(a, b, ROW_IS_CUT, max_s, gb_negative_infinity());
+}
+
+union settle_memory {
+    settling of_row;
+    weight_bins<MASS_BINS> bins;
+};
+
+static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(sampling a) {
+    __shared__ settle_memory memory;
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    const size_t b = blockIdx.y;
+    const row_settings r = settings_of(a, b); /* which are there since before the scan */
+    wait_for_earlier();
+    const bool has_one_block = r.temperature == 0.0f || r.top_k != 0;
+    if (has_one_block && r.temperature != 0.0f && blockIdx.x == 0)
+        load_keys(a.maxima + b * a.groups, a.groups, &memory.of_row.groups);
+    const weight_sum best = best_logit(a, b, of_warps);
+    const float max = best_value(best), infinity = -gb_negative_infinity();
+    const float max_s = gb_scale(max, r.temperature);
+    if (!(max > -infinity)) { /* nor is a NaN */
+        if (blockIdx.x == 0)
+            finish_row(a, b, max == max ? 0 : ~(weight_sum)0);
+    } else if (has_one_block && max < infinity) {
+        if (blockIdx.x == 0 && r.temperature == 0.0f)
+            finish_row(a, b, best);
+        else if (blockIdx.x == 0)
+            settle_top_k(a, b, r, max_s, &memory.of_row);
+    } else if (r.temperature == 0.0f) {
+        if (blockIdx.x == 0)
+            finish_row(a, b, best);
+    } else if (r.top_p < 1.0f && max < infinity && max_s > -infinity) {
+        sum_masses(a, b, r, best, &memory.bins);
+    } else {
+        draw_plain(a, b, r, best, of_warps);
+    }
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
+    enum { SHARING_BLOCKS = 512, MOST_PARTS = 64, LEAST_PARTS = 8 };
     const gb_cuda_tensor *const *operands = call->operands, *logits = operands[GB_SAMPLE_LOGITS];
     const gb_cuda_tensor *biases = operands[GB_SAMPLE_BIAS_IDS], *counts = operands[GB_SAMPLE_COUNTS];
     sampling a = {};
     *rows = logits->dims[0];
-    a.logits = data_of<float>(logits);
+    a.logits = data_of<const float>(logits);
     a.size = (uint32_t)logits->dims[1];
     a.groups = (a.size + GROUP - 1) / GROUP;
     a.blocks = (a.size + BLOCK_LOGITS - 1) / BLOCK_LOGITS;
+    a.parts = SHARING_BLOCKS / (uint32_t)*rows;
+    a.parts = a.parts > MOST_PARTS ? MOST_PARTS : a.parts < LEAST_PARTS ? LEAST_PARTS : a.parts;
+    a.parts = a.parts > a.blocks ? a.blocks : a.parts;
     a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
     a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
     a.top_p = data_or_null<const float>(operands[GB_SAMPLE_TOP_P]);
@@ -441,8 +239,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + ROUNDS * BINS * sizeof(weight_sum) +
-           ((uint64_t)a.groups + a.size + a.bias_limit + a.count_limit) * sizeof(uint32_t);
+    return sizeof(row_state) + ((uint64_t)MASS_BINS + a.blocks) * sizeof(weight_sum) +
+           ((uint64_t)a.groups + 2 * (uint64_t)a.size) * sizeof(uint32_t);
 }
 
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
@@ -456,21 +254,12 @@ void gb_cuda_sample(const gb_cuda_call *call) {
     sampling a = sampling_of(call, &rows);
     a.rows = reinterpret_cast<row_state *>(call->scratch->bytes);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
-    a.maxima = reinterpret_cast<uint32_t *>(a.bins + rows * ROUNDS * BINS);
-    a.gathered = a.maxima + rows * a.groups;
-    a.before_bias = reinterpret_cast<float *>(a.gathered + rows * a.size);
-    a.before_penalty = a.before_bias + rows * a.bias_limit;
-    const unsigned across = (unsigned)rows;
-    const dim3 all(a.blocks, across);
-    GB_LAUNCH(begin_rows, across, THREADS, 0, call->stream, a);
-    GB_LAUNCH(scan_rows, all, THREADS, 0, call->stream, a);
-    if (a.top_k) {
-        GB_LAUNCH(bound_rows, across, WIDE_THREADS, 0, call->stream, a);
-        GB_LAUNCH(gather_rows, all, THREADS, 0, call->stream, a);
-        GB_LAUNCH(cut_rows, across, WIDE_THREADS, 0, call->stream, a);
-    }
-    for (int round = 0; a.top_p && round < ROUNDS; round++)
-        GB_LAUNCH(sum_masses, all, THREADS, 0, call->stream, a, round);
-    GB_LAUNCH(draw_rows, all, THREADS, 0, call->stream, a);
-    GB_LAUNCH(finish_rows, across, THREADS, 0, call->stream, a);
+    a.bests = a.bins + rows * MASS_BINS;
+    a.maxima = reinterpret_cast<uint32_t *>(a.bests + rows * a.blocks);
+    a.adjusted = reinterpret_cast<float *>(a.maxima + rows * a.groups);
+    a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
+    const dim3 scanning(a.blocks, (unsigned)rows), sharing(a.parts, (unsigned)rows);
+    GB_LAUNCH(scan_rows, scanning, ROW_THREADS, 0, call->stream, a);
+    GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
+    launch_finish(a, sharing, call->stream);
 }

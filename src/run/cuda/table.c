@@ -34,10 +34,16 @@ uint64_t gb_cuda_scratch_bytes(const gb_cuda_call *call, const gb_step *step) {
     switch (step->node->op) {
     case GB_OP_ATTENTION:
         return gb_cuda_attention_scratch(call);
+    case GB_OP_LINEAR:
+        return gb_cuda_linear_scratch(call);
     case GB_OP_EXPERT_LINEAR:
         return gb_cuda_expert_linear_scratch(call);
     case GB_OP_COUNT_TOKENS:
         return gb_cuda_count_tokens_scratch(call);
+    case GB_OP_LOG_NORMALIZER:
+        return gb_cuda_log_normalizer_scratch(call);
+    case GB_OP_TOP_IDS:
+        return gb_cuda_top_ids_scratch(call);
     default:
         return 0;
     }

@@ -2,6 +2,9 @@
 #include "run/cuda/weights.h"
 
 #include "base/memory.h"
+#include "program/constant_packing.h"
+#include "run/cpu/cores.h"
+#include "run/cpu/team.h"
 #include "run/cuda/device.h"
 
 #include <stdio.h>
@@ -12,6 +15,7 @@ enum {
     PADDING = 64, /* after each constant: kernels read whole words of its last row */
     STAGING_BYTES = 32 << 20,
     STAGINGS = 2, /* one is filled while the other is copied */
+    MOST_THREADS = 16,
     NOTICES = 10
 };
 
@@ -23,17 +27,43 @@ typedef struct upload {
     const gb_backend_options *options;
     gb_cuda_weights *weights;
     cudaStream_t stream;
+    gb_team *team;
+    unsigned threads;
     uint8_t *staging[STAGINGS];
+    uint8_t *canonical; /* STAGING_BYTES, between two packings */
     cudaEvent_t copied[STAGINGS];
     unsigned turn;
     uint64_t done;
     unsigned told; /* notices */
 } upload;
 
+/* What the threads put into staging memory: units first .. first + count - 1 of a plane, a unit being as many
+ * rows as the blocks of both packings need, or a byte. */
+typedef struct piece {
+    const upload *upload;
+    const gb_constant *constant;
+    const gb_packing *wanted;
+    gb_plane_kind kind;
+    uint64_t columns, unit_rows, unit_bytes;
+    uint64_t count;
+    const uint8_t *from;
+    uint8_t *to;
+} piece;
+
 static gumbel_status place_constants(const gb_program *program, gb_cuda_weights *weights,
                                      gumbel_error *error) {
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
-    if (!weights->offsets)
+    weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
+    gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
+    if (uses) {
+        gb_find_constant_uses(program, uses);
+        for (uint32_t i = 0; weights->packings && i < program->constant_count; i++)
+            weights->packings[i] =
+                gb_constant_wanted_packing(&program->constants[i], &uses[i], GB_ORDER_FRAGMENTS);
+    }
+    bool is_made = weights->offsets && weights->packings && uses;
+    gb_free(uses);
+    if (!is_made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
@@ -79,49 +109,76 @@ static gumbel_status send_staging(upload *u, uint8_t *to, size_t size, gumbel_er
     return GUMBEL_OK;
 }
 
-static gumbel_status copy_bytes(upload *u, uint8_t *to, const uint8_t *from, uint64_t size,
-                                gumbel_error *error) {
-    for (uint64_t done = 0; done < size; done += STAGING_BYTES) {
-        size_t part = size - done < STAGING_BYTES ? (size_t)(size - done) : STAGING_BYTES;
-        uint8_t *staging;
-        GB_TRY(take_staging(u, &staging, error));
-        memcpy(staging, from + done, part);
-        GB_TRY(send_staging(u, to + done, part, error));
+/* ---- Filling the staging memory ------------------------------------------------------------------------ */
+
+/* The thread's share of a piece, from one packing into the other. */
+static void rearrange_share(void *user, unsigned index) {
+    const piece *p = user;
+    const gb_constant *constant = p->constant;
+    const gb_format *format = &constant->format;
+    uint64_t first = p->count * index / p->upload->threads;
+    uint64_t rows = (p->count * (index + 1) / p->upload->threads - first) * p->unit_rows;
+    const uint8_t *from = p->from + first * p->unit_bytes;
+    uint8_t *to = p->to + first * p->unit_bytes;
+    if (rows == 0)
+        return;
+    if (constant->packing.block_rows > 0) {
+        uint8_t *canonical = p->wanted->block_rows > 0 ? p->upload->canonical + first * p->unit_bytes : to;
+        gb_unpack_rows(&constant->packing, format, p->kind, rows, p->columns, from, canonical);
+        from = canonical;
     }
-    return GUMBEL_OK;
+    if (p->wanted->block_rows > 0)
+        gb_pack_rows(p->wanted, format, p->kind, rows, p->columns, from, to);
 }
 
-/* One plane of a matrix that is packed, in pieces of whole blocks of rows. */
-static gumbel_status unpack_plane(upload *u, uint8_t *to, const gb_constant *constant, gb_plane_kind kind,
-                                  const gb_plane *plane, uint64_t rows, uint64_t columns,
-                                  gumbel_error *error) {
-    uint64_t block = constant->packing.block_rows;
-    uint64_t most = STAGING_BYTES / (plane->row_bytes * block) * block;
+static void copy_share(void *user, unsigned index) {
+    const piece *p = user;
+    uint64_t first = p->count * index / p->upload->threads;
+    uint64_t end = p->count * (index + 1) / p->upload->threads;
+    memcpy(p->to + first, p->from + first, (size_t)(end - first));
+}
+
+/* Takes the bytes of a plane, or any, through the staging memory. */
+static gumbel_status send_pieces(upload *u, uint8_t *to, piece p, uint64_t size, gb_team_work fill,
+                                 gumbel_error *error) {
+    uint64_t most = STAGING_BYTES / p.unit_bytes * p.unit_bytes;
     if (most == 0)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s: its packed rows are too long",
-                       constant->name);
-    for (uint64_t row = 0; row < rows; row += most) {
-        uint64_t count = rows - row < most ? rows - row : most, at = plane->offset + row * plane->row_bytes;
-        uint8_t *staging;
-        GB_TRY(take_staging(u, &staging, error));
-        gb_unpack_rows(&constant->packing, &constant->format, kind, count, columns, constant->data + at,
-                       staging);
-        GB_TRY(send_staging(u, to + at, (size_t)(count * plane->row_bytes), error));
+                       p.constant->name);
+    const uint8_t *from = p.from;
+    for (uint64_t done = 0; done < size; done += most) {
+        uint64_t part = size - done < most ? size - done : most;
+        GB_TRY(take_staging(u, &p.to, error));
+        p.from = from + done;
+        p.count = part / p.unit_bytes;
+        gb_team_run(u->team, fill, &p);
+        GB_TRY(send_staging(u, to + done, (size_t)part, error));
     }
     return GUMBEL_OK;
 }
 
-static gumbel_status unpack_constant(upload *u, uint8_t *to, const gb_constant *constant,
-                                     gumbel_error *error) {
-    const gb_shape *shape = &constant->type.shape;
-    uint64_t columns = (uint64_t)shape->dims[shape->rank - 1], elements;
+static uint64_t common_multiple(uint64_t a, uint64_t b) {
+    uint64_t multiple = a;
+    while (multiple % b != 0)
+        multiple += a;
+    return multiple;
+}
+
+static gumbel_status rearrange_constant(upload *u, uint8_t *to, const gb_constant *constant,
+                                        const gb_packing *wanted, gumbel_error *error) {
+    uint64_t rows, columns;
     gb_planes planes;
-    if (!gb_shape_elements(shape, &elements) || !gb_constant_planes(constant, &planes))
+    if (!gb_constant_matrix(constant, &rows, &columns) || !gb_constant_planes(constant, &planes))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s has no format", constant->name);
-    for (gb_plane_kind kind = GB_PLANE_CODES; kind < GB_PLANE_KINDS; kind++) {
-        const gb_plane *plane = gb_plane_of(&planes, kind);
+    uint64_t from_rows = constant->packing.block_rows, to_rows = wanted->block_rows;
+    piece p = {.upload = u, .constant = constant, .wanted = wanted, .columns = columns};
+    p.unit_rows = common_multiple(from_rows ? from_rows : 1, to_rows ? to_rows : 1);
+    for (p.kind = GB_PLANE_CODES; p.kind < GB_PLANE_KINDS; p.kind++) {
+        const gb_plane *plane = gb_plane_of(&planes, p.kind);
+        p.unit_bytes = p.unit_rows * plane->row_bytes;
+        p.from = constant->data + plane->offset;
         if (plane->row_bytes > 0)
-            GB_TRY(unpack_plane(u, to, constant, kind, plane, elements / columns, columns, error));
+            GB_TRY(send_pieces(u, to + plane->offset, p, rows * plane->row_bytes, rearrange_share, error));
     }
     return GUMBEL_OK;
 }
@@ -129,32 +186,40 @@ static gumbel_status unpack_constant(upload *u, uint8_t *to, const gb_constant *
 static gumbel_status copy_constants(upload *u, const gb_program *program, gumbel_error *error) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
+        const gb_packing *wanted = &u->weights->packings[i];
         uint8_t *to = u->weights->memory + u->weights->offsets[i];
-        if (constant->packing.block_rows > 0)
-            GB_TRY(unpack_constant(u, to, constant, error));
+        piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
+        if (!gb_packing_equal(&constant->packing, wanted))
+            GB_TRY(rearrange_constant(u, to, constant, wanted, error));
         else
-            GB_TRY(copy_bytes(u, to, constant->data, constant->size, error));
+            GB_TRY(send_pieces(u, to, bytes, constant->size, copy_share, error));
     }
     return gb_cuda_check(cudaStreamSynchronize(u->stream), doing, error);
 }
 
-/* Says how much is packed for another backend. */
-static void tell_unpacking(const gb_program *program, const gb_backend_options *options) {
-    char line[128];
-    uint64_t packed = 0;
+/* Says how much is laid out in another way. */
+static void tell_rearranging(const gb_program *program, const upload *u) {
+    char line[160];
+    uint64_t size = 0;
     for (uint32_t i = 0; i < program->constant_count; i++)
-        if (program->constants[i].packing.block_rows > 0)
-            packed += program->constants[i].size;
-    if (packed == 0 || !options->log)
+        if (!gb_packing_equal(&program->constants[i].packing, &u->weights->packings[i]))
+            size += program->constants[i].size;
+    if (size == 0 || !u->options->log)
         return;
     snprintf(line, sizeof line,
-             "cuda: %.1f MB of weights are laid out for the CPU and put in order while they are copied "
-             "(gumbel pack --backend cuda)",
-             (double)packed / 1e6);
-    options->log(options->log_user, GUMBEL_LOG_INFO, line);
+             "cuda: %.1f MB of weights are laid out for this backend while they are copied; gumbel pack "
+             "--backend cuda makes a program that has them so",
+             (double)size / 1e6);
+    u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
 }
 
 static gumbel_status begin_upload(upload *u, gumbel_error *error) {
+    unsigned cores = gb_available_cores();
+    u->threads = cores < MOST_THREADS ? cores : MOST_THREADS;
+    GB_TRY(gb_team_create(u->threads, &u->team, error));
+    u->canonical = gb_allocate(STAGING_BYTES, 1);
+    if (!u->canonical)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for laying the weights out");
     for (unsigned i = 0; i < STAGINGS; i++) {
         void *staging;
         GB_TRY(gb_cuda_allocate_pinned(STAGING_BYTES, doing, &staging, error));
@@ -165,6 +230,8 @@ static gumbel_status begin_upload(upload *u, gumbel_error *error) {
 }
 
 static void end_upload(upload *u) {
+    gb_team_destroy(u->team);
+    gb_free(u->canonical);
     for (unsigned i = 0; i < STAGINGS; i++) {
         gb_cuda_free_pinned(u->staging[i]);
         if (u->copied[i])
@@ -179,8 +246,8 @@ gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend
     void *memory;
     GB_TRY(gb_cuda_allocate(weights->size, "the weights", &memory, error));
     weights->memory = memory;
-    tell_unpacking(program, options);
     upload u = {.options = options, .weights = weights, .stream = stream};
+    tell_rearranging(program, &u);
     gumbel_status status = begin_upload(&u, error);
     if (status == GUMBEL_OK)
         status = copy_constants(&u, program, error);
@@ -191,5 +258,6 @@ gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend
 void gb_cuda_weights_destroy(gb_cuda_weights *weights) {
     gb_cuda_free(weights->memory);
     gb_free(weights->offsets);
+    gb_free(weights->packings);
     *weights = (gb_cuda_weights){0};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program's constants on the device, copied once through pinned memory.
+ * A program's constants on the device, copied once through pinned memory. Threads of the host lay out what
+ * the file has in another packing.
  */
 #ifndef GUMBEL_RUN_CUDA_WEIGHTS_H
 #define GUMBEL_RUN_CUDA_WEIGHTS_H
@@ -11,7 +12,8 @@
 
 typedef struct gb_cuda_weights {
     uint8_t *memory;
-    uint64_t *offsets; /* by constant, into memory */
+    uint64_t *offsets;    /* by constant, into memory */
+    gb_packing *packings; /* by constant: gb_packing_fragments, or canonical */
     uint64_t size;
 } gb_cuda_weights;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 /* Values are placed in execution order: each result takes the smallest hole that holds it, and a value's
- * bytes become a hole after the last step that reads it. A step's results never overlap its operands. The
- * order of the list counts also over the branches of an `if`; that keeps a value a little longer than some
- * paths need, never shorter. */
+ * bytes become a hole after the last step that reads it. A step's results never overlap its operands, and
+ * steps that are executed together count as one. The order of the list counts also over the branches of an
+ * `if`; that keeps a value a little longer than some paths need, never shorter. */
 
 enum { ALIGNMENT = 64 };
 
@@ -137,15 +137,31 @@ static gumbel_status release(placer *p, uint32_t s, gb_ref value, gumbel_error *
     return give_back(p, &p->plan->places[storage], error);
 }
 
+static gumbel_status take_results(placer *p, uint32_t s, gumbel_error *error) {
+    const gb_step *step = &p->plan->steps[s];
+    for (uint32_t i = 0; i < step->result_count; i++)
+        GB_TRY(take(p, step->results[i], error));
+    return GUMBEL_OK;
+}
+
+static gumbel_status release_values(placer *p, uint32_t s, gumbel_error *error) {
+    const gb_step *step = &p->plan->steps[s];
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        GB_TRY(release(p, s, step->operands[i], error));
+    for (uint32_t i = 0; i < step->result_count; i++)
+        GB_TRY(release(p, s, step->results[i], error));
+    return GUMBEL_OK;
+}
+
 static gumbel_status place_in_order(placer *p, gumbel_error *error) {
-    for (uint32_t s = 0; s < p->plan->step_count; s++) {
-        const gb_step *step = &p->plan->steps[s];
-        for (uint32_t i = 0; i < step->result_count; i++)
-            GB_TRY(take(p, step->results[i], error));
-        for (uint32_t i = 0; i < step->operand_count; i++)
-            GB_TRY(release(p, s, step->operands[i], error));
-        for (uint32_t i = 0; i < step->result_count; i++)
-            GB_TRY(release(p, s, step->results[i], error));
+    const gb_step *steps = p->plan->steps;
+    for (uint32_t first = 0, end; first < p->plan->step_count; first = end) {
+        end = first;
+        do
+            GB_TRY(take_results(p, end++, error));
+        while (end < p->plan->step_count && steps[end].joins);
+        for (uint32_t s = first; s < end; s++)
+            GB_TRY(release_values(p, s, error));
     }
     return GUMBEL_OK;
 }

@@ -17,6 +17,8 @@ static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, g
     gb_plan_find_views(plan);
     GB_TRY(gb_plan_list_steps(plan, options->fuse, error));
     GB_TRY(gb_plan_remove_dead_steps(plan, error));
+    if (options->arrange)
+        options->arrange(plan);
     return gb_plan_place_values(plan, options, error);
 }
 

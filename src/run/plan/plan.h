@@ -40,6 +40,7 @@ enum { GB_MAX_STEP_OPERANDS = 16 };
 typedef struct gb_step {
     gb_step_kind kind;
     bool needs_rows; /* has no effect in a batch without rows: a backend leaves it out then */
+    bool joins;      /* executed together with the step before it: none of their values share bytes */
     uint8_t operand_count, result_count;
     uint32_t target;     /* BRANCH and JUMP: a later step, or step_count */
     const gb_node *node; /* NODE; otherwise NULL */
@@ -54,10 +55,14 @@ typedef struct gb_place {
     uint64_t size;   /* in_arena: bytes at the largest batch */
 } gb_place;
 
+struct gb_plan;
+
 typedef struct gb_plan_options {
     uint32_t step_tokens; /* largest N, at least 1 */
     uint32_t slots;       /* largest B, at least 1 */
     bool fuse;            /* replace sub-graphs by fused steps */
+    /* NULL, or a backend's own pass: puts steps in another order that the graph allows, and sets joins. */
+    void (*arrange)(struct gb_plan *plan);
 } gb_plan_options;
 
 typedef struct gb_plan {

@@ -41,7 +41,7 @@ static float scaled_logit(const draw_state *draw, float x) {
 static void raise_bound(draw_state *draw) {
     if (draw->infinite)
         return;
-    const float reach = draw->score - GB_NOISE_BOUND - (fabsf(draw->score) + GB_NOISE_BOUND) * 0x1p-21f;
+    const float reach = gb_reach(draw->score);
     draw->bound = gb_logit_bound(reach > draw->least ? reach : draw->least, draw->temperature);
 }
 
@@ -136,18 +136,10 @@ static void visit_pair(draw_state *draw, uint32_t block) {
     consider_few(draw, partner, upper, in_upper);
 }
 
-/* A bound such that every s below it has less than the least mass: max + log(least_mass), clear of all
- * roundings. */
-static float mass_bound(float max, uint64_t least_mass) {
-    if (least_mass == 0 || !(fabsf(max) <= FLT_MAX))
-        return gb_negative_infinity();
-    return (max + gb_log((float)least_mass * 0x1p-40f)) - (fabsf(max) * 0x1p-20f + 1e-2f);
-}
-
 int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule) {
     const bool infinite = row->max > FLT_MAX;
     const float max = infinite ? 0.0f : gb_scale(row->max, rule->temperature);
-    const float least = fmaxf(rule->least, mass_bound(max, rule->least_mass));
+    const float least = fmaxf(rule->least, gb_mass_bound(max, rule->least_mass));
     const uint64_t seed = rule->seed;
     draw_state draw = {.row = row,
                        .seed = seed,

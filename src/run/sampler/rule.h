@@ -55,6 +55,22 @@ GB_MATH uint64_t gb_least_mass(float min_p) {
     return (uint64_t)((double)min_p * 0x1p+40);
 }
 
+/* Every s below it has less than the least mass: max + log(least_mass), clear of all roundings. */
+GB_MATH float gb_mass_bound(float max, uint64_t least_mass) {
+    const float infinity = gb_float_from_bits(0x7f800000), size = max < 0.0f ? -max : max;
+    if (least_mass == 0 || !(size < infinity))
+        return -infinity;
+    return (max + gb_log((float)least_mass * 0x1p-40f)) - (size * 0x1p-20f + 1e-2f);
+}
+
+/* No s below it reaches a score, whatever its noise; clear of all roundings. */
+GB_MATH float gb_reach(float score) {
+    const float size = score < 0.0f ? -score : score;
+    if (!(size < gb_float_from_bits(0x7f800000)))
+        return score;
+    return score - GB_NOISE_BOUND - (size + GB_NOISE_BOUND) * 0x1p-21f;
+}
+
 /* A logit with its bias. -inf bans, whatever the logit; only a NaN stays one. */
 GB_MATH float gb_biased(float x, float bias) {
     const float infinity = gb_float_from_bits(0x7f800000);

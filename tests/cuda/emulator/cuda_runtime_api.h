@@ -7,6 +7,8 @@
 #ifndef GUMBEL_TESTS_CUDA_RUNTIME_API_H
 #define GUMBEL_TESTS_CUDA_RUNTIME_API_H
 
+#define GUMBEL_EMULATED_DEVICE 1 /* tests do less there */
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +20,8 @@ typedef enum cudaError {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
-    cudaErrorNoDevice = 100
+    cudaErrorNoDevice = 100,
+    cudaErrorNotReady = 600
 } cudaError_t;
 
 typedef struct CUstream_st *cudaStream_t;
@@ -64,6 +67,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long flags);

@@ -18,6 +18,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 #define __restrict__ __restrict
 #define __shared__ static
 #define __launch_bounds__(...)
@@ -33,6 +34,9 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 struct float2 {
     float x, y;
+};
+struct alignas(8) int2 {
+    int x, y;
 };
 struct alignas(16) float4 {
     float x, y, z, w;
@@ -55,6 +59,9 @@ void launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, std
 void *dynamic_shared();
 
 void block_barrier();
+
+/* Lets all other threads of the block go on before this one does: for a loop that waits for what they do. */
+void give_way();
 
 /* Waits for the warp; then the bytes of its lanes, EXCHANGE_BYTES apart, of returned ones zeros. Valid until
  * the lane's next exchange but one. */
@@ -80,6 +87,7 @@ inline void __syncwarp(unsigned = 0xffffffffu) {
     emulated::exchange(&none, 1);
 }
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 
 template <typename T>
 T __shfl_sync(unsigned, T value, int source) {

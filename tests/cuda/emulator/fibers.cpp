@@ -23,7 +23,7 @@ namespace {
 constexpr size_t STACK_BYTES = 128 * 1024, SHARED_BYTES = 228 * 1024;
 constexpr unsigned MOST_THREADS = 1024;
 
-enum class state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, RETURNED };
+enum class state { READY, GIVING_WAY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, RETURNED };
 
 struct fiber {
     void *stack = nullptr;
@@ -34,7 +34,7 @@ struct fiber {
 };
 
 struct warp {
-    unsigned alive, waiting, at_block_barrier, turn;
+    unsigned alive, waiting, giving_way, turn;
     uint8_t values[2][WARP][EXCHANGE_BYTES];
 };
 
@@ -128,7 +128,7 @@ void prepare(fiber &f) {
 
 /* ---- Blocks -------------------------------------------------------------------------------------------- */
 
-/* Runs a warp's lanes until all wait for the block or have returned. */
+/* Runs a warp's lanes until all wait for the block, give way to it or have returned. */
 void run_warp(unsigned first, bool backwards) {
     warp &w = warps[first / WARP];
     const unsigned lanes = thread_count - first < WARP ? thread_count - first : (unsigned)WARP;
@@ -151,8 +151,21 @@ void run_warp(unsigned first, bool backwards) {
             progress = true;
         }
     }
-    if (w.waiting > 0)
+    if (w.waiting > 0 && w.giving_way == 0)
         fail("lanes of one warp wait at different barriers");
+}
+
+/* The lanes that gave way are ready again. Whether there were none: then all lanes wait for the block. */
+bool go_on_where_way_was_given(unsigned warp_count) {
+    bool none = true;
+    for (unsigned t = 0; t < thread_count; t++)
+        if (fibers[t].is == state::GIVING_WAY) {
+            fibers[t].is = state::READY;
+            none = false;
+        }
+    for (unsigned w = 0; w < warp_count; w++)
+        warps[w].giving_way = 0;
+    return none;
 }
 
 void run_block(bool backwards) {
@@ -169,14 +182,13 @@ void run_block(bool backwards) {
     for (unsigned waiting = 1; waiting > 0;) {
         for (unsigned w = 0; w < warp_count; w++)
             run_warp((backwards ? warp_count - 1 - w : w) * WARP, backwards);
+        const bool is_waiting_for_all = go_on_where_way_was_given(warp_count);
         waiting = 0;
         for (unsigned t = 0; t < thread_count; t++)
-            waiting += fibers[t].is == state::AT_BLOCK_BARRIER;
-        for (unsigned t = 0; t < thread_count; t++)
+            waiting += fibers[t].is != state::RETURNED;
+        for (unsigned t = 0; is_waiting_for_all && t < thread_count; t++)
             if (fibers[t].is == state::AT_BLOCK_BARRIER)
                 fibers[t].is = state::READY;
-        for (unsigned w = 0; w < warp_count; w++)
-            warps[w].at_block_barrier = 0;
     }
 }
 
@@ -193,6 +205,13 @@ void *dynamic_shared() {
 void block_barrier() {
     const unsigned self = running;
     fibers[self].is = state::AT_BLOCK_BARRIER;
+    switch_to(fibers[self], scheduler);
+}
+
+void give_way() {
+    const unsigned self = running;
+    warps[self / WARP].giving_way++;
+    fibers[self].is = state::GIVING_WAY;
     switch_to(fibers[self], scheduler);
 }
 

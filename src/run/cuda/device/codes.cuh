@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading quantized matrices on the device: canonical planes of any format (tensor/format.h).
+ * Reading quantized matrices on the device: canonical planes of any format (tensor/format.h), or those that
+ * are packed for tensor cores (gb_packing_fragments).
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_CODES_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_CODES_CUH
@@ -14,10 +15,12 @@ struct quantized_matrix {
     const uint8_t *data;
     gb_format format;
     gb_planes planes;
+    bool is_packed; /* which dequantize and plane_row do not know */
 };
 
 inline quantized_matrix matrix_of(const gb_cuda_tensor *tensor) {
-    return quantized_matrix{data_of<const uint8_t>(tensor), tensor->format, tensor->planes};
+    return quantized_matrix{data_of<const uint8_t>(tensor), tensor->format, tensor->planes,
+                            tensor->is_packed};
 }
 
 __device__ inline const uint8_t *plane_row(const quantized_matrix &m, const gb_plane &plane, size_t row) {
@@ -33,8 +36,35 @@ __device__ inline int code_center(const gb_format &format) {
     return format.has_bias ? 0 : 1 << (format.bits - 1);
 }
 
+/* Where the packed block of a row begins in a plane. */
+__device__ inline const uint8_t *packed_block(const quantized_matrix &m, const gb_plane &plane, size_t row) {
+    return plane_row(m, plane, row / GB_FRAGMENT_ROWS * GB_FRAGMENT_ROWS);
+}
+
+/* The packed codes of columns 8 * quarter .. of a unit: a word of 4-bit codes, two of 8-bit ones. */
+__device__ inline const uint8_t *packed_codes(const quantized_matrix &m, size_t row, size_t unit,
+                                              unsigned quarter) {
+    const unsigned half = (unsigned)(row / 8 % 2), lane = (unsigned)(row % 8 * 4 + quarter);
+    const size_t at = m.format.bits == 4 ? unit / 2 * 512 + lane * 16 + unit % 2 * 8 + half * 4
+                                         : unit * 512 + lane * 16 + half * 8;
+    return packed_block(m, m.planes.codes, row) + at;
+}
+
+/* The same for scales and biases: their number in the block. */
+__device__ inline size_t packed_scale(size_t row, size_t group) {
+    return group * GB_FRAGMENT_ROWS + row % 8 * 2 + row / 8 % 2;
+}
+
 /* Scale and bias of a group: gb_format_affine. */
 __device__ inline gb_affine affine_of(const quantized_matrix &m, size_t row, size_t group) {
+    if (m.is_packed) {
+        const size_t i = packed_scale(row, group);
+        gb_affine packed;
+        packed.scale = read_half(packed_block(m, m.planes.scales, row), i, m.format.scale);
+        packed.bias =
+            m.format.has_bias ? read_half(packed_block(m, m.planes.biases, row), i, m.format.scale) : 0.0f;
+        return packed;
+    }
     const uint8_t *scales = plane_row(m, m.planes.scales, row);
     const uint8_t *biases = plane_row(m, m.planes.biases, row);
     gb_affine affine;

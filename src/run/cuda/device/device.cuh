@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 #define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
     gb_cuda::launch_kernel(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
+#define GB_GRID_CONSTANT __grid_constant__ const
 #define GB_DYNAMIC_SHARED(type, name)                                                                        \
     extern __shared__ __align__(16) unsigned char gb_dynamic_shared[];                                       \
     type *name = reinterpret_cast<type *>(gb_dynamic_shared)
@@ -17,6 +18,7 @@
 #include "device.h"
 #define GB_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                            \
     emulated::launch(grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); })
+#define GB_GRID_CONSTANT const
 #define GB_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated::dynamic_shared())
 #endif
 
@@ -31,16 +33,21 @@ extern "C" {
 
 namespace gb_cuda {
 
-enum { WARP = 32 };
+enum { WARP = 32, CACHE_LINE = 128 };
 
 #if defined(__CUDACC__)
+/* Whether the first device has programmatic dependent launch. */
+inline bool device_can_overlap() {
+    int major = 0;
+    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
+}
+
 /* Launches a kernel that may begin while the one before it in the stream ends (programmatic dependent
  * launch), where the device can do that. */
 template <typename... Parameters, typename... Arguments>
 void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                    cudaStream_t stream, Arguments... arguments) {
-    int major = 0;
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    static const bool can_overlap = device_can_overlap();
     cudaLaunchAttribute overlap = {};
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -50,20 +57,36 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &overlap;
-    config.numAttrs = major >= 9 ? 1 : 0;
+    config.numAttrs = can_overlap ? 1 : 0;
     if (shared_bytes > 48 * 1024) /* what a kernel gets without asking */
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 #endif
 
+/* The next kernel may get ready: it will wait for this one to end before it reads or writes what any kernel
+ * writes. */
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
- * ready.
- */
+ * ready. Only weights may be read before it. */
 __device__ inline void wait_for_earlier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+    let_next_begin();
+}
+
+/* Brings a line of memory that nothing writes nearer, without waiting for it. */
+__device__ inline void prefetch_line(const void *line) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+#else
+    (void)line;
 #endif
 }
 

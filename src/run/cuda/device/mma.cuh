@@ -31,13 +31,51 @@ __device__ inline float high_bf16(uint32_t both) {
     return gb_float_from_bits(both & 0xffff0000u);
 }
 
+/* The same of two float16. */
+__device__ inline float low_half(uint32_t both) {
+#if defined(__CUDA_ARCH__)
+    float value;
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(value) : "r"(both));
+    return value;
+#else
+    return gb_widen_half((uint16_t)both, GB_F16);
+#endif
+}
+__device__ inline float high_half(uint32_t both) {
+    return low_half(both >> 16);
+}
+
+/* (a & mask) | bits in one instruction, which the compiler makes two of where both are constants. */
+template <uint32_t MASK, uint32_t BITS>
+__device__ inline uint32_t mask_and_set(uint32_t a) {
+#if defined(__CUDA_ARCH__)
+    uint32_t result;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(a), "n"(MASK), "r"(BITS));
+    return result;
+#else
+    return (a & MASK) | BITS;
+#endif
+}
+
+/* a b + c of both halves, rounded once. */
+__device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c) {
+#if defined(__CUDA_ARCH__)
+    uint32_t both;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(both) : "r"(a), "r"(b), "r"(c));
+    return both;
+#else
+    return pack_bf16(fmaf(low_bf16(a), low_bf16(b), low_bf16(c)),
+                     fmaf(high_bf16(a), high_bf16(b), high_bf16(c)));
+#endif
+}
+
 /* c += a b */
 __device__ inline void multiply_add(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
 #if defined(__CUDACC__)
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-                 "{%0,%1,%2,%3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
     const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
     const uint8_t *all = emulated::exchange(mine, sizeof mine);

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows as quantized products take them: rounded to bfloat16, in units of 32 columns (the last one filled up
- * with zeros), and the sums of every 16 rounded columns. Of a unit the quarter t, 8 columns, stands in 16
- * bytes, its columns in the order 0, 4, 1, 5, 2, 6, 3, 7: the four pairs are the b operands of two products.
+ * with zeros). Of a unit the quarter t has 8 columns, as four pairs: pair i is columns i and i + 4 of the
+ * quarter, as a word of codes has them side by side. There are two layouts.
+ *
+ * By rows, for products of few rows: a quarter's pairs stand in 16 bytes; beside them are the sums of every
+ * 16 rounded columns.
+ *
+ * By pairs of units, for prefill_product.cuh: the rows of the first pair of units, then those of the second
+ * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
+ * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_PREPARED_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_PREPARED_CUH
@@ -11,28 +18,41 @@
 
 namespace gb_cuda {
 
-enum { UNIT = 32, UNIT_WORDS = UNIT / 2 };
+enum { UNIT = 32, UNIT_WORDS = UNIT / 2, PAIR_COLUMNS = 2 * UNIT, PAIR_WORDS = 2 * UNIT_WORDS };
 
 struct prepared_rows {
-    uint32_t *values; /* [rows, units, UNIT_WORDS]; NULL: nowhere */
-    float *sums;      /* [rows, units, 2] */
+    uint32_t *values; /* [rows, units, UNIT_WORDS], or [units / 2, pair_rows, PAIR_WORDS]; NULL: nowhere */
+    float *sums;      /* [rows, units, 2]; by pairs of units there are none */
     size_t units;
+    size_t pair_rows; /* the number of rows, a multiple of 8, of the layout by pairs of units; 0: by rows */
 };
+
+/* Stores a quarter's pairs in the layout by pairs of units. */
+__device__ inline void store_in_pair(const prepared_rows &to, size_t row, size_t quarter,
+                                     const uint32_t pairs[4]) {
+    const size_t unit = quarter / 4;
+    uint32_t *words = to.values + (unit / 2 * to.pair_rows + row) * PAIR_WORDS;
+    for (size_t i = 0; i < 4; i++)
+        words[((unit % 2 * 4 + i) ^ row % 8) * 4 + quarter % 4] = pairs[i];
+}
 
 /* Prepares a quarter of a unit, numbered along the row, from its columns (zeros past the row's end). Lanes 2i
  * and 2i + 1 of a warp have neighbouring quarters; a whole warp calls it. */
 __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size_t quarter,
                                        const float v[8]) {
-    uint4 packed;
-    packed.x = pack_bf16(v[0], v[4]);
-    packed.y = pack_bf16(v[1], v[5]);
-    packed.z = pack_bf16(v[2], v[6]);
-    packed.w = pack_bf16(v[3], v[7]);
-    float sum = ((low_bf16(packed.x) + high_bf16(packed.x)) + (low_bf16(packed.y) + high_bf16(packed.y))) +
-                ((low_bf16(packed.z) + high_bf16(packed.z)) + (low_bf16(packed.w) + high_bf16(packed.w)));
+    const uint32_t pairs[4] = {pack_bf16(v[0], v[4]), pack_bf16(v[1], v[5]), pack_bf16(v[2], v[6]),
+                               pack_bf16(v[3], v[7])};
+    if (to.pair_rows > 0) {
+        if (quarter < to.units * 4)
+            store_in_pair(to, row, quarter, pairs);
+        return;
+    }
+    float sum = ((low_bf16(pairs[0]) + high_bf16(pairs[0])) + (low_bf16(pairs[1]) + high_bf16(pairs[1]))) +
+                ((low_bf16(pairs[2]) + high_bf16(pairs[2])) + (low_bf16(pairs[3]) + high_bf16(pairs[3])));
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     if (quarter >= to.units * 4)
         return;
+    const uint4 packed = {pairs[0], pairs[1], pairs[2], pairs[3]};
     reinterpret_cast<uint4 *>(to.values)[row * to.units * 4 + quarter] = packed;
     if (quarter % 2 == 0)
         to.sums[row * to.units * 2 + quarter / 2] = sum;
@@ -40,10 +60,16 @@ __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size
 
 } // namespace gb_cuda
 
-/* Where the rows of x are prepared in the call's scratch, for a kernel that does it in passing. */
+/* Where the rows of a kernel's result x are prepared in the call's scratch, for a kernel that does it in
+ * passing, and as the product that follows takes them. */
 gb_cuda::prepared_rows gb_cuda_prepared_place(const gb_cuda_call *call, const gb_cuda_tensor *x);
 
-/* Prepares rows x [rows, columns] in the call's scratch, unless that holds them. */
+/* Prepares rows x [rows, columns] for the product of a call in its scratch, unless that holds them. */
 gb_cuda::prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x);
+
+/* Prepares for each entry of the lists its row of x by pairs of units in the memory of `to`; entries of -1
+ * are left out. */
+void gb_cuda_prepare_entries(const gb_cuda_call *call, const gb_cuda_tensor *x, const int32_t *order,
+                             size_t entries, size_t x_reuse, const gb_cuda::prepared_rows &to);
 
 #endif

@@ -33,11 +33,9 @@ __device__ inline size_t part_begin(const product &p, unsigned part) {
     return p.group_units ? p.groups * part / PARTS : p.x.units * part / PARTS * 2;
 }
 
-/* The lane's eight codes of a unit, as four pairs (i, i + 4) of bfloat16. */
+/* Eight codes as four pairs (i, i + 4) of bfloat16. */
 template <int BITS>
-__device__ inline void load_codes(const uint8_t *row, size_t unit, unsigned quarter, int center,
-                                  uint32_t pairs[4]) {
-    const uint8_t *at = row + (unit * 4 + quarter) * BITS;
+__device__ inline void load_codes(const uint8_t *at, int center, uint32_t pairs[4]) {
     if (BITS == 4) {
         const uint32_t word = *reinterpret_cast<const uint32_t *>(at);
         for (int i = 0; i < 4; i++)
@@ -62,7 +60,7 @@ __device__ inline void load_codes(const uint8_t *row, size_t unit, unsigned quar
 /* Rows and columns of one warp: ROW_TILES * 16 rows of the matrix, COLUMN_TILES * 8 prepared rows. */
 template <int BITS, int ROW_TILES, int COLUMN_TILES>
 struct product_tile {
-    const uint8_t *codes[ROW_TILES][2]; /* of the lane's rows, r and r + 8 */
+    const uint8_t *codes[ROW_TILES][2]; /* of the lane's rows, r and r + 8, its quarter of unit 0 */
     size_t rows[ROW_TILES][2];
     const uint32_t *values[COLUMN_TILES]; /* of the lane's prepared row as b, r; NULL: zeros */
     const float *sums[COLUMN_TILES][2];   /* of those as c, 2t and 2t + 1; NULL: zeros */
@@ -71,7 +69,10 @@ struct product_tile {
 
     __device__ void set_row(int tile, int which, const product &p, size_t row) {
         rows[tile][which] = row;
-        codes[tile][which] = plane_row(p.matrix, p.matrix.planes.codes, row);
+        const unsigned quarter = threadIdx.x % 4;
+        codes[tile][which] = p.matrix.is_packed
+                                 ? packed_codes(p.matrix, row, 0, quarter)
+                                 : plane_row(p.matrix, p.matrix.planes.codes, row) + quarter * BITS;
     }
 
     __device__ void set_column(int tile, const product &p, bool is_there, size_t row) {
@@ -92,13 +93,16 @@ struct product_tile {
     }
 
     /* Adds the products of a unit; of its half only (0 or 1) where that is not negative. */
-    __device__ void add_unit(size_t unit, int half, int center) {
+    __device__ void add_unit(size_t unit, int half, int center, bool is_packed) {
         const unsigned quarter = threadIdx.x % 4;
+        const size_t at = !is_packed  ? unit * 4 * BITS
+                          : BITS == 4 ? unit / 2 * 512 + unit % 2 * 8
+                                      : unit * 512;
         const bool is_outside = half >= 0 && (int)quarter / 2 != half;
         uint32_t a[ROW_TILES][2][4];
         for (int r = 0; r < ROW_TILES; r++)
             for (int which = 0; which < 2; which++) {
-                load_codes<BITS>(codes[r][which], unit, quarter, center, a[r][which]);
+                load_codes<BITS>(codes[r][which] + at, center, a[r][which]);
                 for (int i = 0; is_outside && i < 4; i++)
                     a[r][which][i] = 0;
             }
@@ -147,9 +151,9 @@ struct product_tile {
         for (size_t g = begin; g < end; g++) {
             begin_group();
             if (UNITS == 0 && units == 0)
-                add_unit(g / 2, (int)(g % 2), center);
+                add_unit(g / 2, (int)(g % 2), center, p.matrix.is_packed);
             for (size_t u = 0; u < units; u++)
-                add_unit(g * units + u, -1, center);
+                add_unit(g * units + u, -1, center, p.matrix.is_packed);
             end_group(p, g, y);
         }
     }

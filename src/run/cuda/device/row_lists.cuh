@@ -6,7 +6,7 @@
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ROW_LISTS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ROW_LISTS_CUH
 
-#include "run/cuda/device/device.cuh"
+#include "run/cuda/device/prepared.cuh"
 
 namespace gb_cuda {
 
@@ -20,7 +20,7 @@ struct row_lists {
     size_t outputs;        /* rows of the weight, of one expert's */
     size_t x_reuse;        /* row i of y is made of row i / x_reuse of x */
     const int32_t *expert; /* [rows]: of each row of y, for products of a row at a time; or NULL */
-    const int32_t *order;  /* [rows]: rows of y in the order of experts; or NULL */
+    const int32_t *order;  /* rows of y in the order of experts, and -1 for none; or NULL */
     const row_tile *tiles; /* in order; the first that is empty is the last; or NULL */
 };
 
@@ -41,13 +41,31 @@ __device__ inline size_t listed_row(const row_lists &lists, int32_t entry) {
 
 } // namespace gb_cuda
 
-/* The products of lists that expert_linear.cu makes, or of all rows; tiles of MANY_ROWS where lists.tiles is
- * given, tile_count of them. */
+/* The products of lists that expert_lists.cu makes, or of all rows; tiles of at most MANY_ROWS where
+ * lists.tiles is given, tile_count of them. */
 enum { GB_CUDA_MANY_ROWS = 64 };
 void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                                size_t tile_count);
+/* linear_few.cu: of a packed matrix, pair by pair; lists.expert is given. */
+void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                       const gb_cuda::row_lists &lists);
 void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                            const gb_cuda::row_lists &lists);
+
+/* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
+ * pairs of units. Tiles have at most PREFILL_ROWS. */
+enum { GB_CUDA_PREFILL_ROWS = 256 };
+void gb_cuda_prefill_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
+                             const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
+                             size_t tile_count);
+
+/* Makes lists.order and lists.tiles of the experts of all rows of y, in `memory`; each expert's entries begin
+ * at a multiple of 8, and those that are no row are -1. There are gb_cuda_list_entries of them. */
+size_t gb_cuda_list_entries(size_t rows, size_t experts);
+size_t gb_cuda_list_tiles(size_t rows, size_t experts, size_t tile_rows);
+uint64_t gb_cuda_list_bytes(size_t rows, size_t experts, size_t tile_rows);
+void gb_cuda_list_experts(const gb_cuda_call *call, const int32_t *expert, size_t experts, size_t tile_rows,
+                          void *memory, gb_cuda::row_lists *lists);
 
 #endif

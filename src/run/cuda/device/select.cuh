@@ -35,19 +35,70 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
-/* The largest of a block's values, in every thread. of_warps: one for each warp, in shared memory. */
-__device__ inline weight_sum block_best(weight_sum best, weight_sum *of_warps) {
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
-        best = other > best ? other : best;
+/* The largest of a block's values, in every thread. of_warps: one for each warp, in shared memory. Not
+ * inlined, like all that a block does once in several places: fetching code costs more than running it. */
+static __device__ __noinline__ weight_sum block_best(weight_sum best, weight_sum *of_warps) {
+    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int round = 0; round < 2; round++) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2) {
+            const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
+            best = other > best ? other : best;
+        }
+        if (round > 0)
+            break;
+        __syncthreads();
+        if (lane == 0)
+            of_warps[threadIdx.x / WARP] = best;
+        __syncthreads();
+        best = lane < warps ? of_warps[lane] : 0;
     }
-    __syncthreads();
-    if (threadIdx.x % WARP == 0)
-        of_warps[threadIdx.x / WARP] = best;
-    __syncthreads();
-    for (unsigned w = 0; w < blockDim.x / WARP; w++)
-        best = of_warps[w] > best ? of_warps[w] : best;
     return best;
+}
+
+/* The sum over a block, in every thread. of_warps: one for each warp, in shared memory. */
+static __device__ __noinline__ weight_sum block_total(weight_sum own, weight_sum *of_warps) {
+    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    for (int round = 0; round < 2; round++) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2)
+            own += __shfl_xor_sync(0xffffffffu, own, distance);
+        if (round > 0)
+            break;
+        __syncthreads();
+        if (lane == 0)
+            of_warps[threadIdx.x / WARP] = own;
+        __syncthreads();
+        own = lane < warps ? of_warps[lane] : 0;
+    }
+    return own;
+}
+
+/* Sums of weights in shared memory, in two words each: the device adds words there at once, but pairs of
+ * words only by trying until nobody interferes. */
+template <int BINS>
+struct weight_bins {
+    uint32_t low[BINS], high[BINS];
+};
+
+template <int BINS>
+__device__ void clear_bins(weight_bins<BINS> *bins) {
+    for (unsigned i = threadIdx.x; i < BINS; i += blockDim.x)
+        bins->low[i] = bins->high[i] = 0;
+}
+
+/* Weights are at most 2^40, and 2^23 of them may be added. */
+template <int BINS>
+__device__ void add_to_bin(weight_bins<BINS> *bins, unsigned bin, weight_sum weight) {
+    const uint32_t low = (uint32_t)weight, before = atomicAdd(&bins->low[bin], low);
+    const uint32_t high = (uint32_t)(weight >> 32) + (before + low < low ? 1u : 0u);
+    if (high != 0)
+        atomicAdd(&bins->high[bin], high);
+}
+
+template <int BINS>
+__device__ weight_sum sum_of_bin(const weight_bins<BINS> *bins, unsigned bin) {
+    return (weight_sum)bins->high[bin] << 32 | bins->low[bin];
 }
 
 /* Where a running sum of weights, from the last bin down, first exceeds a limit. */
@@ -56,52 +107,53 @@ struct found_bin {
     weight_sum above; /* of the bins after it */
 };
 
-/* Finds it in BINS bins, with above already summed; needs at least 256 threads. Bins are read before the
- * first barrier inside, the answer is every thread's. shared: room for 9 sums and a found_bin. */
-template <int BINS>
-__device__ found_bin find_bin(const weight_sum *bins, weight_sum above, weight_sum limit,
-                              weight_sum *shared) {
+/* What finding one takes of shared memory. */
+struct finding_memory {
+    weight_sum of_warps[8];
+    found_bin answer;
+};
+
+/* Finds it in BINS bins, weight_of(bin) each, with above already summed; needs at least 256 threads. Bins
+ * are read after the first barrier inside as well; the answer is every thread's. */
+template <int BINS, typename Weight>
+__device__ found_bin find_bin(weight_sum above, weight_sum limit, finding_memory *memory, Weight weight_of) {
     enum { FINDERS = 256, EACH = BINS / FINDERS };
-    found_bin *answer = reinterpret_cast<found_bin *>(shared + FINDERS / WARP + 1);
     const unsigned t = threadIdx.x, lane = t % WARP;
     const int last = BINS - 1 - (int)t * EACH;
     weight_sum own = 0;
     for (int i = 0; t < FINDERS && i < EACH; i++)
-        own += bins[last - i];
+        own += weight_of((unsigned)(last - i));
     weight_sum sum = own;
     for (unsigned distance = 1; distance < WARP; distance *= 2) {
         const weight_sum other = __shfl_up_sync(0xffffffffu, sum, distance);
         sum += lane >= distance ? other : 0;
     }
     __syncthreads();
-    if (t == 0) {
-        answer->bin = -1;
-        answer->above = 0;
-    }
+    if (t == 0)
+        memory->answer = {-1, 0};
     if (t < FINDERS && lane == WARP - 1)
-        shared[t / WARP] = sum;
+        memory->of_warps[t / WARP] = sum;
     __syncthreads();
     sum += above;
+#pragma unroll 1
     for (unsigned w = 0; t < FINDERS && w < t / WARP; w++)
-        sum += shared[w];
+        sum += memory->of_warps[w];
     if (t < FINDERS && sum > limit && sum - own <= limit) {
         weight_sum before = sum - own;
-        int bin = last;
-        while (before + bins[bin] <= limit)
-            before += bins[bin--];
-        answer->bin = bin;
-        answer->above = before;
+        unsigned bin = (unsigned)last;
+#pragma unroll 1
+        while (before + weight_of(bin) <= limit)
+            before += weight_of(bin--);
+        memory->answer = {(int)bin, before};
     }
     __syncthreads();
-    const found_bin found = *answer;
-    __syncthreads();
-    return found;
+    return memory->answer;
 }
 
 /* Shared memory of select_in_block. */
 struct select_memory {
-    weight_sum bins[256];
-    weight_sum finding[12];
+    weight_bins<256> bins;
+    finding_memory finding;
 };
 
 /* The key at which the running sum of weights, from the largest key down, first exceeds limit; 0 where it
@@ -110,19 +162,21 @@ template <typename Get>
 __device__ uint32_t select_in_block(unsigned count, weight_sum limit, select_memory *memory, Get get) {
     uint32_t prefix = 0;
     weight_sum above = 0;
+#pragma unroll 1
     for (int shift = 24; shift >= 0; shift -= 8) {
         __syncthreads();
-        for (unsigned i = threadIdx.x; i < 256; i += blockDim.x)
-            memory->bins[i] = 0;
+        clear_bins(&memory->bins);
         __syncthreads();
+#pragma unroll 1
         for (unsigned i = threadIdx.x; i < count; i += blockDim.x) {
             uint32_t key;
             const weight_sum weight = get(i, &key);
             if (weight != 0 && (shift == 24 || key >> (shift + 8) == prefix >> (shift + 8)))
-                atomicAdd(&memory->bins[key >> shift & 255], weight);
+                add_to_bin(&memory->bins, key >> shift & 255, weight);
         }
         __syncthreads();
-        const found_bin found = find_bin<256>(memory->bins, above, limit, memory->finding);
+        const found_bin found = find_bin<256>(above, limit, &memory->finding,
+                                              [&](unsigned bin) { return sum_of_bin(&memory->bins, bin); });
         if (found.bin < 0)
             return 0;
         prefix |= (uint32_t)found.bin << shift;

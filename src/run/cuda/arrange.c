@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cuda/arrange.h"
+
+#include <string.h>
+
+enum { LONGEST_HEAD = 1024 };
+
+static bool is_node(const gb_step *step, gb_op op) {
+    return step->kind == GB_STEP_NODE && step->node->op == op;
+}
+
+/* ---- Products of the same input ------------------------------------------------------------------------ */
+
+static bool share_input(const gb_plan *plan, const gb_step *a, const gb_step *b) {
+    return is_node(a, GB_OP_LINEAR) && is_node(b, GB_OP_LINEAR) && a->needs_rows == b->needs_rows &&
+           plan->places[a->operands[0]].storage == plan->places[b->operands[0]].storage;
+}
+
+static void move_up(gb_plan *plan, uint32_t from, uint32_t to) {
+    const gb_step moved = plan->steps[from];
+    memmove(plan->steps + to + 1, plan->steps + to, (from - to) * sizeof *plan->steps);
+    plan->steps[to] = moved;
+}
+
+/* Moves up to the product at `first` those that follow with its input: their other operands are constants, so
+ * that nothing between can matter to them. Branches keep their targets, because they are not passed. Returns
+ * how many stand together. */
+static uint32_t gather_products(gb_plan *plan, uint32_t first) {
+    uint32_t count = 1;
+    for (uint32_t s = first + 1; s < plan->step_count && count < GB_CUDA_MOST_LINEAR; s++) {
+        const gb_step *step = &plan->steps[s];
+        if (step->kind == GB_STEP_BRANCH || step->kind == GB_STEP_JUMP)
+            break;
+        if (!share_input(plan, &plan->steps[first], step))
+            continue;
+        move_up(plan, s, first + count);
+        plan->steps[first + count++].joins = true;
+    }
+    return count;
+}
+
+/* ---- Ops on rows --------------------------------------------------------------------------------------- */
+
+/* A slice of a slice is none of row_chain.cu's views, nor are norms of long rows within a row. */
+static bool is_unusual(const gb_program *program, const gb_step *step) {
+    const gb_value *x = &program->values[step->operands[0]];
+    const gb_shape *shape = &x->type.shape;
+    if (is_node(step, GB_OP_SLICE))
+        return x->kind == GB_VALUE_RESULT && program->nodes[x->index].op == GB_OP_SLICE;
+    return (is_node(step, GB_OP_RMS_NORM) || is_node(step, GB_OP_L2_NORMALIZE)) && shape->rank > 2 &&
+           shape->dims[shape->rank - 1] > LONGEST_HEAD;
+}
+
+/* Whether row m of the op's result depends on rows m of its operands alone, and row_chain.cu has it. */
+static bool is_on_rows(const gb_program *program, const gb_step *step) {
+    if (step->kind != GB_STEP_NODE || is_unusual(program, step))
+        return false;
+    switch (step->node->op) {
+    case GB_OP_ADD:
+    case GB_OP_MULTIPLY:
+    case GB_OP_SCALE:
+    case GB_OP_GELU_TANH:
+    case GB_OP_SILU:
+    case GB_OP_SIGMOID:
+    case GB_OP_SLICE:
+    case GB_OP_RMS_NORM:
+    case GB_OP_L2_NORMALIZE:
+    case GB_OP_DELTA_DECAY:
+    case GB_OP_COMBINE_EXPERTS:
+    case GB_OP_SCALE_ROWS:
+    case GB_OP_ROPE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int64_t rows_of(const gb_plan *plan, const gb_step *step) {
+    return plan->program->values[step->results[0]].type.shape.dims[0];
+}
+
+static void join_rows(gb_plan *plan) {
+    uint32_t count = 0; /* steps of the chain that step s would join */
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        gb_step *step = &plan->steps[s], *before = s > 0 ? step - 1 : NULL;
+        if (step->kind == GB_STEP_BRANCH || step->kind == GB_STEP_JUMP)
+            return; /* a target must not be in the middle of a chain: they are further on */
+        if (!is_on_rows(plan->program, step)) {
+            count = 0;
+            continue;
+        }
+        step->joins = count > 0 && count < GB_CUDA_MOST_CHAINED && step->needs_rows == before->needs_rows &&
+                      rows_of(plan, step) == rows_of(plan, before);
+        count = step->joins ? count + 1 : 1;
+    }
+}
+
+void gb_cuda_arrange_steps(gb_plan *plan) {
+    for (uint32_t s = 0; s < plan->step_count;) {
+        if (plan->steps[s].kind == GB_STEP_BRANCH || plan->steps[s].kind == GB_STEP_JUMP)
+            break;
+        s += is_node(&plan->steps[s], GB_OP_LINEAR) ? gather_products(plan, s) : 1;
+    }
+    join_rows(plan);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies into shared memory that run by themselves (cp.async and, on Hopper, cp.async.bulk), and the barriers
+ * that say when they have arrived (mbarrier). A barrier goes through phases: one ends when all who are
+ * expected have arrived and all announced bytes have been copied. Who waits names the parity of the phase: 0,
+ * 1, 0 and so on.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_ASYNC_COPY_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_ASYNC_COPY_CUH
+
+#include "run/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+#if defined(__CUDACC__)
+
+typedef uint64_t copy_barrier;
+
+__device__ inline uint32_t shared_address(const void *pointer) {
+    return (uint32_t)__cvta_generic_to_shared(pointer);
+}
+
+/* One thread sets a barrier up, for that many arrivals a phase; then finish_barriers, then the block's own
+ * barrier. */
+__device__ inline void begin_barrier(copy_barrier *barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
+                 : "memory");
+}
+
+__device__ inline void finish_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ inline void arrive(copy_barrier *barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/* Arrives and announces bytes that are going to be copied in this phase. */
+__device__ inline void arrive_expecting(copy_barrier *barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+__device__ inline void wait_for_phase(copy_barrier *barrier, unsigned parity) {
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra finished;\n"
+                 "bra again;\n"
+                 "finished:\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Copies 16 bytes from and to multiples of 16. */
+__device__ inline void copy_16(void *to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
+/* Arrives when all that the thread has begun with copy_16 has been copied. */
+__device__ inline void arrive_when_copied(copy_barrier *barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+                 : "memory");
+}
+
+/* Copies bytes (a multiple of 16, from and to multiples of 16) that the barrier's phase counts. */
+__device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
+}
+
+#else
+
+/* Copies are made at once. */
+struct copy_barrier {
+    uint32_t arrivals, missing, parity;
+    int32_t bytes;
+};
+
+inline void end_phase_if_complete(copy_barrier *barrier) {
+    if (barrier->missing > 0 || barrier->bytes != 0)
+        return;
+    barrier->missing = barrier->arrivals;
+    barrier->parity ^= 1;
+}
+
+inline void begin_barrier(copy_barrier *barrier, unsigned arrivals) {
+    *barrier = {arrivals, arrivals, 0, 0};
+}
+
+inline void finish_barriers() {}
+
+inline void arrive_expecting(copy_barrier *barrier, unsigned bytes) {
+    barrier->missing--;
+    barrier->bytes += (int32_t)bytes;
+    end_phase_if_complete(barrier);
+}
+
+inline void arrive(copy_barrier *barrier) {
+    arrive_expecting(barrier, 0);
+}
+
+inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
+    while (barrier->parity == parity)
+        emulated::give_way();
+}
+
+inline void copy_16(void *to, const void *from) {
+    memcpy(to, from, 16);
+}
+
+inline void arrive_when_copied(copy_barrier *barrier) {
+    arrive(barrier);
+}
+
+inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
+    memcpy(to, from, bytes);
+    barrier->bytes -= (int32_t)bytes;
+    end_phase_if_complete(barrier);
+}
+
+#endif
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several blocks that work on one thing, of which the last to be done goes on with what all have found: a
+ * second launch would cost more.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_LAST_BLOCK_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_LAST_BLOCK_CUH
+
+#include "run/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+/* Whether this block is the last of `blocks` to come here; to it, what the others wrote before is visible.
+ * *counter is 0 before the first comes, and again after the last. Needs all threads. */
+__device__ inline bool is_last_block(uint32_t *counter, unsigned blocks) {
+    __shared__ bool is_last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        is_last = atomicAdd(counter, 1u) == blocks - 1;
+        if (is_last) {
+            *counter = 0;
+            __threadfence();
+        }
+    }
+    __syncthreads();
+    return is_last;
+}
+
+} // namespace gb_cuda
+
+#endif

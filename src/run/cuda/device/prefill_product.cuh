@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of a quantized matrix with many rows of a prompt, on Hopper's tensor cores. A weight is
+ *
+ *     w = bfloat16(scale * q + bias),
+ *
+ * made in registers as the first operand; inputs, rounded to bfloat16, are the second one, in shared memory;
+ * products are added in float32 in the order of k, whatever the tile. A block has 256 outputs of up to 128
+ * rows: two warpgroups have 128 outputs each, and a warp of a third one copies what they need, some stages
+ * ahead.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
+
+#include "run/cuda/device/prepared.cuh"
+#include "run/cuda/device/row_lists.cuh"
+#include "run/cuda/device/wgmma.cuh"
+
+namespace gb_cuda {
+
+enum {
+    FRAGMENT_ROWS = 16,   /* of a block of the weight's rows (gb_packing_fragments) */
+    FRAGMENT_BYTES = 512, /* of the codes of a block and a pair of units */
+    GROUP_BYTES = 2 * FRAGMENT_ROWS,
+    STAGE_PAIRS = 2, /* pairs of units that are copied together */
+    CONSUMERS = 2,   /* warpgroups that multiply */
+    PREFILL_THREADS = (CONSUMERS + 1) * WARPGROUP,
+    PREFILL_SHARED_BYTES = 224 * 1024,
+};
+
+/* A weight of 4-bit codes in the packing gb_packing_fragments. */
+struct fragment_matrix {
+    const uint8_t *codes;           /* [block][pair of units][FRAGMENT_BYTES] */
+    const uint8_t *scales, *biases; /* [block][group][rows 0, 8, 1, 9 ..]; biases: NULL if there are none */
+    uint32_t blocks;                /* of an expert */
+    uint32_t pairs;                 /* of units of a row */
+    uint32_t minus_center;          /* -128 - center as bfloat16, twice */
+};
+
+/* How a stage lies in shared memory: the rows of each pair of units; codes, scales and biases of each block.
+ * GROUP_UNITS: units that share a scale. */
+template <int ROW_TILES_, int COLUMNS_, int GROUP_UNITS_>
+struct stage_shape {
+    enum {
+        ROW_TILES = ROW_TILES_, /* of 64 outputs, of a warpgroup */
+        COLUMNS = COLUMNS_,     /* rows of inputs */
+        FRAGMENTS = CONSUMERS * ROW_TILES * 4,
+        OUTPUTS = FRAGMENTS * FRAGMENT_ROWS,
+        GROUP_UNITS = GROUP_UNITS_,
+        GROUPS = STAGE_PAIRS * 2 / GROUP_UNITS,
+        INPUT_BYTES = COLUMNS * B_ROW_BYTES, /* of a pair of units */
+        CODES_AT = STAGE_PAIRS * INPUT_BYTES,
+        SCALES_AT = CODES_AT + FRAGMENTS * STAGE_PAIRS * FRAGMENT_BYTES,
+        BIASES_AT = SCALES_AT + FRAGMENTS * GROUPS * GROUP_BYTES,
+        BYTES = (BIASES_AT + FRAGMENTS * GROUPS * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
+        MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
+        COUNT = MOST < 8 ? MOST : 8,
+    };
+};
+enum { MOST_STAGES = 8 };
+
+/* What a block multiplies, and where its stages are. A stage is full when it has been copied, and empty when
+ * all warps have read it. */
+struct prefill_tile {
+    fragment_matrix weight;
+    prepared_rows x;
+    size_t first_fragment; /* of the weight's blocks of rows */
+    uint32_t fragments;    /* that are there, of Shape::FRAGMENTS */
+    uint32_t first, end;   /* rows of x */
+    uint8_t *stages;
+    copy_barrier *full, *empty; /* [MOST_STAGES] */
+};
+
+/* ---- The warpgroup that copies ------------------------------------------------------------------------- */
+
+__device__ inline uint32_t at_most(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+/* What a thread copies of the fragments in each stage, 16 bytes at a time: of the codes a piece of every
+ * second fragment; of scales and biases, which follow one another in a stage, every 128th piece. */
+template <typename Shape>
+struct fragment_copier {
+    enum {
+        FRAGMENT_PIECES = STAGE_PAIRS * FRAGMENT_BYTES / 16,
+        CODE_COPIES = Shape::FRAGMENTS * FRAGMENT_PIECES / WARPGROUP,
+        FRAGMENT_STEP = WARPGROUP / FRAGMENT_PIECES,
+        GROUP_PIECES = Shape::GROUPS * GROUP_BYTES / 16, /* of a fragment */
+        PLANE_PIECES = Shape::FRAGMENTS * GROUP_PIECES,
+        GROUP_COPIES = (2 * PLANE_PIECES + WARPGROUP - 1) / WARPGROUP,
+    };
+    const uint8_t *codes, *groups[GROUP_COPIES];
+    size_t code_step;
+    uint32_t code_copies;
+    bool has_group[GROUP_COPIES];
+
+    __device__ void begin(const prefill_tile &tile) {
+        const uint32_t first = threadIdx.x / FRAGMENT_PIECES;
+        const size_t row_bytes = (size_t)tile.weight.pairs * FRAGMENT_BYTES;
+        codes = tile.weight.codes + (tile.first_fragment + first) * row_bytes +
+                threadIdx.x % FRAGMENT_PIECES * 16;
+        code_step = row_bytes * FRAGMENT_STEP;
+        code_copies =
+            first < tile.fragments ? (tile.fragments - first + FRAGMENT_STEP - 1) / FRAGMENT_STEP : 0;
+        const size_t row_groups = (size_t)tile.weight.pairs * 2 / Shape::GROUP_UNITS;
+#pragma unroll
+        for (int i = 0; i < GROUP_COPIES; i++) {
+            const uint32_t piece = threadIdx.x + i * WARPGROUP, of_plane = piece % PLANE_PIECES;
+            const uint32_t fragment = of_plane / GROUP_PIECES;
+            const uint8_t *plane = piece < PLANE_PIECES ? tile.weight.scales : tile.weight.biases;
+            has_group[i] = piece < 2 * PLANE_PIECES && plane && fragment < tile.fragments;
+            groups[i] = plane + (tile.first_fragment + fragment) * row_groups * GROUP_BYTES +
+                        of_plane % GROUP_PIECES * 16;
+        }
+    }
+
+    /* The next stage, which has that many pairs of units. */
+    __device__ void copy(uint8_t *to, uint32_t pairs) {
+        uint8_t *piece = to + threadIdx.x * 16;
+        if (threadIdx.x % FRAGMENT_PIECES < pairs * (FRAGMENT_BYTES / 16)) {
+#pragma unroll
+            for (uint32_t i = 0; i < CODE_COPIES; i++)
+                if (i < code_copies)
+                    copy_16(piece + Shape::CODES_AT + i * WARPGROUP * 16, codes + i * code_step);
+        }
+#pragma unroll
+        for (int i = 0; i < GROUP_COPIES; i++) {
+            const uint32_t in_fragment = (threadIdx.x + i * WARPGROUP) % GROUP_PIECES;
+            if (has_group[i] && in_fragment < pairs * GROUP_PIECES / STAGE_PAIRS)
+                copy_16(piece + Shape::SCALES_AT + i * WARPGROUP * 16, groups[i]);
+            groups[i] += Shape::GROUPS * GROUP_BYTES;
+        }
+        codes += STAGE_PAIRS * FRAGMENT_BYTES;
+    }
+};
+
+/* Copies a stage's inputs; one thread does. */
+template <typename Shape>
+__device__ inline void copy_inputs(const prefill_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
+                                   copy_barrier *full) {
+    const uint32_t rows = at_most((uint32_t)tile.x.pair_rows - tile.first, Shape::COLUMNS);
+    const uint32_t *from = tile.x.values + (first_pair * tile.x.pair_rows + tile.first) * PAIR_WORDS;
+    arrive_expecting(full, pairs * rows * B_ROW_BYTES);
+    for (uint32_t i = 0; i < pairs; i++)
+        copy_bulk(to + i * Shape::INPUT_BYTES, from + i * tile.x.pair_rows * PAIR_WORDS, rows * B_ROW_BYTES,
+                  full);
+}
+
+template <typename Shape>
+__device__ inline void copy_stages(const prefill_tile &tile) {
+    uint32_t place = 0, parity = 1; /* in the first round nobody waits */
+    fragment_copier<Shape> copier;
+    copier.begin(tile);
+    for (uint32_t first = 0; first < tile.weight.pairs; first += STAGE_PAIRS) {
+        const uint32_t pairs = at_most(tile.weight.pairs - first, STAGE_PAIRS);
+        uint8_t *stage = tile.stages + place * Shape::BYTES;
+        wait_for_phase(&tile.empty[place], parity);
+        if (threadIdx.x == 0)
+            copy_inputs<Shape>(tile, first, pairs, stage, &tile.full[place]);
+        copier.copy(stage, pairs);
+        arrive_when_copied(&tile.full[place]);
+        if (++place == Shape::COUNT) {
+            place = 0;
+            parity ^= 1;
+        }
+    }
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+/* Scales and biases of a lane's rows r and r + 8. bfloat16 ones are multiplied as such: a product and its sum
+ * with the bias are rounded once. */
+template <gb_dtype SCALE>
+struct lane_affine;
+
+template <>
+struct lane_affine<GB_BF16> {
+    uint32_t scale[2], bias[2]; /* twice in each */
+
+    __device__ void load(uint32_t scales, uint32_t biases) {
+        scale[0] = scales << 16 | (scales & 0xffffu);
+        scale[1] = scales >> 16 | (scales & 0xffff0000u);
+        bias[0] = biases << 16 | (biases & 0xffffu);
+        bias[1] = biases >> 16 | (biases & 0xffff0000u);
+    }
+    __device__ uint32_t apply(uint32_t codes, int which) const {
+        return multiply_add_bf16(scale[which], codes, bias[which]);
+    }
+};
+
+template <>
+struct lane_affine<GB_F16> {
+    float scale[2], bias[2];
+
+    __device__ void load(uint32_t scales, uint32_t biases) {
+        scale[0] = gb_widen_half((uint16_t)scales, GB_F16);
+        scale[1] = gb_widen_half((uint16_t)(scales >> 16), GB_F16);
+        bias[0] = gb_widen_half((uint16_t)biases, GB_F16);
+        bias[1] = gb_widen_half((uint16_t)(biases >> 16), GB_F16);
+    }
+    __device__ uint32_t apply(uint32_t codes, int which) const {
+        return pack_bf16(fmaf(scale[which], low_bf16(codes), bias[which]),
+                         fmaf(scale[which], high_bf16(codes), bias[which]));
+    }
+};
+
+/* ---- The warpgroups that multiply ---------------------------------------------------------------------- */
+
+/* A warpgroup's 128 outputs of Shape::COLUMNS rows. */
+template <typename Shape, gb_dtype SCALE>
+struct prefill_sums {
+    float sums[Shape::ROW_TILES][Shape::COLUMNS / 2];
+    uint32_t weights[2][Shape::ROW_TILES][2][4]; /* of a unit and the one before it: a of two products */
+    uint4 codes[Shape::ROW_TILES];
+    lane_affine<SCALE> affine[Shape::ROW_TILES];
+
+    __device__ void clear() {
+#pragma unroll
+        for (int m = 0; m < Shape::ROW_TILES; m++)
+#pragma unroll
+            for (int i = 0; i < Shape::COLUMNS / 2; i++)
+                sums[m][i] = 0;
+    }
+
+    /* The lane's codes of a pair of units; fragment: the first one's, of a stage. */
+    __device__ void load_codes(const uint8_t *stage, unsigned pair, unsigned fragment) {
+#pragma unroll
+        for (int m = 0; m < Shape::ROW_TILES; m++)
+            codes[m] = reinterpret_cast<const uint4 *>(stage + Shape::CODES_AT +
+                                                       ((fragment + m * 4) * STAGE_PAIRS + pair) *
+                                                           FRAGMENT_BYTES)[threadIdx.x % WARP];
+    }
+
+    __device__ void load_group(const uint8_t *stage, unsigned group, unsigned fragment, bool has_bias) {
+#pragma unroll
+        for (int m = 0; m < Shape::ROW_TILES; m++) {
+            const uint8_t *at = stage + Shape::SCALES_AT +
+                                ((fragment + m * 4) * Shape::GROUPS + group) * GROUP_BYTES +
+                                threadIdx.x % WARP / 4 * 4;
+            const uint8_t *bias_at = at + (Shape::BIASES_AT - Shape::SCALES_AT);
+            affine[m].load(*reinterpret_cast<const uint32_t *>(at),
+                           has_bias ? *reinterpret_cast<const uint32_t *>(bias_at) : 0);
+        }
+    }
+
+    /* Of a unit; its words of codes are those of rows r and r + 8. */
+    __device__ void make_weights(int unit, uint32_t minus_center) {
+#pragma unroll
+        for (int m = 0; m < Shape::ROW_TILES; m++) {
+            const uint32_t words[2] = {unit ? codes[m].z : codes[m].x, unit ? codes[m].w : codes[m].y};
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                const int pair = i / 2, which = i % 2;
+                const uint32_t code = (words[which] >> (4 * pair) & 0x000f000fu) | 0x43004300u; /* 128 + q */
+                uint32_t &weight = weights[unit][m][pair / 2][pair % 2 * 2 + which];
+                weight = affine[m].apply(multiply_add_bf16(0x3f803f80u, code, minus_center), which);
+                keep_in_place(weight);
+            }
+        }
+    }
+
+    __device__ void add_unit(int unit, b_operand b) {
+        begin_products();
+#pragma unroll
+        for (int step = 0; step < 2; step++)
+#pragma unroll
+            for (int m = 0; m < Shape::ROW_TILES; m++)
+                start_products<Shape::COLUMNS>(sums[m], weights[unit][m][step],
+                                               b + (unsigned)(unit * 2 + step) * B_STEP);
+        end_products();
+    }
+};
+
+/* The lane's first fragment in a stage. */
+template <typename Shape>
+__device__ inline unsigned fragment_of_warp() {
+    return (threadIdx.x / WARPGROUP - 1) * Shape::ROW_TILES * 4 + threadIdx.x % WARPGROUP / WARP;
+}
+
+/* Makes the weights of a unit while the tensor cores multiply the one before it. */
+template <typename Shape, gb_dtype SCALE>
+__device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Shape, SCALE> &work) {
+    const unsigned lane = threadIdx.x % WARP, fragment = fragment_of_warp<Shape>();
+    const bool has_bias = tile.weight.biases != nullptr;
+    uint32_t place = 0, parity = 0, last = 0;
+    work.clear();
+#pragma unroll 1
+    for (uint32_t first = 0; first < tile.weight.pairs; first += STAGE_PAIRS) {
+        const uint8_t *stage = tile.stages + place * Shape::BYTES;
+        wait_for_phase(&tile.full[place], parity);
+#pragma unroll
+        for (uint32_t pair = 0; pair < STAGE_PAIRS; pair++) {
+            if (first + pair >= tile.weight.pairs)
+                break;
+            const b_operand b = operand_b(stage + pair * Shape::INPUT_BYTES);
+            work.load_codes(stage, pair, fragment);
+#pragma unroll
+            for (int unit = 0; unit < 2; unit++) {
+                if ((pair * 2 + unit) % Shape::GROUP_UNITS == 0)
+                    work.load_group(stage, (pair * 2 + unit) / Shape::GROUP_UNITS, fragment, has_bias);
+                wait_for_products<1>();
+                if (unit == 1 && pair == 0 && first > 0 && lane == 0) /* the stage before has been read */
+                    arrive(&tile.empty[last]);
+                work.make_weights(unit, tile.weight.minus_center);
+                work.add_unit(unit, b);
+            }
+        }
+        last = place;
+        if (++place == Shape::COUNT) {
+            place = 0;
+            parity ^= 1;
+        }
+    }
+    wait_for_products<0>();
+}
+
+template <typename Shape, gb_dtype SCALE>
+__device__ inline void store_sums(const prefill_tile &tile, const row_lists &lists, size_t first_output,
+                                  const prefill_sums<Shape, SCALE> &work, float *__restrict__ y) {
+    const unsigned lane = threadIdx.x % WARP;
+    const size_t lane_output = first_output + fragment_of_warp<Shape>() * FRAGMENT_ROWS + lane / 4;
+#pragma unroll
+    for (int j = 0; j < Shape::COLUMNS / 8; j++)
+#pragma unroll
+        for (int odd = 0; odd < 2; odd++) {
+            const uint32_t entry = tile.first + j * 8 + lane % 4 * 2 + odd;
+            if (entry >= tile.end)
+                continue;
+            float *row = y + listed_row(lists, (int32_t)entry) * lists.outputs;
+#pragma unroll
+            for (int m = 0; m < Shape::ROW_TILES; m++)
+#pragma unroll
+                for (int below = 0; below < 2; below++) {
+                    const size_t output = lane_output + m * 64 + below * 8;
+                    if (output < lists.outputs)
+                        row[output] = work.sums[m][j * 4 + below * 2 + odd];
+                }
+        }
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several ops on rows in one launch: a block has one row of all of them and goes from op to op, with what is
+ * only needed on the way in shared memory. The functions and the order of sums are those of the ops' own
+ * kernels, so that the bits are the same. Where every op is of single elements, several blocks share a row.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
+
+#include "run/cuda/device/prepared.cuh"
+#include "run/cuda/device/row_ops.cuh"
+
+extern "C" {
+#include "run/cuda/arrange.h"
+}
+
+namespace gb_cuda {
+
+enum { SHARED_COLUMNS = 1024 }; /* of a block that shares its row */
+
+enum chain_kind {
+    CHAIN_ADD,
+    CHAIN_MULTIPLY,
+    CHAIN_SCALE,
+    CHAIN_GELU,
+    CHAIN_SILU,
+    CHAIN_SIGMOID,
+    CHAIN_COPY,
+    CHAIN_DECAY,
+    CHAIN_SCALE_ROWS,
+    CHAIN_COMBINE,
+    CHAIN_NORM,
+    CHAIN_ROTATE
+};
+
+/* A row of an operand: element i is at i, or where inner is not 0 at i / inner * outer + i % inner. */
+struct row_view {
+    const float *data; /* of row 0; NULL: in shared memory */
+    size_t stride;     /* from row to row */
+    unsigned offset;   /* in shared memory */
+    unsigned inner, outer;
+};
+
+struct chain_op {
+    chain_kind kind;
+    bool waits;     /* other threads have made what it reads */
+    unsigned width; /* elements of a row of the result */
+    row_view a, b;
+    float *kept;        /* where rows of the result are needed later; or NULL */
+    int offset;         /* of the result in shared memory; -1: it is not there */
+    normalization norm; /* of other ops than norms: its weight alone */
+    const void *bias;   /* DECAY */
+    gb_dtype bias_dtype;
+    const int32_t *positions; /* ROTATE */
+    unsigned size;            /* of a head: ROTATE */
+    unsigned count;           /* choices of COMBINE; frequencies of ROTATE */
+    unsigned pair_offset;     /* ROTATE */
+    prepared_rows prepared;   /* of the result, if its values are somewhere */
+    unsigned prepared_columns;
+};
+
+struct row_chain {
+    chain_op ops[GB_CUDA_MOST_CHAINED];
+    unsigned count;
+    bool is_split; /* SHARED_COLUMNS a block, along the grid's second dim */
+};
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A sample step as its kernels share it: what a row is, what is known of it between launches, and the search
+ * for what can win in it. docs/sampling.md has the rule, sample.cu says who does what.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_SAMPLING_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_SAMPLING_CUH
+
+#include "run/cuda/device/groups.cuh"
+
+namespace gb_cuda {
+
+enum { MASS_BINS = 2048 };
+
+/* What is left to be done for a row after settle_rows. */
+enum row_kind {
+    ROW_IS_DONE,
+    ROW_IS_DRAWN, /* `drawn` has the token */
+    ROW_IS_LEFT,  /* top-k without a short list: a token is drawn from what is kept, s >= least */
+    ROW_IS_CUT,   /* top-p alone: masses have been summed, a token is drawn from what they keep */
+};
+
+struct row_state {
+    uint32_t kind;
+    uint32_t blocks_done; /* with drawing */
+    uint32_t listed;      /* top-p alone: logits of the bin that has the threshold */
+    float max_s, least;
+    weight_sum drawn; /* the best score so far, packed */
+};
+
+/* What a token's counts are stored as. */
+struct token_count {
+    int32_t id, prompt, generated;
+};
+
+struct sampling {
+    const float *logits; /* [B, size] */
+    uint32_t size, groups, blocks;
+    uint32_t parts;                           /* blocks that share a row after the scan */
+    const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
+    const int32_t *top_k;
+    const uint64_t *seed;
+    const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
+    const float *bias_values;
+    uint32_t bias_limit;
+    const token_count *counts; /* or NULL: [B, count_limit] */
+    uint32_t count_limit;
+    const float *repetition, *frequency, *presence;
+    const int32_t *prompt;
+    int32_t *token;
+    /* scratch, by row */
+    row_state *rows;
+    weight_sum *bins;  /* [MASS_BINS] */
+    weight_sum *bests; /* [blocks]: packed */
+    uint32_t *maxima;  /* [groups]: keys */
+    float *adjusted;   /* [size]: the logits of a row with biases or penalties */
+    uint32_t *listed;  /* [size]: indices */
+};
+
+/* A row's settings. */
+struct row_settings {
+    float temperature, top_p;
+    uint32_t top_k; /* 0: all */
+    uint64_t seed, least_mass;
+    bool is_biased, is_penalized;
+    float repetition, frequency, presence;
+    int32_t prompt;
+};
+
+/* All are read at once: nothing waits for two reads. */
+__device__ inline row_settings settings_of(const sampling &a, size_t b) {
+    row_settings r;
+    const int32_t top_k = a.top_k ? a.top_k[b] : 0;
+    const int32_t first_bias = a.bias_ids ? a.bias_ids[b * a.bias_limit] : -1;
+    const float min_p = a.min_p ? a.min_p[b] : 0.0f;
+    r.repetition = a.counts ? a.repetition[b] : 1.0f;
+    r.frequency = a.counts ? a.frequency[b] : 0.0f;
+    r.presence = a.counts ? a.presence[b] : 0.0f;
+    r.prompt = a.counts ? a.prompt[b] : 0;
+    r.temperature = a.temperature[b];
+    r.top_p = a.top_p ? a.top_p[b] : 1.0f;
+    r.seed = a.seed[b];
+    r.top_k = top_k <= 0 || (uint32_t)top_k >= a.size ? 0 : (uint32_t)top_k;
+    r.least_mass = gb_least_mass(min_p);
+    r.is_biased = first_bias >= 0;
+    r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
+    return r;
+}
+
+/* The row that is sampled from. */
+__device__ inline const float *row_of(const sampling &a, size_t b, const row_settings &r) {
+    return (r.is_biased || r.is_penalized ? a.adjusted : a.logits) + b * a.size;
+}
+
+/* A score with its index; one that is not a number is larger than all. */
+__device__ inline weight_sum pack_score(float score, uint32_t index) {
+    return score == score ? pack_best(score, index) : ~(weight_sum)0;
+}
+
+/* That of an s with its random word. */
+static __device__ __noinline__ weight_sum score_with(float s, uint32_t index, uint32_t word) {
+    return pack_score(s + gb_gumbel(word), index);
+}
+
+static __device__ __noinline__ weight_sum score_of(uint64_t seed, uint32_t size, float s, uint32_t index) {
+    return score_with(s, index, gb_word_at(seed, size, index));
+}
+
+/* The token of a row, or what it is instead. */
+__device__ inline int32_t token_of(weight_sum best) {
+    const int32_t no_candidate = -1, not_a_number = -2;
+    if (best == ~(weight_sum)0)
+        return not_a_number;
+    return best == 0 ? no_candidate : (int32_t)best_index(best);
+}
+
+/* The best logit of a row, packed, from those of the scan's blocks. Needs all threads. */
+__device__ inline weight_sum best_logit(const sampling &a, size_t b, weight_sum *of_warps) {
+    weight_sum best = 0;
+    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS) {
+        const weight_sum of_block = a.bests[b * a.blocks + i];
+        best = of_block > best ? of_block : best;
+    }
+    return block_best(best, of_warps);
+}
+
+/* sample_finish.cu */
+void launch_finish(const sampling &a, dim3 grid, cudaStream_t stream);
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cuda/groups.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* By value: one more than the last step that reads its bytes; UINT32_MAX for what is an output. */
+static void find_last_readers(const gb_plan *plan, uint32_t *last_reader) {
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        for (uint32_t i = 0; i < plan->steps[s].operand_count; i++)
+            if (plan->steps[s].operands[i] != GB_NO_VALUE)
+                last_reader[plan->places[plan->steps[s].operands[i]].storage] = s + 1;
+    for (uint32_t i = 0; i < plan->program->output_count; i++)
+        last_reader[plan->places[plan->program->outputs[i].value].storage] = UINT32_MAX;
+}
+
+/* The names of the group's ops, each that follows itself once, as far as they fit. */
+static void name_group(const gb_plan *plan, uint32_t first, gb_cuda_group *group) {
+    const char *last = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const char *name = gb_step_name(&plan->steps[first + i]);
+        if (strcmp(name, last) != 0 && used + strlen(name) + 2 <= sizeof group->name)
+            used += (size_t)snprintf(group->name + used, sizeof group->name - used, "%s%s",
+                                     used > 0 ? " " : "", name);
+        last = name;
+    }
+}
+
+gumbel_status gb_cuda_groups_create(const gb_plan *plan, gb_cuda_group **groups, gumbel_error *error) {
+    gb_cuda_group *made = gb_allocate(plan->step_count, sizeof *made);
+    uint32_t *last_reader = gb_allocate(plan->program->value_count, sizeof *last_reader);
+    *groups = made;
+    if (!made || !last_reader) {
+        gb_free(last_reader);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
+    }
+    find_last_readers(plan, last_reader);
+    for (uint32_t first = 0, end; first < plan->step_count; first = end) {
+        gb_cuda_group *group = &made[first];
+        end = first + 1;
+        while (end < plan->step_count && plan->steps[end].joins)
+            end++;
+        group->count = end - first;
+        for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_CHAINED; i++)
+            group->is_kept[i] = plan->steps[first + i].result_count > 0 &&
+                                last_reader[plan->steps[first + i].results[0]] > end;
+        name_group(plan, first, group);
+    }
+    gb_free(last_reader);
+    return GUMBEL_OK;
+}

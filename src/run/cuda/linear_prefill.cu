@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cuda/device/codes.cuh"
+#include "run/cuda/device/prefill_product.cuh"
+
+using namespace gb_cuda;
+
+/* Registers of a thread that copies, and of one that multiplies. */
+enum { COPYING_REGISTERS = 40, MULTIPLYING_REGISTERS = 232 };
+
+template <typename Shape, gb_dtype SCALE>
+__device__ static inline void multiply_and_store(const prefill_tile &tile, const row_lists &lists,
+                                                 float *__restrict__ y) {
+    prefill_sums<Shape, SCALE> work;
+    multiply_stages<Shape, SCALE>(tile, work);
+    store_sums<Shape, SCALE>(tile, lists, (size_t)blockIdx.y * Shape::OUTPUTS, work, y);
+}
+
+template <int GROUP_UNITS, gb_dtype SCALE>
+static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
+    multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, float *__restrict__ y) {
+#if defined(GB_HAS_WGMMA)
+    typedef stage_shape<1, 64, GROUP_UNITS> few;
+    typedef stage_shape<1, 128, GROUP_UNITS> some;
+    typedef stage_shape<1, GB_CUDA_PREFILL_ROWS, GROUP_UNITS> many;
+    __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
+    GB_DYNAMIC_SHARED(uint8_t, shared);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < MOST_STAGES; i++) {
+            begin_barrier(&full[i], 1 + WARPGROUP);
+            begin_barrier(&empty[i], CONSUMERS * WARPGROUP / WARP);
+        }
+        finish_barriers();
+    }
+    wait_for_earlier();
+    __syncthreads();
+    const row_tile rows = tile_of(lists, blockIdx.x, GB_CUDA_PREFILL_ROWS);
+    const uint32_t first_fragment = blockIdx.y * many::FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
+    const prefill_tile tile = {weight,
+                               x,
+                               (size_t)rows.expert * weight.blocks + first_fragment,
+                               at_most(weight.blocks - first_fragment, many::FRAGMENTS),
+                               (uint32_t)rows.first,
+                               (uint32_t)rows.end,
+                               align_b(shared),
+                               full,
+                               empty};
+    if (count == 0)
+        return;
+    if (threadIdx.x < WARPGROUP) {
+        give_registers_back<COPYING_REGISTERS>();
+        if (count <= few::COLUMNS)
+            copy_stages<few>(tile);
+        else if (count <= some::COLUMNS)
+            copy_stages<some>(tile);
+        else
+            copy_stages<many>(tile);
+    } else {
+        take_registers<MULTIPLYING_REGISTERS>();
+        if (count <= few::COLUMNS)
+            multiply_and_store<few, SCALE>(tile, lists, y);
+        else if (count <= some::COLUMNS)
+            multiply_and_store<some, SCALE>(tile, lists, y);
+        else
+            multiply_and_store<many, SCALE>(tile, lists, y);
+    }
+#endif
+}
+
+/* ---- Choosing the kernel ------------------------------------------------------------------------------- */
+
+bool gb_cuda_has_prefill(void) {
+#if defined(__CUDACC__)
+    /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
+    cudaFuncAttributes attributes = {};
+    int major = 0;
+    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
+           major == 9 && cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
+           attributes.sharedSizeBytes > 0;
+#else
+    return true;
+#endif
+}
+
+bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
+    return call->is_prefill && call->scratch->has_prefill && weight && weight->is_packed &&
+           weight->format.bits == 4;
+}
+
+static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
+    const quantized_matrix m = matrix_of(weight);
+    const size_t outputs = weight->dims[weight->rank - 2], inputs = weight->dims[weight->rank - 1];
+    /* bfloat16 has 128 .. 143, which the kernel takes it from, exactly */
+    const uint32_t minus_center = 0xc300u + (uint32_t)gb_format_center(&weight->format);
+    fragment_matrix made = {};
+    made.codes = m.data + m.planes.codes.offset;
+    made.scales = m.data + m.planes.scales.offset;
+    made.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
+    made.blocks = (uint32_t)(outputs / FRAGMENT_ROWS);
+    made.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
+    made.minus_center = minus_center << 16 | minus_center;
+    return made;
+}
+
+template <int GROUP_UNITS>
+static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_dtype scale,
+                   const prepared_rows &x, const row_lists &lists, size_t tile_count) {
+    const dim3 grid((unsigned)tile_count,
+                    blocks_for(weight.blocks, stage_shape<1, GB_CUDA_PREFILL_ROWS, GROUP_UNITS>::FRAGMENTS));
+    float *y = data_of<float>(call->results[0]);
+    auto kernel =
+        scale == GB_BF16 ? multiply_prompt<GROUP_UNITS, GB_BF16> : multiply_prompt<GROUP_UNITS, GB_F16>;
+    GB_LAUNCH(kernel, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, weight, x, lists, y);
+}
+
+void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
+                             const row_lists &lists, size_t tile_count) {
+    const fragment_matrix fragments = fragments_of(weight);
+    const gb_dtype scale = weight->format.scale;
+    switch (weight->format.group) {
+    case 32:
+        return launch<1>(call, fragments, scale, x, lists, tile_count);
+    case 64:
+        return launch<2>(call, fragments, scale, x, lists, tile_count);
+    default:
+        return launch<4>(call, fragments, scale, x, lists, tile_count);
+    }
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cuda/device/row_chain.cuh"
+
+using namespace gb_cuda;
+
+/* Elements that a thread loads before it uses the first. */
+enum { BATCH = 8 };
+
+/* A row as a block sees it. */
+struct block_row {
+    const float *at;
+    unsigned inner, outer;
+    __device__ float operator[](unsigned i) const {
+        return at[inner ? i / inner * outer + i % inner : i];
+    }
+};
+
+/* What a block knows of its place: columns begin .. end - 1 of ops of single elements. */
+struct block_place {
+    size_t row;
+    float *shared;
+    unsigned begin;
+    bool is_split;
+    __device__ unsigned end(unsigned width) const {
+        return is_split && begin + SHARED_COLUMNS < width ? begin + SHARED_COLUMNS : width;
+    }
+    __device__ block_row row_of(const row_view &view) const {
+        const float *at = view.data ? view.data + row * view.stride : shared + view.offset - begin;
+        return {at, view.inner, view.outer};
+    }
+};
+
+__device__ static void put(const chain_op &op, const block_place &place, unsigned i, float value) {
+    if (op.offset >= 0)
+        place.shared[(unsigned)op.offset + i - place.begin] = value;
+    if (op.kept)
+        op.kept[place.row * op.width + i] = value;
+}
+
+/* y[i] = function(a[i], b[i], i), with b[i] = 0 where there is none. */
+template <bool HAS_B, typename Function>
+__device__ static void map_row(const chain_op &op, const block_place &place, Function function) {
+    const block_row a = place.row_of(op.a), b = place.row_of(op.b);
+    const unsigned end = place.end(op.width);
+    for (unsigned first = place.begin + threadIdx.x; first < end; first += BATCH * blockDim.x) {
+        float x[BATCH] = {}, y[BATCH] = {};
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; j++) {
+            const unsigned i = first + j * blockDim.x;
+            if (i < end) {
+                x[j] = a[i];
+                if (HAS_B)
+                    y[j] = b[i];
+            }
+        }
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; j++) {
+            const unsigned i = first + j * blockDim.x;
+            if (i < end)
+                put(op, place, i, function(x[j], y[j], i));
+        }
+    }
+}
+
+/* The sum of squares of the elements first, first + step, .. below end, in this order. */
+__device__ static float squares(const block_row &x, unsigned first, unsigned step, unsigned end) {
+    float sum = 0;
+    for (; first < end; first += BATCH * step) {
+        float v[BATCH] = {};
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; j++)
+            if (first + j * step < end)
+                v[j] = x[first + j * step];
+#pragma unroll
+        for (unsigned j = 0; j < BATCH; j++)
+            if (first + j * step < end)
+                sum += v[j] * v[j];
+    }
+    return sum;
+}
+
+/* Short rows within the row: a warp each. */
+__device__ static void normalize_by_warps(const chain_op &op, const block_place &place) {
+    const block_row x = place.row_of(op.a);
+    const unsigned size = (unsigned)op.norm.size, lane = threadIdx.x % WARP;
+    for (unsigned begin = threadIdx.x / WARP * size; begin < op.width; begin += blockDim.x / WARP * size) {
+        const float sum = warp_sum(squares(x, begin + lane, WARP, begin + size));
+        /* Alone in its block, a warp adds its sum to 0. */
+        const float factor = norm_factor(op.norm, 0.0f + sum);
+        for (unsigned i = lane; i < size; i += WARP)
+            put(op, place, begin + i, normalized(op.norm, x[begin + i], factor, i));
+    }
+}
+
+__device__ static void normalize(const chain_op &op, const block_place &place, float *partial) {
+    if (op.norm.size <= LONGEST_WARP_ROW) {
+        normalize_by_warps(op, place);
+        return;
+    }
+    const float sum = squares(place.row_of(op.a), threadIdx.x, blockDim.x, op.width);
+    const float factor = norm_factor(op.norm, block_sum(sum, partial));
+    map_row<false>(op, place, [&](float x, float, unsigned i) { return normalized(op.norm, x, factor, i); });
+}
+
+__device__ static void rotate(const chain_op &op, const block_place &place) {
+    const block_row x = place.row_of(op.a);
+    const float position = (float)op.positions[place.row];
+    const float *frequencies = static_cast<const float *>(op.norm.weight);
+    for (unsigned i = threadIdx.x; i < op.width; i += blockDim.x) {
+        const unsigned d = i % op.size;
+        if (d < op.count) {
+            float sine, cosine;
+            const float a = x[i], b = x[i + op.pair_offset];
+            gb_sin_cos(position * frequencies[d], &sine, &cosine);
+            put(op, place, i, a * cosine - b * sine);
+            put(op, place, i + op.pair_offset, b * cosine + a * sine);
+        } else if (d < op.pair_offset || d >= op.pair_offset + op.count) {
+            put(op, place, i, x[i]);
+        }
+    }
+}
+
+__device__ static void combine(const chain_op &op, const block_place &place) {
+    const block_row x = place.row_of(op.a), weights = place.row_of(op.b);
+    for (unsigned i = threadIdx.x; i < op.width; i += blockDim.x) {
+        float sum = x[i] * weights[0];
+#pragma unroll 8
+        for (unsigned t = 1; t < op.count; t++)
+            sum += x[t * op.width + i] * weights[t];
+        put(op, place, i, sum);
+    }
+}
+
+__device__ static void prepare_result(const chain_op &op, const block_place &place) {
+    __syncthreads();
+    const float *y = op.offset >= 0 ? place.shared + op.offset - place.begin : op.kept + place.row * op.width;
+    const unsigned columns = op.prepared_columns, of_row = (unsigned)op.prepared.units * 4;
+    const unsigned rows = op.width / columns, all = rows * of_row;
+    const unsigned end = place.is_split ? place.end(op.width) / 8 : all;
+    for (unsigned first = place.begin / 8; first < end; first += blockDim.x) {
+        const unsigned number = first + threadIdx.x, row = number / of_row, quarter = number % of_row;
+        const bool is_there = number < end;
+        float v[8];
+        for (unsigned i = 0; i < 8; i++)
+            v[i] = is_there && quarter * 8 + i < columns ? y[row * columns + quarter * 8 + i] : 0.0f;
+        prepare_quarter(op.prepared, place.row * rows + row, is_there ? quarter : of_row, v);
+    }
+}
+
+__device__ static void execute(const chain_op &op, const block_place &place, float *partial) {
+    const block_row b = place.row_of(op.b);
+    switch (op.kind) {
+    case CHAIN_ADD:
+        return map_row<true>(op, place, [](float x, float y, unsigned) { return x + y; });
+    case CHAIN_MULTIPLY:
+        return map_row<true>(op, place, [](float x, float y, unsigned) { return x * y; });
+    case CHAIN_SCALE: {
+        const float factor = load_float(op.norm.weight, op.norm.dtype, 0);
+        return map_row<false>(op, place, [=](float x, float, unsigned) { return x * factor; });
+    }
+    case CHAIN_SCALE_ROWS:
+        return map_row<false>(op, place, [=](float x, float, unsigned) { return x * b[0]; });
+    case CHAIN_GELU:
+        return map_row<false>(op, place, [](float x, float, unsigned) { return gelu_tanh(x); });
+    case CHAIN_SILU:
+        return map_row<false>(op, place, [](float x, float, unsigned) { return silu(x); });
+    case CHAIN_SIGMOID:
+        return map_row<false>(op, place, [](float x, float, unsigned) { return sigmoid(x); });
+    case CHAIN_COPY:
+        return map_row<false>(op, place, [](float x, float, unsigned) { return x; });
+    case CHAIN_DECAY:
+        return map_row<false>(op, place, [&](float x, float, unsigned i) {
+            return delta_decay(x, load_float(op.norm.weight, op.norm.dtype, i),
+                               load_float(op.bias, op.bias_dtype, i));
+        });
+    case CHAIN_COMBINE:
+        return combine(op, place);
+    case CHAIN_NORM:
+        return normalize(op, place, partial);
+    default:
+        return rotate(op, place);
+    }
+}
+
+/* Norms' weights are on their way before the rows are there. */
+__device__ static void prefetch_weights(const row_chain &chain) {
+    for (unsigned k = 0; k < chain.count; k++) {
+        const chain_op &op = chain.ops[k];
+        const size_t bytes =
+            op.kind == CHAIN_NORM && op.norm.weight ? op.norm.size * (op.norm.dtype == GB_F32 ? 4 : 2) : 0;
+        for (size_t at = threadIdx.x * CACHE_LINE; at < bytes; at += blockDim.x * CACHE_LINE)
+            prefetch_line(static_cast<const uint8_t *>(op.norm.weight) + at);
+    }
+}
+
+static __global__ void __launch_bounds__(NORM_THREADS) run_chain(GB_GRID_CONSTANT row_chain chain) {
+    GB_DYNAMIC_SHARED(float, shared);
+    __shared__ float partial[WARP];
+    prefetch_weights(chain);
+    wait_for_earlier();
+    const block_place place = {blockIdx.x, shared, chain.is_split ? blockIdx.y * SHARED_COLUMNS : 0,
+                               chain.is_split};
+    for (unsigned k = 0; k < chain.count; k++) {
+        const chain_op &op = chain.ops[k];
+        if (op.waits)
+            __syncthreads();
+        execute(op, place, partial);
+        if (op.prepared.values)
+            prepare_result(op, place);
+    }
+}
+
+/* ---- From calls to a chain ----------------------------------------------------------------------------- */
+
+/* Shared memory of a block, in floats: two blocks fit in a multiprocessor. */
+enum { MOST_SHARED = 20 * 1024 };
+
+struct chain_builder {
+    row_chain chain;
+    const gb_cuda_call *const *calls;
+    unsigned shared;                        /* floats in use */
+    const void *made[GB_CUDA_MOST_CHAINED]; /* results so far, */
+    row_view views[GB_CUDA_MOST_CHAINED];   /* where they are, */
+    int makers[GB_CUDA_MOST_CHAINED];       /* and the op that makes them; -1: they are in memory already */
+    unsigned made_count;
+};
+
+static unsigned row_width(const gb_cuda_tensor *tensor) {
+    return (unsigned)(gb_cuda_elements(tensor) / tensor->dims[0]);
+}
+
+/* The view of a call's operand, and the op of the chain that makes it, or -1. */
+static row_view view_of(const chain_builder &b, const gb_cuda_tensor *operand, int *maker) {
+    *maker = -1;
+    for (unsigned i = b.made_count; i-- > 0;)
+        if (b.made[i] == operand->data) {
+            *maker = b.makers[i];
+            return b.views[i];
+        }
+    row_view view = {};
+    view.data = data_of<const float>(operand);
+    view.stride = row_width(operand);
+    return view;
+}
+
+static void note_made(chain_builder *b, const gb_cuda_tensor *result, const row_view &view, int maker) {
+    b->made[b->made_count] = result->data;
+    b->views[b->made_count] = view;
+    b->makers[b->made_count++] = maker;
+}
+
+/* Makes a slice a view of its operand, where it can be one. */
+static bool view_slice(chain_builder *b, const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
+    const unsigned start = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_START);
+    int maker;
+    row_view view = view_of(*b, x, &maker);
+    if (view.inner)
+        return false;
+    if (view.data)
+        view.data += start;
+    else
+        view.offset += start;
+    if (x->rank > 2) {
+        view.inner = (unsigned)y->dims[y->rank - 1];
+        view.outer = (unsigned)x->dims[x->rank - 1];
+    }
+    note_made(b, y, view, maker);
+    return true;
+}
+
+/* Ops whose thread i reads what thread i of another such op made. */
+static bool is_by_elements(const chain_op &op) {
+    return op.kind <= CHAIN_SCALE_ROWS || (op.kind == CHAIN_NORM && op.norm.size > LONGEST_WARP_ROW);
+}
+
+/* Whether an op must wait for the one that makes its operand. */
+static bool must_wait(const chain_builder &b, const chain_op &op, const row_view &view, int maker) {
+    if (maker < 0)
+        return false;
+    const chain_op &made = b.chain.ops[maker];
+    return !is_by_elements(op) || !is_by_elements(made) || made.width != op.width || view.inner ||
+           (view.data ? view.data != made.kept : view.offset != (unsigned)made.offset);
+}
+
+static chain_kind kind_of(gb_op op) {
+    switch (op) {
+    case GB_OP_ADD:
+        return CHAIN_ADD;
+    case GB_OP_MULTIPLY:
+        return CHAIN_MULTIPLY;
+    case GB_OP_SCALE:
+        return CHAIN_SCALE;
+    case GB_OP_GELU_TANH:
+        return CHAIN_GELU;
+    case GB_OP_SILU:
+        return CHAIN_SILU;
+    case GB_OP_SIGMOID:
+        return CHAIN_SIGMOID;
+    case GB_OP_SLICE:
+        return CHAIN_COPY;
+    case GB_OP_DELTA_DECAY:
+        return CHAIN_DECAY;
+    case GB_OP_SCALE_ROWS:
+        return CHAIN_SCALE_ROWS;
+    case GB_OP_COMBINE_EXPERTS:
+        return CHAIN_COMBINE;
+    case GB_OP_ROPE:
+        return CHAIN_ROTATE;
+    default:
+        return CHAIN_NORM;
+    }
+}
+
+static void set_weight(chain_op *op, const gb_cuda_tensor *weight) {
+    op->norm.weight = weight->data;
+    op->norm.dtype = weight->dtype;
+}
+
+/* What the op takes beside rows. */
+static void set_constants(chain_op *op, const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    switch (op->kind) {
+    case CHAIN_NORM:
+        op->norm = normalization_of(call);
+        break;
+    case CHAIN_SCALE:
+        set_weight(op, call->operands[1]);
+        break;
+    case CHAIN_DECAY:
+        set_weight(op, call->operands[1]);
+        op->bias = call->operands[2]->data;
+        op->bias_dtype = call->operands[2]->dtype;
+        break;
+    case CHAIN_COMBINE:
+        op->count = (unsigned)x->dims[1];
+        break;
+    case CHAIN_ROTATE:
+        set_weight(op, call->operands[2]);
+        op->positions = data_of<const int32_t>(call->operands[1]);
+        op->count = (unsigned)call->operands[2]->dims[0];
+        op->size = (unsigned)x->dims[2];
+        op->pair_offset = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Both operands are rows. */
+static bool takes_two(chain_kind kind) {
+    return kind == CHAIN_ADD || kind == CHAIN_MULTIPLY || kind == CHAIN_SCALE_ROWS || kind == CHAIN_COMBINE;
+}
+
+static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
+    const gb_cuda_tensor *y = call->results[0];
+    int makers[2] = {-1, -1};
+    chain_op op = {};
+    op.kind = kind_of(call->node->op);
+    if (op.kind == CHAIN_COPY) { /* as a view of its operand, which is then copied */
+        chain_builder aside = *b;
+        view_slice(&aside, call);
+        op.a = view_of(aside, y, &makers[0]);
+    } else {
+        op.a = view_of(*b, call->operands[0], &makers[0]);
+    }
+    op.width = row_width(y);
+    if (takes_two(op.kind))
+        op.b = view_of(*b, call->operands[1], &makers[1]);
+    set_constants(&op, call);
+    op.offset = -1;
+    const unsigned room = b->chain.is_split ? (unsigned)SHARED_COLUMNS : op.width;
+    if (b->shared + room <= MOST_SHARED) {
+        op.offset = (int)b->shared;
+        b->shared += room;
+    }
+    op.kept = is_kept || op.offset < 0 ? data_of<float>(y) : nullptr;
+    op.waits = must_wait(*b, op, op.a, makers[0]) || must_wait(*b, op, op.b, makers[1]);
+    if (call->prepares) {
+        op.prepared = gb_cuda_prepared_place(call, call->prepares_as);
+        op.prepared_columns = (unsigned)call->prepares_as->dims[call->prepares_as->rank - 1];
+        call->scratch->prepared_from = call->prepares_as;
+    }
+    row_view made = {};
+    made.data = op.offset < 0 ? op.kept : nullptr;
+    made.stride = op.offset < 0 ? op.width : 0;
+    made.offset = op.offset < 0 ? 0 : (unsigned)op.offset;
+    note_made(b, y, made, (int)b->chain.count);
+    b->chain.ops[b->chain.count++] = op;
+}
+
+/* Whether several blocks can share a row: every op is of single elements, all of the same wide rows. */
+static bool can_split(const gb_cuda_call *const *calls, unsigned count) {
+    const unsigned width = row_width(calls[count - 1]->results[0]);
+    for (unsigned i = 0; i < count; i++) {
+        const gb_cuda_call *call = calls[i];
+        const chain_kind kind = kind_of(call->node->op);
+        if (kind > CHAIN_COPY || row_width(call->results[0]) != width)
+            return false;
+        for (unsigned j = 0; kind == CHAIN_COPY && j < i; j++)
+            if (calls[j]->results[0]->data == call->operands[0]->data)
+                return false;
+        if (call->prepares && call->prepares_as->dims[call->prepares_as->rank - 1] % UNIT != 0)
+            return false;
+    }
+    return width >= 2 * SHARED_COLUMNS;
+}
+
+static unsigned threads_for(const row_chain &chain) {
+    unsigned most = chain.is_split ? SHARED_COLUMNS / BATCH : 2 * WARP;
+    for (unsigned i = 0; i < chain.count && !chain.is_split; i++) {
+        const chain_op &op = chain.ops[i];
+        const bool by_warps = op.kind == CHAIN_NORM && op.norm.size <= LONGEST_WARP_ROW;
+        const unsigned threads = by_warps ? op.width / (unsigned)op.norm.size * WARP : op.width;
+        most = threads > most ? threads : most;
+    }
+    most = (most + WARP - 1) / WARP * WARP;
+    return most < NORM_THREADS ? most : (unsigned)NORM_THREADS;
+}
+
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
+    chain_builder b = {};
+    b.calls = calls;
+    b.chain.is_split = can_split(calls, count);
+    for (unsigned i = 0; i < count; i++)
+        if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
+            add_op(&b, calls[i], is_kept[i]);
+    const gb_cuda_tensor *y = calls[count - 1]->results[0];
+    const dim3 grid((unsigned)y->dims[0], b.chain.is_split ? blocks_for(row_width(y), SHARED_COLUMNS) : 1);
+    GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
+}

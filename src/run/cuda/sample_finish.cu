@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The last launch of a sample step: the tokens that many blocks have drawn, and the draws that had to wait
+ * for a threshold. Blocks share a row, and the last to be done has its token.
+ */
+#include "run/cuda/device/candidates.cuh"
+#include "run/cuda/device/draw.cuh"
+#include "run/cuda/device/last_block.cuh"
+
+using namespace gb_cuda;
+
+/* Where top-p's threshold lies, by the masses of all bins. */
+struct mass_cut {
+    int bin;
+    weight_sum above, limit; /* masses: of the bins above, and top-p's limit */
+};
+
+__device__ static mass_cut find_cut(const weight_sum *bins, float top_p, candidate_list *list) {
+    enum { EACH = MASS_BINS / ROW_THREADS };
+    weight_sum own = 0;
+    for (unsigned i = 0; i < EACH; i++)
+        own += bins[i * ROW_THREADS + threadIdx.x];
+    const weight_sum limit = gb_mass_limit(block_total(own, list->of_warps), top_p);
+    const found_bin found =
+        find_bin<MASS_BINS>(0, limit, &list->select.finding, [&](unsigned bin) { return bins[bin]; });
+    return {found.bin, found.above, limit};
+}
+
+/* Appends to the row's list what lies in the bin with the threshold; needs all lanes of the warp. */
+__device__ static void list_logit(const sampling &a, size_t b, bool is_listed, uint32_t index) {
+    const unsigned lane = threadIdx.x % WARP, votes = __ballot_sync(0xffffffffu, is_listed);
+    uint32_t at = 0;
+    if (votes == 0)
+        return;
+    if (lane == 0)
+        at = atomicAdd(&a.rows[b].listed, (uint32_t)__popc(votes));
+    at = __shfl_sync(0xffffffffu, at, 0) + (uint32_t)__popc(votes & ((1u << lane) - 1));
+    if (is_listed)
+        a.listed[b * a.size + at] = index;
+}
+
+/* What top-p keeps of the bin with the threshold. Needs all threads. */
+static __device__ __noinline__ weight_sum draw_listed(const sampling &a, size_t b, const drawing &d,
+                                                      const mass_cut &cut, const row_settings &r,
+                                                      candidate_list *list) {
+    const uint32_t count = a.rows[b].listed, *listed = a.listed + b * a.size;
+    const weight_sum limit = cut.limit - cut.above;
+    const auto s_of = [&](uint32_t i) { return gb_scale(d.row[listed[i]], d.temperature); };
+    if (count <= MOST_CANDIDATES) {
+        for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
+            list->s[i] = s_of(i);
+            list->index[i] = listed[i];
+        }
+        if (threadIdx.x == 0)
+            list->count = count;
+        const cut_rule rule = {d.size, d.max_s, 0, r.top_p, true, limit};
+        return draw_candidates(list, rule, r);
+    }
+    const uint32_t threshold = select_in_block(count, limit, &list->select, [&](unsigned i, uint32_t *key) {
+        const float s = s_of(i);
+        *key = key_of(s);
+        return (weight_sum)gb_mass(s, d.max_s);
+    });
+    weight_sum best = 0;
+    for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
+        const float s = s_of(i);
+        if (s < value_of(threshold) || gb_mass(s, d.max_s) < r.least_mass)
+            continue;
+        const weight_sum score = score_of(r.seed, d.size, s, listed[i]);
+        best = score > best ? score : best;
+    }
+    return block_best(best, list->of_warps);
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
+    __shared__ candidate_list list;
+    const size_t b = blockIdx.y;
+    const row_settings r = settings_of(a, b);
+    wait_for_earlier();
+    row_state &state = a.rows[b];
+    const uint32_t kind = state.kind;
+    weight_sum best = state.drawn;
+    if (kind == ROW_IS_DRAWN && blockIdx.x == 0 && threadIdx.x == 0)
+        a.token[b] = token_of(best);
+    if (kind == ROW_IS_DONE || kind == ROW_IS_DRAWN)
+        return;
+    drawing d = drawing_of(a, b, r, state.max_s, state.least);
+    mass_cut cut = {-1, 0, 0};
+    if (kind == ROW_IS_CUT)
+        cut = find_cut(a.bins + b * MASS_BINS, r.top_p, &list);
+    d.bin = cut.bin;
+    visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
+        float s;
+        const bool competes = exists && is_in(d, x, &s);
+        const bool is_listed = competes && cut.bin >= 0 && mass_bin(s, d.max_s) == cut.bin;
+        list_logit(a, b, is_listed, index);
+        if (competes && !is_listed)
+            compete(d, s, index, word, &best);
+    });
+    best = block_best(best, list.of_warps);
+    if (threadIdx.x == 0)
+        atomicMax(&state.drawn, best);
+    if (!is_last_block(&state.blocks_done, gridDim.x))
+        return;
+    best = state.drawn;
+    if (kind == ROW_IS_CUT) {
+        const weight_sum of_list = draw_listed(a, b, d, cut, r, &list);
+        best = of_list > best ? of_list : best;
+    }
+    if (threadIdx.x == 0)
+        a.token[b] = token_of(best);
+}
+
+void gb_cuda::launch_finish(const sampling &a, dim3 grid, cudaStream_t stream) {
+    GB_LAUNCH(finish_rows, grid, ROW_THREADS, 0, stream, a);
+}

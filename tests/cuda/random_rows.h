@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random batches of rows of logits, each row with settings of its own, and their tokens from the CPU's
+ * sampler and the device's.
+ */
+#ifndef GUMBEL_TESTS_CUDA_RANDOM_ROWS_H
+#define GUMBEL_TESTS_CUDA_RANDOM_ROWS_H
+
+#include "base/memory.h"
+#include "cuda/device_memory.h"
+#include "run/sampler/sampler.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 64, BIASES = 5, COUNTS = 40 };
+
+typedef struct rows {
+    uint32_t size, count;
+    float *logits;
+    float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
+    int32_t top_k[MOST_ROWS];
+    uint64_t seed[MOST_ROWS];
+    int32_t bias_ids[MOST_ROWS][BIASES];
+    float bias_values[MOST_ROWS][BIASES];
+    gb_token_count counts[MOST_ROWS][COUNTS];
+    float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
+    int32_t prompt[MOST_ROWS];
+} rows;
+
+/* Flat, peaked, with many ties, almost all banned, like a language model's, infinite, or with a NaN. */
+static inline void fill_logits(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
+    const float likely = 0.3f;
+    for (uint32_t i = 0; i < size; i++) {
+        float r = next_float(random);
+        x[i] = kind % 6 == 0 ? 3 * r : kind % 6 == 1 ? 40 * r * r * r : (float)(int)(8 * r);
+        if (kind % 6 == 3)
+            x[i] = next_random(random) % 50 ? -INFINITY : r;
+        if (kind % 6 == 4)
+            x[i] = 200 * r;
+        if (kind % 6 == 5)
+            x[i] = 2 * r - 15;
+    }
+    if (kind % 6 == 5)
+        for (uint32_t i = 0; i < 40; i++)
+            x[next_random(random) % size] = -likely * (float)i;
+    if (kind % 31 == 5)
+        x[next_random(random) % size] = INFINITY;
+    if (kind % 37 == 6)
+        x[next_random(random) % size] = NAN;
+    if (kind % 41 == 7)
+        for (uint32_t i = 0; i < size; i++)
+            x[i] = -INFINITY;
+}
+
+static inline float pick(uint64_t *random, const float *values, size_t count) {
+    return values[next_random(random) % count];
+}
+
+static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
+    static const float temperatures[] = {0, 1, 0.8f, 0.3f, 2.5f, 1e-4f, 1e4f};
+    static const float top_ps[] = {1, 0.95f, 0.5f, 0.01f, 1, 0.999f}, min_ps[] = {0, 0, 0.05f, 0.5f, 1};
+    static const float repetitions[] = {1, 1, 1.3f, 0.7f}, penalties[] = {0, 0, 0.5f, -1.5f};
+    static const int32_t top_ks[] = {0, 0, 1, 5, 64, 1000, 1 << 22};
+    r->temperature[b] = pick(random, temperatures, 7);
+    r->top_p[b] = pick(random, top_ps, 6);
+    r->min_p[b] = pick(random, min_ps, 5);
+    r->top_k[b] = top_ks[next_random(random) % 7];
+    r->seed[b] = (uint64_t)next_random(random) << 32 | next_random(random);
+    for (uint32_t i = 0; i < BIASES; i++) {
+        r->bias_ids[b][i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
+        r->bias_values[b][i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
+    }
+    uint32_t length = next_random(random) % (COUNTS + 1), step = r->size / COUNTS + 1;
+    for (uint32_t i = 0; i < COUNTS; i++)
+        r->counts[b][i] =
+            (gb_token_count){i < length ? (int32_t)(i * step) : -1, (int32_t)(next_random(random) % 3),
+                             (int32_t)(next_random(random) % 3)};
+    r->repetition[b] = pick(random, repetitions, 4);
+    r->frequency[b] = pick(random, penalties, 4);
+    r->presence[b] = pick(random, penalties, 4);
+    r->prompt[b] = (int32_t)(next_random(random) % 4);
+}
+
+static inline int32_t token_on_cpu(rows *r, uint32_t b, void *scratch) {
+    gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
+    gb_bias_list bias = {r->bias_ids[b], r->bias_values[b], BIASES};
+    gb_penalties penalties = {r->counts[b],    COUNTS,         r->repetition[b],
+                              r->frequency[b], r->presence[b], r->prompt[b]};
+    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
+                                  scratch);
+}
+
+static inline void sample_on_device(const rows *r, int32_t *tokens, float *logits_after) {
+    size_t n = r->count;
+    gb_cuda_tensor tensors[GB_SAMPLE_OPERANDS] = {
+        [GB_SAMPLE_LOGITS] = device_tensor(GB_F32, r->logits, 2, n, r->size, 1),
+        [GB_SAMPLE_TEMPERATURE] = device_tensor(GB_F32, r->temperature, 1, n, 1, 1),
+        [GB_SAMPLE_TOP_K] = device_tensor(GB_I32, r->top_k, 1, n, 1, 1),
+        [GB_SAMPLE_TOP_P] = device_tensor(GB_F32, r->top_p, 1, n, 1, 1),
+        [GB_SAMPLE_SEED] = device_tensor(GB_U64, r->seed, 1, n, 1, 1),
+        [GB_SAMPLE_MIN_P] = device_tensor(GB_F32, r->min_p, 1, n, 1, 1),
+        [GB_SAMPLE_BIAS_IDS] = device_tensor(GB_I32, r->bias_ids, 2, n, BIASES, 1),
+        [GB_SAMPLE_BIAS_VALUES] = device_tensor(GB_F32, r->bias_values, 2, n, BIASES, 1),
+        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, COUNTS, 3),
+        [GB_SAMPLE_REPETITION] = device_tensor(GB_F32, r->repetition, 1, n, 1, 1),
+        [GB_SAMPLE_FREQUENCY] = device_tensor(GB_F32, r->frequency, 1, n, 1, 1),
+        [GB_SAMPLE_PRESENCE] = device_tensor(GB_F32, r->presence, 1, n, 1, 1),
+        [GB_SAMPLE_PENALIZE_PROMPT] = device_tensor(GB_I32, r->prompt, 1, n, 1, 1),
+    };
+    gb_cuda_tensor token = device_tensor(GB_I32, NULL, 1, n, 1, 1);
+    gb_cuda_scratch scratch = {0};
+    gb_cuda_call call = {.results = {&token}, .scratch = &scratch};
+    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
+        call.operands[i] = &tensors[i];
+    scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&call));
+    gb_cuda_sample(&call);
+    fetch_tensor(&token, tokens);
+    fetch_tensor(&tensors[GB_SAMPLE_LOGITS], logits_after);
+    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
+        free_on_device(&tensors[i]);
+    free_on_device(&token);
+    assert_cuda(cudaFree(scratch.bytes));
+}
+
+/* Fails where the device draws another token than `expected`, or changes the logits. */
+static inline void compare_with_device(const rows *r, const int32_t *expected, uint32_t kind) {
+    int32_t found[MOST_ROWS];
+    float *after = malloc((size_t)r->count * r->size * sizeof(float));
+    assert_true(after);
+    sample_on_device(r, found, after);
+    assert_memory_equal(after, r->logits, (size_t)r->count * r->size * sizeof(float));
+    for (uint32_t b = 0; b < r->count; b++)
+        if (found[b] != expected[b])
+            fail_msg("batch %u: row %u of %u, %u logits: token %d, expected %d (T %g, k %d, p %g, min-p %g)",
+                     kind, b, r->count, r->size, found[b], expected[b], (double)r->temperature[b],
+                     r->top_k[b], (double)r->top_p[b], (double)r->min_p[b]);
+    free(after);
+}
+
+#endif
