@@ -28,14 +28,13 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_COUNTERS = 65536 };
+enum { GB_CUDA_ARRIVALS = 1024 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
-    /* [GB_CUDA_COUNTERS], zeros between ops: blocks that wait for each other's results count here. */
-    uint32_t *counters;
+    uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
@@ -102,8 +101,8 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
- * the bits that it has alone. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
+ * bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
 /* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
