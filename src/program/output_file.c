@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 20, NAME_ATTEMPTS = 1000 };
+/* Written in whole buffers, the file gets large pages from file systems that have them, so that a program can
+ * be mapped quickly right after it was written. */
+enum { BUFFER_BYTES = 2 << 20, NAME_ATTEMPTS = 1000 };
 
 static gumbel_status fail_write(const gb_output_file *file, int errno_value, gumbel_error *error) {
     return gb_fail_errno(error, errno_value, "%s: cannot be written", file->path);
@@ -91,14 +93,23 @@ static gumbel_status flush(gb_output_file *file, gumbel_error *error) {
 }
 
 gumbel_status gb_output_write(gb_output_file *file, const void *data, uint64_t size, gumbel_error *error) {
+    const uint8_t *from = data;
     file->position += size;
-    if (size > BUFFER_BYTES - file->buffered)
-        GB_TRY(flush(file, error));
-    if (size >= BUFFER_BYTES)
-        return write_all(file, data, size, error);
-    if (size)
-        memcpy(file->buffer + file->buffered, data, (size_t)size);
-    file->buffered += (size_t)size;
+    while (size > 0) {
+        const uint64_t whole = file->buffered == 0 ? size / BUFFER_BYTES * BUFFER_BYTES : 0;
+        const uint64_t room = BUFFER_BYTES - file->buffered;
+        const uint64_t part = whole > 0 ? whole : size < room ? size : room;
+        if (whole > 0) {
+            GB_TRY(write_all(file, from, whole, error));
+        } else {
+            memcpy(file->buffer + file->buffered, from, (size_t)part);
+            file->buffered += (size_t)part;
+        }
+        if (file->buffered == BUFFER_BYTES)
+            GB_TRY(flush(file, error));
+        from += part;
+        size -= part;
+    }
     return GUMBEL_OK;
 }
 

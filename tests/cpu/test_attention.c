@@ -98,11 +98,10 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
         memcpy((float *)value.data + n * value_row, (float *)l->value.data + token * value_row,
                value_row * 4);
     }
-    gb_kernel_call call = {&l->node,
-                           {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
-                           {&result},
-                           vector,
-                           GB_SPLIT_OWN};
+    gb_kernel_call call = {
+        &l->node,     {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
+        {&result},    vector,
+        GB_SPLIT_OWN, NULL};
     run_as_team(gb_kernel_attention_append, &call, team);
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));

@@ -225,6 +225,65 @@ static void products_of_experts(void **unused) {
                               (gb_activation)activation);
 }
 
+/* ---- Queues -------------------------------------------------------------------------------------------- */
+
+/* The same bytes where threads take pieces of the work; one after the other they take each other's too. */
+static void check_queue(gb_kernel kernel, gb_kernel_call *call, uint32_t units) {
+    enum { THREADS = 3 };
+    gb_work_part parts[THREADS];
+    gb_work_queue queue = {parts, THREADS, units, 1};
+    const size_t size = tensor_bytes(call->results[0]);
+    uint8_t *expected = malloc(size);
+    assert_non_null(expected);
+    for (size_t set = 0; (call->vector = gb_available_vector_kernels(set)); set++) {
+        call->queue = NULL;
+        run_as_team(kernel, call, THREADS);
+        memcpy(expected, call->results[0]->data, size);
+        memset(call->results[0]->data, 0x5a, size);
+        gb_work_queue_fill(&queue);
+        call->queue = &queue;
+        run_as_team(kernel, call, THREADS);
+        assert_memory_equal(call->results[0]->data, expected, size);
+    }
+    free(expected);
+}
+
+static void queues_of_rows(void **unused) {
+    (void)unused;
+    enum { EXPERTS = 8, CHOICES = 3, ROWS = 80, EXPERT_ROWS = 48, COLUMNS = 512 };
+    uint64_t state = 7;
+    const gb_format *format = format_at(0);
+    gb_node linear = node_with(GB_OP_LINEAR, GB_ACTIVATION_INT8_PER_GROUP),
+            expert_linear = node_with(GB_OP_EXPERT_LINEAR, GB_ACTIVATION_INT8_PER_GROUP);
+    for (size_t tokens = 1; tokens <= 2; tokens++) {
+        gb_quantized_matrix canonical = random_matrix(&state, format, EXPERTS * EXPERT_ROWS, COLUMNS);
+        gb_quantized_matrix packed = interleaved(&canonical, EXPERTS * EXPERT_ROWS, COLUMNS);
+        gb_tensor weight = tensor_of(&packed, ROWS, COLUMNS), all = weight;
+        gb_tensor x = random_activations(&state, 2, tokens, COLUMNS, 1);
+        gb_tensor y = new_tensor(GB_F32, 2, tokens, ROWS, 1),
+                  all_y = new_tensor(GB_F32, 3, tokens, CHOICES, EXPERT_ROWS),
+                  experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
+        for (size_t i = 0; i < tokens * CHOICES; i++)
+            ((int32_t *)experts.data)[i] = (int32_t)(i * 5 % EXPERTS);
+        gb_kernel_call call = {.node = &linear, .operands = {&x, &weight}, .results = {&y}};
+        check_queue(gb_kernel_linear, &call, ROWS / GB_COLUMN_UNIT);
+        all.rank = 3;
+        all.dims[0] = EXPERTS;
+        all.dims[1] = EXPERT_ROWS;
+        all.dims[2] = COLUMNS;
+        call =
+            (gb_kernel_call){.node = &expert_linear, .operands = {&x, &all, &experts}, .results = {&all_y}};
+        for (uint32_t units = 1; units < 12; units += 5)
+            check_queue(gb_kernel_expert_linear, &call, units);
+        free_tensor(&x);
+        free_tensor(&y);
+        free_tensor(&all_y);
+        free_tensor(&experts);
+        free_matrix(&canonical);
+        free_matrix(&packed);
+    }
+}
+
 /* ---- Single rows --------------------------------------------------------------------------------------- */
 
 static void rows_as_floats(void **unused) {
@@ -263,6 +322,7 @@ int main(void) {
         cmocka_unit_test(plain_activations),
         cmocka_unit_test(ranges_of_rows),
         cmocka_unit_test(products_of_experts),
+        cmocka_unit_test(queues_of_rows),
         cmocka_unit_test(rows_as_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

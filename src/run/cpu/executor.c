@@ -242,7 +242,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     if (status == GUMBEL_OK)
         place_tensors(made, options->slots);
     if (status == GUMBEL_OK)
-        status = gb_ready_steps_create(plan, made->tensors, options->vector, &made->steps, error);
+        status = gb_ready_steps_create(plan, made->tensors, options->vector, made->thread_count, &made->steps,
+                                       error);
     if (status == GUMBEL_OK) {
         made->shared = gb_allocate_aligned((size_t)made->steps.shared_bytes + 1, 1);
         if (!made->shared)

@@ -86,6 +86,18 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     return GUMBEL_OK;
 }
 
+/* Each step has its own queue: a thread may be in the next step while another is still in this one. */
+static gumbel_status make_queues(gb_ready_steps *steps, unsigned thread_count, gumbel_error *error) {
+    if (thread_count == 1)
+        return GUMBEL_OK;
+    steps->parts = gb_allocate_aligned((size_t)steps->count * thread_count, sizeof *steps->parts);
+    if (!steps->parts)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the queues of %u threads", thread_count);
+    for (uint32_t s = 0; s < steps->count; s++)
+        steps->list[s].queue.parts = steps->parts + (size_t)s * thread_count;
+    return GUMBEL_OK;
+}
+
 /* Targets become those of ready steps. place: of each of the plan's steps, and their end. */
 static void set_targets(gb_ready_steps *steps, const uint32_t *place) {
     for (uint32_t s = 0; s < steps->count; s++) {
@@ -107,8 +119,8 @@ static bool is_target(const gb_plan *plan, uint32_t index) {
 }
 
 gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_tensor *tensors,
-                                    const gb_vector_kernels *vector, gb_ready_steps *steps,
-                                    gumbel_error *error) {
+                                    const gb_vector_kernels *vector, unsigned thread_count,
+                                    gb_ready_steps *steps, gumbel_error *error) {
     *steps = (gb_ready_steps){0};
     maker m = {plan, tensors, vector, steps, NULL};
     uint32_t *place = gb_allocate((size_t)plan->step_count + 1, sizeof *place);
@@ -125,16 +137,28 @@ gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_tensor *tensor
     if (status == GUMBEL_OK) {
         place[plan->step_count] = steps->count;
         set_targets(steps, place);
+        status = make_queues(steps, thread_count, error);
     }
     gb_free(place);
     return status;
 }
 
 void gb_ready_steps_free(gb_ready_steps *steps) {
+    gb_free(steps->parts);
     gb_free(steps->list);
 }
 
 /* ---- Scheduling --------------------------------------------------------------------------------------- */
+
+/* Gives a step that is split in its own way its queue, if it has units for one. */
+static void share_out(gb_ready_step *step, gb_kernel_units units, unsigned thread_count) {
+    step->call.queue = NULL;
+    if (units.count == 0 || step->call.split != GB_SPLIT_OWN)
+        return;
+    step->queue = (gb_work_queue){step->queue.parts, thread_count, units.count, units.least};
+    gb_work_queue_fill(&step->queue);
+    step->call.queue = &step->queue;
+}
 
 /* Many tokens are split by tokens, which keeps rows together; few of them by columns where that can be. Rows
  * of heads may be split in the kernel's own way. */
@@ -173,10 +197,13 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         uint64_t work = gb_kernel_work(&step->call, positions);
         steps->work += work;
         bool is_shared = thread_count > 1 && work >= least_shared_work;
+        gb_kernel_units units = is_shared ? gb_find_kernel_units(&step->call) : (gb_kernel_units){0};
         gb_split preferred = is_shared ? preferred_split(step, thread_count) : GB_SPLIT_ALONE;
+        preferred = units.count > 0 ? GB_SPLIT_OWN : preferred;
         bool conflicts =
             gb_schedule_step(&steps->schedule, &step->call, &step->traits, preferred, &step->call.split);
         step->meets_first = must_meet || conflicts;
+        share_out(step, units, thread_count);
         must_meet = false;
         steps->is_alone = steps->is_alone && step->call.split == GB_SPLIT_ALONE;
     }

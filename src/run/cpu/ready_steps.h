@@ -20,6 +20,7 @@ typedef struct gb_ready_step {
     gb_kernel kernel; /* NULL: BRANCH or JUMP */
     gb_kernel_traits traits;
     gb_kernel_call call;
+    gb_work_queue queue; /* the call's, in batches that need one */
 } gb_ready_step;
 
 typedef struct gb_ready_steps {
@@ -29,14 +30,15 @@ typedef struct gb_ready_steps {
     bool is_alone;         /* in this batch: thread 0 executes every step */
     uint64_t work;         /* of this batch, as gb_kernel_work has it */
     gb_schedule schedule;
+    gb_work_part *parts; /* of all queues: [count, thread_count] */
 } gb_ready_steps;
 
 /* Resolves the plan's steps. tensors: of each of the program's values; both must outlive the steps. Inputs
- * that several products in a row share are rounded to 8 bits once. Free with gb_ready_steps_free, also after
- * a failure. Errors: UNSUPPORTED (an op without a kernel), MEMORY. */
+ * that several products in a row share are rounded to 8 bits once. thread_count: the most of a batch. Free
+ * with gb_ready_steps_free, also after a failure. Errors: UNSUPPORTED (an op without a kernel), MEMORY. */
 gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_tensor *tensors,
-                                    const gb_vector_kernels *vector, gb_ready_steps *steps,
-                                    gumbel_error *error);
+                                    const gb_vector_kernels *vector, unsigned thread_count,
+                                    gb_ready_steps *steps, gumbel_error *error);
 void gb_ready_steps_free(gb_ready_steps *steps);
 
 /* Who does what of the batch's steps. Steps of less work than least_shared_work multiplications, about, are

@@ -8,9 +8,10 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* About 50 microseconds: longer than the pause between two kernels or two decoded tokens, shorter than a
- * scheduler's time slice. */
-enum { SPINS = 2000, CACHE_LINE = 64 };
+/* About 50 microseconds: longer than the pause between two decoded tokens. In a step, where others are known
+ * to be at work, 200: longer than what one of them does alone, such as sampling, since it takes some 50 to
+ * wake a thread. Both are shorter than a scheduler's time slice. */
+enum { SPINS = 2000, MEETING_SPINS = 8000, CACHE_LINE = 64 };
 
 /* Waiters first spin on the generation, then sleep on a condition variable. The one who comes last advances
  * the generation and then looks whether anybody sleeps; a sleeper counts itself and then looks at the
@@ -21,7 +22,8 @@ struct gb_team {
     atomic_uint sleepers;
     _Alignas(CACHE_LINE) pthread_mutex_t mutex;
     pthread_cond_t awake;
-    unsigned count, spins;
+    unsigned count;
+    bool has_cores;   /* a core for each thread: it is worth spinning */
     unsigned started; /* threads besides the caller's */
     bool stop;
     gb_team_work work;
@@ -58,7 +60,7 @@ static void wake_sleepers(gb_team *team) {
     pthread_mutex_unlock(&team->mutex);
 }
 
-void gb_team_wait(gb_team *team) {
+static void meet(gb_team *team, unsigned spins) {
     if (team->count == 1)
         return;
     unsigned generation = atomic_load(&team->generation);
@@ -68,7 +70,7 @@ void gb_team_wait(gb_team *team) {
         wake_sleepers(team);
         return;
     }
-    for (unsigned i = 0; i < team->spins; i++) {
+    for (unsigned i = 0; team->has_cores && i < spins; i++) {
         if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation)
             return;
         relax();
@@ -76,11 +78,15 @@ void gb_team_wait(gb_team *team) {
     sleep_until_changed(team, generation);
 }
 
+void gb_team_wait(gb_team *team) {
+    meet(team, MEETING_SPINS);
+}
+
 static void *member_main(void *argument) {
     struct member *member = argument;
     gb_team *team = member->team;
     for (;;) {
-        gb_team_wait(team);
+        meet(team, SPINS);
         if (team->stop)
             return NULL;
         team->work(team->user, member->index);
@@ -117,7 +123,7 @@ gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u threads", count);
     made->count = count;
-    made->spins = count <= gb_available_threads() ? SPINS : 0;
+    made->has_cores = count <= gb_available_threads();
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->awake, NULL);
     made->threads = gb_allocate(count, sizeof *made->threads);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A fixed team of threads that do the same work together and meet at barriers. The thread that calls
- * gb_team_run is number 0. A thread that waits spins for some 50 microseconds and then sleeps until the last
- * one comes, so that the teams of several engines take no cores from each other while they have nothing to
- * do.
+ * gb_team_run is number 0. A thread that waits for work spins for some 50 microseconds and then sleeps, so
+ * that the teams of several engines take no cores from each other while they have nothing to do; one that
+ * waits for others at work spins four times as long.
  */
 #ifndef GUMBEL_RUN_CPU_TEAM_H
 #define GUMBEL_RUN_CPU_TEAM_H

@@ -19,6 +19,8 @@ typedef struct workspace {
     uint8_t linear[GB_LINEAR_SCRATCH];  /* first: it is aligned as the scratch is */
     uint32_t begin[GB_MAX_EXPERTS + 1]; /* of each expert's pairs, and at last their end */
     uint32_t pairs[MOST_PAIRS];
+    uint32_t chosen[GB_MAX_EXPERTS]; /* the experts that have pairs, in order */
+    size_t chosen_count;
 } workspace;
 
 size_t gb_expert_scratch_bytes(void) {
@@ -33,10 +35,13 @@ static void sort_pairs(const int32_t *experts, size_t pair_count, size_t expert_
     for (size_t p = 0; p < pair_count; p++)
         next[experts[p]]++;
     uint32_t before = 0;
+    space->chosen_count = 0;
     for (size_t e = 0; e < expert_count; e++) {
         uint32_t count = next[e];
         next[e] = before;
         before += count;
+        if (count > 0)
+            space->chosen[space->chosen_count++] = (uint32_t)e;
     }
     for (size_t p = 0; p < pair_count; p++)
         space->pairs[next[experts[p]]++] = (uint32_t)p;
@@ -44,8 +49,8 @@ static void sort_pairs(const int32_t *experts, size_t pair_count, size_t expert_
 
 /* ---- Shares -------------------------------------------------------------------------------------------- */
 
-/* The work of all rows of all experts one after the other; a thread's share is first .. end - 1 of it, so
- * that with few tokens it reads long stretches of few experts. */
+/* The work of all rows of all chosen experts one after the other; a thread's share is first .. end - 1 of it,
+ * so that with few tokens it reads long stretches of few experts. */
 typedef struct work_share {
     uint64_t first, end;
     uint64_t before; /* work of the experts before this one */
@@ -53,15 +58,18 @@ typedef struct work_share {
 
 static uint64_t unit_work(const workspace *space, size_t e) {
     uint64_t tokens = space->begin[e + 1] - space->begin[e];
-    return tokens == 0 || tokens > MEMORY_TOKENS ? tokens : MEMORY_TOKENS;
+    return tokens > MEMORY_TOKENS ? tokens : MEMORY_TOKENS;
 }
 
-static work_share share_work(const workspace *space, size_t expert_count, size_t units,
-                             const gb_worker *worker) {
+static size_t units_of(size_t outputs) {
+    return (outputs + UNIT_ROWS - 1) / UNIT_ROWS;
+}
+
+static uint64_t all_work(const workspace *space, size_t outputs) {
     uint64_t all = 0;
-    for (size_t e = 0; e < expert_count; e++)
-        all += unit_work(space, e) * units;
-    return (work_share){all * worker->index / worker->count, all * (worker->index + 1) / worker->count, 0};
+    for (size_t i = 0; i < space->chosen_count; i++)
+        all += unit_work(space, space->chosen[i]) * units_of(outputs);
+    return all;
 }
 
 /* How many units of an expert begin before that point of the work. */
@@ -72,10 +80,8 @@ static size_t units_before(uint64_t point, uint64_t before, uint64_t each, size_
 
 /* The rows of expert e that are in the share; moves on to the next expert. */
 static gb_share rows_of_expert(work_share *work, const workspace *space, size_t e, size_t outputs) {
-    const size_t units = (outputs + UNIT_ROWS - 1) / UNIT_ROWS;
+    const size_t units = units_of(outputs);
     const uint64_t each = unit_work(space, e);
-    if (each == 0)
-        return (gb_share){0, 0};
     gb_share rows = {units_before(work->first, work->before, each, units) * UNIT_ROWS,
                      units_before(work->end, work->before, each, units) * UNIT_ROWS};
     work->before += each * units;
@@ -111,6 +117,41 @@ static void run_expert(const gb_kernel_call *call, gb_linear *linear, workspace 
         call->vector->linear(linear, rows.first, rows.end, space->linear);
 }
 
+/* What is read after rows of the i-th chosen expert. */
+static size_t row_after(const workspace *space, size_t i, gb_share rows, size_t outputs) {
+    if (rows.end < outputs)
+        return space->chosen[i] * outputs + rows.end;
+    return i + 1 < space->chosen_count ? space->chosen[i + 1] * outputs : GB_NO_ROW;
+}
+
+static void run_share(const gb_kernel_call *call, gb_linear *linear, workspace *space, work_share work) {
+    const size_t outputs = call->operands[1]->dims[1];
+    for (size_t i = 0; i < space->chosen_count && work.before < work.end; i++) {
+        const size_t e = space->chosen[i];
+        const gb_share rows = rows_of_expert(&work, space, e, outputs);
+        if (rows.first == rows.end)
+            continue;
+        linear->next_row = row_after(space, i, rows, outputs);
+        run_expert(call, linear, space, e, rows);
+    }
+}
+
+/* The shares of a thread: one, or those that it takes from the queue. */
+static void run_shares(const gb_kernel_call *call, const gb_worker *worker, gb_linear *linear,
+                       workspace *space) {
+    const uint64_t all = all_work(space, call->operands[1]->dims[1]);
+    if (!call->queue) {
+        run_share(
+            call, linear, space,
+            (work_share){all * worker->index / worker->count, all * (worker->index + 1) / worker->count, 0});
+        return;
+    }
+    const uint64_t units = call->queue->units;
+    size_t first, end;
+    while (gb_work_queue_take(call->queue, (uint32_t)worker->index, &first, &end))
+        run_share(call, linear, space, (work_share){all * first / units, all * end / units, 0});
+}
+
 /* Tokens m .. m + count - 1. */
 static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t m, size_t count) {
     const gb_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
@@ -135,22 +176,7 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         activations = activations_from(call, worker, m * x_rows);
         linear.activations = &activations;
     }
-    work_share work = share_work(space, weight->dims[0], (outputs + UNIT_ROWS - 1) / UNIT_ROWS, worker);
-    size_t waiting = 0; /* the expert whose successor is not known yet */
-    gb_share waiting_rows = {0, 0};
-    for (size_t e = 0; e < weight->dims[0]; e++) {
-        gb_share rows = rows_of_expert(&work, space, e, outputs);
-        if (rows.first == rows.end)
-            continue;
-        linear.next_row = e * outputs + rows.first;
-        if (waiting_rows.end > 0)
-            run_expert(call, &linear, space, waiting, waiting_rows);
-        waiting = e;
-        waiting_rows = rows;
-    }
-    linear.next_row = GB_NO_ROW;
-    if (waiting_rows.end > 0)
-        run_expert(call, &linear, space, waiting, waiting_rows);
+    run_shares(call, worker, &linear, space);
 }
 
 /* operands: x [M,K] or [M,T,K], weight [X,O,K], experts [M,T], which the verifier knows to be below X. */

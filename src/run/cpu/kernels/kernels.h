@@ -9,6 +9,7 @@
 
 #include "program/program.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
+#include "run/cpu/kernels/work_queue.h"
 #include "run/plan/plan.h"
 
 /* A value in one step: the dims that are N or B in the graph have this batch's sizes. */
@@ -45,7 +46,8 @@ typedef struct gb_kernel_call {
     const gb_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
-    gb_split split; /* in this batch; with ALONE the worker is the only one */
+    gb_split split;             /* in this batch; with ALONE the worker is the only one */
+    const gb_work_queue *queue; /* split OWN: of gb_kernel_units; NULL: threads have fixed shares */
 } gb_kernel_call;
 
 /* The calling thread. */
@@ -67,6 +69,17 @@ gb_kernel_traits gb_find_traits(gb_op op, bool before);
 
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions);
+
+/* Work that the threads may share out by a queue: of linear GB_COLUMN_UNIT rows of the weight each, of
+ * expert_linear equal parts of all work. */
+typedef struct gb_kernel_units {
+    uint32_t count; /* 0: the kernel takes none */
+    uint32_t least; /* that are worth taking at once */
+} gb_kernel_units;
+
+/* The units of a call: of products of few tokens with matrices so large that threads which read memory at
+ * different speeds would wait for each other longer than a barrier takes. */
+gb_kernel_units gb_find_kernel_units(const gb_kernel_call *call);
 
 /* The longest rows that a plan's sampling works on. */
 typedef struct gb_row_lengths {

@@ -35,6 +35,16 @@ void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
     }
 }
 
+static void multiply(const gb_kernel_call *call, const gb_worker *worker, const gb_linear *linear,
+                     gb_share rows) {
+    if (rows.first == rows.end)
+        return;
+    if (linear->activations)
+        call->vector->linear_int8(linear, rows.first, rows.end, worker->scratch);
+    else
+        call->vector->linear(linear, rows.first, rows.end, worker->scratch);
+}
+
 /* operands: x [M,K], weight [O,K]. Each thread takes some rows of the weight, for all tokens. */
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *x = call->operands[0], *weight = call->operands[1], *y = call->results[0];
@@ -51,14 +61,21 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .quantized = weight->quantized,
         .next_row = GB_NO_ROW,
     };
-    gb_share share = gb_columns_of(worker, weight->dims[0]);
-    if (share.first == share.end)
-        return;
+    gb_activations activations;
     if (gb_has_int8_activations(call)) {
-        const gb_activations activations = gb_shared_activations(call, worker);
+        activations = gb_shared_activations(call, worker);
         linear.activations = &activations;
-        call->vector->linear_int8(&linear, share.first, share.end, worker->scratch);
-    } else {
-        call->vector->linear(&linear, share.first, share.end, worker->scratch);
+    }
+    if (!call->queue) {
+        multiply(call, worker, &linear, gb_columns_of(worker, weight->dims[0]));
+        return;
+    }
+    size_t first, end;
+    while (gb_work_queue_take(call->queue, (uint32_t)worker->index, &first, &end)) {
+        const size_t end_row = end * GB_COLUMN_UNIT;
+        const bool is_last = end_row >= weight->dims[0];
+        linear.next_row = is_last ? GB_NO_ROW : end_row;
+        multiply(call, worker, &linear,
+                 (gb_share){first * GB_COLUMN_UNIT, is_last ? weight->dims[0] : end_row});
     }
 }
