@@ -512,8 +512,10 @@ typedef struct gumbel_export_options {
     const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
                                   at most */
-    const char *activations;   /* of quantized matrices: "none" or "int8"; NULL: what the recipe says */
-    const char *cache;         /* of attention: "float32" or "bfloat16"; NULL: what the recipe says */
+    const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
+                                for a GGUF that is quantized and given no recipe */
+    const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
+                          for such a GGUF */
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/kernels.h"
 
+_Static_assert((int)GB_ATTEND_SCRATCH <= (int)GB_LINEAR_SCRATCH, "the scratch holds what `attend` needs");
+
 /* Operands by their place in ops.def. */
 enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
 
@@ -45,7 +47,7 @@ static void add_query(const gb_kernel_call *call, gb_attend *attend, size_t toke
     attend->last[q] = position;
 }
 
-static void attend_tile(const gb_kernel_call *call, const tile *t) {
+static void attend_tile(const gb_kernel_call *call, const gb_worker *worker, const tile *t) {
     const gb_tensor *keys = call->operands[KEY_CACHE], *values = call->operands[VALUE_CACHE];
     size_t slot = (size_t)integers(call->operands[SLOTS])[t->first];
     gb_attend attend = {
@@ -63,7 +65,7 @@ static void attend_tile(const gb_kernel_call *call, const tile *t) {
     for (size_t n = t->first; n < t->end; n++)
         for (size_t h = t->head; h < t->head_end; h++)
             add_query(call, &attend, n, h);
-    call->vector->attend(&attend);
+    call->vector->attend(&attend, worker->scratch);
 }
 
 static size_t quotient_up(size_t a, size_t b) {
@@ -100,7 +102,7 @@ void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
             for (t.head = group_end - group; t.head < group_end; t.head = t.head_end) {
                 t.head_end = group_end - t.head < tile_heads ? group_end : t.head + tile_heads;
                 if (turn++ % worker->count == worker->index)
-                    attend_tile(call, &t);
+                    attend_tile(call, worker, &t);
             }
         }
     }

@@ -6,7 +6,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#elif defined(__aarch64__) && !defined(__APPLE__)
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -42,13 +44,23 @@ static bool has_avx512vnni(void) {
     return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
 #elif defined(__aarch64__)
-extern const gb_vector_kernels gb_vector_kernels_neon, gb_vector_kernels_neondot;
+extern const gb_vector_kernels gb_vector_kernels_neon, gb_vector_kernels_neondot, gb_vector_kernels_neoni8mm;
 
 static bool has_dot(void) {
 #if defined(__APPLE__)
     return true; /* every 64-bit Mac has it */
 #else
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#endif
+}
+
+static bool has_i8mm(void) {
+#if defined(__APPLE__)
+    int has = 0;
+    size_t size = sizeof has;
+    return sysctlbyname("hw.optional.arm.FEAT_I8MM", &has, &size, NULL, 0) == 0 && has != 0;
+#else
+    return has_dot() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
 #endif
 }
 #endif
@@ -65,6 +77,7 @@ static const struct variant {
 #elif defined(__aarch64__)
     {&gb_vector_kernels_neon, always},
     {&gb_vector_kernels_neondot, has_dot},
+    {&gb_vector_kernels_neoni8mm, has_i8mm},
 #endif
 };
 

@@ -1,117 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "run/cpu/kernels/vector/attend_block.h"
 #include "run/cpu/kernels/vector/attend_scores.h"
 #include "run/cpu/kernels/vector/attend_values.h"
-#include "run/cpu/kernels/vector/vector_sources.h"
-#include "run/math.h"
 
-#include <math.h>
+/* A block of keys and values meets all queries while it is in the cache. */
 
-/* Softmax over blocks of keys with a running maximum (Milakov and Gimelshein, 2018). A block of keys and
- * values meets all queries while it is in the cache. */
+enum { FEW_QUERIES = 8 };
 
-typedef struct running {
-    float largest, sum;
-    size_t first, end; /* positions of this block that the query reads; empty: first = end */
-} running;
-
-/* Positions first .. end - 1 that lie in rows one after the other. */
-typedef struct run_of_rows {
-    size_t row, count;
-} run_of_rows;
-
-static run_of_rows rows_of(size_t first, size_t end, size_t capacity) {
-    size_t row = first % capacity, left = capacity - row;
-    return (run_of_rows){row, end - first < left ? end - first : left};
-}
-
-/* Scores of the positions first .. end - 1 of the block; those that a query does not read are not used. */
-static void score_block(const gb_attend *a, size_t block, size_t first, size_t end, float *scores) {
-    while (first < end) {
-        run_of_rows rows = rows_of(first, end, a->capacity);
+/* Scores of the positions of the block; those that a query does not read are not used. */
+static void score_block(const gb_attend *a, size_t block, gb_positions read, float *scores) {
+    while (read.first < read.end) {
+        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
         if (a->key_dtype == GB_F32)
-            gb_score_queries(a, GB_F32, rows.row, rows.count, scores + (first - block));
+            gb_score_queries(a, GB_F32, rows.row, rows.count, scores + (read.first - block));
         else
-            gb_score_queries(a, GB_BF16, rows.row, rows.count, scores + (first - block));
-        first += rows.count;
+            gb_score_queries(a, GB_BF16, rows.row, rows.count, scores + (read.first - block));
+        read.first += rows.count;
     }
 }
 
-static float largest_of(const float *scores, size_t count, float largest) {
-    float lanes[GB_LANES];
-    for (size_t l = 0; l < GB_LANES; l++)
-        lanes[l] = largest;
-    size_t whole = count - count % GB_LANES;
-    for (size_t i = 0; i < whole; i += GB_LANES)
-        for (size_t l = 0; l < GB_LANES; l++)
-            lanes[l] = scores[i + l] > lanes[l] ? scores[i + l] : lanes[l];
-    for (size_t l = 0; l < count - whole; l++)
-        lanes[l] = scores[whole + l] > lanes[l] ? scores[whole + l] : lanes[l];
-    for (size_t l = 0; l < GB_LANES; l++)
-        largest = lanes[l] > largest ? lanes[l] : largest;
-    return largest;
-}
-
-static float sum_of(const float *weights, size_t count) {
-    size_t whole = count - count % GB_LANES;
-    gb_lanes sums = gb_zero_lanes();
-    for (size_t i = 0; i < whole; i += GB_LANES) {
-        gb_lanes part = gb_load_lanes(weights, GB_F32, i);
-        for (int p = 0; p < GB_PARTS; p++)
-            sums.part[p] += part.part[p];
-    }
-    if (whole < count) {
-        gb_lanes part = gb_load_tail(weights, GB_F32, whole, count - whole);
-        for (int p = 0; p < GB_PARTS; p++)
-            sums.part[p] += part.part[p];
-    }
-    return gb_sum_lanes(sums);
-}
-
-/* Turns a query's scores into weights and brings its sum and what was summed before up to date. */
-static void weigh(running *state, float scale, float *scores, float *y, size_t value_size) {
-    size_t count = state->end - state->first;
-    for (size_t i = 0; i < count; i++)
-        scores[i] *= scale;
-    float largest = largest_of(scores, count, state->largest);
-    for (size_t i = 0; i < count; i++)
-        scores[i] = gb_exp(scores[i] - largest);
-    float correction = gb_exp(state->largest - largest);
-    state->largest = largest;
-    state->sum = state->sum * correction + sum_of(scores, count);
-    for (size_t d = 0; correction != 1.0f && d < value_size; d++)
-        y[d] *= correction;
-}
-
-/* Adds the weighted values of positions first .. end - 1 of the block to a few queries. */
+/* Adds the weighted values of positions of the block to a few queries. */
 GB_INLINE void add_positions(const gb_attend *a, gb_dtype dtype, int queries, size_t query, size_t block,
-                             size_t first, size_t end, const float *weights) {
-    while (first < end) {
-        run_of_rows rows = rows_of(first, end, a->capacity);
+                             gb_positions read, const float *weights) {
+    while (read.first < read.end) {
+        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
         gb_add_values(a, dtype, queries, rows.row, rows.count, a->y + query,
-                      weights + query * GB_ATTEND_BLOCK + (first - block));
-        first += rows.count;
+                      weights + query * GB_ATTEND_BLOCK + (read.first - block));
+        read.first += rows.count;
     }
 }
 
 /* Of a few queries: together what all of them read, and one by one what stands before and after it. */
 GB_INLINE void add_together(const gb_attend *a, gb_dtype dtype, int queries, size_t query,
-                            const running *state, size_t block, const float *weights) {
-    size_t first = block, end = block + GB_ATTEND_BLOCK;
-    for (int q = 0; q < queries; q++) {
-        first = state[q].first > first ? state[q].first : first;
-        end = state[q].end < end ? state[q].end : end;
-    }
-    end = end > first ? end : first;
+                            const gb_running *state, size_t block, const float *weights) {
+    const gb_positions all = gb_read_together(state, (size_t)queries, block);
     for (size_t q = 0; q < (size_t)queries; q++)
-        add_positions(a, dtype, 1, query + q, block, state[q].first,
-                      state[q].end < first ? state[q].end : first, weights);
-    add_positions(a, dtype, queries, query, block, first, end, weights);
+        add_positions(a, dtype, 1, query + q, block, gb_read_before(&state[q], all), weights);
+    add_positions(a, dtype, queries, query, block, all, weights);
     for (size_t q = 0; q < (size_t)queries; q++)
-        add_positions(a, dtype, 1, query + q, block, state[q].first > end ? state[q].first : end,
-                      state[q].end, weights);
+        add_positions(a, dtype, 1, query + q, block, gb_read_after(&state[q], all), weights);
 }
 
-GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const running *state, size_t block,
+GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const gb_running *state, size_t block,
                          const float *weights) {
     size_t q = 0;
     for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
@@ -124,41 +54,51 @@ GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const running *stat
         add_together(a, dtype, 1, q, state + q, block, weights);
 }
 
-static void attend_block(const gb_attend *a, size_t block, running *state) {
-    _Alignas(64) float scores[GB_ATTEND_QUERIES][GB_ATTEND_BLOCK];
-    size_t first = block + GB_ATTEND_BLOCK, end = block;
-    for (size_t q = 0; q < a->query_count; q++) {
-        state[q].first = a->first[q] > block ? a->first[q] : block;
-        state[q].end = a->last[q] + 1 < block + GB_ATTEND_BLOCK ? a->last[q] + 1 : block + GB_ATTEND_BLOCK;
-        if (state[q].first >= state[q].end) {
-            state[q].first = state[q].end = block;
-            continue;
-        }
-        first = state[q].first < first ? state[q].first : first;
-        end = state[q].end > end ? state[q].end : end;
-    }
-    score_block(a, block, first, end, scores[0]);
+static void attend_block(const gb_attend *a, size_t block, gb_running *state) {
+    _Alignas(64) float scores[FEW_QUERIES][GB_ATTEND_BLOCK];
+    score_block(a, block, gb_begin_block(a, block, state), scores[0]);
     for (size_t q = 0; q < a->query_count; q++)
-        if (state[q].first < state[q].end)
-            weigh(&state[q], a->scale, scores[q] + (state[q].first - block), a->y[q], a->value_size);
+        if (state[q].read.first < state[q].read.end)
+            gb_weigh(&state[q], a->scale, scores[q] + (state[q].read.first - block), a->y[q], a->value_size);
     if (a->value_dtype == GB_F32)
         add_block(a, GB_F32, state, block, scores[0]);
     else
         add_block(a, GB_BF16, state, block, scores[0]);
 }
 
-void GB_FOR_ISA(gb_attend)(const gb_attend *a) {
-    running state[GB_ATTEND_QUERIES];
-    size_t first = a->first[0], last = a->last[0];
+/* At most FEW_QUERIES. */
+static void attend_few(const gb_attend *a) {
+    gb_running state[FEW_QUERIES];
+    const gb_positions read = gb_attend_positions(a);
     for (size_t q = 0; q < a->query_count; q++) {
-        state[q] = (running){.largest = -INFINITY};
+        state[q] = (gb_running){.largest = -INFINITY};
         memset(a->y[q], 0, a->value_size * sizeof(float));
-        first = a->first[q] < first ? a->first[q] : first;
-        last = a->last[q] > last ? a->last[q] : last;
     }
-    for (size_t block = first - first % GB_ATTEND_BLOCK; block <= last; block += GB_ATTEND_BLOCK)
+    for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
         attend_block(a, block, state);
     for (size_t q = 0; q < a->query_count; q++)
         for (size_t d = 0; d < a->value_size; d++)
             a->y[q][d] /= state[q].sum;
+}
+
+/* FEW_QUERIES at a time. */
+static void attend_in_parts(const gb_attend *a) {
+    for (size_t q = 0; q < a->query_count; q += FEW_QUERIES) {
+        const size_t left = a->query_count - q, count = left < FEW_QUERIES ? left : FEW_QUERIES;
+        gb_attend part = *a;
+        part.query_count = count;
+        memcpy(part.query, a->query + q, count * sizeof *part.query);
+        memcpy(part.y, a->y + q, count * sizeof *part.y);
+        memcpy(part.first, a->first + q, count * sizeof *part.first);
+        memcpy(part.last, a->last + q, count * sizeof *part.last);
+        attend_few(&part);
+    }
+}
+
+void GB_FOR_ISA(gb_attend)(const gb_attend *a, void *scratch) {
+    const bool fits = a->key_size <= GB_ATTEND_PANEL_SIZE && a->value_size <= GB_ATTEND_PANEL_SIZE;
+    if (a->query_count > FEW_QUERIES && fits)
+        GB_FOR_ISA(gb_attend_many)(a, scratch);
+    else
+        attend_in_parts(a);
 }

@@ -19,12 +19,28 @@ GB_INLINE size_t gb_attend_ahead(gb_dtype dtype, size_t stride, size_t size) {
     return rows * stride * bytes;
 }
 
+/* The most sums that a tile has, in whole calls of gb_sum_many. */
+enum { GB_TILE_SUMS = (GB_TILE_ROWS * GB_TILE_COLUMNS + GB_SUMS - 1) / GB_SUMS * GB_SUMS };
+
+/* scores[c][r] = the sum of sums[r][c]. */
+GB_INLINE void gb_store_scores(int rows, int columns, gb_lanes sums[][GB_TILE_COLUMNS], float *scores) {
+    gb_lanes list[GB_TILE_SUMS];
+    float all[GB_TILE_SUMS];
+#pragma GCC unroll 16
+    for (int i = 0; i < GB_TILE_SUMS; i++)
+        list[i] = i < rows * columns ? sums[i % rows][i / rows] : gb_zero_lanes();
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * columns; i += GB_SUMS)
+        gb_sum_many(list + i, all + i);
+#pragma GCC unroll 8
+    for (int c = 0; c < columns; c++)
+        memcpy(scores + c * GB_ATTEND_BLOCK, all + c * rows, (size_t)rows * sizeof *all);
+}
+
 /* scores[c][r] = query[c] . key r, for a tile. */
 GB_INLINE void gb_score_tile(const gb_attend *a, gb_dtype dtype, int rows, int columns, const void *keys,
                              const float *const *query, size_t ahead, float *scores) {
-    enum { MOST = (GB_TILE_ROWS * GB_TILE_COLUMNS + GB_SUMS - 1) / GB_SUMS * GB_SUMS };
-    gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS], list[MOST];
-    float all[MOST];
+    gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -33,15 +49,7 @@ GB_INLINE void gb_score_tile(const gb_attend *a, gb_dtype dtype, int rows, int c
     gb_add_tile(rows, columns, keys, dtype, a->key_stride, query, a->key_size - a->key_size % GB_LANES, ahead,
                 sums);
     gb_add_tile_tail(rows, columns, keys, dtype, a->key_stride, query, a->key_size, sums);
-#pragma GCC unroll 16
-    for (int i = 0; i < MOST; i++)
-        list[i] = i < rows * columns ? sums[i % rows][i / rows] : gb_zero_lanes();
-#pragma GCC unroll 16
-    for (int i = 0; i < rows * columns; i += GB_SUMS)
-        gb_sum_many(list + i, all + i);
-#pragma GCC unroll 8
-    for (int c = 0; c < columns; c++)
-        memcpy(scores + c * GB_ATTEND_BLOCK, all + c * rows, (size_t)rows * sizeof *all);
+    gb_store_scores(rows, columns, sums, scores);
 }
 
 /* A few keys with the queries from q on that are fewer than a tile has. */

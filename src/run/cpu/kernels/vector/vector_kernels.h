@@ -92,6 +92,10 @@ typedef struct gb_attend {
     float scale;
 } gb_attend;
 
+/* Many queries of heads up to so long go through copies of keys and values in scratch: bytes, 64-byte aligned,
+ * content arbitrary. */
+enum { GB_ATTEND_PANEL_SIZE = 512, GB_ATTEND_SCRATCH = 320 * 1024 };
+
 /* One token's heads [heads, size]; see ops.def. */
 typedef struct gb_rotation {
     const float *x;
@@ -156,7 +160,8 @@ typedef struct gb_vector_kernels {
      * a multiple of 8, and so is count unless codes are bytes. */
     void (*dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count, float *to);
 
-    void (*attend)(const gb_attend *attend);
+    /* scratch: GB_ATTEND_SCRATCH bytes. */
+    void (*attend)(const gb_attend *attend, void *scratch);
     void (*rotate)(const gb_rotation *rotation);
 
     /* Channels first .. end - 1. scratch: GB_CONV_SCRATCH bytes. */

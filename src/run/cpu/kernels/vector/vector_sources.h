@@ -31,7 +31,8 @@ void GB_FOR_ISA(gb_linear_token)(const gb_linear *linear, size_t first, size_t e
 void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, size_t end);
 void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                float *to);
-void GB_FOR_ISA(gb_attend)(const gb_attend *attend);
+void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);
+void GB_FOR_ISA(gb_attend_many)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
 void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
                              gb_dtype weight_dtype, float weight_offset, float *y);
