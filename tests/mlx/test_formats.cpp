@@ -48,6 +48,26 @@ static void test_one_level(void **) {
     compare_format(8, "\"row\"", false, "bfloat16");
 }
 
+static void keep_notices(void *user, gumbel_log_level, const char *line) {
+    *static_cast<std::string *>(user) += line;
+}
+
+static void assert_noticed(const char *config, const char *recipe, const char *part) {
+    std::string notices;
+    gb_backend_options options = backend_options();
+    options.log = keep_notices;
+    options.log_user = &notices;
+    const auto program = random_program(config, recipe);
+    const lowered_program lowered(*program, options, false);
+    if (notices.find(part) == std::string::npos)
+        fail_msg("notices \"%s\", expected \"%s\"", notices.c_str(), part);
+}
+
+static void test_notices(void **) {
+    assert_noticed("small_bf16.json", "none", "widened to float32");
+    assert_noticed("small_groups.json", "int8", "1 matrix with a scale per row: scales repeated per group");
+}
+
 /* ---- GGUF's formats, and their order of value heads ---------------------------------------------------- */
 
 static const struct {
@@ -67,10 +87,6 @@ static bool has_tiled_heads(const gb_program &program) {
         if (program.nodes[i].op == GB_OP_GATED_DELTA)
             return gb_node_int(&program.nodes[i], GB_ATTRIBUTE_TILED) != 0;
     return false;
-}
-
-static void keep_notices(void *user, gumbel_log_level, const char *line) {
-    *static_cast<std::string *>(user) += line;
 }
 
 /* Greedy tokens after a prompt, and the logits of its last one. */
@@ -149,6 +165,7 @@ static void test_gguf(void **) {
 }
 
 int main() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_level), cmocka_unit_test(test_gguf)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_level), cmocka_unit_test(test_notices),
+                                       cmocka_unit_test(test_gguf)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -93,8 +93,27 @@ static void test_greedy(void **) {
     assert_int_equal(counts["Divide"], logits["Divide"]);
 }
 
+/* Branches and views are no ops of MLX's: whoever asked for one as if it were is told its name. */
+static void test_lacking(void **) {
+    const std::set<gb_op> without = {GB_OP_IF, GB_OP_SPLIT_HEADS, GB_OP_MERGE_HEADS};
+    for (uint32_t op = 1; op < GB_OP_LIMIT; op++) {
+        if (!gb_op_find(op))
+            continue;
+        std::string reason;
+        try {
+            find_maker(static_cast<gb_op>(op));
+        } catch (const failure &thrown) {
+            assert_int_equal(thrown.status, GUMBEL_ERROR_UNSUPPORTED);
+            reason = thrown.what();
+        }
+        const std::string expected =
+            std::string("the mlx backend has no op ") + gb_op_find(op)->name + "; use --backend cpu";
+        assert_string_equal(reason.c_str(), without.contains(static_cast<gb_op>(op)) ? expected.c_str() : "");
+    }
+}
+
 int main() {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sampled), cmocka_unit_test(test_masks),
-                                       cmocka_unit_test(test_greedy)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking), cmocka_unit_test(test_sampled),
+                                       cmocka_unit_test(test_masks), cmocka_unit_test(test_greedy)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

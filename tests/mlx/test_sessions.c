@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 160, PROMPT = 21, SIDES = 2, LOGGED = 512 };
+enum { VOCAB = 160, PROMPT = 21, SIDES = 2, LOGGED = 512, STOP_TOKEN = 1 };
 
 static gumbel_error error;
 static gumbel_program *program;
@@ -117,6 +117,59 @@ static void test_interrupted(void **state) {
     close_sides();
 }
 
+/* Draws up to a stop token: what the backend has begun beyond it must not show. */
+static void draw_to_stop(side *s, const gumbel_sampling *sampling, size_t from, size_t count) {
+    gumbel_generate_options options = {.size = sizeof options, .sampling = sampling};
+    gumbel_generated next = {.size = sizeof next};
+    uint64_t seed;
+    assert_ok(gumbel_session_get_seed(s->session, &seed, &error), &error);
+    uint32_t position = gumbel_session_position(s->session, NULL);
+    size_t drawn = s->count;
+    assert_ok(gumbel_generate(s->session, prompt + from, count, &options, &error), &error);
+    while (!next.finish) {
+        assert_ok(gumbel_next(s->session, &next, &error), &error);
+        assert_true(s->count < LOGGED);
+        s->tokens[s->count++] = next.token;
+    }
+    drawn = s->count - drawn;
+    assert_int_equal(next.finish, GUMBEL_FINISH_STOP);
+    assert_in_range(drawn, 2, 60);
+    uint64_t seed_after;
+    assert_ok(gumbel_session_get_seed(s->session, &seed_after, &error), &error);
+    assert_int_equal(seed_after, seed + drawn);
+    /* the stop token has not been run, nor anything after it */
+    assert_in_range(gumbel_session_position(s->session, NULL), position + count + drawn - 1,
+                    position + count + drawn);
+    assert_fails(gumbel_next(s->session, &next, &error), GUMBEL_ERROR_ARGUMENT, &error, "gumbel_generate");
+}
+
+static void stop_and_cancel(side *s) {
+    static const gumbel_bias likely_stop = {.token = STOP_TOKEN, .value = 2.5f};
+    gumbel_sampling stopping = warm;
+    stopping.bias = &likely_stop;
+    stopping.bias_count = 1;
+    draw_to_stop(s, &stopping, 0, 8);
+    begin(s->session, 8, 3, &warm, false); /* the session goes on behind the stop token */
+    draw(s, s->session, 5);
+    draw_to_stop(s, &stopping, 2, 2);
+
+    gumbel_generated next = {.size = sizeof next};
+    begin(s->session, 11, 2, &warm, false);
+    draw(s, s->session, 4);
+    gumbel_session_cancel(s->session);
+    assert_fails(gumbel_next(s->session, &next, &error), GUMBEL_ERROR_CANCELLED, &error, "cancel");
+    begin(s->session, 13, 2, &warm, false);
+    draw(s, s->session, 4);
+    s->tokens[s->count++] = (int32_t)gumbel_session_position(s->session, NULL);
+}
+
+static void test_stopped(void **state) {
+    open_sides(*state);
+    for (size_t i = 0; i < SIDES; i++)
+        stop_and_cancel(&sides[i]);
+    close_sides();
+}
+
 /* Saved in the middle of a generation, by each side for the other one. */
 static void test_saved(void **state) {
     open_sides(*state);
@@ -142,6 +195,7 @@ static void test_saved(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {ON(test_interrupted, "small.json"), ON(test_interrupted, "qwen.json"),
-                                       ON(test_saved, "small.json"), ON(test_saved, "qwen.json")};
+                                       ON(test_stopped, "small.json"),     ON(test_stopped, "qwen.json"),
+                                       ON(test_saved, "small.json"),       ON(test_saved, "qwen.json")};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ const step::rotation &step::rotation_of(gb_ref positions, gb_ref frequencies, co
 
 /* ---- The list ------------------------------------------------------------------------------------------ */
 
-static operation_maker find_maker(gb_op op) {
+operation_maker find_maker(gb_op op) {
     for (const op_entry *table : {model_ops, state_ops, sampler_ops, logprob_ops})
         for (; table->op != GB_OP_NONE; table++)
             if (table->op == op)

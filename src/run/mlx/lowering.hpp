@@ -96,6 +96,9 @@ struct op_entry {
     operation_maker make;
 };
 
+/* The maker of an op's operation; throws a failure that names an op which has none. */
+operation_maker find_maker(gb_op op);
+
 /* Throws where a node's operand is not the input of that role: the host has to know its numbers. */
 void require_input(const gb_program &program, const gb_node &node, int operand, gb_role role);
 
@@ -110,7 +113,7 @@ struct plan_deleter {
 
 class lowered_program {
   public:
-    /* Throws a failure that names an op which has no entry. */
+    /* Throws what find_maker does before it loads any weights. */
     lowered_program(const gb_program &program, const gb_backend_options &options, bool has_fused_kernels);
 
     /* Builds the graph of a batch; the step then has the program's outputs and the states their new arrays.

@@ -158,26 +158,29 @@ static delta_results update_memory(const delta_operands &operands, bool is_tiled
     return {mx::squeeze(made[0], 0), made[1]};
 }
 
-/* The same for one token, as products of matrices: half the ops that MLX makes of its kernel. Value heads
- * stand as [K,H/K], tiled ones as [H/K,K]. */
+/* The same for one token, as products of a row and a matrix: half the time of what MLX makes of its kernel.
+ * Value heads stand as [K,H/K], tiled ones as [H/K,K]. */
 static delta_results update_memory_once(const delta_operands &operands, bool is_tiled) {
     const mx::array &value = operands.value;
     const int heads = value.shape(1), keys = operands.key.shape(1), shared = heads / keys;
     const int outer = is_tiled ? shared : keys, inner = is_tiled ? keys : shared;
     const int inputs = operands.key.shape(2), outputs = value.shape(2);
-    const auto by_key = [&](const mx::array &x, int rows, int columns) {
-        return mx::reshape(x, {is_tiled ? 1 : keys, is_tiled ? keys : 1, rows, columns});
+    const auto key_rows = [&](const mx::array &x) {
+        return mx::reshape(x, {is_tiled ? 1 : keys, is_tiled ? keys : 1, 1, inputs});
     };
-    const auto by_value = [&](const mx::array &x, int rows, int columns) {
+    const auto each_value = [&](const mx::array &x, int rows, int columns) {
         return mx::reshape(x, {outer, inner, rows, columns});
     };
+    const auto times = [](const mx::array &rows, const mx::array &matrices) {
+        return mx::matmul(rows, mx::swapaxes(matrices, 2, 3));
+    };
+    const mx::array key = key_rows(operands.key), write = each_value(operands.write, 1, 1);
     const mx::array kept =
-        mx::multiply(by_value(operands.memory, outputs, inputs), by_value(operands.decay, 1, 1));
-    const mx::array recalled = mx::matmul(kept, by_key(operands.key, inputs, 1));
+        mx::multiply(each_value(operands.memory, outputs, inputs), each_value(operands.decay, 1, 1));
     const mx::array change =
-        mx::multiply(mx::subtract(by_value(value, outputs, 1), recalled), by_value(operands.write, 1, 1));
-    const mx::array memory = mx::add(kept, mx::multiply(change, by_key(operands.key, 1, inputs)));
-    const mx::array y = mx::matmul(memory, by_key(operands.query, inputs, 1));
+        mx::multiply(mx::subtract(each_value(value, 1, outputs), times(key, kept)), write);
+    const mx::array memory = mx::add(kept, mx::multiply(each_value(change, outputs, 1), key));
+    const mx::array y = times(key_rows(operands.query), memory);
     return {mx::reshape(y, {1, heads, outputs}), mx::reshape(memory, operands.memory.shape())};
 }
 
