@@ -197,7 +197,10 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     e->scratch.bytes = memory;
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
-    return GUMBEL_OK;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
+    e->scratch.arrivals = memory;
+    return gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), e->stream),
+                         "clearing counters", error);
 }
 
 static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options *options,
@@ -264,6 +267,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
     gb_cuda_free(e->scratch.prepared);
+    gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);
     gb_cuda_free_pinned(e->handed_out);
     gb_cuda_free_pinned(e->condition);
