@@ -123,7 +123,7 @@ uint32_t gb_cuda_prefill_blocks(void);
  * device can, and the weight has 4-bit codes in the packing for tensor cores. */
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
-/* attention.cu stores keys and values, then reads them. */
+/* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
 void gb_cuda_attention(const gb_cuda_call *call);
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 
