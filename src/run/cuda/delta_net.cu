@@ -2,11 +2,9 @@
  *
  * The two recurrences of a delta net: the causal convolution over a few tokens and the memory.
  */
-#include "run/cuda/device/device.cuh"
+#include "run/cuda/device/tiles.cuh"
 
 using namespace gb_cuda;
-
-enum { THREADS = 256 };
 
 template <typename T>
 __device__ static T *state_of(T *state, size_t slot_bytes, const int32_t *slots, size_t n) {
@@ -15,58 +13,47 @@ __device__ static T *state_of(T *state, size_t slot_bytes, const int32_t *slots,
 
 /* ---- Convolution --------------------------------------------------------------------------------------- */
 
+constexpr unsigned CHANNELS = 128, FEWEST_TILE_TOKENS = 16;
+
 struct convolution {
     const float *x;
     const void *weight; /* [channels, 1, width] */
     gb_dtype dtype;
-    size_t channels, width, tokens;
+    size_t channels, width;
+    size_t tile; /* tokens of a block: width - 1 or more, so that the first tile alone reads the tail */
     const int32_t *slots, *run_first;
     float *tail; /* [width - 1, channels] */
     size_t slot_bytes;
     float *y;
 };
 
-/* Moves the last width - 1 rows of tail and the x of tokens first .. end - 1 into tail: from old to new, so
- * that none is overwritten before it is moved. */
-__device__ static void move_tail(const convolution &v, size_t first, size_t end, size_t c) {
-    const size_t rows = v.width - 1, tokens = end - first;
-    float *tail = state_of(v.tail, v.slot_bytes, v.slots, first);
-    for (size_t r = 0; r < rows; r++) {
-        const size_t from = r + tokens;
-        tail[r * v.channels + c] =
-            from < rows ? tail[from * v.channels + c] : v.x[(first + from - rows) * v.channels + c];
-    }
-}
-
-/* The sum goes from the oldest x to the newest. A token that is alone in its run moves its tail, too. */
-template <bool ALONE>
-static __global__ void convolve(convolution v) {
+/* A block has some channels of tile number blockIdx.y of run blockIdx.z. The sum goes from the oldest x to
+ * the newest. The tail's new rows are written from old to new, so that none is overwritten before it is
+ * moved. */
+static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     wait_for_earlier();
-    const size_t n = blockIdx.y, c = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (c >= v.channels)
+    const size_t first = (size_t)v.run_first[blockIdx.z],
+                 tokens = (size_t)v.run_first[blockIdx.z + 1] - first;
+    const size_t c = (size_t)blockIdx.x * CHANNELS + threadIdx.x, kept = v.width - 1;
+    const size_t begin = blockIdx.y * v.tile, end = begin + v.tile < tokens ? begin + v.tile : tokens;
+    if (c >= v.channels || begin >= tokens)
         return;
-    const float *tail = state_of(v.tail, v.slot_bytes, v.slots, n);
-    size_t before = 0; /* tokens of the run before n, as far as they matter */
-    while (before + 1 < v.width && before < n && v.slots[n - before - 1] == v.slots[n])
-        before++;
-    float sum = 0;
-    for (size_t w = 0; w < v.width; w++) {
-        const size_t back = v.width - 1 - w;
-        const float x = back <= before ? v.x[(n - back) * v.channels + c]
-                                       : tail[(v.width - 1 + before - back) * v.channels + c];
-        const float product = x * load_float(v.weight, v.dtype, c * v.width + w);
-        sum = w == 0 ? product : sum + product;
+    float *tail = state_of(v.tail, v.slot_bytes, v.slots, first);
+    const float *x = v.x + first * v.channels;
+    for (size_t n = begin; n < end; n++) {
+        float sum = 0;
+        for (size_t w = 0; w < v.width; w++) {
+            const size_t row = n + w; /* of the tail and the run's x, one after the other */
+            const float of_row = row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
+            const float product = of_row * load_float(v.weight, v.dtype, c * v.width + w);
+            sum = w == 0 ? product : sum + product;
+        }
+        v.y[(first + n) * v.channels + c] = sum;
     }
-    v.y[n * v.channels + c] = sum;
-    if (ALONE)
-        move_tail(v, n, n + 1, c);
-}
-
-static __global__ void keep_tail(convolution v) {
-    wait_for_earlier();
-    const size_t c = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (c < v.channels)
-        move_tail(v, (size_t)v.run_first[blockIdx.y], (size_t)v.run_first[blockIdx.y + 1], c);
+    for (size_t r = 0; r < kept && begin == 0; r++) {
+        const size_t row = r + tokens;
+        tail[r * v.channels + c] = row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
+    }
 }
 
 void gb_cuda_causal_conv(const gb_cuda_call *call) {
@@ -77,27 +64,23 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
     v.dtype = weight->dtype;
     v.channels = x->dims[1];
     v.width = weight->dims[2];
-    v.tokens = x->dims[0];
+    v.tile = v.width > FEWEST_TILE_TOKENS ? v.width : (size_t)FEWEST_TILE_TOKENS;
     v.slots = data_of<const int32_t>(call->operands[2]);
     v.run_first = call->runs.first;
     v.tail = data_of<float>(tail);
     v.slot_bytes = tail->slot_bytes;
     v.y = data_of<float>(call->results[0]);
-    const unsigned across = blocks_for(v.channels, THREADS);
-    const dim3 all(across, (unsigned)v.tokens), of_runs(across, call->runs.count);
-    if (call->runs.count == v.tokens) {
-        GB_LAUNCH(convolve<true>, all, THREADS, 0, call->stream, v);
-        return;
-    }
-    GB_LAUNCH(convolve<false>, all, THREADS, 0, call->stream, v);
-    GB_LAUNCH(keep_tail, of_runs, THREADS, 0, call->stream, v);
+    const dim3 grid(blocks_for(v.channels, CHANNELS), blocks_for(x->dims[0], v.tile), call->runs.count);
+    GB_LAUNCH(convolve, grid, CHANNELS, 0, call->stream, v);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------- */
 
-/* A block has COLUMNS columns of one head's memory, in shared memory, for all tokens of a run. SHARES threads
- * share a column's rows: row d is that of share d mod SHARES. */
-enum { COLUMNS = 32, SHARES = 8 };
+/* A block has COLUMNS columns of one head's memory, in registers, for all tokens of a run. PARTS neighbouring
+ * lanes share a column: part p has rows 16 i + 4 p .. 16 i + 4 p + 3 of each step i. The next STAGED tokens
+ * are on their way to shared memory while these are computed. */
+constexpr unsigned COLUMNS = 32, PARTS = 4, THREADS = COLUMNS * PARTS, STAGED = 16;
+constexpr unsigned LANES_A_TOKEN = THREADS / STAGED;
 
 struct delta {
     const float *query, *key, *value, *decay, *beta;
@@ -108,58 +91,151 @@ struct delta {
     float *y;
 };
 
-/* The sum over a column's shares, in order, for all of its threads. */
-__device__ static float share_sum(float value, float *parts, unsigned column, unsigned share) {
-    __syncthreads();
-    parts[share * COLUMNS + column] = value;
-    __syncthreads();
-    float sum = 0;
-    for (unsigned s = 0; s < SHARES; s++)
-        sum += parts[s * COLUMNS + column];
-    return sum;
+/* Tokens of the block's head; zeros past a head's size. */
+template <unsigned STEPS>
+struct staged_tokens {
+    float key[STAGED][16 * STEPS], query[STAGED][16 * STEPS], value[STAGED][COLUMNS];
+    float decay[STAGED], beta[STAGED], product[STAGED]; /* of query and key */
+};
+
+/* What a block works on. */
+struct delta_block {
+    size_t first, end; /* tokens */
+    size_t head, key_head, column;
+};
+
+__device__ static delta_block block_of(const delta &v) {
+    const size_t head = blockIdx.y;
+    return delta_block{(size_t)v.run_first[blockIdx.z], (size_t)v.run_first[blockIdx.z + 1], head,
+                       v.is_tiled ? head % v.key_heads : head / (v.heads / v.key_heads),
+                       (size_t)blockIdx.x * COLUMNS};
 }
 
-static __global__ void __launch_bounds__(COLUMNS *SHARES) update_memory(delta v) {
-    wait_for_earlier();
-    GB_DYNAMIC_SHARED(float, shared);
-    const size_t D = v.key_size, E = v.value_size, h = blockIdx.y;
-    float *kept = shared, *key = kept + D * COLUMNS, *query = key + D, *parts = query + D;
-    const unsigned column = threadIdx.x % COLUMNS, share = threadIdx.x / COLUMNS;
-    const size_t e = (size_t)blockIdx.x * COLUMNS + column;
-    const size_t first = (size_t)v.run_first[blockIdx.z], end = (size_t)v.run_first[blockIdx.z + 1];
-    const size_t key_head = v.is_tiled ? h % v.key_heads : h / (v.heads / v.key_heads);
-    float *memory = state_of(v.memory, v.slot_bytes, v.slots, first) + h * D * E;
-    for (size_t d = share; d < D; d += SHARES)
-        kept[d * COLUMNS + column] = e < E ? memory[d * E + e] : 0.0f;
-    for (size_t n = first; n < end; n++) {
-        const float decay = v.decay[n * v.heads + h], beta = v.beta[n * v.heads + h];
-        const size_t key_at = (n * v.key_heads + key_head) * D;
-        const size_t value_at = (n * v.heads + h) * E + e;
-        __syncthreads();
-        for (size_t d = threadIdx.x; d < D; d += COLUMNS * SHARES) {
-            key[d] = v.key[key_at + d];
-            query[d] = v.query[key_at + d];
+/* Starts copies of a row's floats; zeros from `size` on. */
+__device__ static void stage_row(float *to, const float *from, unsigned count, size_t size, unsigned lane) {
+    for (unsigned i = lane; i < count; i += LANES_A_TOKEN)
+        copy_4(to + i, from + (i < size ? i : 0), i < size);
+}
+
+/* Starts copies of tokens n and following. */
+template <unsigned STEPS>
+__device__ static void stage(const delta &v, const delta_block &b, size_t n, staged_tokens<STEPS> &to) {
+    const unsigned token = threadIdx.x / LANES_A_TOKEN, lane = threadIdx.x % LANES_A_TOKEN;
+    n += token;
+    if (n >= b.end)
+        return;
+    const size_t key_at = (n * v.key_heads + b.key_head) * v.key_size, of_head = n * v.heads + b.head;
+    stage_row(to.key[token], v.key + key_at, 16 * STEPS, v.key_size, lane);
+    stage_row(to.query[token], v.query + key_at, 16 * STEPS, v.key_size, lane);
+    stage_row(to.value[token], v.value + of_head * v.value_size + b.column, COLUMNS, v.value_size - b.column,
+              lane);
+    if (lane == 0)
+        copy_4(&to.decay[token], &v.decay[of_head], true);
+    if (lane == 1)
+        copy_4(&to.beta[token], &v.beta[of_head], true);
+}
+
+/* The products of the staged tokens' queries and keys. */
+template <unsigned STEPS>
+__device__ static void multiply_staged(staged_tokens<STEPS> &tokens) {
+    const unsigned token = threadIdx.x / LANES_A_TOKEN, lane = threadIdx.x % LANES_A_TOKEN;
+    float sum = 0;
+    for (unsigned d = lane; d < 16 * STEPS; d += LANES_A_TOKEN)
+        sum = fmaf(tokens.query[token][d], tokens.key[token][d], sum);
+    for (unsigned distance = LANES_A_TOKEN / 2; distance > 0; distance /= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
+    if (lane == 0)
+        tokens.product[token] = sum;
+}
+
+/* The sum over a column's parts, in all of them. */
+__device__ static float part_sum(const float sums[4]) {
+    float sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    return sum + __shfl_xor_sync(0xffffffffu, sum, 2);
+}
+
+/* One token: both products with the memory are taken from what it held before. With S the decayed memory,
+ * S' = S + key change^T and query^T S' = query^T S + (query key) change. */
+template <unsigned STEPS>
+__device__ static float update(float memory[STEPS][4], const staged_tokens<STEPS> &tokens, unsigned token) {
+    const unsigned part = threadIdx.x % PARTS;
+    const float decay = tokens.decay[token];
+    float recalled[4] = {}, asked[4] = {};
+#pragma unroll
+    for (unsigned i = 0; i < STEPS; i++) {
+        const float4 key = reinterpret_cast<const float4 *>(tokens.key[token])[i * PARTS + part];
+        const float4 query = reinterpret_cast<const float4 *>(tokens.query[token])[i * PARTS + part];
+        const float of_key[4] = {key.x, key.y, key.z, key.w},
+                    of_query[4] = {query.x, query.y, query.z, query.w};
+#pragma unroll
+        for (unsigned c = 0; c < 4; c++) {
+            recalled[c] = fmaf(of_key[c], memory[i][c], recalled[c]);
+            asked[c] = fmaf(of_query[c], memory[i][c], asked[c]);
         }
-        __syncthreads();
-        float recalled = 0, y = 0;
-        for (size_t d = share; d < D; d += SHARES) {
-            const float decayed = kept[d * COLUMNS + column] * decay;
-            kept[d * COLUMNS + column] = decayed;
-            recalled = fmaf(key[d], decayed, recalled);
-        }
-        recalled = share_sum(recalled, parts, column, share);
-        const float change = ((e < E ? v.value[value_at] : 0.0f) - recalled) * beta;
-        for (size_t d = share; d < D; d += SHARES) {
-            const float changed = fmaf(key[d], change, kept[d * COLUMNS + column]);
-            kept[d * COLUMNS + column] = changed;
-            y = fmaf(query[d], changed, y);
-        }
-        y = share_sum(y, parts, column, share);
-        if (share == 0 && e < E)
-            v.y[value_at] = y;
     }
-    for (size_t d = share; d < D && e < E; d += SHARES)
-        memory[d * E + e] = kept[d * COLUMNS + column];
+    const float recall = part_sum(recalled) * decay, answer = part_sum(asked) * decay;
+    const float change = (tokens.value[token][threadIdx.x / PARTS] - recall) * tokens.beta[token];
+#pragma unroll
+    for (unsigned i = 0; i < STEPS; i++) {
+        const float4 key = reinterpret_cast<const float4 *>(tokens.key[token])[i * PARTS + part];
+        const float of_key[4] = {key.x, key.y, key.z, key.w};
+#pragma unroll
+        for (unsigned c = 0; c < 4; c++)
+            memory[i][c] = fmaf(of_key[c], change, memory[i][c] * decay);
+    }
+    return fmaf(tokens.product[token], change, answer);
+}
+
+template <unsigned STEPS>
+static __global__ void __launch_bounds__(THREADS) update_memory(delta v) {
+    wait_for_earlier();
+    GB_DYNAMIC_SHARED(staged_tokens<STEPS>, staged);
+    const delta_block b = block_of(v);
+    const unsigned part = threadIdx.x % PARTS;
+    const size_t column = b.column + threadIdx.x / PARTS;
+    const bool is_there = column < v.value_size;
+    float *state =
+        state_of(v.memory, v.slot_bytes, v.slots, b.first) + b.head * v.key_size * v.value_size + column;
+    float memory[STEPS][4];
+    stage<STEPS>(v, b, b.first, staged[0]);
+    commit_copies();
+#pragma unroll
+    for (unsigned i = 0; i < STEPS * 4; i++) {
+        const size_t row = i / 4 * 16 + part * 4 + i % 4;
+        memory[i / 4][i % 4] = is_there && row < v.key_size ? state[row * v.value_size] : 0.0f;
+    }
+    unsigned turn = 0;
+    for (size_t n = b.first; n < b.end; n += STAGED, turn ^= 1) {
+        staged_tokens<STEPS> &tokens = staged[turn];
+        stage<STEPS>(v, b, n + STAGED, staged[turn ^ 1]);
+        commit_copies();
+        wait_for_copies<1>();
+        __syncthreads();
+        multiply_staged<STEPS>(tokens);
+        __syncthreads();
+        const unsigned count = b.end - n < STAGED ? (unsigned)(b.end - n) : STAGED;
+        for (unsigned token = 0; token < count; token++) {
+            const float y = update<STEPS>(memory, tokens, token);
+            if (part == 0 && is_there)
+                v.y[((n + token) * v.heads + b.head) * v.value_size + column] = y;
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (unsigned i = 0; i < STEPS * 4; i++) {
+        const size_t row = i / 4 * 16 + part * 4 + i % 4;
+        if (is_there && row < v.key_size)
+            state[row * v.value_size] = memory[i / 4][i % 4];
+    }
+}
+
+template <unsigned STEPS>
+static void launch_update(const delta &v, unsigned runs, cudaStream_t stream) {
+    const dim3 grid(blocks_for(v.value_size, COLUMNS), (unsigned)v.heads, runs);
+    /* More rows than the steps have are more than a block can hold: no device launches that. */
+    const size_t shared_bytes = 2 * sizeof(staged_tokens<STEPS>) * blocks_for(v.key_size, 16 * STEPS);
+    GB_LAUNCH(update_memory<STEPS>, grid, THREADS, shared_bytes, stream, v);
 }
 
 void gb_cuda_gated_delta(const gb_cuda_call *call) {
@@ -180,7 +256,8 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.value_size = value->dims[2];
     v.is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
     v.y = data_of<float>(call->results[0]);
-    const dim3 grid(blocks_for(v.value_size, COLUMNS), (unsigned)v.heads, call->runs.count);
-    const size_t shared_bytes = (v.key_size * (COLUMNS + 2) + COLUMNS * SHARES) * sizeof(float);
-    GB_LAUNCH(update_memory, grid, COLUMNS * SHARES, shared_bytes, call->stream, v);
+    if (v.key_size <= 128)
+        launch_update<8>(v, call->runs.count, call->stream);
+    else
+        launch_update<32>(v, call->runs.count, call->stream);
 }

@@ -194,6 +194,10 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     }
     GB_TRY(gb_cuda_allocate(e->scratch.size, "what kernels put down", &memory, error));
     e->scratch.bytes = memory;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_COUNTERS * sizeof(uint32_t), "what kernels count", &memory, error));
+    e->scratch.counters = memory;
+    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_COUNTERS * sizeof(uint32_t), e->stream),
+                         "clearing what kernels count", error));
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
     GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
@@ -266,6 +270,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_inputs_destroy(&e->inputs);
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
+    gb_cuda_free(e->scratch.counters);
     gb_cuda_free(e->scratch.prepared);
     gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);

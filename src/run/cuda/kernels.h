@@ -28,12 +28,15 @@ typedef struct gb_cuda_tensor {
 } gb_cuda_tensor;
 
 enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_COUNTERS = 65536 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
     uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
+    /* [GB_CUDA_COUNTERS], zeros between ops: blocks that wait for each other's results count here. */
+    uint32_t *counters;
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
@@ -121,7 +124,7 @@ bool gb_cuda_has_prefill(void);
  * device can, and the weight has 4-bit codes in the packing for tensor cores. */
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
-/* attention.cu stores keys and values, then reads them. */
+/* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
 void gb_cuda_attention(const gb_cuda_call *call);
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 

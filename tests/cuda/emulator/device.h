@@ -24,6 +24,7 @@
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 #define __ldg(pointer) (*(pointer))
+#define __ldcg(pointer) (*(pointer))
 
 struct dim3 {
     unsigned x, y, z;

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention of generated tokens over caches of bfloat16. The positions that a token reads are cut into spans,
+ * as many and as long as its own position alone says. A block computes a span for all query heads of a kv
+ * head, so that every row of the caches is read once, straight into registers in the order in which the
+ * tensor cores take it; the block that is done last puts a token's spans together in the order of positions
+ * (Dao et al., Flash-Decoding, 2023).
+ *
+ * Queries and weights go into the products as two bfloat16 each, x = high + low, so that a product has 16
+ * bits of them; cached keys and values are bfloat16 anyway.
+ */
+#include "run/cuda/device/attention.cuh"
+
+using namespace gb_cuda;
+
+constexpr unsigned THREADS = 256, WARPS = THREADS / WARP, QUERIES = 8, SPLITS = 2;
+constexpr unsigned MOST_TOKENS = 16, MOST_SPANS = 32, BLOCKS_WANTED = 512;
+constexpr unsigned AT_ONCE = 8; /* spans whose rows are on their way while they are put together */
+
+/* How a block's warps share a round of keys: scores of 16 keys over 128 elements each, then 64 elements of
+ * the values of 32 keys each. */
+template <unsigned SIZE>
+struct decode_shape {
+    static constexpr unsigned KEYS = 16 * WARPS * 128 / SIZE;
+    static constexpr unsigned DEPTHS = SIZE / 128, KEY_TILES = WARPS / DEPTHS;
+    static constexpr unsigned COLUMNS = SIZE / 64, KEY_SHARES = WARPS / COLUMNS;
+    static constexpr unsigned SCORE_STRIDE = KEYS + 4, WEIGHT_STRIDE = KEYS + 8; /* against bank conflicts */
+    static_assert(KEY_TILES * 16 == KEYS && KEY_SHARES * 32 == KEYS, "all keys of a round are taken");
+};
+
+/* A span of a token's positions. */
+struct span {
+    unsigned first, end; /* of all spans */
+    unsigned size;       /* positions of a span; the last one may have fewer */
+    unsigned count;
+};
+
+struct decoding {
+    attention a;
+    unsigned most_spans;
+    bool appends;       /* the block of the last span stores the token's own key and value */
+    float *y;           /* [tokens, heads, most_spans, size]: of each span */
+    float *state;       /* [tokens, heads, most_spans, 2]: largest score, sum of weights */
+    unsigned *finished; /* [tokens, kv heads * parts]: spans; zeros before and after */
+};
+
+template <unsigned SIZE>
+struct decode_memory {
+    uint4 query[SIZE / 32][SPLITS][WARP]; /* as the tensor cores take it; later the sums of key shares */
+    float scores[decode_shape<SIZE>::DEPTHS][QUERIES][decode_shape<SIZE>::SCORE_STRIDE];
+    uint16_t weights[SPLITS][QUERIES][decode_shape<SIZE>::WEIGHT_STRIDE];
+    float correction[QUERIES], largest[QUERIES], sum[QUERIES];
+    float factors[QUERIES][MOST_SPANS];
+    unsigned is_last;
+};
+
+/* ---- Reading the caches -------------------------------------------------------------------------------- */
+
+/* A kv head's rows in one slot; position `first` is in row `row`. */
+struct cached_rows {
+    const uint16_t *data;
+    unsigned stride, capacity, first, row;
+};
+
+__device__ static cached_rows rows_from(const cache &c, size_t slot, size_t kv_head, unsigned first) {
+    const uint16_t *data = reinterpret_cast<const uint16_t *>(c.data + slot * c.slot_bytes);
+    return cached_rows{data + kv_head * c.size, (unsigned)(c.heads * c.size), (unsigned)c.capacity, first,
+                       first % (unsigned)c.capacity};
+}
+
+/* Eight elements of the row of position j, which is less than capacity past the first; zeros from `end` on.
+ */
+__device__ static uint4 load_eight(const cached_rows &rows, unsigned j, unsigned end, unsigned element) {
+    unsigned row = rows.row + (j - rows.first);
+    row -= row >= rows.capacity ? rows.capacity : 0;
+    const uint16_t *from = rows.data + (size_t)row * rows.stride + element;
+    return j < end ? *reinterpret_cast<const uint4 *>(from) : uint4{0, 0, 0, 0};
+}
+
+/* Of keys j and j + 8: elements 32 u + 8 t .. of each unit u of 32. */
+__device__ static void load_keys(const cached_rows &rows, unsigned j, unsigned end, unsigned element,
+                                 uint4 keys[4][2]) {
+#pragma unroll
+    for (unsigned i = 0; i < 2; i++)
+#pragma unroll
+        for (unsigned u = 0; u < 4; u++)
+            keys[u][i] = load_eight(rows, j + 8 * i, end, element + 32 * u);
+}
+
+/* Of values j .. j + 3 and j + 16 .. j + 19, eight elements each. */
+__device__ static void load_values(const cached_rows &rows, unsigned j, unsigned end, unsigned element,
+                                   uint4 values[2][4]) {
+#pragma unroll
+    for (unsigned s = 0; s < 2; s++)
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++)
+            values[s][i] = load_eight(rows, j + 16 * s + i, end, element);
+}
+
+/* The token's own key and value, which this block goes on to read. */
+__device__ static void store_own(const attention &a, size_t token, size_t kv_head, size_t size) {
+    const size_t slot = (size_t)a.slots[token], position = (size_t)a.positions[token];
+    for (size_t i = threadIdx.x * 4; i < 2 * size; i += THREADS * 4) {
+        const bool is_key = i < size;
+        const cache &c = is_key ? a.keys : a.values;
+        const size_t e = is_key ? i : i - size;
+        const float4 x = *reinterpret_cast<const float4 *>((is_key ? a.key : a.value) +
+                                                           (token * c.heads + kv_head) * size + e);
+        uint16_t *to = reinterpret_cast<uint16_t *>(c.data + slot * c.slot_bytes) +
+                       ((uint32_t)position % (uint32_t)c.capacity * c.heads + kv_head) * size + e;
+        *reinterpret_cast<uint2 *>(to) = uint2{pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
+    }
+    __syncthreads();
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* The queries as the second matrix of multiply_add, scaled: lane l has of query l / 4 elements 8 (l mod 4) ..
+ * of each unit of 32. Queries that are not there are zeros. */
+template <unsigned SIZE>
+__device__ static void stage_queries(const attention &a, const query_tile &t, decode_memory<SIZE> &shared) {
+    for (unsigned i = threadIdx.x; i < SIZE / 32 * WARP; i += THREADS) {
+        const unsigned lane = i % WARP, q = lane / 4;
+        uint32_t words[SPLITS][4] = {};
+        if (q < count_of(t)) {
+            const float *x = a.query + (t.first * a.heads + t.head + q) * SIZE + i / WARP * 32 + lane % 4 * 8;
+#pragma unroll
+            for (unsigned w = 0; w < 4; w++) {
+                const float low = x[2 * w] * a.scale, high = x[2 * w + 1] * a.scale;
+                const uint32_t both = words[0][w] = pack_bf16(low, high);
+                words[1][w] = pack_bf16(low - low_bf16(both), high - high_bf16(both));
+            }
+        }
+#pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++)
+            shared.query[i / WARP][s][lane] = uint4{words[s][0], words[s][1], words[s][2], words[s][3]};
+    }
+}
+
+/* What the warp's part of the keys gives to the scores of its 16 keys. */
+template <unsigned SIZE>
+__device__ static void score(const uint4 keys[4][2], decode_memory<SIZE> &shared) {
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const unsigned depth = warp / decode_shape<SIZE>::KEY_TILES, tile = warp % decode_shape<SIZE>::KEY_TILES;
+    float sums[SPLITS][4] = {};
+#pragma unroll
+    for (unsigned u = 0; u < 4; u++) {
+        const uint32_t first[4] = {keys[u][0].x, keys[u][1].x, keys[u][0].y, keys[u][1].y};
+        const uint32_t second[4] = {keys[u][0].z, keys[u][1].z, keys[u][0].w, keys[u][1].w};
+#pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++) {
+            const uint4 query = shared.query[depth * 4 + u][s][lane];
+            multiply_add(sums[s], first, query.x, query.y);
+            multiply_add(sums[s], second, query.z, query.w);
+        }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++)
+        shared.scores[depth][lane % 4 * 2 + i % 2][tile * 16 + lane / 4 + i / 2 * 8] =
+            sums[0][i] + sums[1][i];
+}
+
+/* A query's softmax so far: its warp's to keep. */
+struct softmax {
+    float largest, sum;
+};
+
+/* Turns a round's scores of the warp's query into weights; keys from `count` on are none. */
+template <unsigned SIZE>
+__device__ static void weigh(decode_memory<SIZE> &shared, unsigned count, softmax &so_far) {
+    constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
+    const unsigned lane = threadIdx.x % WARP, q = threadIdx.x / WARP;
+    float scores[KEYS / WARP], largest = so_far.largest, sum = 0;
+#pragma unroll
+    for (unsigned i = 0; i < KEYS / WARP; i++) {
+        const unsigned j = lane + i * WARP;
+        scores[i] = shared.scores[0][q][j];
+#pragma unroll
+        for (unsigned d = 1; d < decode_shape<SIZE>::DEPTHS; d++)
+            scores[i] += shared.scores[d][q][j];
+        scores[i] = j < count ? scores[i] : -INFINITY;
+        largest = larger(scores[i], largest);
+    }
+    largest = warp_max(largest);
+    const float correction = gb_exp(so_far.largest - largest);
+#pragma unroll
+    for (unsigned i = 0; i < KEYS / WARP; i++) {
+        const unsigned j = lane + i * WARP;
+        const float weight = gb_exp(scores[i] - largest);
+        const uint32_t high = pack_bf16(weight, 0);
+        shared.weights[0][q][j] = (uint16_t)high;
+        shared.weights[1][q][j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
+        sum += weight;
+    }
+    so_far.sum = so_far.sum * correction + warp_sum(sum);
+    so_far.largest = largest;
+    if (lane == 0)
+        shared.correction[q] = correction;
+}
+
+/* y = correction * y + weights * values, of the warp's share of elements and keys. In y[i] are element
+ * 8 (lane / 4) + 2 i of queries 2 (lane mod 4) and the next, and the same of the element after it. */
+template <unsigned SIZE>
+__device__ static void add_values(const uint4 values[2][4], const decode_memory<SIZE> &shared,
+                                  float y[4][4]) {
+    const unsigned lane = threadIdx.x % WARP, share = threadIdx.x / WARP / decode_shape<SIZE>::COLUMNS;
+    const float corrections[2] = {shared.correction[lane % 4 * 2], shared.correction[lane % 4 * 2 + 1]};
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++)
+#pragma unroll
+        for (unsigned c = 0; c < 4; c++)
+            y[i][c] *= corrections[c % 2];
+#pragma unroll
+    for (unsigned step = 0; step < 2; step++) {
+        uint32_t words[4][4]; /* by key, of eight elements */
+#pragma unroll
+        for (unsigned k = 0; k < 4; k++) {
+            words[k][0] = values[step][k].x;
+            words[k][1] = values[step][k].y;
+            words[k][2] = values[step][k].z;
+            words[k][3] = values[step][k].w;
+        }
+#pragma unroll
+        for (unsigned s = 0; s < SPLITS; s++) {
+            const uint2 weights = *reinterpret_cast<const uint2 *>(
+                &shared.weights[s][lane / 4][share * 32 + step * 16 + lane % 4 * 4]);
+#pragma unroll
+            for (unsigned i = 0; i < 4; i++) {
+                const uint32_t pairs[4] = {(words[0][i] & 0xffff) | words[1][i] << 16,
+                                           words[0][i] >> 16 | (words[1][i] & 0xffff0000),
+                                           (words[2][i] & 0xffff) | words[3][i] << 16,
+                                           words[2][i] >> 16 | (words[3][i] & 0xffff0000)};
+                multiply_add(y[i], pairs, weights.x, weights.y);
+            }
+        }
+    }
+}
+
+/* ---- Spans --------------------------------------------------------------------------------------------- */
+
+/* The spans of a position: full ones of whole rounds. */
+__device__ static span spans_of(const decoding &d, unsigned position, unsigned keys) {
+    const unsigned first = (unsigned)first_read(d.a, position), length = position + 1 - first;
+    const unsigned rounds = (length + keys - 1) / keys;
+    const unsigned size = (rounds + d.most_spans - 1) / d.most_spans * keys;
+    return span{first, position + 1, size, (length + size - 1) / size};
+}
+
+/* Computes positions first .. end - 1 for the tile's queries, into y and the warp's query's softmax. */
+template <unsigned SIZE>
+__device__ static softmax attend_span(const attention &a, const query_tile &t, unsigned first, unsigned end,
+                                      decode_memory<SIZE> &shared, float y[4][4]) {
+    constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const size_t slot = (size_t)a.slots[t.first];
+    const cached_rows key_rows = rows_from(a.keys, slot, t.kv_head, first);
+    const cached_rows value_rows = rows_from(a.values, slot, t.kv_head, first);
+    const unsigned key = warp % decode_shape<SIZE>::KEY_TILES * 16 + lane / 4;
+    const unsigned key_element = warp / decode_shape<SIZE>::KEY_TILES * 128 + lane % 4 * 8;
+    const unsigned value = warp / decode_shape<SIZE>::COLUMNS * 32 + lane % 4 * 4;
+    const unsigned value_element = warp % decode_shape<SIZE>::COLUMNS * 64 + lane / 4 * 8;
+    uint4 keys[4][2], values[2][4];
+    load_keys(key_rows, first + key, end, key_element, keys);
+    load_values(value_rows, first + value, end, value_element, values);
+    stage_queries<SIZE>(a, t, shared);
+    __syncthreads();
+    softmax so_far = {-INFINITY, 0};
+    for (unsigned j = first; j < end; j += KEYS) {
+        score<SIZE>(keys, shared);
+        if (j + KEYS < end)
+            load_keys(key_rows, j + KEYS + key, end, key_element, keys);
+        __syncthreads();
+        if (warp < count_of(t))
+            weigh<SIZE>(shared, end - j, so_far);
+        __syncthreads();
+        add_values<SIZE>(values, shared, y);
+        if (j + KEYS < end)
+            load_values(value_rows, j + KEYS + value, end, value_element, values);
+    }
+    return so_far;
+}
+
+/* The sums of the warps that had other keys of the same elements, to those of the first keys: in order. */
+template <unsigned SIZE>
+__device__ static void add_key_shares(decode_memory<SIZE> &shared, float y[4][4]) {
+    constexpr unsigned COLUMNS = decode_shape<SIZE>::COLUMNS;
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    float *sums = reinterpret_cast<float *>(shared.query);
+    static_assert(sizeof shared.query >= (WARPS - COLUMNS) * WARP * 4 * sizeof(float), "a part at a time");
+#pragma unroll
+    for (unsigned i = 0; i < 4 && decode_shape<SIZE>::KEY_SHARES > 1; i++) {
+        __syncthreads();
+#pragma unroll
+        for (unsigned c = 0; c < 4 && warp >= COLUMNS; c++)
+            sums[((warp - COLUMNS) * 4 + c) * WARP + lane] = y[i][c];
+        __syncthreads();
+        for (unsigned s = 0; s + 1 < decode_shape<SIZE>::KEY_SHARES && warp < COLUMNS; s++)
+#pragma unroll
+            for (unsigned c = 0; c < 4; c++)
+                y[i][c] += sums[((s * COLUMNS + warp) * 4 + c) * WARP + lane];
+    }
+}
+
+/* ---- Results ------------------------------------------------------------------------------------------- */
+
+/* Puts the block's y down: of the only span the result, of others what joins them. */
+template <unsigned SIZE>
+__device__ static void store_span(const decoding &d, const query_tile &t, const span &all, unsigned number,
+                                  const softmax &mine, decode_memory<SIZE> &shared, const float y[4][4]) {
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const size_t row = t.first * d.a.heads + t.head;
+    if (lane == 0 && warp < count_of(t)) {
+        shared.sum[warp] = mine.sum;
+        float *state = d.state + ((row + warp) * d.most_spans + number) * 2;
+        state[0] = mine.largest;
+        state[1] = mine.sum;
+    }
+    __syncthreads();
+    if (warp >= decode_shape<SIZE>::COLUMNS)
+        return;
+#pragma unroll
+    for (unsigned c = 0; c < 2; c++) {
+        const unsigned q = lane % 4 * 2 + c, element = warp * 64 + lane / 4 * 8;
+        if (q >= count_of(t))
+            continue;
+        const float divisor = all.count == 1 ? shared.sum[q] : 1.0f;
+        float *to =
+            all.count == 1 ? d.a.y + (row + q) * SIZE : d.y + ((row + q) * d.most_spans + number) * SIZE;
+#pragma unroll
+        for (unsigned half = 0; half < 2; half++)
+            *reinterpret_cast<float4 *>(to + element + half * 4) =
+                float4{y[2 * half][c] / divisor, y[2 * half][c + 2] / divisor, y[2 * half + 1][c] / divisor,
+                       y[2 * half + 1][c + 2] / divisor};
+    }
+}
+
+/* What a query's span counts for beside the others, divided by the sum of all; a warp has a query. */
+template <unsigned SIZE>
+__device__ static void find_factors(const decoding &d, const query_tile &t, unsigned count,
+                                    decode_memory<SIZE> &shared) {
+    const unsigned lane = threadIdx.x % WARP, q = threadIdx.x / WARP;
+    static_assert(MOST_SPANS <= WARP, "a lane for a span");
+    if (q >= count_of(t))
+        return;
+    const float2 *state =
+        reinterpret_cast<const float2 *>(d.state) + (t.first * d.a.heads + t.head + q) * d.most_spans;
+    const float2 mine = lane < count ? __ldcg(&state[lane]) : float2{-INFINITY, 0};
+    const float factor = gb_exp(mine.x - warp_max(mine.x));
+    const float sum = warp_sum(factor * mine.y);
+    if (lane < count)
+        shared.factors[q][lane] = factor / sum;
+}
+
+/* y = the spans' sums, each times its factor, in order. */
+template <unsigned SIZE>
+__device__ static void join_spans(const decoding &d, const query_tile &t, unsigned count,
+                                  decode_memory<SIZE> &shared) {
+    find_factors<SIZE>(d, t, count, shared);
+    __syncthreads();
+    const size_t row = t.first * d.a.heads + t.head;
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < count_of(t) * (SIZE / 4); i += THREADS) {
+        const unsigned q = i / (SIZE / 4), e = i % (SIZE / 4);
+        const float4 *from =
+            reinterpret_cast<const float4 *>(d.y) + (row + q) * d.most_spans * (SIZE / 4) + e;
+        float4 y = {0, 0, 0, 0};
+#pragma unroll 1
+        for (unsigned first = 0; first < count; first += AT_ONCE) {
+            float4 rows[AT_ONCE];
+#pragma unroll
+            for (unsigned s = 0; s < AT_ONCE; s++)
+                if (first + s < count)
+                    rows[s] = __ldcg(&from[(first + s) * (SIZE / 4)]);
+            for (unsigned s = 0; s < AT_ONCE && first + s < count; s++) {
+                const float factor = shared.factors[q][first + s];
+                y.x = fmaf(rows[s].x, factor, y.x);
+                y.y = fmaf(rows[s].y, factor, y.y);
+                y.z = fmaf(rows[s].z, factor, y.z);
+                y.w = fmaf(rows[s].w, factor, y.w);
+            }
+        }
+        reinterpret_cast<float4 *>(d.a.y)[(row + q) * (SIZE / 4) + e] = y;
+    }
+}
+
+/* Whether all of the token's spans are done with this one. What they put down can then be read. */
+template <unsigned SIZE>
+__device__ static bool is_last(unsigned *finished, unsigned count, decode_memory<SIZE> &shared) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        shared.is_last = atomicAdd(finished, 1u) + 1 == count;
+        if (shared.is_last)
+            *finished = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return shared.is_last;
+}
+
+__device__ static query_tile tile_of(const attention &a) {
+    const unsigned group = (unsigned)(a.heads / a.keys.heads), parts = (unsigned)parts_of_group(a);
+    const unsigned kv_head = blockIdx.y / parts, head = kv_head * group + blockIdx.y % parts * a.tile_heads;
+    const unsigned left = (kv_head + 1) * group - head;
+    return query_tile{blockIdx.z, blockIdx.z + 1, head, head + (left < a.tile_heads ? left : a.tile_heads),
+                      kv_head};
+}
+
+/* Token blockIdx.z, kv head and part blockIdx.y, spans blockIdx.x, + gridDim.x and so on. */
+template <unsigned SIZE>
+static __global__ void __launch_bounds__(THREADS, 2) decode(decoding d) {
+    wait_for_earlier();
+    GB_DYNAMIC_SHARED(decode_memory<SIZE>, shared);
+    const attention &a = d.a;
+    const query_tile t = tile_of(a);
+    const span all = spans_of(d, (unsigned)a.positions[t.first], decode_shape<SIZE>::KEYS);
+    for (unsigned number = blockIdx.x; number < all.count; number += gridDim.x) {
+        const unsigned first = all.first + number * all.size;
+        const unsigned end = number + 1 < all.count ? first + all.size : all.end;
+        if (d.appends && number + 1 == all.count)
+            store_own(a, t.first, t.kv_head, SIZE);
+        float y[4][4] = {};
+        const softmax mine = attend_span<SIZE>(a, t, first, end, *shared, y);
+        add_key_shares<SIZE>(*shared, y);
+        store_span<SIZE>(d, t, all, number, mine, *shared, y);
+        if (all.count > 1 &&
+            is_last<SIZE>(&d.finished[blockIdx.z * gridDim.y + blockIdx.y], all.count, *shared))
+            join_spans<SIZE>(d, t, all.count, *shared);
+        __syncthreads();
+    }
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
+/* Few kv heads need more spans to keep the device busy; many spans take longer to be put together. */
+static unsigned most_spans(const attention &a) {
+    return a.keys.heads >= 8 ? MOST_SPANS / 2 : (unsigned)MOST_SPANS;
+}
+
+uint64_t gb_cuda::attend_generated_scratch(const attention &a) {
+    const uint64_t tokens = a.tokens < MOST_TOKENS ? a.tokens : (size_t)MOST_TOKENS;
+    return tokens * a.heads * most_spans(a) * (a.values.size + 2) * sizeof(float);
+}
+
+template <unsigned SIZE>
+static void launch_decode(const decoding &d, cudaStream_t stream) {
+    const size_t across = d.a.keys.heads * parts_of_group(d.a), pairs = across * d.a.tokens;
+    const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
+    const dim3 grid((unsigned)(blocks < d.most_spans ? blocks : d.most_spans), (unsigned)across,
+                    (unsigned)d.a.tokens);
+    GB_LAUNCH(decode<SIZE>, grid, THREADS, sizeof(decode_memory<SIZE>), stream, d);
+}
+
+/* The call's tokens first .. first + MOST_TOKENS - 1. */
+static attention some_tokens(attention a, size_t first) {
+    a.query += first * a.heads * a.keys.size;
+    a.key += first * a.keys.heads * a.keys.size;
+    a.value += first * a.keys.heads * a.values.size;
+    a.y += first * a.heads * a.values.size;
+    a.positions += first;
+    a.slots += first;
+    a.tokens = a.tokens - first < MOST_TOKENS ? a.tokens - first : (size_t)MOST_TOKENS;
+    return a;
+}
+
+void gb_cuda::attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
+    const size_t group = a.heads / a.keys.heads;
+    a.tile_heads = (unsigned)(group < QUERIES ? group : (size_t)QUERIES);
+    a.tile_tokens = 1;
+    decoding d = {};
+    d.appends = group <= QUERIES && a.run_count == a.tokens; /* else several blocks read what one stores */
+    d.most_spans = most_spans(a);
+    d.y = reinterpret_cast<float *>(scratch->bytes);
+    d.state = d.y + MOST_TOKENS * a.heads * d.most_spans * a.values.size;
+    d.finished = scratch->counters;
+    if (a.tokens < MOST_TOKENS)
+        d.state = d.y + a.tokens * a.heads * d.most_spans * a.values.size;
+    if (!d.appends)
+        append_to_caches(a, stream);
+    for (size_t first = 0; first < a.tokens; first += MOST_TOKENS) {
+        d.a = some_tokens(a, first);
+        if (a.keys.size == 128)
+            launch_decode<128>(d, stream);
+        else if (a.keys.size == 256)
+            launch_decode<256>(d, stream);
+        else
+            launch_decode<512>(d, stream);
+    }
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of attention share: the caches, which of their rows a query reads, and the tiles of
+ * queries that a block takes of a batch. attention.cu chooses among the kernels.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_ATTENTION_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_ATTENTION_CUH
+
+#include "run/cuda/device/mma.cuh"
+
+namespace gb_cuda {
+
+/* Position p of a slot lies in row p mod capacity. */
+struct cache {
+    uint8_t *data;
+    size_t slot_bytes;
+    gb_dtype dtype;               /* float32 or bfloat16 */
+    size_t capacity, heads, size; /* rows of a slot; elements of a head */
+};
+
+struct attention {
+    const float *query;       /* [tokens, heads, key size] */
+    const float *key, *value; /* [tokens, kv heads, key or value size]: what is appended */
+    const int32_t *positions, *slots, *run_first;
+    cache keys, values;
+    size_t tokens, heads, window, run_count;
+    float scale;
+    float *y;                         /* [tokens, heads, value size] */
+    unsigned tile_heads, tile_tokens; /* of the queries that a block takes at a time */
+};
+
+/* The first position that the query at that one reads; the query's own is the last. */
+__device__ inline size_t first_read(const attention &a, size_t position) {
+    return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+}
+
+/* Queries of one slot and kv head: tokens first .. end - 1, heads head .. head_end - 1. */
+struct query_tile {
+    unsigned first, end, head, head_end, kv_head;
+};
+
+/* Blocks that share a kv head's queries of a token. */
+__host__ __device__ inline size_t parts_of_group(const attention &a) {
+    const size_t group = a.heads / a.keys.heads;
+    return (group + a.tile_heads - 1) / a.tile_heads;
+}
+
+/* Tile number `tile` of the batch's runs, of kv head and part number `across`. Empty where there is none. */
+__device__ inline query_tile find_tile(const attention &a, unsigned tile, unsigned across) {
+    const unsigned group = (unsigned)(a.heads / a.keys.heads), parts = (unsigned)parts_of_group(a);
+    query_tile t = {0, 0, 0, 0, across / parts};
+    const unsigned group_end = (t.kv_head + 1) * group;
+    t.head = t.kv_head * group + across % parts * a.tile_heads;
+    t.head_end = t.head + a.tile_heads < group_end ? t.head + a.tile_heads : group_end;
+    for (size_t r = 0; r < a.run_count; r++) {
+        const unsigned begin = (unsigned)a.run_first[r], end = (unsigned)a.run_first[r + 1];
+        const unsigned tiles = (end - begin + a.tile_tokens - 1) / a.tile_tokens;
+        if (tile < tiles) {
+            t.first = begin + tile * a.tile_tokens;
+            t.end = t.first + a.tile_tokens < end ? t.first + a.tile_tokens : end;
+            return t;
+        }
+        tile -= tiles;
+    }
+    return t;
+}
+
+__device__ inline unsigned count_of(const query_tile &t) {
+    return (t.head_end - t.head) * (t.end - t.first);
+}
+
+struct query_place {
+    bool is_there;
+    size_t token, head;
+};
+
+/* Query q of a tile: token after token, of each its heads. */
+__device__ inline query_place place_of(const query_tile &t, unsigned q) {
+    const unsigned heads = t.head_end - t.head;
+    const query_place p = {q < count_of(t), t.first + q / heads, t.head + q % heads};
+    return p;
+}
+
+/* Keys and values of the call's tokens go to their caches. */
+void append_to_caches(const attention &a, cudaStream_t stream);
+
+/* Reads the caches, of any size and dtype, in float32: attention_float.cu. */
+void attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
+uint64_t attend_in_float_scratch(const attention &a);
+
+/* Caches of bfloat16 with keys and values of one of the tensor cores' sizes. */
+inline bool has_tensor_core_caches(const attention &a) {
+    const size_t size = a.keys.size;
+    return (size == 128 || size == 256 || size == 512) && a.values.size == size && a.keys.dtype == GB_BF16 &&
+           a.values.dtype == GB_BF16 && a.keys.capacity >= 64 && a.heads <= 4096;
+}
+
+/* Of such caches. Tokens of which each continues its slot: appends and reads. attention_decode.cu */
+void attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
+uint64_t attend_generated_scratch(const attention &a);
+
+/* Of such caches. Tokens of prompts, already appended. attention_prompt.cu */
+void attend_prompt(attention a, cudaStream_t stream);
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention of random queries, keys and values: calls of the op on the device, and its sums in double.
+ */
+#ifndef GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
+#define GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
+
+#include "cuda/device_memory.h"
+#include "tensor/convert.h"
+
+#include <math.h>
+
+enum { MOST_TOKENS = 640, ATTENTION_SLOTS = 3 };
+
+typedef struct attention_case {
+    size_t tokens, heads, kv_heads, key_size, value_size, window, capacity;
+    gb_dtype cache;
+    double scale;
+    bool rounds_queries; /* to bfloat16, in the reference */
+} attention_case;
+
+typedef struct tokens {
+    float *query, *key, *value; /* [tokens, ..] */
+    float *y;                   /* [tokens, heads, value size] */
+} tokens;
+
+static inline float *random_floats(size_t count, uint64_t *random) {
+    float *x = malloc(count * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = next_float(random);
+    return x;
+}
+
+static inline tokens random_tokens(const attention_case *c, uint64_t *random) {
+    tokens t = {random_floats(c->tokens * c->heads * c->key_size, random),
+                random_floats(c->tokens * c->kv_heads * c->key_size, random),
+                random_floats(c->tokens * c->kv_heads * c->value_size, random),
+                malloc(c->tokens * c->heads * c->value_size * sizeof(float))};
+    assert_non_null(t.y);
+    return t;
+}
+
+static inline void free_tokens(tokens *t) {
+    free(t->query);
+    free(t->key);
+    free(t->value);
+    free(t->y);
+}
+
+static inline gb_cuda_tensor new_cache(const attention_case *c, size_t size) {
+    gb_cuda_tensor cache = {.dtype = c->cache, .rank = 3, .dims = {c->capacity, c->kv_heads, size}};
+    cache.slot_bytes = gb_cuda_elements(&cache) * gb_dtype_size(c->cache);
+    cache.slot_bytes += (256 - cache.slot_bytes % 256) % 256;
+    cache.data = device_copy(NULL, ATTENTION_SLOTS * cache.slot_bytes);
+    return cache;
+}
+
+/* Which tokens of the case a call has: count of them from `first` on, in each of that many slots from
+ * first_slot on. */
+typedef struct attention_batch {
+    size_t first, count, first_slot, slots;
+    bool is_prefill;
+} attention_batch;
+
+/* y: [slots, count, heads, value size] */
+static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2],
+                          attention_batch batch, float *y) {
+    int32_t positions[MOST_TOKENS], slots[MOST_TOKENS], runs[ATTENTION_SLOTS + 1] = {0};
+    const size_t all = batch.count * batch.slots;
+    const size_t widths[3] = {c->heads * c->key_size, c->kv_heads * c->key_size, c->kv_heads * c->value_size};
+    const float *from[3] = {t->query, t->key, t->value};
+    float *rows[3];
+    for (size_t i = 0; i < 3; i++) {
+        rows[i] = malloc(all * widths[i] * sizeof(float));
+        assert_non_null(rows[i]);
+        for (size_t s = 0; s < batch.slots; s++)
+            memcpy(rows[i] + s * batch.count * widths[i], from[i] + batch.first * widths[i],
+                   batch.count * widths[i] * sizeof(float));
+    }
+    for (size_t n = 0; n < all; n++) {
+        positions[n] = (int32_t)(batch.first + n % batch.count);
+        slots[n] = (int32_t)(batch.first_slot + n / batch.count);
+        runs[n / batch.count + 1] = (int32_t)n + 1;
+    }
+    gb_cuda_tensor tensors[] = {device_tensor(GB_F32, rows[0], 3, all, c->heads, c->key_size),
+                                device_tensor(GB_F32, rows[1], 3, all, c->kv_heads, c->key_size),
+                                device_tensor(GB_F32, rows[2], 3, all, c->kv_heads, c->value_size),
+                                device_tensor(GB_I32, positions, 1, all, 1, 1),
+                                device_tensor(GB_I32, slots, 1, all, 1, 1),
+                                device_tensor(GB_I32, runs, 1, ATTENTION_SLOTS + 1, 1, 1),
+                                device_tensor(GB_F32, NULL, 3, all, c->heads, c->value_size)};
+    gb_node node = {.op = GB_OP_ATTENTION,
+                    .attribute_count = 2,
+                    .attributes = {gb_float(GB_ATTRIBUTE_SCALE, c->scale),
+                                   gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)c->window)}};
+    gb_cuda_scratch scratch = {.counters = device_copy(NULL, GB_CUDA_COUNTERS * sizeof(uint32_t))};
+    gb_cuda_call call = {
+        .node = &node,
+        .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
+        .results = {&tensors[6]},
+        .runs = {tensors[5].data, (uint32_t)batch.slots},
+        .is_prefill = batch.is_prefill,
+        .scratch = &scratch};
+    scratch.bytes = device_copy(NULL, gb_cuda_attention_scratch(&call));
+    assert_cuda(cudaMemsetAsync(scratch.counters, 0, GB_CUDA_COUNTERS * sizeof(uint32_t), NULL));
+    gb_cuda_attention(&call);
+    fetch_tensor(&tensors[6], y);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        free_on_device(&tensors[i]);
+    for (size_t i = 0; i < 3; i++)
+        free(rows[i]);
+    assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.counters));
+}
+
+static inline double rounded(bool to_bf16, float x) {
+    return (double)(to_bf16 ? gb_float_from_bf16(gb_bf16_from_float(x)) : x);
+}
+
+/* Compares token n's head h, of y [value size], with the sums in double. */
+static inline void assert_row(const attention_case *c, const tokens *t, size_t n, size_t h, const float *y,
+                              double tolerance) {
+    const size_t g = h / (c->heads / c->kv_heads),
+                 first = c->window && n >= c->window ? n - c->window + 1 : 0;
+    const bool is_bf16 = c->cache == GB_BF16;
+    double weights[MOST_TOKENS], sum = 0;
+    for (size_t j = first; j <= n; j++) {
+        double score = 0;
+        for (size_t d = 0; d < c->key_size; d++)
+            score += rounded(c->rounds_queries, t->query[(n * c->heads + h) * c->key_size + d]) *
+                     rounded(is_bf16, t->key[(j * c->kv_heads + g) * c->key_size + d]);
+        sum += weights[j] = exp(c->scale * score);
+    }
+    for (size_t e = 0; e < c->value_size; e++) {
+        double expected = 0;
+        for (size_t j = first; j <= n; j++)
+            expected +=
+                weights[j] / sum * rounded(is_bf16, t->value[(j * c->kv_heads + g) * c->value_size + e]);
+        if (!(fabs((double)y[e] - expected) <= tolerance))
+            fail_msg("size %zu, token %zu, head %zu, element %zu: %.9g, expected %.9g", c->key_size, n, h, e,
+                     (double)y[e], expected);
+    }
+}
+
+#endif

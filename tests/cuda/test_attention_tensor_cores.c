@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention over caches of bfloat16 in the sizes of the tensor cores: prompts' and generated tokens are near
+ * the sums in double, and have the same bits however a prompt was cut and whoever else is in the batch.
+ */
+#include "cuda/attention_case.h"
+
+enum { CHUNK = 96, GENERATED = 3 };
+
+static const attention_case cases[] = {
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, false},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, false},
+    {CHUNK + 44, 3, 1, 512, 512, 0, CHUNK + 44, GB_BF16, 0.04, false},
+    {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, false},
+};
+
+/* The prompt in pieces of at most that many tokens, to a slot. */
+static void run_prompt(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2], size_t piece,
+                       size_t slot, float *y) {
+    const size_t width = c->heads * c->value_size, end = c->tokens - GENERATED;
+    for (size_t first = 0; first < end; first += piece) {
+        const size_t count = first + piece < end ? piece : end - first;
+        attend(c, t, caches, (attention_batch){first, count, slot, 1, true}, y + first * width);
+    }
+}
+
+static void check_prompt(const attention_case *c, const tokens *t) {
+    attention_case with_rounded_queries = *c;
+    with_rounded_queries.rounds_queries = true;
+    for (size_t n = 0; n < c->tokens - GENERATED; n += n < 3 ? 1 : 41)
+        for (size_t h = 0; h < c->heads; h++)
+            assert_row(&with_rounded_queries, t, n, h, t->y + (n * c->heads + h) * c->value_size, 4e-3);
+}
+
+/* The last tokens one by one, in the slots that have the prompt: all slots at a time, then one alone. */
+static void run_generated(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2]) {
+    const size_t width = c->heads * c->value_size;
+    float *all = malloc(2 * width * sizeof *all), *alone = malloc(width * sizeof *alone);
+    for (size_t n = c->tokens - GENERATED; n < c->tokens; n++) {
+        attend(c, t, caches, (attention_batch){n, 1, 0, 2, false}, all);
+        attend(c, t, caches, (attention_batch){n, 1, 1, 1, false}, alone);
+        assert_memory_equal(all, alone, width * sizeof *all);
+        assert_memory_equal(all + width, alone, width * sizeof *all);
+        for (size_t h = 0; h < c->heads; h++)
+            assert_row(c, t, n, h, alone + h * c->value_size, 2e-5);
+    }
+    free(all);
+    free(alone);
+}
+
+/* Generated tokens that are run again, several of a slot at a time, have the bits that they had one by one.
+ */
+static void run_again(const attention_case *c, const tokens *t, gb_cuda_tensor caches[2]) {
+    const size_t width = c->heads * c->value_size, first = c->tokens - GENERATED;
+    float *again = malloc(GENERATED * width * sizeof *again), *alone = malloc(width * sizeof *alone);
+    attend(c, t, caches, (attention_batch){first, GENERATED, 0, 1, false}, again);
+    attend(c, t, caches, (attention_batch){first + 1, 1, 1, 1, false}, alone);
+    assert_memory_equal(again + width, alone, width * sizeof *alone);
+    free(again);
+    free(alone);
+}
+
+static void sums_are_right_and_bits_the_same(void **unused) {
+    (void)unused;
+    uint64_t random = 11;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const attention_case *c = &cases[i];
+        const size_t size = (c->tokens - GENERATED) * c->heads * c->value_size * sizeof(float);
+        tokens t = random_tokens(c, &random);
+        float *other = malloc(size);
+        gb_cuda_tensor caches[2] = {new_cache(c, c->key_size), new_cache(c, c->value_size)};
+        run_prompt(c, &t, caches, CHUNK, 0, t.y);
+        run_prompt(c, &t, caches, 37, 1, other);
+        assert_memory_equal(other, t.y, size);
+        check_prompt(c, &t);
+        run_generated(c, &t, caches);
+        run_again(c, &t, caches);
+        free_on_device(&caches[0]);
+        free_on_device(&caches[1]);
+        free_tokens(&t);
+        free(other);
+    }
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums_are_right_and_bits_the_same)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
