@@ -121,7 +121,7 @@ struct few_rows {
     const few_products &p;
     uint32_t lane, warp;
     uint32_t first_atom, end_atom;   /* of the warp's part */
-    uint32_t first_block, end_block; /* of the block of threads */
+    uint32_t first_block, end_block; /* of the block of threads: every gridDim.x-th */
     uint32_t slice_atom;             /* the first one of the slice */
     uint32_t columns;                /* rows of x in this tile */
     uint32_t expert_blocks;          /* before the expert's */
@@ -172,7 +172,7 @@ struct few_rows {
             biases_from += GROUP ? scales : 0;
             atom += count;
             if (atom == end_atom)
-                begin_block(block + 1);
+                begin_block(block + gridDim.x);
         }
         ring.end();
     }
@@ -284,20 +284,25 @@ struct few_rows {
 
     /* The warp's part of a block of outputs. */
     __device__ void add_part(float y[TILES][4]) {
+        constexpr uint32_t ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
+        const uint32_t atom_bytes = shape::ATOM_CHUNKS * chunk_bytes;
         uint32_t inputs = 0;
         const float *of_atom = sums;
         for (uint32_t a = first_atom; a < end_atom; a += shape::ATOMS) {
             const uint8_t *stage = stages + ring.using_now * shape::STAGE_BYTES, *codes = stage + lane * 16;
             const uint8_t *scales = stage + shape::CODE_BYTES + lane / 4 * 4;
             ring.wait();
+            const bool is_full = a + shape::ATOMS <= end_atom;
+            if (is_full) {
 #pragma unroll
-            for (int i = 0; i < shape::ATOMS; i++) {
-                if (a + i >= end_atom)
-                    break;
-                add_atom(codes, scales, i, inputs, of_atom, y);
-                inputs += shape::ATOM_CHUNKS * chunk_bytes;
-                of_atom += shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
+                for (int i = 0; i < shape::ATOMS; i++)
+                    add_atom(codes, scales, i, inputs + i * atom_bytes, of_atom + i * ATOM_SUMS, y);
+            } else {
+                for (uint32_t i = 0; a + i < end_atom; i++)
+                    add_atom(codes, scales, (int)i, inputs + i * atom_bytes, of_atom + i * ATOM_SUMS, y);
             }
+            inputs += shape::ATOMS * atom_bytes;
+            of_atom += shape::ATOMS * ATOM_SUMS;
             ring.next();
             __syncwarp();
             copy_stage();
@@ -382,11 +387,12 @@ __device__ inline void add_slices(const Rows &rows, size_t first_row) {
         return;
     __threadfence();
     const uint32_t all = p.of[p.count - 1].blocks_end;
-    const uint32_t here = (rows.end_block - rows.first_block) * FEW_BLOCK_ROWS;
+    const uint32_t here = (rows.end_block - rows.first_block + gridDim.x - 1) / gridDim.x * FEW_BLOCK_ROWS;
     const size_t slice = (size_t)p.rows * all * FEW_BLOCK_ROWS;
     for (uint32_t e = threadIdx.x; e < here * rows.columns; e += FEW_THREADS) {
         const size_t row = first_row + e / here;
-        const uint32_t block = rows.first_block + e % here / FEW_BLOCK_ROWS, in_block = e % FEW_BLOCK_ROWS;
+        const uint32_t block = rows.first_block + e % here / FEW_BLOCK_ROWS * gridDim.x,
+                       in_block = e % FEW_BLOCK_ROWS;
         const volatile float *from = p.partial + (row * all + block) * FEW_BLOCK_ROWS + in_block;
         float sum = 0;
         for (uint32_t s = 0; s < gridDim.y; s++)
@@ -412,8 +418,8 @@ static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 3 : 1)
     rows.slice_atom = few_part_begin(p.atoms, blockIdx.y * FEW_PARTS, parts);
     const uint32_t slice_atoms =
         few_part_begin(p.atoms, (blockIdx.y + 1) * FEW_PARTS, parts) - rows.slice_atom;
-    rows.first_block = few_part_begin(blocks, blockIdx.x, gridDim.x);
-    rows.end_block = few_part_begin(blocks, blockIdx.x + 1, gridDim.x);
+    rows.first_block = blockIdx.x;
+    rows.end_block = blocks;
     const size_t first_row = (size_t)blockIdx.z * p.tile_rows;
     rows.columns = p.rows - first_row < p.tile_rows ? (uint32_t)(p.rows - first_row) : p.tile_rows;
     const few_memory memory = few_memory_of<typename rows_type::shape>(slice_atoms, TILES, rows.columns);
@@ -435,10 +441,12 @@ static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 3 : 1)
     load_rows(rows, slice_atoms, first_row, shared + memory.x, sums, TILES * FEW_COLUMNS);
     __syncthreads();
     float *partial = reinterpret_cast<float *>(shared + memory.partial);
-    for (uint32_t block = rows.first_block; block < rows.end_block; block++) {
+    bool is_odd = false;
+    for (uint32_t block = rows.first_block; block < rows.end_block; block += gridDim.x) {
         float y[TILES][4] = {};
         rows.add_part(y);
-        float *of_block = partial + block % 2 * (FEW_PARTS * TILES * 4 * WARP);
+        float *of_block = partial + is_odd * (FEW_PARTS * TILES * 4 * WARP);
+        is_odd = !is_odd;
         for (int c = 0; c < TILES; c++)
             for (int i = 0; i < 4; i++)
                 of_block[((rows.warp * TILES + c) * 4 + i) * WARP + rows.lane] = y[c][i];
