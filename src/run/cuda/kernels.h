@@ -4,7 +4,8 @@
  * stream's order. ops.def has the equations and the portable CPU kernels are the definition. The order of
  * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
- * A product of a quantized matrix takes its input rounded to bfloat16 and adds in float32; everything else is
+ * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
+ * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32; everything else is
  * float32, as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H

@@ -1,64 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with matrices that are not quantized, in float32: a block has 64 outputs of
- * 64 rows, a thread 4 of 4, added in the order of k.
+ * Products of a prompt's tokens with matrices that are not quantized, in float32: a block has 32 outputs of
+ * 32 rows, a thread 4 of 4, added in the order of k.
  */
 #include "run/cuda/device/row_lists.cuh"
 
 using namespace gb_cuda;
 
 enum {
-    TILE = 64, /* outputs, and rows */
-    STEP = 16, /* inputs that are in shared memory at a time */
-    SHARE = 4, /* outputs and rows of a thread: every 16th of the tile */
+    TILE = 32, /* outputs, and rows */
+    STEP = 32, /* inputs that are in shared memory at a time */
+    SHARE = 4, /* outputs and rows of a thread */
     ACROSS = TILE / SHARE,
     THREADS = ACROSS * ACROSS,
-    PITCH = TILE + 1,
+    PITCH = TILE / SHARE + 1,
+    LOADS = TILE * STEP / THREADS,
 };
 
-/* A row's inputs first .. first + STEP - 1, transposed; zeros past the ends. */
-__device__ static void load_inputs(const void *data, gb_dtype dtype, size_t rows, size_t first_row,
-                                   size_t inputs, size_t first, float (*to)[PITCH]) {
-    for (unsigned i = threadIdx.x; i < TILE * STEP; i += THREADS) {
-        const size_t row = first_row + i / STEP, k = first + i % STEP;
-        to[i % STEP][i / STEP] = row < rows && k < inputs ? load_float(data, dtype, row * inputs + k) : 0.0f;
+/* A matrix of which a block reads 32 rows. */
+struct dense_rows {
+    const void *data;
+    gb_dtype dtype;
+    size_t count, columns;
+};
+
+/* A thread's share of the inputs first .. first + STEP - 1 of the block's rows, zeros past the ends: one
+ * input of every second row. */
+struct dense_share {
+    float values[LOADS];
+
+    __device__ void load(const dense_rows &from, size_t first_row, size_t first) {
+        const size_t k = first + threadIdx.x % STEP, row = first_row + threadIdx.x / STEP;
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const size_t r = row + i * (THREADS / STEP);
+            values[i] = r < from.count && k < from.columns
+                            ? load_float(from.data, from.dtype, r * from.columns + k)
+                            : 0.0f;
+        }
     }
+
+    /* Transposed: by input, four rows side by side. */
+    __device__ void store(float4 (*to)[PITCH]) const {
+        float *row = reinterpret_cast<float *>(to[threadIdx.x % STEP]) + threadIdx.x / STEP;
+#pragma unroll
+        for (int i = 0; i < LOADS; i++)
+            row[i * (THREADS / STEP)] = values[i];
+    }
+};
+
+__device__ static void add_products(float sums[SHARE], float x, const float4 &weights) {
+    sums[0] = fmaf(weights.x, x, sums[0]);
+    sums[1] = fmaf(weights.y, x, sums[1]);
+    sums[2] = fmaf(weights.z, x, sums[2]);
+    sums[3] = fmaf(weights.w, x, sums[3]);
 }
 
 static __global__ void __launch_bounds__(THREADS)
-    multiply_dense_prompt(const float *__restrict__ x, const void *__restrict__ weight, gb_dtype dtype,
-                          size_t inputs, size_t rows, size_t outputs, float *__restrict__ y) {
+    multiply_dense_prompt(dense_rows x, dense_rows weight, float *__restrict__ y) {
     wait_for_earlier();
-    __shared__ float of_x[STEP][PITCH], of_weight[STEP][PITCH];
+    __shared__ float4 of_x[STEP][PITCH], of_weight[STEP][PITCH];
     const size_t first_row = (size_t)blockIdx.x * TILE, first_output = (size_t)blockIdx.y * TILE;
     const unsigned across = threadIdx.x % ACROSS, down = threadIdx.x / ACROSS;
-    float sums[SHARE][SHARE] = {};
-    for (size_t first = 0; first < inputs; first += STEP) {
+    float sums[SHARE][SHARE] = {}; /* [row][output] */
+    dense_share next_x, next_weight;
+    next_x.load(x, first_row, 0);
+    next_weight.load(weight, first_output, 0);
+    for (size_t first = 0; first < x.columns; first += STEP) {
         __syncthreads();
-        load_inputs(x, GB_F32, rows, first_row, inputs, first, of_x);
-        load_inputs(weight, dtype, outputs, first_output, inputs, first, of_weight);
+        next_x.store(of_x);
+        next_weight.store(of_weight);
         __syncthreads();
-#pragma unroll
-        for (int k = 0; k < STEP; k++)
-#pragma unroll
-            for (int r = 0; r < SHARE; r++)
-#pragma unroll
-                for (int o = 0; o < SHARE; o++)
-                    sums[r][o] =
-                        fmaf(of_weight[k][across + o * ACROSS], of_x[k][down + r * ACROSS], sums[r][o]);
+        next_x.load(x, first_row, first + STEP);
+        next_weight.load(weight, first_output, first + STEP);
+#pragma unroll 8
+        for (int k = 0; k < STEP; k++) {
+            const float4 of_rows = of_x[k][down], weights = of_weight[k][across];
+            add_products(sums[0], of_rows.x, weights);
+            add_products(sums[1], of_rows.y, weights);
+            add_products(sums[2], of_rows.z, weights);
+            add_products(sums[3], of_rows.w, weights);
+        }
     }
     for (int r = 0; r < SHARE; r++)
         for (int o = 0; o < SHARE; o++) {
-            const size_t row = first_row + down + r * ACROSS, output = first_output + across + o * ACROSS;
-            if (row < rows && output < outputs)
-                y[row * outputs + output] = sums[r][o];
+            const size_t row = first_row + down * SHARE + r, output = first_output + across * SHARE + o;
+            if (row < x.count && output < weight.count)
+                y[row * weight.count + output] = sums[r][o];
         }
 }
 
 void gb_cuda_dense_prefill(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
-    const size_t rows = x->dims[0], outputs = weight->dims[0];
-    GB_LAUNCH(multiply_dense_prompt, dim3(blocks_for(rows, TILE), blocks_for(outputs, TILE)), THREADS, 0,
-              call->stream, data_of<const float>(x), weight->data, weight->dtype, weight->dims[1], rows,
-              outputs, data_of<float>(call->results[0]));
+    const dense_rows rows = {x->data, GB_F32, x->dims[0], x->dims[1]};
+    const dense_rows outputs = {weight->data, weight->dtype, weight->dims[0], weight->dims[1]};
+    GB_LAUNCH(multiply_dense_prompt, dim3(blocks_for(rows.count, TILE), blocks_for(outputs.count, TILE)),
+              THREADS, 0, call->stream, rows, outputs, data_of<float>(call->results[0]));
 }

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of a prompt's tokens with weights of 4-bit codes, on Hopper (device/prefill_product.cuh).
+ */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/prefill_product.cuh"
 
@@ -15,6 +18,7 @@ __device__ static inline void multiply_and_store(const prefill_tile &tile, const
     store_sums<Shape, SCALE>(tile, lists, (size_t)blockIdx.y * TILE_OUTPUTS, work, y);
 }
 
+/* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
 template <int GROUP_UNITS, gb_dtype SCALE>
 static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,

@@ -121,13 +121,14 @@ struct few_rows {
     const few_products &p;
     uint32_t lane, warp;
     uint32_t first_atom, end_atom;   /* of the warp's part */
-    uint32_t first_block, end_block; /* of the block of threads */
+    uint32_t first_block, end_block; /* of the block of threads: every gridDim.x-th */
     uint32_t slice_atom;             /* the first one of the slice */
     uint32_t columns;                /* rows of x in this tile */
     uint32_t expert_blocks;          /* before the expert's */
     uint8_t *stages;                 /* [FEW_STAGES, STAGE_BYTES], the warp's */
-    const uint8_t *x;                /* [chunks of the slice, columns, CHUNK_BYTES] */
-    const float *sums;               /* [groups of the slice, TILES * FEW_COLUMNS, SUM_FLOATS] */
+    const uint8_t *x[TILES];         /* the lane's bytes of the first chunk of the warp's part */
+    uint32_t chunk_bytes;            /* from one chunk of the same row to the next */
+    const float *sums;               /* [groups of the part, TILES * FEW_COLUMNS, SUM_FLOATS], the lane's */
     copy_ring<FEW_STAGES> ring;
     uint32_t block, atom, product; /* what comes into the ring next */
     const uint8_t *codes_from, *scales_from, *biases_from;
@@ -171,7 +172,7 @@ struct few_rows {
             biases_from += GROUP ? scales : 0;
             atom += count;
             if (atom == end_atom)
-                begin_block(block + 1);
+                begin_block(block + gridDim.x);
         }
         ring.end();
     }
@@ -180,16 +181,15 @@ struct few_rows {
 
     /* Scales or biases of the lane's rows r and r + 8. */
     __device__ void widen(const uint8_t *from, float value[2]) const {
-        const uint32_t both = *reinterpret_cast<const uint32_t *>(from + lane / 4 * 4);
+        const uint32_t both = *reinterpret_cast<const uint32_t *>(from);
         value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
         value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
     }
 
-    /* y += a group of the inputs' column tile c. sum: of codes and inputs. */
-    __device__ void add_group(const float scale[2], const float bias[2], uint32_t number, int c,
+    /* y += a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes and inputs.
+     */
+    __device__ void add_group(const float scale[2], const float bias[2], const float *of_group,
                               const float sum[4], float y[4]) const {
-        const float *of_group =
-            sums + ((number * TILES + c) * FEW_COLUMNS + lane % 4 * 2) * shape::SUM_FLOATS;
         if (IN_BYTES) {
             const float4 f = *reinterpret_cast<const float4 *>(of_group);
             for (int i = 0; i < 4; i++) {
@@ -205,22 +205,11 @@ struct few_rows {
         }
     }
 
-    /* What the lane has of a chunk of inputs, as b. */
-    __device__ uint4 input(uint32_t chunk, int c) const {
-        const uint32_t column = c * FEW_COLUMNS + lane / 4;
-        uint4 b = {0, 0, 0, 0};
-        if (column < columns)
-            b = *reinterpret_cast<const uint4 *>(x + (chunk * columns + column) * CHUNK_BYTES +
-                                                 lane % 4 * 16);
-        return b;
-    }
-
-    /* The sums of a group's units u .. of an atom, whose codes are w, with inputs in 8 bits: integers below
-     * 2^22 in size, which stand in the low bits of a float that they are added to. */
-    __device__ void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, uint32_t chunk, int c,
+    /* The sums of the group of an atom's units u .., whose codes are w, with inputs in 8 bits from `from` on.
+     */
+    __device__ void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
                                    float sum[4]) const {
-        const int32_t zero = 0x4b400000;
-        int32_t acc[4] = {zero, zero, zero, zero};
+        int32_t acc[4] = {0, 0, 0, 0};
         uint4 b = {0, 0, 0, 0};
 #pragma unroll
         for (int i = u; i < u + shape::GROUP_UNITS; i++) {
@@ -229,15 +218,15 @@ struct few_rows {
             code_bytes<BITS>(of_r, &a[0], &a[2]);
             code_bytes<BITS>(of_r + BITS / 4, &a[1], &a[3]);
             if (i == u || i % 2 == 0)
-                b = input(chunk + i / 2, c);
+                b = *reinterpret_cast<const uint4 *>(from + i / 2 * chunk_bytes);
             multiply_add_bytes(acc, a, i % 2 ? b.z : b.x, i % 2 ? b.w : b.y, acc);
         }
         for (int i = 0; i < 4; i++)
-            sum[i] = gb_float_from_bits((uint32_t)acc[i]) - 12582912.0f;
+            sum[i] = (float)acc[i];
     }
 
     /* The same with inputs in bfloat16. */
-    __device__ void multiply_bf16(const uint32_t w[shape::ATOM_STEPS][4], int u, uint32_t chunk, int c,
+    __device__ void multiply_bf16(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
                                   float sum[4]) const {
         const float center = 8388608.0f + p.offset;
         for (int i = 0; i < 4; i++)
@@ -246,7 +235,7 @@ struct few_rows {
         for (int i = u; i < u + shape::GROUP_UNITS; i++) {
             const uint32_t *of_r = w[i / shape::STEP_UNITS] + i % shape::STEP_UNITS * 2;
             const uint32_t *of_r8 = of_r + BITS / 4;
-            const uint4 b = input(chunk + i, c);
+            const uint4 b = *reinterpret_cast<const uint4 *>(from + i * chunk_bytes);
 #pragma unroll
             for (int k = 0; k < 4; k += 2) {
                 const uint32_t a[4] = {code_pair<BITS>(of_r, k, center), code_pair<BITS>(of_r8, k, center),
@@ -257,13 +246,14 @@ struct few_rows {
         }
     }
 
-    /* An atom, the i-th of its stage. number: in the slice. */
-    __device__ void add_atom(const uint8_t *stage, int i, uint32_t number, float y[TILES][4]) const {
+    /* The i-th atom of a stage. codes, scales: the lane's in the stage; inputs: bytes from x on. */
+    __device__ void add_atom(const uint8_t *codes, const uint8_t *scales, int i, uint32_t inputs,
+                             const float *of_atom, float y[TILES][4]) const {
         uint32_t w[shape::ATOM_STEPS][4];
 #pragma unroll
         for (int s = 0; s < shape::ATOM_STEPS; s++) {
-            const uint4 loaded = *reinterpret_cast<const uint4 *>(
-                stage + (i * shape::ATOM_STEPS + s) * shape::STEP_BYTES + lane * 16);
+            const uint4 loaded =
+                *reinterpret_cast<const uint4 *>(codes + (i * shape::ATOM_STEPS + s) * shape::STEP_BYTES);
             w[s][0] = loaded.x;
             w[s][1] = loaded.y;
             w[s][2] = loaded.z;
@@ -271,39 +261,67 @@ struct few_rows {
         }
 #pragma unroll
         for (int g = 0; g < shape::ATOM_GROUPS; g++) {
-            const uint8_t *scales =
-                stage + shape::CODE_BYTES + (GROUP ? (i * shape::ATOM_GROUPS + g) * shape::GROUP_BYTES : 0);
+            const uint8_t *of_group =
+                scales + (GROUP ? (i * shape::ATOM_GROUPS + g) * shape::GROUP_BYTES : 0);
             float scale[2], bias[2] = {0, 0}, sum[4];
-            widen(scales, scale);
+            widen(of_group, scale);
             if (p.has_biases)
-                widen(scales + shape::SCALE_BYTES, bias);
+                widen(of_group + shape::SCALE_BYTES, bias);
             for (int half = 0; half < 2; half++)
                 if (BITS == 4 || IN_BYTES)
                     bias[half] = fmaf(-p.offset, scale[half], bias[half]);
 #pragma unroll
             for (int c = 0; c < TILES; c++) {
                 if (IN_BYTES)
-                    multiply_bytes(w, g * shape::GROUP_UNITS, number * shape::ATOM_CHUNKS, c, sum);
+                    multiply_bytes(w, g * shape::GROUP_UNITS, x[c] + inputs, sum);
                 else
-                    multiply_bf16(w, g * shape::GROUP_UNITS, number * shape::ATOM_CHUNKS, c, sum);
-                add_group(scale, bias, number * shape::ATOM_GROUPS + g, c, sum, y[c]);
+                    multiply_bf16(w, g * shape::GROUP_UNITS, x[c] + inputs, sum);
+                add_group(scale, bias, of_atom + (g * TILES + c) * FEW_COLUMNS * shape::SUM_FLOATS, sum,
+                          y[c]);
             }
         }
     }
 
     /* The warp's part of a block of outputs. */
     __device__ void add_part(float y[TILES][4]) {
+        constexpr uint32_t ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
+        const uint32_t atom_bytes = shape::ATOM_CHUNKS * chunk_bytes;
+        uint32_t inputs = 0;
+        const float *of_atom = sums;
         for (uint32_t a = first_atom; a < end_atom; a += shape::ATOMS) {
-            const uint8_t *stage = stages + ring.using_now * shape::STAGE_BYTES;
+            const uint8_t *stage = stages + ring.using_now * shape::STAGE_BYTES, *codes = stage + lane * 16;
+            const uint8_t *scales = stage + shape::CODE_BYTES + lane / 4 * 4;
             ring.wait();
+            const bool is_full = a + shape::ATOMS <= end_atom;
+            if (is_full) {
 #pragma unroll
-            for (int i = 0; i < shape::ATOMS; i++)
-                if (a + i < end_atom)
-                    add_atom(stage, i, a - slice_atom + i, y);
+                for (int i = 0; i < shape::ATOMS; i++)
+                    add_atom(codes, scales, i, inputs + i * atom_bytes, of_atom + i * ATOM_SUMS, y);
+            } else {
+                for (uint32_t i = 0; a + i < end_atom; i++)
+                    add_atom(codes, scales, (int)i, inputs + i * atom_bytes, of_atom + i * ATOM_SUMS, y);
+            }
+            inputs += shape::ATOMS * atom_bytes;
+            of_atom += shape::ATOMS * ATOM_SUMS;
             ring.next();
             __syncwarp();
             copy_stage();
         }
+    }
+
+    /* Where the lane's inputs are: [chunks, columns, CHUNK_BYTES] and [groups, TILES * FEW_COLUMNS,
+     * SUM_FLOATS] of the slice. Columns that are not there have the last one's, and outputs that nobody
+     * stores. */
+    __device__ void find_inputs(const uint8_t *of_slice, const float *sums_of_slice) {
+        const uint32_t before = first_atom - slice_atom;
+        chunk_bytes = columns * CHUNK_BYTES;
+        for (uint32_t c = 0; c < TILES; c++) {
+            const uint32_t column = c * FEW_COLUMNS + lane / 4,
+                           there = column < columns ? column : columns - 1;
+            x[c] = of_slice + before * shape::ATOM_CHUNKS * chunk_bytes + there * CHUNK_BYTES + lane % 4 * 16;
+        }
+        sums = sums_of_slice +
+               (before * shape::ATOM_GROUPS * TILES * FEW_COLUMNS + lane % 4 * 2) * shape::SUM_FLOATS;
     }
 };
 
@@ -369,11 +387,12 @@ __device__ inline void add_slices(const Rows &rows, size_t first_row) {
         return;
     __threadfence();
     const uint32_t all = p.of[p.count - 1].blocks_end;
-    const uint32_t here = (rows.end_block - rows.first_block) * FEW_BLOCK_ROWS;
+    const uint32_t here = (rows.end_block - rows.first_block + gridDim.x - 1) / gridDim.x * FEW_BLOCK_ROWS;
     const size_t slice = (size_t)p.rows * all * FEW_BLOCK_ROWS;
     for (uint32_t e = threadIdx.x; e < here * rows.columns; e += FEW_THREADS) {
         const size_t row = first_row + e / here;
-        const uint32_t block = rows.first_block + e % here / FEW_BLOCK_ROWS, in_block = e % FEW_BLOCK_ROWS;
+        const uint32_t block = rows.first_block + e % here / FEW_BLOCK_ROWS * gridDim.x,
+                       in_block = e % FEW_BLOCK_ROWS;
         const volatile float *from = p.partial + (row * all + block) * FEW_BLOCK_ROWS + in_block;
         float sum = 0;
         for (uint32_t s = 0; s < gridDim.y; s++)
@@ -399,15 +418,14 @@ static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 3 : 1)
     rows.slice_atom = few_part_begin(p.atoms, blockIdx.y * FEW_PARTS, parts);
     const uint32_t slice_atoms =
         few_part_begin(p.atoms, (blockIdx.y + 1) * FEW_PARTS, parts) - rows.slice_atom;
-    rows.first_block = few_part_begin(blocks, blockIdx.x, gridDim.x);
-    rows.end_block = few_part_begin(blocks, blockIdx.x + 1, gridDim.x);
+    rows.first_block = blockIdx.x;
+    rows.end_block = blocks;
     const size_t first_row = (size_t)blockIdx.z * p.tile_rows;
     rows.columns = p.rows - first_row < p.tile_rows ? (uint32_t)(p.rows - first_row) : p.tile_rows;
     const few_memory memory = few_memory_of<typename rows_type::shape>(slice_atoms, TILES, rows.columns);
     float *sums = reinterpret_cast<float *>(shared + memory.sums);
     rows.stages = shared + rows.warp * FEW_STAGES * rows_type::shape::STAGE_BYTES;
-    rows.x = shared + memory.x;
-    rows.sums = sums;
+    rows.find_inputs(shared + memory.x, sums);
     rows.product = 0;
     rows.expert_blocks = 0;
     rows.ring.create(barriers[rows.warp], rows.lane);
@@ -423,10 +441,12 @@ static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 3 : 1)
     load_rows(rows, slice_atoms, first_row, shared + memory.x, sums, TILES * FEW_COLUMNS);
     __syncthreads();
     float *partial = reinterpret_cast<float *>(shared + memory.partial);
-    for (uint32_t block = rows.first_block; block < rows.end_block; block++) {
+    bool is_odd = false;
+    for (uint32_t block = rows.first_block; block < rows.end_block; block += gridDim.x) {
         float y[TILES][4] = {};
         rows.add_part(y);
-        float *of_block = partial + block % 2 * (FEW_PARTS * TILES * 4 * WARP);
+        float *of_block = partial + is_odd * (FEW_PARTS * TILES * 4 * WARP);
+        is_odd = !is_odd;
         for (int c = 0; c < TILES; c++)
             for (int i = 0; i < 4; i++)
                 of_block[((rows.warp * TILES + c) * 4 + i) * WARP + rows.lane] = y[c][i];

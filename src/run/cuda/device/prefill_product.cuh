@@ -27,6 +27,7 @@ enum {
     TILE_FRAGMENTS = TILE_OUTPUTS / FRAGMENT_ROWS,
     PREFILL_THREADS = (CONSUMERS + 1) * WARPGROUP,
     PREFILL_SHARED_BYTES = 224 * 1024,
+    MOST_STAGES = 8,
 };
 
 /* A weight of 4-bit codes in the packing gb_packing_fragments. */
@@ -53,10 +54,9 @@ struct stage_shape {
         BYTES =
             (BIASES_AT + TILE_FRAGMENTS * GROUPS * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
         MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
-        COUNT = MOST < 8 ? MOST : 8,
+        COUNT = MOST < MOST_STAGES ? MOST : MOST_STAGES,
     };
 };
-enum { MOST_STAGES = 8 };
 
 /* What a block multiplies, and where its stages are. A stage is full when it has been copied, and empty when
  * all warps have read it. */
