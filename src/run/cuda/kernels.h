@@ -4,8 +4,9 @@
  * stream's order. ops.def has the equations and the portable CPU kernels are the definition. The order of
  * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
- * A product of a quantized matrix takes its input rounded to bfloat16 and adds in float32; everything else is
- * float32, as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
+ * A product of a quantized matrix takes its input rounded to bfloat16 and adds in float32, and so does attention
+ * over bfloat16 caches; everything else is float32, as in the definition, but for the order of sums. The
+ * sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
