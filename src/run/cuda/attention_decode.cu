@@ -3,8 +3,8 @@
  * Attention of generated tokens over caches of bfloat16. The positions that a token reads are cut into spans,
  * as many and as long as its own position alone says. A block computes a span for all query heads of a kv
  * head, so that every row of the caches is read once, straight into registers in the order in which the
- * tensor cores take it; the block that is done last puts a token's spans together in the order of positions
- * (Dao et al., Flash-Decoding, 2023).
+ * tensor cores take it; a second kernel puts a token's spans together in the order of positions (Dao et al.,
+ * Flash-Decoding, 2023).
  *
  * Queries and weights go into the products as two bfloat16 each, x = high + low, so that a product has 16
  * bits of them; cached keys and values are bfloat16 anyway.
@@ -15,7 +15,7 @@ using namespace gb_cuda;
 
 constexpr unsigned THREADS = 256, WARPS = THREADS / WARP, QUERIES = 8, SPLITS = 2;
 constexpr unsigned MOST_TOKENS = 16, MOST_SPANS = 64, BLOCKS_WANTED = 512;
-constexpr unsigned AT_ONCE = 16; /* spans that are put together: their rows are on their way at once */
+constexpr unsigned AT_ONCE = 16; /* spans whose rows are on their way while others are joined */
 
 /* How a block's warps share a round of keys: scores of 16 keys over 128 elements each, then 64 elements of
  * the values of 32 keys each. */
