@@ -59,6 +59,7 @@ static attention attention_of(const gb_cuda_call *call) {
     a.values = cache_of(call->operands[VALUE_CACHE]);
     a.tokens = call->operands[SLOTS]->dims[0];
     a.heads = call->operands[QUERY]->dims[1];
+    a.group = (unsigned)(a.heads / a.keys.heads);
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);

@@ -46,7 +46,9 @@ struct decoding {
 
 template <unsigned SIZE>
 struct decode_memory {
-    uint4 query[SIZE / 32][SPLITS][WARP]; /* as the tensor cores take it; later the sums of key shares */
+    uint4 query[SIZE / 32][SPLITS][WARP]; /* as the tensor cores take it */
+    uint4 own[2][SIZE / 8];               /* the token's own key and value */
+    float4 sums[decode_shape<SIZE>::KEY_SHARES > 1 ? WARPS - decode_shape<SIZE>::COLUMNS : 1][4][WARP];
     float scores[decode_shape<SIZE>::DEPTHS][QUERIES][decode_shape<SIZE>::SCORE_STRIDE];
     uint16_t weights[SPLITS][QUERIES][decode_shape<SIZE>::WEIGHT_STRIDE];
     float correction[QUERIES], largest[QUERIES], sum[QUERIES];
@@ -97,20 +99,42 @@ __device__ static void load_values(const cached_rows &rows, unsigned j, unsigned
             values[s][i] = load_eight(rows, j + 16 * s + i, end, element);
 }
 
-/* The token's own key and value, which this block goes on to read. */
-__device__ static void store_own(const attention &a, size_t token, size_t kv_head, size_t size) {
-    const size_t slot = (size_t)a.slots[token], position = (size_t)a.positions[token];
-    for (size_t i = threadIdx.x * 4; i < 2 * size; i += THREADS * 4) {
-        const bool is_key = i < size;
-        const cache &c = is_key ? a.keys : a.values;
-        const size_t e = is_key ? i : i - size;
-        const float4 x = *reinterpret_cast<const float4 *>((is_key ? a.key : a.value) +
-                                                           (token * c.heads + kv_head) * size + e);
-        uint16_t *to = reinterpret_cast<uint16_t *>(c.data + slot * c.slot_bytes) +
-                       ((uint32_t)position % (uint32_t)c.capacity * c.heads + kv_head) * size + e;
-        *reinterpret_cast<uint2 *>(to) = uint2{pack_bf16(x.x, x.y), pack_bf16(x.z, x.w)};
-    }
-    __syncthreads();
+/* The token's own key and value go to the caches, and to shared memory for this block, which reads them. */
+template <unsigned SIZE>
+__device__ static void store_own(const attention &a, const query_tile &t, decode_memory<SIZE> &shared) {
+    if (threadIdx.x >= 2 * SIZE / 8)
+        return;
+    const bool is_key = threadIdx.x < SIZE / 8;
+    const cache &c = is_key ? a.keys : a.values;
+    const unsigned e = threadIdx.x % (SIZE / 8), row = (unsigned)a.positions[t.first] % (unsigned)c.capacity;
+    const float4 *x = reinterpret_cast<const float4 *>(is_key ? a.key : a.value) +
+                      ((t.first * c.heads + t.kv_head) * (SIZE / 8) + e) * 2;
+    const uint4 packed = {pack_bf16(x[0].x, x[0].y), pack_bf16(x[0].z, x[0].w), pack_bf16(x[1].x, x[1].y),
+                          pack_bf16(x[1].z, x[1].w)};
+    uint4 *slot = reinterpret_cast<uint4 *>(c.data + (size_t)a.slots[t.first] * c.slot_bytes);
+    slot[(row * c.heads + t.kv_head) * (SIZE / 8) + e] = packed;
+    shared.own[is_key ? 0 : 1][e] = packed;
+}
+
+/* What load_keys and load_values have left out: the row of position j + 8 i, if it is the token's own. */
+template <unsigned SIZE>
+__device__ static void add_own_key(const decode_memory<SIZE> &shared, unsigned j, unsigned own,
+                                   unsigned element, uint4 keys[4][2]) {
+#pragma unroll
+    for (unsigned i = 0; i < 2; i++)
+        if (j + 8 * i == own)
+#pragma unroll
+            for (unsigned u = 0; u < 4; u++)
+                keys[u][i] = shared.own[0][element / 8 + 4 * u];
+}
+
+template <unsigned SIZE>
+__device__ static void add_own_value(const decode_memory<SIZE> &shared, unsigned j, unsigned own,
+                                     unsigned element, uint4 values[2][4]) {
+#pragma unroll
+    for (unsigned i = 0; i < 8; i++)
+        if (j + i / 4 * 16 + i % 4 == own)
+            values[i / 4][i % 4] = shared.own[1][element / 8];
 }
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
@@ -246,36 +270,50 @@ __device__ static span spans_of(const decoding &d, unsigned position, unsigned k
     return span{first, position + 1, size, (length + size - 1) / size};
 }
 
-/* Computes positions first .. end - 1 for the tile's queries, into y and the warp's query's softmax. */
+/* Positions first .. end - 1 of a token; own: the token's own one if this block stores it, else end. */
+struct key_range {
+    unsigned first, end, own;
+};
+
+/* Computes positions for the tile's queries, into y and the warp's query's softmax. */
 template <unsigned SIZE>
-__device__ static softmax attend_span(const attention &a, const query_tile &t, unsigned first, unsigned end,
+__device__ static softmax attend_span(const attention &a, const query_tile &t, const key_range &range,
                                       decode_memory<SIZE> &shared, float y[4][4]) {
     constexpr unsigned KEYS = decode_shape<SIZE>::KEYS;
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const size_t slot = (size_t)a.slots[t.first];
-    const cached_rows key_rows = rows_from(a.keys, slot, t.kv_head, first);
-    const cached_rows value_rows = rows_from(a.values, slot, t.kv_head, first);
-    const unsigned key = warp % decode_shape<SIZE>::KEY_TILES * 16 + lane / 4;
+    const cached_rows key_rows = rows_from(a.keys, slot, t.kv_head, range.first);
+    const cached_rows value_rows = rows_from(a.values, slot, t.kv_head, range.first);
     const unsigned key_element = warp / decode_shape<SIZE>::KEY_TILES * 128 + lane % 4 * 8;
-    const unsigned value = warp / decode_shape<SIZE>::COLUMNS * 32 + lane % 4 * 4;
     const unsigned value_element = warp % decode_shape<SIZE>::COLUMNS * 64 + lane / 4 * 8;
+    unsigned key = range.first + warp % decode_shape<SIZE>::KEY_TILES * 16 + lane / 4;
+    unsigned value = range.first + warp / decode_shape<SIZE>::COLUMNS * 32 + lane % 4 * 4;
     uint4 keys[4][2], values[2][4];
-    load_keys(key_rows, first + key, end, key_element, keys);
-    load_values(value_rows, first + value, end, value_element, values);
+    load_keys(key_rows, key, range.own, key_element, keys);
+    load_values(value_rows, value, range.own, value_element, values);
     stage_queries<SIZE>(a, t, shared);
+    if (range.own < range.end)
+        store_own<SIZE>(a, t, shared);
     __syncthreads();
     softmax so_far = {-INFINITY, 0};
-    for (unsigned j = first; j < end; j += KEYS) {
+    for (unsigned j = range.first; j < range.end; j += KEYS) {
+        const bool is_there = range.own < range.end && j + KEYS >= range.end; /* the own row, in this round */
+        if (is_there)
+            add_own_key<SIZE>(shared, key, range.own, key_element, keys);
         score<SIZE>(keys, shared);
-        if (j + KEYS < end)
-            load_keys(key_rows, j + KEYS + key, end, key_element, keys);
+        key += KEYS;
+        if (j + KEYS < range.end)
+            load_keys(key_rows, key, range.own, key_element, keys);
         __syncthreads();
         if (warp < count_of(t))
-            weigh<SIZE>(shared, end - j, so_far);
+            weigh<SIZE>(shared, range.end - j, so_far);
         __syncthreads();
+        if (is_there)
+            add_own_value<SIZE>(shared, value, range.own, value_element, values);
         add_values<SIZE>(values, shared, y);
-        if (j + KEYS < end)
-            load_values(value_rows, j + KEYS + value, end, value_element, values);
+        value += KEYS;
+        if (j + KEYS < range.end)
+            load_values(value_rows, value, range.own, value_element, values);
     }
     return so_far;
 }
@@ -285,19 +323,22 @@ template <unsigned SIZE>
 __device__ static void add_key_shares(decode_memory<SIZE> &shared, float y[4][4]) {
     constexpr unsigned COLUMNS = decode_shape<SIZE>::COLUMNS;
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    float *sums = reinterpret_cast<float *>(shared.query);
-    static_assert(sizeof shared.query >= (WARPS - COLUMNS) * WARP * 4 * sizeof(float), "a part at a time");
+    if constexpr (decode_shape<SIZE>::KEY_SHARES > 1) {
 #pragma unroll
-    for (unsigned i = 0; i < 4 && decode_shape<SIZE>::KEY_SHARES > 1; i++) {
+        for (unsigned i = 0; i < 4; i++)
+            if (warp >= COLUMNS)
+                shared.sums[warp - COLUMNS][i][lane] = float4{y[i][0], y[i][1], y[i][2], y[i][3]};
         __syncthreads();
+        for (unsigned s = 0; s + 1 < decode_shape<SIZE>::KEY_SHARES && warp < COLUMNS; s++) {
 #pragma unroll
-        for (unsigned c = 0; c < 4 && warp >= COLUMNS; c++)
-            sums[((warp - COLUMNS) * 4 + c) * WARP + lane] = y[i][c];
-        __syncthreads();
-        for (unsigned s = 0; s + 1 < decode_shape<SIZE>::KEY_SHARES && warp < COLUMNS; s++)
-#pragma unroll
-            for (unsigned c = 0; c < 4; c++)
-                y[i][c] += sums[((s * COLUMNS + warp) * 4 + c) * WARP + lane];
+            for (unsigned i = 0; i < 4; i++) {
+                const float4 sums = shared.sums[s * COLUMNS + warp][i][lane];
+                y[i][0] += sums.x;
+                y[i][1] += sums.y;
+                y[i][2] += sums.z;
+                y[i][3] += sums.w;
+            }
+        }
     }
 }
 
@@ -323,14 +364,19 @@ __device__ static void store_span(const decoding &d, const query_tile &t, const 
         const unsigned q = lane % 4 * 2 + c, element = warp * 64 + lane / 4 * 8;
         if (q >= count_of(t))
             continue;
-        const float divisor = all.count == 1 ? shared.sum[q] : 1.0f;
-        float *to =
-            all.count == 1 ? d.a.y + (row + q) * SIZE : d.y + ((row + q) * d.most_spans + number) * SIZE;
+        float result[8];
 #pragma unroll
-        for (unsigned half = 0; half < 2; half++)
-            *reinterpret_cast<float4 *>(to + element + half * 4) =
-                float4{y[2 * half][c] / divisor, y[2 * half][c + 2] / divisor, y[2 * half + 1][c] / divisor,
-                       y[2 * half + 1][c + 2] / divisor};
+        for (unsigned i = 0; i < 8; i++)
+            result[i] = y[i / 2][c + i % 2 * 2];
+        float *to = d.y + ((row + q) * d.most_spans + number) * SIZE + element;
+        if (all.count == 1) {
+            to = d.a.y + (row + q) * SIZE + element;
+#pragma unroll
+            for (unsigned i = 0; i < 8; i++)
+                result[i] /= shared.sum[q];
+        }
+        reinterpret_cast<float4 *>(to)[0] = float4{result[0], result[1], result[2], result[3]};
+        reinterpret_cast<float4 *>(to)[1] = float4{result[4], result[5], result[6], result[7]};
     }
 }
 
@@ -386,24 +432,16 @@ __device__ static void join_spans(const decoding &d, const query_tile &t, unsign
 /* Whether all of the token's spans are done with this one. What they put down can then be read. */
 template <unsigned SIZE>
 __device__ static bool is_last(unsigned *finished, unsigned count, decode_memory<SIZE> &shared) {
-    __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
+        __threadfence();
         shared.is_last = atomicAdd(finished, 1u) + 1 == count;
         if (shared.is_last)
             *finished = 0;
+        __threadfence();
     }
     __syncthreads();
-    __threadfence();
     return shared.is_last;
-}
-
-__device__ static query_tile tile_of(const attention &a) {
-    const unsigned group = (unsigned)(a.heads / a.keys.heads), parts = (unsigned)parts_of_group(a);
-    const unsigned kv_head = blockIdx.y / parts, head = kv_head * group + blockIdx.y % parts * a.tile_heads;
-    const unsigned left = (kv_head + 1) * group - head;
-    return query_tile{blockIdx.z, blockIdx.z + 1, head, head + (left < a.tile_heads ? left : a.tile_heads),
-                      kv_head};
 }
 
 /* Token blockIdx.z, kv head and part blockIdx.y, spans blockIdx.x, + gridDim.x and so on. */
@@ -412,15 +450,19 @@ static __global__ void __launch_bounds__(THREADS, 2) decode(decoding d) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(decode_memory<SIZE>, shared);
     const attention &a = d.a;
-    const query_tile t = tile_of(a);
+    query_tile t = heads_of(a, blockIdx.y);
+    t.first = blockIdx.z;
+    t.end = t.first + 1;
     const span all = spans_of(d, (unsigned)a.positions[t.first], decode_shape<SIZE>::KEYS);
     for (unsigned number = blockIdx.x; number < all.count; number += gridDim.x) {
-        const unsigned first = all.first + number * all.size;
-        const unsigned end = number + 1 < all.count ? first + all.size : all.end;
-        if (d.appends && number + 1 == all.count)
-            store_own(a, t.first, t.kv_head, SIZE);
+        const bool is_last_span = number + 1 == all.count;
+        key_range range = {all.first + number * all.size, all.end, all.end};
+        if (!is_last_span)
+            range.end = range.own = range.first + all.size;
+        else if (d.appends)
+            range.own = all.end - 1;
         float y[4][4] = {};
-        const softmax mine = attend_span<SIZE>(a, t, first, end, *shared, y);
+        const softmax mine = attend_span<SIZE>(a, t, range, *shared, y);
         add_key_shares<SIZE>(*shared, y);
         store_span<SIZE>(d, t, all, number, mine, *shared, y);
         if (all.count > 1 &&
@@ -444,41 +486,40 @@ uint64_t gb_cuda::attend_generated_scratch(const attention &a) {
 
 template <unsigned SIZE>
 static void launch_decode(const decoding &d, cudaStream_t stream) {
-    const size_t across = d.a.keys.heads * parts_of_group(d.a), pairs = across * d.a.tokens;
+    const size_t across = d.a.keys.heads * d.a.parts, pairs = across * d.a.tokens;
     const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
     const dim3 grid((unsigned)(blocks < d.most_spans ? blocks : d.most_spans), (unsigned)across,
                     (unsigned)d.a.tokens);
     GB_LAUNCH(decode<SIZE>, grid, THREADS, sizeof(decode_memory<SIZE>), stream, d);
 }
 
-/* The call's tokens first .. first + MOST_TOKENS - 1. */
-static attention some_tokens(attention a, size_t first) {
+/* The call's tokens first .. first + count - 1. */
+static attention some_tokens(attention a, size_t first, size_t count) {
     a.query += first * a.heads * a.keys.size;
     a.key += first * a.keys.heads * a.keys.size;
     a.value += first * a.keys.heads * a.values.size;
     a.y += first * a.heads * a.values.size;
     a.positions += first;
     a.slots += first;
-    a.tokens = a.tokens - first < MOST_TOKENS ? a.tokens - first : (size_t)MOST_TOKENS;
+    a.tokens = count;
     return a;
 }
 
 void gb_cuda::attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
-    const size_t group = a.heads / a.keys.heads;
-    a.tile_heads = (unsigned)(group < QUERIES ? group : (size_t)QUERIES);
+    set_tiles(a, QUERIES);
     a.tile_tokens = 1;
+    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts);
+    const size_t most = counted < MOST_TOKENS ? counted : (size_t)MOST_TOKENS;
     decoding d = {};
-    d.appends = group <= QUERIES && a.run_count == a.tokens; /* else several blocks read what one stores */
+    d.appends = a.parts == 1 && a.run_count == a.tokens; /* else several blocks read what one stores */
     d.most_spans = most_spans(a);
     d.y = reinterpret_cast<float *>(scratch->bytes);
-    d.state = d.y + MOST_TOKENS * a.heads * d.most_spans * a.values.size;
-    d.finished = scratch->counters;
-    if (a.tokens < MOST_TOKENS)
-        d.state = d.y + a.tokens * a.heads * d.most_spans * a.values.size;
+    d.state = d.y + (a.tokens < most ? a.tokens : most) * a.heads * d.most_spans * a.values.size;
+    d.finished = scratch->arrivals;
     if (!d.appends)
         append_to_caches(a, stream);
-    for (size_t first = 0; first < a.tokens; first += MOST_TOKENS) {
-        d.a = some_tokens(a, first);
+    for (size_t first = 0; first < a.tokens; first += most) {
+        d.a = some_tokens(a, first, a.tokens - first < most ? a.tokens - first : most);
         if (a.keys.size == 128)
             launch_decode<128>(d, stream);
         else if (a.keys.size == 256)

@@ -288,9 +288,8 @@ uint64_t gb_cuda::attend_in_float_scratch(const attention &a) {
 }
 
 void gb_cuda::attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
-    const size_t group = a.heads / a.keys.heads;
-    a.tile_heads = (unsigned)(group < QUERIES ? group : (size_t)QUERIES);
-    const unsigned across = (unsigned)(a.keys.heads * parts_of_group(a));
+    set_tiles(a, QUERIES);
+    const unsigned across = (unsigned)a.keys.heads * a.parts;
     if (a.tokens <= FEW_TOKENS) {
         a.tile_tokens = 1;
         span_results spans = {most_spans(a), reinterpret_cast<float *>(scratch->bytes), nullptr};
@@ -304,7 +303,6 @@ void gb_cuda::attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaS
         GB_LAUNCH(join_spans, join_grid, THREADS, 0, stream, a, spans);
         return;
     }
-    a.tile_tokens = QUERIES / a.tile_heads;
     const dim3 grid(1, across, (unsigned)(a.tokens / a.tile_tokens + a.run_count));
     GB_LAUNCH(attend_all, grid, THREADS, workspace_bytes(a), stream, a);
 }

@@ -350,15 +350,12 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE>::THREADS, SIZE > 256
 
 template <unsigned SIZE>
 static void launch(const attention &a, cudaStream_t stream) {
-    const dim3 grid((unsigned)(a.tokens / a.tile_tokens + a.run_count),
-                    (unsigned)(a.keys.heads * parts_of_group(a)));
+    const dim3 grid((unsigned)(a.tokens / a.tile_tokens + a.run_count), (unsigned)(a.keys.heads * a.parts));
     GB_LAUNCH(attend<SIZE>, grid, prompt_shape<SIZE>::THREADS, sizeof(prompt_memory<SIZE>), stream, a);
 }
 
 void gb_cuda::attend_prompt(attention a, cudaStream_t stream) {
-    const size_t group = a.heads / a.keys.heads;
-    a.tile_heads = (unsigned)(group < ROWS ? group : (size_t)ROWS);
-    a.tile_tokens = ROWS / a.tile_heads;
+    set_tiles(a, ROWS);
     if (a.keys.size == 128)
         launch<128>(a, stream);
     else if (a.keys.size == 256)

@@ -80,6 +80,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
         tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
+        tensor->takes_bytes = options->weights->takes_bytes[value->index];
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }
@@ -194,10 +195,6 @@ static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_optio
     }
     GB_TRY(gb_cuda_allocate(e->scratch.size, "what kernels put down", &memory, error));
     e->scratch.bytes = memory;
-    GB_TRY(gb_cuda_allocate(GB_CUDA_COUNTERS * sizeof(uint32_t), "what kernels count", &memory, error));
-    e->scratch.counters = memory;
-    GB_TRY(gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_COUNTERS * sizeof(uint32_t), e->stream),
-                         "clearing what kernels count", error));
     GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
     e->scratch.prepared = memory;
     GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
@@ -244,7 +241,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = options->plan;
     made->stream = options->stream;
-    made->scratch.has_prefill = gb_cuda_has_prefill();
+    made->scratch.prefill_blocks = gb_cuda_prefill_blocks();
     made->profile = options->backend->profile;
     made->profile_user = options->backend->profile_user;
     gumbel_status status = prepare(made, options, error);
@@ -270,7 +267,6 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_inputs_destroy(&e->inputs);
     gb_cuda_passes_destroy(&e->passes);
     gb_cuda_free(e->scratch.bytes);
-    gb_cuda_free(e->scratch.counters);
     gb_cuda_free(e->scratch.prepared);
     gb_cuda_free(e->scratch.arrivals);
     gb_cuda_free(e->arena);

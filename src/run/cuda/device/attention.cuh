@@ -26,7 +26,9 @@ struct attention {
     size_t tokens, heads, window, run_count;
     float scale;
     float *y;                         /* [tokens, heads, value size] */
+    unsigned group;                   /* heads of a kv head */
     unsigned tile_heads, tile_tokens; /* of the queries that a block takes at a time */
+    unsigned parts;                   /* blocks that share a kv head's queries of a token */
 };
 
 /* The first position that the query at that one reads; the query's own is the last. */
@@ -39,19 +41,23 @@ struct query_tile {
     unsigned first, end, head, head_end, kv_head;
 };
 
-/* Blocks that share a kv head's queries of a token. */
-__host__ __device__ inline size_t parts_of_group(const attention &a) {
-    const size_t group = a.heads / a.keys.heads;
-    return (group + a.tile_heads - 1) / a.tile_heads;
+/* Blocks take up to `most` queries of a kv head at a time: all heads of a token first. */
+inline void set_tiles(attention &a, unsigned most) {
+    a.tile_heads = a.group < most ? a.group : most;
+    a.tile_tokens = most / a.tile_heads;
+    a.parts = (a.group + a.tile_heads - 1) / a.tile_heads;
+}
+
+/* The heads of kv head and part number `across`. */
+__device__ inline query_tile heads_of(const attention &a, unsigned across) {
+    const unsigned kv_head = across / a.parts, head = kv_head * a.group + across % a.parts * a.tile_heads;
+    const unsigned end = (kv_head + 1) * a.group;
+    return query_tile{0, 0, head, head + a.tile_heads < end ? head + a.tile_heads : end, kv_head};
 }
 
 /* Tile number `tile` of the batch's runs, of kv head and part number `across`. Empty where there is none. */
 __device__ inline query_tile find_tile(const attention &a, unsigned tile, unsigned across) {
-    const unsigned group = (unsigned)(a.heads / a.keys.heads), parts = (unsigned)parts_of_group(a);
-    query_tile t = {0, 0, 0, 0, across / parts};
-    const unsigned group_end = (t.kv_head + 1) * group;
-    t.head = t.kv_head * group + across % parts * a.tile_heads;
-    t.head_end = t.head + a.tile_heads < group_end ? t.head + a.tile_heads : group_end;
+    query_tile t = heads_of(a, across);
     for (size_t r = 0; r < a.run_count; r++) {
         const unsigned begin = (unsigned)a.run_first[r], end = (unsigned)a.run_first[r + 1];
         const unsigned tiles = (end - begin + a.tile_tokens - 1) / a.tile_tokens;
@@ -92,7 +98,7 @@ uint64_t attend_in_float_scratch(const attention &a);
 inline bool has_tensor_core_caches(const attention &a) {
     const size_t size = a.keys.size;
     return (size == 128 || size == 256 || size == 512) && a.values.size == size && a.keys.dtype == GB_BF16 &&
-           a.values.dtype == GB_BF16 && a.keys.capacity >= 64 && a.heads <= 4096;
+           a.values.dtype == GB_BF16 && a.keys.capacity >= 64 && a.heads <= GB_CUDA_ARRIVALS;
 }
 
 /* Of such caches. Tokens of which each continues its slot: appends and reads. attention_decode.cu */
