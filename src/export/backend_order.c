@@ -19,3 +19,7 @@ gumbel_status gb_backend_order(const char *backend, gb_packing_order *order, gum
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                    "backend: \"%s\", expected \"cpu\", \"cuda\", \"mlx\" or \"none\"", backend);
 }
+
+int64_t gb_backend_prefill_chunk(const char *backend) {
+    return backend && strcmp(backend, "cuda") == 0 ? 2048 : 512;
+}

@@ -118,6 +118,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     gb_weights_use_quantization(job->weights, &job->source.packing);
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
     gb_model_options model_options = {.max_context = options->max_context,
+                                      .prefill_chunk = gb_backend_prefill_chunk(options->backend),
                                       .layers = options->layers,
                                       .sampler = sampler_options(options),
                                       .cache_dtype = gb_recipe_cache_dtype(job->recipe)};

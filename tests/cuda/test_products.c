@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of quantized matrices in every format: near the exact sums of inputs rounded to bfloat16, and with
+ * Products of quantized matrices in every format: near the exact sums of inputs that are rounded, and with
  * the same bits whatever other rows a product has, through every kernel.
  */
 #include "cuda/device_memory.h"
@@ -15,29 +15,37 @@ enum { MOST_ROWS = 270 };
 typedef struct case_of {
     gb_format format;
     size_t outputs, inputs;
+    bool in_bytes; /* inputs are rounded to 8 bits by groups */
 } case_of;
 
 static const case_of cases[] = {
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 40, 192},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 96},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 130, 1152},
-    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32}, 17, 320},
-    {{GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_BF16, 64}, 33, 576},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 21, 77},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 24, 160},
-    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32}, 32, 256},
-    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512},
-    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768},
-    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 40, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 96, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 130, 1152, false},
+    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32}, 17, 320, false},
+    {{GB_FORMAT_ONE_LEVEL, 6, false, 0, GB_BF16, 64}, 33, 576, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 21, 77, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 24, 160, false},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32}, 32, 256, false},
+    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, 20, 512, false},
+    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, 50, 768, false},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 16}, 18, 256, false},
     /* In the packing of gb_packing_fragments. */
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 192},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64},
-    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 32, 96},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 192, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 0}, 32, 96, false},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 32, 5632, false}, /* in slices */
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 704, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 128, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, 144, 1152, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64}, 32, 5632, true},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 128}, 16, 384, true},
 };
-enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12 };
+enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12, FIRST_GENERATED = 17 };
 
 typedef struct matrix {
     uint8_t *data;
@@ -82,6 +90,7 @@ static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
         m.tensor.dims[2] = c->inputs;
     }
     m.tensor.is_packed = c >= cases + FIRST_PACKED;
+    m.tensor.takes_bytes = c->in_bytes;
     m.tensor.data = m.tensor.is_packed ? packed_copy(c, &m, rows) : device_copy(m.data, m.planes.size);
     return m;
 }
@@ -107,7 +116,7 @@ typedef struct product {
 
 static void run_product(gb_cuda_kernel kernel, const product *p) {
     gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
-    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     gb_cuda_call call = {.node = &node,
                          .operands = {p->x, p->weight, p->experts},
                          .results = {p->y},
@@ -149,18 +158,32 @@ static float rounded(float x) {
     return gb_float_from_bf16(gb_bf16_from_float(x));
 }
 
+/* Inputs as products take them. */
+static void round_inputs(const case_of *c, const float *x, float *inputs) {
+    size_t group = c->in_bytes ? c->format.group : 1;
+    for (size_t first = 0; first < c->inputs; first += group) {
+        float largest = 0;
+        for (size_t k = first; k < first + group; k++)
+            largest = fmaxf(largest, fabsf(x[k]));
+        float scale = largest / 127.0f;
+        for (size_t k = first; k < first + group; k++)
+            inputs[k] = c->in_bytes ? scale * rintf(x[k] / scale) : rounded(x[k]);
+    }
+}
+
 /* A row of the matrix against x in double, and how far a sum in float32 may be from it. With rounded weights
  * some may be rounded in the other direction, where they lie halfway but for the last bits of a float. */
 static double exact_sum(const case_of *c, const matrix *m, size_t row, const float *x, bool has_rounded,
                         double *tolerance) {
     double sum = 0, size = 0;
-    float w[2048];
-    assert_true(c->inputs <= 2048);
+    float w[6144], inputs[6144];
+    assert_true(c->inputs <= 6144);
+    round_inputs(c, x, inputs);
     gb_format_dequantize(&c->format, &m->planes, m->data, row, 0, c->inputs, w);
     for (size_t k = 0; k < c->inputs; k++) {
         gb_affine affine = gb_format_affine(&c->format, &m->planes, m->data, row, k / m->planes.group);
-        sum += (double)(has_rounded ? rounded(w[k]) : w[k]) * (double)rounded(x[k]);
-        size += (fabs((double)affine.bias) + 512 * fabs((double)affine.scale)) * fabs((double)x[k]);
+        sum += (double)(has_rounded ? rounded(w[k]) : w[k]) * (double)inputs[k];
+        size += (fabs((double)affine.bias) + 512 * fabs((double)affine.scale)) * fabs((double)inputs[k]);
     }
     *tolerance = 1e-6 * size;
     return sum;
@@ -168,7 +191,7 @@ static double exact_sum(const case_of *c, const matrix *m, size_t row, const flo
 
 /* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
 static bool has_rounded_weights(const matrix *m, bool is_prefill) {
-    gb_cuda_scratch scratch = {.has_prefill = gb_cuda_has_prefill()};
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     return gb_cuda_takes_prefill(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
 }
 
@@ -190,10 +213,14 @@ static size_t first_case(bool is_prefill) {
     return is_prefill ? FIRST_PACKED : 0;
 }
 
+static size_t case_count(bool is_prefill) {
+    return is_prefill ? FIRST_GENERATED : CASES;
+}
+
 static void sums_are_right(void **state) {
     const bool is_prefill = *state != NULL;
     uint64_t random = 5;
-    for (size_t i = first_case(is_prefill); i < CASES; i++) {
+    for (size_t i = first_case(is_prefill); i < case_count(is_prefill); i++) {
         const case_of *c = &cases[i];
         enum { ROWS = 5 };
         matrix m = new_matrix(c, 1, &random);
@@ -213,15 +240,16 @@ static void rows_do_not_depend_on_others(void **state) {
     const bool is_prefill = *state != NULL;
     uint64_t random = 6;
     static const size_t counts[] = {1, 7, 8, 9, 16, 17, 64, 65, 129, MOST_ROWS};
-    for (size_t i = first_case(is_prefill); i < CASES; i++) {
+    for (size_t i = first_case(is_prefill); i < case_count(is_prefill); i++) {
         const case_of *c = &cases[i];
+        size_t most = c->inputs > 2048 ? 17 : MOST_ROWS;
         matrix m = new_matrix(c, 1, &random);
         float *x = random_rows(MOST_ROWS, c->inputs, &random);
         float *all = malloc(MOST_ROWS * c->outputs * sizeof *all),
               *some = malloc(MOST_ROWS * c->outputs * sizeof *some);
-        multiply(&m, x, MOST_ROWS, is_prefill, all);
-        for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-            size_t first = MOST_ROWS - counts[n];
+        multiply(&m, x, most, is_prefill, all);
+        for (size_t n = 0; n < sizeof counts / sizeof *counts && counts[n] <= most; n++) {
+            size_t first = most - counts[n];
             multiply(&m, x + first * c->inputs, counts[n], is_prefill, some);
             assert_memory_equal(some, all + first * c->outputs, counts[n] * c->outputs * sizeof *all);
         }
@@ -230,6 +258,29 @@ static void rows_do_not_depend_on_others(void **state) {
         free(some);
         free_matrix(&m);
     }
+}
+
+/* Matrices that are not quantized are multiplied in float32. */
+static void float_sums_are_right(void **state) {
+    enum { ROWS = 130, OUTPUTS = 70, INPUTS = 50 };
+    uint64_t random = 8;
+    float *w = random_rows(OUTPUTS, INPUTS, &random), *x = random_rows(ROWS, INPUTS, &random);
+    float *y = malloc(ROWS * OUTPUTS * sizeof *y);
+    matrix m = {.tensor = device_tensor(GB_F32, w, 2, OUTPUTS, INPUTS, 1)};
+    for (size_t rows = 3; rows <= ROWS; rows += ROWS - 3) {
+        multiply(&m, x, rows, *state != NULL, y);
+        for (size_t n = 0; n < rows; n++)
+            for (size_t o = 0; o < OUTPUTS; o++) {
+                double sum = 0;
+                for (size_t k = 0; k < INPUTS; k++)
+                    sum += (double)w[o * INPUTS + k] * (double)x[n * INPUTS + k];
+                assert_true(fabs((double)y[n * OUTPUTS + o] - sum) < 1e-5);
+            }
+    }
+    free(w);
+    free(x);
+    free(y);
+    free_matrix(&m);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
@@ -255,8 +306,10 @@ static void experts_are_right(void **state) {
     const bool is_prefill = *state != NULL;
     enum { FEW = 3, MANY = 120 };
     uint64_t random = 7;
-    for (size_t i = first_case(is_prefill); i < CASES; i += i == 4 ? FIRST_PACKED - 4 : 1) {
+    for (size_t i = first_case(is_prefill); i < case_count(is_prefill); i += i == 4 ? FIRST_PACKED - 4 : 1) {
         const case_of *c = &cases[i];
+        if (c->inputs > 2048)
+            continue;
         size_t x_rows = i % 2 ? CHOICES : 1, width = c->outputs * CHOICES;
         int32_t experts[MANY * CHOICES];
         matrix m = new_matrix(c, EXPERTS, &random);
@@ -284,9 +337,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_right),
         cmocka_unit_test(rows_do_not_depend_on_others),
+        cmocka_unit_test(float_sums_are_right),
         cmocka_unit_test(experts_are_right),
         {"a prompt's sums_are_right", sums_are_right, NULL, NULL, prompt},
         {"a prompt's rows_do_not_depend_on_others", rows_do_not_depend_on_others, NULL, NULL, prompt},
+        {"a prompt's float_sums_are_right", float_sums_are_right, NULL, NULL, prompt},
         {"a prompt's experts_are_right", experts_are_right, NULL, NULL, prompt},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,9 @@
  * The graph that a Qwen3.5 configuration becomes: what layers of either kind hold and remember, where rows
  * are gathered, and that no damaged configuration gets further than an error.
  */
+#include "export/backend_order.h"
 #include "export/model_graph.h"
+#include "export/nn/attention.h"
 
 #include <math.h>
 
@@ -52,6 +54,14 @@ static void remembers_in_two_ways(void **state) {
     assert_int_equal(find_state(program, "layers.1.keys")->kind, GB_STATE_CACHE);
     assert_type(&find_state(program, "layers.3.values")->type, "f32[600,1,16]");
     gb_program_destroy(program);
+}
+
+static void chunks_are_powers_of_two_within_limits(void **state) {
+    (void)state;
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 0, 8192), 2048);
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk("cuda"), 1500, 8192), 1024);
+    assert_int_equal(gb_prefill_chunk(gb_backend_prefill_chunk(NULL), 0, 8192), 512);
+    assert_int_equal(gb_prefill_chunk(512, 0, 300), 256);
 }
 
 static void has_the_released_names_and_shapes(void **state) {
@@ -135,7 +145,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(remembers_in_two_ways),   cmocka_unit_test(has_the_released_names_and_shapes),
         cmocka_unit_test(scales_and_offsets),      cmocka_unit_test(runs_the_end_on_gathered_rows_alone),
-        cmocka_unit_test(survives_every_bit_flip),
+        cmocka_unit_test(survives_every_bit_flip), cmocka_unit_test(chunks_are_powers_of_two_within_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

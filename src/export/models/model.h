@@ -13,8 +13,9 @@
 #include "program/builder.h"
 
 typedef struct gb_model_options {
-    uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
-    uint32_t layers;      /* keep the first layers only; 0: all */
+    uint32_t max_context;  /* 0: the smaller of the model's own and 8192 */
+    int64_t prefill_chunk; /* tokens of a session in one step, at most; 0: 512 */
+    uint32_t layers;       /* keep the first layers only; 0: all */
     gb_sampler_options sampler;
     gb_dtype cache_dtype; /* of attention's caches: f32 or bf16 */
 } gb_model_options;

@@ -7,8 +7,8 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-int64_t gb_prefill_chunk(int64_t smallest_window, int64_t max_context) {
-    int64_t limit = smaller(512, max_context);
+int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context) {
+    int64_t limit = smaller(most, max_context);
     if (smallest_window > 0)
         limit = smaller(limit, smallest_window);
     int64_t chunk = 1;

@@ -15,9 +15,9 @@ typedef struct gb_context {
 } gb_context;
 
 /* The chunk for a model whose smallest window is smallest_window positions (0: it has no windows): a power of
- * two of at most 512, the window and the context, so that a chunk never overwrites what a ring still has to
- * read. */
-int64_t gb_prefill_chunk(int64_t smallest_window, int64_t max_context);
+ * two of at most `most`, the window and the context, so that a chunk never overwrites what a ring still has
+ * to read. */
+int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context);
 
 /* query f32[N, H, D], key f32[N, G, D], value f32[N, G, E], already normalized and rotated -> f32[N, H, E].
  * The caches are states called NAME.keys and NAME.values in the

@@ -80,6 +80,7 @@ static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_op
         tensor->data = options->weights->memory + options->weights->offsets[value->index];
         tensor->format = constant->format;
         tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
+        tensor->takes_bytes = options->weights->takes_bytes[value->index];
         if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
             return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     }
@@ -240,7 +241,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     made->plan = options->plan;
     made->stream = options->stream;
-    made->scratch.has_prefill = gb_cuda_has_prefill();
+    made->scratch.prefill_blocks = gb_cuda_prefill_blocks();
     made->profile = options->backend->profile;
     made->profile_user = options->backend->profile_user;
     gumbel_status status = prepare(made, options, error);

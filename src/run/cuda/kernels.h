@@ -4,9 +4,10 @@
  * stream's order. ops.def has the equations and the portable CPU kernels are the definition. The order of
  * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
- * A product of a quantized matrix takes its input rounded to bfloat16 and adds in float32, and so does attention
- * over bfloat16 caches; everything else is float32, as in the definition, but for the order of sums. The
- * sampler's ops have the definition's bits.
+ * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
+ * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. A prompt's attention
+ * over bfloat16 caches takes queries and weights as bfloat16. Everything else is float32, as in the
+ * definition, but for the order of sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
@@ -26,6 +27,7 @@ typedef struct gb_cuda_tensor {
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
     bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
+    bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
 enum { GB_CUDA_ARRIVALS = 1024 };
@@ -38,8 +40,8 @@ typedef struct gb_cuda_scratch {
     /* Rows as quantized products take them (activations.h), kept while further products take the same. */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
-    bool is_by_pairs;                    /* how they are (device/prepared.cuh) */
-    bool has_prefill;                    /* gb_cuda_has_prefill */
+    uint32_t prepared_kind;              /* how they are (prepare.cu) */
+    uint32_t prefill_blocks;             /* gb_cuda_prefill_blocks */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -58,7 +60,7 @@ typedef struct gb_cuda_call {
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
-    const gb_cuda_tensor *prepares_as; /* its bytes, in the shape that the product takes */
+    const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */
     cudaStream_t stream;
 } gb_cuda_call;
@@ -101,12 +103,12 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
- * bits that it has alone. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
+ * the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
-/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up to
- * GB_CUDA_MOST_JOINED that all can. */
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
+ * to GB_CUDA_MOST_JOINED that all can. */
 enum { GB_CUDA_MOST_JOINED = 6 };
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
@@ -115,8 +117,9 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
  * result is needed later. */
 void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
-/* linear_prefill.cu: whether the device and this build have Hopper's products of a prompt's tokens. */
-bool gb_cuda_has_prefill(void);
+/* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
+ * device or this build does not have them. */
+uint32_t gb_cuda_prefill_blocks(void);
 
 /* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
  * device can, and the weight has 4-bit codes in the packing for tensor cores. */

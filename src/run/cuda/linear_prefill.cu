@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of a prompt's tokens with weights of 4-bit codes, on Hopper (device/prefill_product.cuh).
+ */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/prefill_product.cuh"
 
@@ -12,16 +15,19 @@ __device__ static inline void multiply_and_store(const prefill_tile &tile, const
                                                  float *__restrict__ y) {
     prefill_sums<Shape, SCALE> work;
     multiply_stages<Shape, SCALE>(tile, work);
-    store_sums<Shape, SCALE>(tile, lists, (size_t)blockIdx.y * Shape::OUTPUTS, work, y);
+    store_sums<Shape, SCALE>(tile, lists, (size_t)blockIdx.y * TILE_OUTPUTS, work, y);
 }
 
+/* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
 template <int GROUP_UNITS, gb_dtype SCALE>
 static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
-    multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, float *__restrict__ y) {
+    multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
+                    float *__restrict__ y) {
 #if defined(GB_HAS_WGMMA)
-    typedef stage_shape<1, 64, GROUP_UNITS> few;
-    typedef stage_shape<1, 128, GROUP_UNITS> some;
-    typedef stage_shape<1, GB_CUDA_PREFILL_ROWS, GROUP_UNITS> many;
+    typedef stage_shape<64, GROUP_UNITS> shape_64;
+    typedef stage_shape<128, GROUP_UNITS> shape_128;
+    typedef stage_shape<192, GROUP_UNITS> shape_192;
+    typedef stage_shape<256, GROUP_UNITS> shape_256;
     __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
     GB_DYNAMIC_SHARED(uint8_t, shared);
     if (threadIdx.x == 0) {
@@ -33,12 +39,12 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     }
     wait_for_earlier();
     __syncthreads();
-    const row_tile rows = tile_of(lists, blockIdx.x, GB_CUDA_PREFILL_ROWS);
-    const uint32_t first_fragment = blockIdx.y * many::FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
+    const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
+    const uint32_t first_fragment = blockIdx.y * TILE_FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
     const prefill_tile tile = {weight,
                                x,
                                (size_t)rows.expert * weight.blocks + first_fragment,
-                               at_most(weight.blocks - first_fragment, many::FRAGMENTS),
+                               at_most(weight.blocks - first_fragment, TILE_FRAGMENTS),
                                (uint32_t)rows.first,
                                (uint32_t)rows.end,
                                align_b(shared),
@@ -48,41 +54,48 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
         return;
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<COPYING_REGISTERS>();
-        if (count <= few::COLUMNS)
-            copy_stages<few>(tile);
-        else if (count <= some::COLUMNS)
-            copy_stages<some>(tile);
+        if (count <= shape_64::COLUMNS)
+            copy_stages<shape_64>(tile);
+        else if (count <= shape_128::COLUMNS)
+            copy_stages<shape_128>(tile);
+        else if (count <= shape_192::COLUMNS)
+            copy_stages<shape_192>(tile);
         else
-            copy_stages<many>(tile);
+            copy_stages<shape_256>(tile);
     } else {
         take_registers<MULTIPLYING_REGISTERS>();
-        if (count <= few::COLUMNS)
-            multiply_and_store<few, SCALE>(tile, lists, y);
-        else if (count <= some::COLUMNS)
-            multiply_and_store<some, SCALE>(tile, lists, y);
+        if (count <= shape_64::COLUMNS)
+            multiply_and_store<shape_64, SCALE>(tile, lists, y);
+        else if (count <= shape_128::COLUMNS)
+            multiply_and_store<shape_128, SCALE>(tile, lists, y);
+        else if (count <= shape_192::COLUMNS)
+            multiply_and_store<shape_192, SCALE>(tile, lists, y);
         else
-            multiply_and_store<many, SCALE>(tile, lists, y);
+            multiply_and_store<shape_256, SCALE>(tile, lists, y);
     }
 #endif
 }
 
 /* ---- Choosing the kernel ------------------------------------------------------------------------------- */
 
-bool gb_cuda_has_prefill(void) {
+uint32_t gb_cuda_prefill_blocks(void) {
 #if defined(__CUDACC__)
     /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
     cudaFuncAttributes attributes = {};
-    int major = 0;
-    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
-           major == 9 && cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
-           attributes.sharedSizeBytes > 0;
+    int major = 0, blocks = 0;
+    const bool is_there =
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9 &&
+        cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess &&
+        cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
+        attributes.sharedSizeBytes > 0;
+    return is_there ? (uint32_t)blocks : 0;
 #else
-    return true;
+    return 4;
 #endif
 }
 
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
-    return call->is_prefill && call->scratch->has_prefill && weight && weight->is_packed &&
+    return call->is_prefill && call->scratch->prefill_blocks > 0 && weight && weight->is_packed &&
            weight->format.bits == 4;
 }
 
@@ -101,15 +114,36 @@ static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
     return made;
 }
 
+/* How many rows a tile gets where the lists do not say: as many as let all blocks end soonest. Every width
+ * gives the same bits. */
+static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t output_tiles) {
+    /* what a tile of that many rows takes, measured on an H200 */
+    static const struct { unsigned rows, time; } widths[] = {{256, 100}, {192, 78}, {128, 60}, {64, 50}};
+    unsigned best = 0;
+    size_t best_time = SIZE_MAX;
+    for (const auto &width : widths) {
+        const size_t tiles = output_tiles * blocks_for(rows, width.rows);
+        const size_t time = blocks_for(tiles, call->scratch->prefill_blocks) * (size_t)width.time;
+        if (time < best_time) {
+            best_time = time;
+            best = width.rows;
+        }
+    }
+    return best;
+}
+
 template <int GROUP_UNITS>
 static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_dtype scale,
                    const prepared_rows &x, const row_lists &lists, size_t tile_count) {
-    const dim3 grid((unsigned)tile_count,
-                    blocks_for(weight.blocks, stage_shape<1, GB_CUDA_PREFILL_ROWS, GROUP_UNITS>::FRAGMENTS));
+    const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
+    const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
+    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
     float *y = data_of<float>(call->results[0]);
-    auto kernel =
-        scale == GB_BF16 ? multiply_prompt<GROUP_UNITS, GB_BF16> : multiply_prompt<GROUP_UNITS, GB_F16>;
-    GB_LAUNCH(kernel, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, weight, x, lists, y);
+    auto kernel = multiply_prompt<GROUP_UNITS, GB_F16>;
+    if (scale == GB_BF16)
+        kernel = multiply_prompt<GROUP_UNITS, GB_BF16>;
+    GB_LAUNCH(kernel, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, weight, x, lists, tile_rows,
+              y);
 }
 
 void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,

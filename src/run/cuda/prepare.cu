@@ -51,28 +51,35 @@ static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x
     prepared_rows place = {};
     place.units = units_of(columns);
     place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
-    if (gb_cuda_takes_prefill(call, weight))
+    if (gb_cuda_takes_prefill(call, weight)) {
         place.pair_rows = rounded_rows(rows);
-    else
-        place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
+        return place;
+    }
+    place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
+    if (weight && weight->takes_bytes && !call->is_prefill)
+        place.group = weight->format.group;
     return place;
+}
+
+/* What tells the layouts of one tensor's rows apart. */
+static uint32_t kind_of(const prepared_rows &place) {
+    return place.pair_rows > 0 ? 1 : (uint32_t)place.group;
 }
 
 prepared_rows gb_cuda_prepared_place(const gb_cuda_call *call, const gb_cuda_tensor *x) {
     const prepared_rows place = place_for(call, x, call->prepares_for);
-    call->scratch->is_by_pairs = place.pair_rows > 0;
+    call->scratch->prepared_kind = kind_of(place);
     return place;
 }
 
 prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x) {
     const prepared_rows place = place_for(call, x, call->operands[1]);
-    const bool is_by_pairs = place.pair_rows > 0;
-    if (call->scratch->prepared_from != x || call->scratch->is_by_pairs != is_by_pairs) {
+    if (call->scratch->prepared_from != x || call->scratch->prepared_kind != kind_of(place)) {
         const size_t columns = x->dims[x->rank - 1];
         launch_prepare(call, row_source{data_of<const float>(x), columns, nullptr, 1},
                        gb_cuda_elements(x) / columns, place);
         call->scratch->prepared_from = x;
-        call->scratch->is_by_pairs = is_by_pairs;
+        call->scratch->prepared_kind = kind_of(place);
     }
     return place;
 }

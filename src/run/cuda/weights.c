@@ -50,18 +50,30 @@ typedef struct piece {
     uint8_t *to;
 } piece;
 
+/* Inputs in 8 bits go through kernels by pairs of units. */
+enum { BYTES_COLUMNS = 64 };
+
+static void choose_layouts(const gb_program *program, gb_constant_use *uses, gb_cuda_weights *weights) {
+    gb_find_constant_uses(program, uses);
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const gb_shape *shape = &constant->type.shape;
+        weights->packings[i] = gb_constant_wanted_packing(constant, &uses[i], GB_ORDER_FRAGMENTS);
+        weights->takes_bytes[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
+                                  constant->format.group > 0 &&
+                                  shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
+    }
+}
+
 static gumbel_status place_constants(const gb_program *program, gb_cuda_weights *weights,
                                      gumbel_error *error) {
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
     weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
+    weights->takes_bytes = gb_allocate(program->constant_count, sizeof *weights->takes_bytes);
     gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
-    if (uses) {
-        gb_find_constant_uses(program, uses);
-        for (uint32_t i = 0; weights->packings && i < program->constant_count; i++)
-            weights->packings[i] =
-                gb_constant_wanted_packing(&program->constants[i], &uses[i], GB_ORDER_FRAGMENTS);
-    }
-    bool is_made = weights->offsets && weights->packings && uses;
+    if (uses && weights->packings && weights->takes_bytes)
+        choose_layouts(program, uses, weights);
+    bool is_made = weights->offsets && weights->packings && weights->takes_bytes && uses;
     gb_free(uses);
     if (!is_made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
@@ -259,5 +271,6 @@ void gb_cuda_weights_destroy(gb_cuda_weights *weights) {
     gb_cuda_free(weights->memory);
     gb_free(weights->offsets);
     gb_free(weights->packings);
+    gb_free(weights->takes_bytes);
     *weights = (gb_cuda_weights){0};
 }

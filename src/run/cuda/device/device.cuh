@@ -35,6 +35,16 @@ namespace gb_cuda {
 
 enum { WARP = 32, CACHE_LINE = 128 };
 
+/* The shared memory that a block of threads can have, where it asks for it. */
+inline size_t most_shared_bytes() {
+#if defined(__CUDACC__)
+    int bytes = 0;
+    if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess)
+        return (size_t)bytes - 1024; /* a kernel's own variables */
+#endif
+    return 160 << 10;
+}
+
 #if defined(__CUDACC__)
 /* Whether the first device has programmatic dependent launch. */
 inline bool device_can_overlap() {

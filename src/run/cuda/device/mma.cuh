@@ -69,6 +69,46 @@ __device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c)
 #endif
 }
 
+/* Of eight bytes, the first four in the first word: those with even numbers, and the others. */
+__device__ inline uint32_t even_bytes(uint32_t first, uint32_t second) {
+#if defined(__CUDA_ARCH__)
+    return __byte_perm(first, second, 0x6420);
+#else
+    return (first & 0xff) | (first >> 8 & 0xff00) | (second & 0xff) << 16 | (second & 0xff0000) << 8;
+#endif
+}
+__device__ inline uint32_t odd_bytes(uint32_t first, uint32_t second) {
+    return even_bytes(first >> 8, second >> 8);
+}
+
+/* d = a b + c of bytes, those of a unsigned: m16n8k32 with 32-bit sums. As with m16n8k16, but each word has
+ * four columns of a or rows of b: 4t .. 4t + 3, and 4t + 16 .. in the second ones. */
+__device__ inline void multiply_add_bytes(int32_t d[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
+                                          const int32_t c[4]) {
+#if defined(__CUDACC__)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%10,%11,%12,%13};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]),
+          "r"(c[3]));
+#else
+    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+    const uint8_t *all = emulated::exchange(mine, sizeof mine);
+    const unsigned lane = emulated::lane(), row = lane / 4, column = lane % 4 * 2;
+    for (unsigned i = 0; i < 4; i++) {
+        int32_t sum = c[i];
+        for (unsigned k = 0; k < 32; k++) {
+            uint32_t of_a[6], of_b[6];
+            memcpy(of_a, all + (row * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            memcpy(of_b, all + ((column + i % 2) * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_b);
+            const uint32_t x = of_a[i / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
+            sum += (int32_t)x * (int8_t)(of_b[4 + k / 16] >> (k % 4 * 8));
+        }
+        d[i] = sum;
+    }
+#endif
+}
+
 /* c += a b */
 __device__ inline void multiply_add(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
 #if defined(__CUDACC__)

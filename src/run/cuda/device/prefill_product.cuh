@@ -5,9 +5,8 @@
  *     w = bfloat16(scale * q + bias),
  *
  * made in registers as the first operand; inputs, rounded to bfloat16, are the second one, in shared memory;
- * products are added in float32 in the order of k, whatever the tile. A block has 256 outputs of up to 128
- * rows: two warpgroups have 128 outputs each, and a warp of a third one copies what they need, some stages
- * ahead.
+ * products are added in float32 in the order of k, whatever the tile. A block has 128 outputs of up to 256
+ * rows: two warpgroups have 64 outputs each, and a third one copies what they need, some stages ahead.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
@@ -23,9 +22,12 @@ enum {
     FRAGMENT_BYTES = 512, /* of the codes of a block and a pair of units */
     GROUP_BYTES = 2 * FRAGMENT_ROWS,
     STAGE_PAIRS = 2, /* pairs of units that are copied together */
-    CONSUMERS = 2,   /* warpgroups that multiply */
+    CONSUMERS = 2,   /* warpgroups that multiply, 64 outputs each */
+    TILE_OUTPUTS = CONSUMERS * 64,
+    TILE_FRAGMENTS = TILE_OUTPUTS / FRAGMENT_ROWS,
     PREFILL_THREADS = (CONSUMERS + 1) * WARPGROUP,
     PREFILL_SHARED_BYTES = 224 * 1024,
+    MOST_STAGES = 8,
 };
 
 /* A weight of 4-bit codes in the packing gb_packing_fragments. */
@@ -39,25 +41,22 @@ struct fragment_matrix {
 
 /* How a stage lies in shared memory: the rows of each pair of units; codes, scales and biases of each block.
  * GROUP_UNITS: units that share a scale. */
-template <int ROW_TILES_, int COLUMNS_, int GROUP_UNITS_>
+template <int COLUMNS_, int GROUP_UNITS_>
 struct stage_shape {
     enum {
-        ROW_TILES = ROW_TILES_, /* of 64 outputs, of a warpgroup */
-        COLUMNS = COLUMNS_,     /* rows of inputs */
-        FRAGMENTS = CONSUMERS * ROW_TILES * 4,
-        OUTPUTS = FRAGMENTS * FRAGMENT_ROWS,
+        COLUMNS = COLUMNS_, /* rows of inputs */
         GROUP_UNITS = GROUP_UNITS_,
         GROUPS = STAGE_PAIRS * 2 / GROUP_UNITS,
         INPUT_BYTES = COLUMNS * B_ROW_BYTES, /* of a pair of units */
         CODES_AT = STAGE_PAIRS * INPUT_BYTES,
-        SCALES_AT = CODES_AT + FRAGMENTS * STAGE_PAIRS * FRAGMENT_BYTES,
-        BIASES_AT = SCALES_AT + FRAGMENTS * GROUPS * GROUP_BYTES,
-        BYTES = (BIASES_AT + FRAGMENTS * GROUPS * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
+        SCALES_AT = CODES_AT + TILE_FRAGMENTS * STAGE_PAIRS * FRAGMENT_BYTES,
+        BIASES_AT = SCALES_AT + TILE_FRAGMENTS * GROUPS * GROUP_BYTES,
+        BYTES =
+            (BIASES_AT + TILE_FRAGMENTS * GROUPS * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
         MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
-        COUNT = MOST < 8 ? MOST : 8,
+        COUNT = MOST < MOST_STAGES ? MOST : MOST_STAGES,
     };
 };
-enum { MOST_STAGES = 8 };
 
 /* What a block multiplies, and where its stages are. A stage is full when it has been copied, and empty when
  * all warps have read it. */
@@ -65,7 +64,7 @@ struct prefill_tile {
     fragment_matrix weight;
     prepared_rows x;
     size_t first_fragment; /* of the weight's blocks of rows */
-    uint32_t fragments;    /* that are there, of Shape::FRAGMENTS */
+    uint32_t fragments;    /* that are there, of TILE_FRAGMENTS */
     uint32_t first, end;   /* rows of x */
     uint8_t *stages;
     copy_barrier *full, *empty; /* [MOST_STAGES] */
@@ -83,10 +82,10 @@ template <typename Shape>
 struct fragment_copier {
     enum {
         FRAGMENT_PIECES = STAGE_PAIRS * FRAGMENT_BYTES / 16,
-        CODE_COPIES = Shape::FRAGMENTS * FRAGMENT_PIECES / WARPGROUP,
+        CODE_COPIES = TILE_FRAGMENTS * FRAGMENT_PIECES / WARPGROUP,
         FRAGMENT_STEP = WARPGROUP / FRAGMENT_PIECES,
         GROUP_PIECES = Shape::GROUPS * GROUP_BYTES / 16, /* of a fragment */
-        PLANE_PIECES = Shape::FRAGMENTS * GROUP_PIECES,
+        PLANE_PIECES = TILE_FRAGMENTS * GROUP_PIECES,
         GROUP_COPIES = (2 * PLANE_PIECES + WARPGROUP - 1) / WARPGROUP,
     };
     const uint8_t *codes, *groups[GROUP_COPIES];
@@ -193,10 +192,10 @@ struct lane_affine<GB_F16> {
     float scale[2], bias[2];
 
     __device__ void load(uint32_t scales, uint32_t biases) {
-        scale[0] = gb_widen_half((uint16_t)scales, GB_F16);
-        scale[1] = gb_widen_half((uint16_t)(scales >> 16), GB_F16);
-        bias[0] = gb_widen_half((uint16_t)biases, GB_F16);
-        bias[1] = gb_widen_half((uint16_t)(biases >> 16), GB_F16);
+        scale[0] = low_half(scales);
+        scale[1] = high_half(scales);
+        bias[0] = low_half(biases);
+        bias[1] = high_half(biases);
     }
     __device__ uint32_t apply(uint32_t codes, int which) const {
         return pack_bf16(fmaf(scale[which], low_bf16(codes), bias[which]),
@@ -206,56 +205,44 @@ struct lane_affine<GB_F16> {
 
 /* ---- The warpgroups that multiply ---------------------------------------------------------------------- */
 
-/* A warpgroup's 128 outputs of Shape::COLUMNS rows. */
+/* A warpgroup's 64 outputs of Shape::COLUMNS rows. */
 template <typename Shape, gb_dtype SCALE>
 struct prefill_sums {
-    float sums[Shape::ROW_TILES][Shape::COLUMNS / 2];
-    uint32_t weights[2][Shape::ROW_TILES][2][4]; /* of a unit and the one before it: a of two products */
-    uint4 codes[Shape::ROW_TILES];
-    lane_affine<SCALE> affine[Shape::ROW_TILES];
+    float sums[Shape::COLUMNS / 2];
+    uint32_t weights[2][2][4]; /* of a unit and the one before it: a of two products */
+    uint4 codes;
+    lane_affine<SCALE> affine;
 
     __device__ void clear() {
 #pragma unroll
-        for (int m = 0; m < Shape::ROW_TILES; m++)
-#pragma unroll
-            for (int i = 0; i < Shape::COLUMNS / 2; i++)
-                sums[m][i] = 0;
+        for (int i = 0; i < Shape::COLUMNS / 2; i++)
+            sums[i] = 0;
     }
 
-    /* The lane's codes of a pair of units; fragment: the first one's, of a stage. */
+    /* The lane's codes of a pair of units; fragment: the warp's, of a stage. */
     __device__ void load_codes(const uint8_t *stage, unsigned pair, unsigned fragment) {
-#pragma unroll
-        for (int m = 0; m < Shape::ROW_TILES; m++)
-            codes[m] = reinterpret_cast<const uint4 *>(stage + Shape::CODES_AT +
-                                                       ((fragment + m * 4) * STAGE_PAIRS + pair) *
-                                                           FRAGMENT_BYTES)[threadIdx.x % WARP];
+        const uint8_t *at = stage + Shape::CODES_AT + (fragment * STAGE_PAIRS + pair) * FRAGMENT_BYTES;
+        codes = reinterpret_cast<const uint4 *>(at)[threadIdx.x % WARP];
     }
 
     __device__ void load_group(const uint8_t *stage, unsigned group, unsigned fragment, bool has_bias) {
-#pragma unroll
-        for (int m = 0; m < Shape::ROW_TILES; m++) {
-            const uint8_t *at = stage + Shape::SCALES_AT +
-                                ((fragment + m * 4) * Shape::GROUPS + group) * GROUP_BYTES +
-                                threadIdx.x % WARP / 4 * 4;
-            const uint8_t *bias_at = at + (Shape::BIASES_AT - Shape::SCALES_AT);
-            affine[m].load(*reinterpret_cast<const uint32_t *>(at),
-                           has_bias ? *reinterpret_cast<const uint32_t *>(bias_at) : 0);
-        }
+        const unsigned row = threadIdx.x % WARP / 4, at = (fragment * Shape::GROUPS + group) * GROUP_BYTES;
+        const uint8_t *scales = stage + Shape::SCALES_AT + at, *biases = stage + Shape::BIASES_AT + at;
+        affine.load(reinterpret_cast<const uint32_t *>(scales)[row],
+                    has_bias ? reinterpret_cast<const uint32_t *>(biases)[row] : 0);
     }
 
     /* Of a unit; its words of codes are those of rows r and r + 8. */
     __device__ void make_weights(int unit, uint32_t minus_center) {
+        const uint32_t words[2] = {unit ? codes.z : codes.x, unit ? codes.w : codes.y};
 #pragma unroll
-        for (int m = 0; m < Shape::ROW_TILES; m++) {
-            const uint32_t words[2] = {unit ? codes[m].z : codes[m].x, unit ? codes[m].w : codes[m].y};
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const int pair = i / 2, which = i % 2;
-                const uint32_t code = (words[which] >> (4 * pair) & 0x000f000fu) | 0x43004300u; /* 128 + q */
-                uint32_t &weight = weights[unit][m][pair / 2][pair % 2 * 2 + which];
-                weight = affine[m].apply(multiply_add_bf16(0x3f803f80u, code, minus_center), which);
-                keep_in_place(weight);
-            }
+        for (int i = 0; i < 8; i++) {
+            const int pair = i / 2, which = i % 2;
+            const uint32_t code =
+                mask_and_set<0x000f000fu, 0x43004300u>(words[which] >> (4 * pair)); /* 128 + q */
+            uint32_t &weight = weights[unit][pair / 2][pair % 2 * 2 + which];
+            weight = affine.apply(multiply_add_bf16(0x3f803f80u, code, minus_center), which);
+            keep_in_place(weight);
         }
     }
 
@@ -263,24 +250,21 @@ struct prefill_sums {
         begin_products();
 #pragma unroll
         for (int step = 0; step < 2; step++)
-#pragma unroll
-            for (int m = 0; m < Shape::ROW_TILES; m++)
-                start_products<Shape::COLUMNS>(sums[m], weights[unit][m][step],
-                                               b + (unsigned)(unit * 2 + step) * B_STEP);
+            start_products<Shape::COLUMNS>(sums, weights[unit][step],
+                                           b + (unsigned)(unit * 2 + step) * B_STEP);
         end_products();
     }
 };
 
-/* The lane's first fragment in a stage. */
-template <typename Shape>
+/* The warp's fragment in a stage. */
 __device__ inline unsigned fragment_of_warp() {
-    return (threadIdx.x / WARPGROUP - 1) * Shape::ROW_TILES * 4 + threadIdx.x % WARPGROUP / WARP;
+    return threadIdx.x / WARP - WARPGROUP / WARP;
 }
 
 /* Makes the weights of a unit while the tensor cores multiply the one before it. */
 template <typename Shape, gb_dtype SCALE>
 __device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Shape, SCALE> &work) {
-    const unsigned lane = threadIdx.x % WARP, fragment = fragment_of_warp<Shape>();
+    const unsigned lane = threadIdx.x % WARP, fragment = fragment_of_warp();
     const bool has_bias = tile.weight.biases != nullptr;
     uint32_t place = 0, parity = 0, last = 0;
     work.clear();
@@ -318,7 +302,7 @@ template <typename Shape, gb_dtype SCALE>
 __device__ inline void store_sums(const prefill_tile &tile, const row_lists &lists, size_t first_output,
                                   const prefill_sums<Shape, SCALE> &work, float *__restrict__ y) {
     const unsigned lane = threadIdx.x % WARP;
-    const size_t lane_output = first_output + fragment_of_warp<Shape>() * FRAGMENT_ROWS + lane / 4;
+    const size_t lane_output = first_output + fragment_of_warp() * FRAGMENT_ROWS + lane / 4;
 #pragma unroll
     for (int j = 0; j < Shape::COLUMNS / 8; j++)
 #pragma unroll
@@ -328,13 +312,11 @@ __device__ inline void store_sums(const prefill_tile &tile, const row_lists &lis
                 continue;
             float *row = y + listed_row(lists, (int32_t)entry) * lists.outputs;
 #pragma unroll
-            for (int m = 0; m < Shape::ROW_TILES; m++)
-#pragma unroll
-                for (int below = 0; below < 2; below++) {
-                    const size_t output = lane_output + m * 64 + below * 8;
-                    if (output < lists.outputs)
-                        row[output] = work.sums[m][j * 4 + below * 2 + odd];
-                }
+            for (int below = 0; below < 2; below++) {
+                const size_t output = lane_output + below * 8;
+                if (output < lists.outputs)
+                    row[output] = work.sums[j * 4 + below * 2 + odd];
+            }
         }
 }
 

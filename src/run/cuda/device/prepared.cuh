@@ -2,10 +2,14 @@
  *
  * Rows as quantized products take them: rounded to bfloat16, in units of 32 columns (the last one filled up
  * with zeros). Of a unit the quarter t has 8 columns, as four pairs: pair i is columns i and i + 4 of the
- * quarter, as a word of codes has them side by side. There are two layouts.
+ * quarter, as a word of codes has them side by side. There are two layouts of them, and one of 8 bits.
  *
  * By rows, for products of few rows: a quarter's pairs stand in 16 bytes; beside them are the sums of every
  * 16 rounded columns.
+ *
+ * By rows in 8 bits, for those whose program says so: a pair of units has 64 bytes, of the quarters t = 0 ..
+ * 3 those of the first unit's and of the second one's, each its even columns and then its odd ones; beside
+ * them are for each group its scale and its scale times the sum of its integers.
  *
  * By pairs of units, for prefill_product.cuh: the rows of the first pair of units, then those of the second
  * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
@@ -25,7 +29,47 @@ struct prepared_rows {
     float *sums;      /* [rows, units, 2]; by pairs of units there are none */
     size_t units;
     size_t pair_rows; /* the number of rows, a multiple of 8, of the layout by pairs of units; 0: by rows */
+    size_t group; /* 64 or more columns divide: they are rounded to 8 bits in groups of that many; 0: not */
 };
+
+/* The size of the largest of the numbers that 2, 4, .. neighbouring lanes have; NaN if there is one. */
+__device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) {
+    for (unsigned distance = 1; distance < lanes; distance *= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, magnitude, (int)distance);
+        magnitude = magnitude < other ? other : magnitude;
+    }
+    return magnitude;
+}
+
+/* Rounds a quarter to 8 bits, as the CPU's kernels do. */
+__device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_t quarter, const float v[8]) {
+    const unsigned lanes = (unsigned)to.group / 8;
+    uint32_t magnitude = 0;
+    for (int i = 0; i < 8; i++) {
+        const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
+        magnitude = magnitude < of_one ? of_one : magnitude;
+    }
+    magnitude = largest_of_lanes(magnitude, lanes);
+    const float largest = gb_float_from_bits(magnitude);
+    float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
+    scale = scale < 0x1p-126f ? 0.0f : scale;
+    int sum = 0;
+    uint32_t words[2] = {0, 0}; /* even columns, odd ones */
+    for (int i = 0; i < 8 && scale > 0; i++) {
+        const int code = (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u);
+        words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+        sum += code;
+    }
+    for (unsigned distance = 1; distance < lanes; distance *= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
+    if (quarter >= to.units * 4)
+        return;
+    const size_t unit = quarter / 4, at = (row * to.units + unit / 2 * 2) * 4 + quarter % 4 * 2 + unit % 2;
+    reinterpret_cast<uint2 *>(to.values)[at] = uint2{words[0], words[1]};
+    if (quarter % lanes == 0)
+        reinterpret_cast<float2 *>(to.sums)[(row * to.units * 4 + quarter) / lanes] =
+            float2{scale, scale * (float)sum};
+}
 
 /* Stores a quarter's pairs in the layout by pairs of units. */
 __device__ inline void store_in_pair(const prepared_rows &to, size_t row, size_t quarter,
@@ -40,6 +84,8 @@ __device__ inline void store_in_pair(const prepared_rows &to, size_t row, size_t
  * and 2i + 1 of a warp have neighbouring quarters; a whole warp calls it. */
 __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size_t quarter,
                                        const float v[8]) {
+    if (to.group > 0)
+        return store_in_bytes(to, row, quarter, v);
     const uint32_t pairs[4] = {pack_bf16(v[0], v[4]), pack_bf16(v[1], v[5]), pack_bf16(v[2], v[6]),
                                pack_bf16(v[3], v[7])};
     if (to.pair_rows > 0) {

@@ -53,6 +53,9 @@ void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const 
 void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                            const gb_cuda::row_lists &lists);
 
+/* The products of all of a prompt's rows with a matrix that is not quantized. */
+void gb_cuda_dense_prefill(const gb_cuda_call *call);
+
 /* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
  * pairs of units. Tiles have at most PREFILL_ROWS. */
 enum { GB_CUDA_PREFILL_ROWS = 256 };
