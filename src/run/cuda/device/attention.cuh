@@ -105,8 +105,10 @@ inline bool has_tensor_core_caches(const attention &a) {
 void attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
 uint64_t attend_generated_scratch(const attention &a);
 
-/* Of such caches. Tokens of prompts, already appended. attention_prompt.cu */
+/* Of such caches. Tokens of prompts, already appended; where the device's blocks have the shared memory that
+ * its tiles take. attention_prompt.cu */
 void attend_prompt(attention a, cudaStream_t stream);
+bool prompt_fits(const attention &a);
 
 } // namespace gb_cuda
 
