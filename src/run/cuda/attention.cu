@@ -68,7 +68,9 @@ static attention attention_of(const gb_cuda_call *call) {
 
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call) {
     const attention a = attention_of(call);
-    return has_tensor_core_caches(a) ? attend_generated_scratch(a) : attend_in_float_scratch(a);
+    const uint64_t generated = has_tensor_core_caches(a) ? attend_generated_scratch(a) : 0;
+    const uint64_t others = has_tensor_core_caches(a) && prompt_fits(a) ? 0 : attend_in_float_scratch(a);
+    return generated > others ? generated : others;
 }
 
 void gb_cuda_attention(const gb_cuda_call *call) {
@@ -79,7 +81,7 @@ void gb_cuda_attention(const gb_cuda_call *call) {
         return;
     }
     append_to_caches(a, call->stream);
-    if (uses_tensor_cores)
+    if (uses_tensor_cores && prompt_fits(a))
         attend_prompt(a, call->stream);
     else
         attend_in_float(a, call->scratch, call->stream);

@@ -354,6 +354,13 @@ static void launch(const attention &a, cudaStream_t stream) {
     GB_LAUNCH(attend<SIZE>, grid, prompt_shape<SIZE>::THREADS, sizeof(prompt_memory<SIZE>), stream, a);
 }
 
+bool gb_cuda::prompt_fits(const attention &a) {
+    const size_t bytes = a.keys.size == 128   ? sizeof(prompt_memory<128>)
+                         : a.keys.size == 256 ? sizeof(prompt_memory<256>)
+                                              : sizeof(prompt_memory<512>);
+    return bytes <= most_shared_bytes();
+}
+
 void gb_cuda::attend_prompt(attention a, cudaStream_t stream) {
     set_tiles(a, ROWS);
     if (a.keys.size == 128)

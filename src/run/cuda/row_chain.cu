@@ -3,30 +3,30 @@
 
 using namespace gb_cuda;
 
-/* Elements that a thread loads before it uses the first. */
-enum { BATCH = 8 };
+/* Elements that a thread loads before it uses the first. Every piece of code is there once and is short: what
+ * runs once in a step is fetched anew each time, and that takes longer than its execution. */
+enum { BATCH = 4 };
 
 /* A row as a block sees it. */
 struct block_row {
     const float *at;
-    unsigned inner, outer;
+    row_view view;
     __device__ float operator[](unsigned i) const {
-        return at[inner ? i / inner * outer + i % inner : i];
+        if (view.inner) {
+            const unsigned part = (unsigned)((uint64_t)i * view.inverse >> 32);
+            i += part * (view.outer - view.inner);
+        }
+        return at[i];
     }
 };
 
-/* What a block knows of its place: columns begin .. end - 1 of ops of single elements. */
+/* What a block knows of its place: columns begin .. end - 1 of the op's rows. */
 struct block_place {
     size_t row;
     float *shared;
-    unsigned begin;
-    bool is_split;
-    __device__ unsigned end(unsigned width) const {
-        return is_split && begin + SHARED_COLUMNS < width ? begin + SHARED_COLUMNS : width;
-    }
+    unsigned begin, end;
     __device__ block_row row_of(const row_view &view) const {
-        const float *at = view.data ? view.data + row * view.stride : shared + view.offset - begin;
-        return {at, view.inner, view.outer};
+        return {view.data ? view.data + row * view.stride : shared + view.offset - begin, view};
     }
 };
 
@@ -37,27 +37,57 @@ __device__ static void put(const chain_op &op, const block_place &place, unsigne
         op.kept[place.row * op.width + i] = value;
 }
 
-/* y[i] = function(a[i], b[i], i), with b[i] = 0 where there is none. */
-template <bool HAS_B, typename Function>
-__device__ static void map_row(const chain_op &op, const block_place &place, Function function) {
+/* The op's function of element i; y is b's element, or a norm's weight. */
+__device__ static float function_of(const chain_op &op, float x, float y, float factor, unsigned i) {
+    switch (op.kind) {
+    case CHAIN_ADD:
+        return x + y;
+    case CHAIN_MULTIPLY:
+        return x * y;
+    case CHAIN_SCALE:
+    case CHAIN_SCALE_ROWS:
+        return x * factor;
+    case CHAIN_GELU:
+        return gelu_tanh(x);
+    case CHAIN_SILU:
+    case CHAIN_SIGMOID: /* they share the exponential's code */
+        return (op.kind == CHAIN_SILU ? x : 1.0f) / (1.0f + gb_exp(-x));
+    case CHAIN_DECAY:
+        return delta_decay(x, load_float(op.norm.weight, op.norm.dtype, i),
+                           load_float(op.bias, op.bias_dtype, i));
+    case CHAIN_NORM: {
+        const float value = x * factor;
+        return op.norm.weight ? value * (op.norm.weight_offset + y) : value;
+    }
+    default:
+        return x;
+    }
+}
+
+/* Elements first, first + step, .. below end of the result. */
+__device__ static void map_elements(const chain_op &op, const block_place &place, unsigned first,
+                                    unsigned step, unsigned end, unsigned weight_begin, float factor) {
     const block_row a = place.row_of(op.a), b = place.row_of(op.b);
-    const unsigned end = place.end(op.width);
-    for (unsigned first = place.begin + threadIdx.x; first < end; first += BATCH * blockDim.x) {
-        float x[BATCH] = {}, y[BATCH] = {};
+    const bool has_b = op.kind == CHAIN_ADD || op.kind == CHAIN_MULTIPLY;
+    const bool has_weight = op.kind == CHAIN_NORM && op.norm.weight;
+#pragma unroll 1
+    for (; first < end; first += BATCH * step) {
+        float x[BATCH], y[BATCH];
 #pragma unroll
         for (unsigned j = 0; j < BATCH; j++) {
-            const unsigned i = first + j * blockDim.x;
-            if (i < end) {
-                x[j] = a[i];
-                if (HAS_B)
-                    y[j] = b[i];
-            }
+            const unsigned i = first + j * step;
+            x[j] = i < end ? a[i] : 0.0f;
+            y[j] = 0;
+            if (has_b && i < end)
+                y[j] = b[i];
+            if (has_weight && i < end)
+                y[j] = load_float(op.norm.weight, op.norm.dtype, i - weight_begin);
         }
 #pragma unroll
         for (unsigned j = 0; j < BATCH; j++) {
-            const unsigned i = first + j * blockDim.x;
+            const unsigned i = first + j * step;
             if (i < end)
-                put(op, place, i, function(x[j], y[j], i));
+                put(op, place, i, function_of(op, x[j], y[j], factor, i));
         }
     }
 }
@@ -65,48 +95,40 @@ __device__ static void map_row(const chain_op &op, const block_place &place, Fun
 /* The sum of squares of the elements first, first + step, .. below end, in this order. */
 __device__ static float squares(const block_row &x, unsigned first, unsigned step, unsigned end) {
     float sum = 0;
+#pragma unroll 1
     for (; first < end; first += BATCH * step) {
-        float v[BATCH] = {};
+        float v[BATCH];
 #pragma unroll
         for (unsigned j = 0; j < BATCH; j++)
-            if (first + j * step < end)
-                v[j] = x[first + j * step];
+            v[j] = first + j * step < end ? x[first + j * step] : 0.0f;
 #pragma unroll
         for (unsigned j = 0; j < BATCH; j++)
-            if (first + j * step < end)
-                sum += v[j] * v[j];
+            sum += v[j] * v[j];
     }
     return sum;
 }
 
-/* Short rows within the row: a warp each. */
-__device__ static void normalize_by_warps(const chain_op &op, const block_place &place) {
-    const block_row x = place.row_of(op.a);
-    const unsigned size = (unsigned)op.norm.size, lane = threadIdx.x % WARP;
-    for (unsigned begin = threadIdx.x / WARP * size; begin < op.width; begin += blockDim.x / WARP * size) {
-        const float sum = warp_sum(squares(x, begin + lane, WARP, begin + size));
-        /* Alone in its block, a warp adds its sum to 0. */
-        const float factor = norm_factor(op.norm, 0.0f + sum);
-        for (unsigned i = lane; i < size; i += WARP)
-            put(op, place, begin + i, normalized(op.norm, x[begin + i], factor, i));
-    }
-}
-
+/* A row is a block's, or those within it a warp's each. Alone in its block, a warp adds its sum to 0. */
 __device__ static void normalize(const chain_op &op, const block_place &place, float *partial) {
-    if (op.norm.size <= LONGEST_WARP_ROW) {
-        normalize_by_warps(op, place);
-        return;
+    const bool by_warps = op.norm.size <= LONGEST_WARP_ROW;
+    const unsigned size = (unsigned)op.norm.size;
+    const unsigned thread = by_warps ? threadIdx.x % WARP : threadIdx.x,
+                   step = by_warps ? (unsigned)WARP : blockDim.x;
+    const unsigned rows = by_warps ? blockDim.x / WARP : 1, row = by_warps ? threadIdx.x / WARP : 0;
+#pragma unroll 1
+    for (unsigned begin = place.begin + row * size; begin < place.end; begin += rows * size) {
+        float sum = squares(place.row_of(op.a), begin + thread, step, begin + size);
+        sum = by_warps ? 0.0f + warp_sum(sum) : block_sum(sum, partial);
+        map_elements(op, place, begin + thread, step, begin + size, begin, norm_factor(op.norm, sum));
     }
-    const float sum = squares(place.row_of(op.a), threadIdx.x, blockDim.x, op.width);
-    const float factor = norm_factor(op.norm, block_sum(sum, partial));
-    map_row<false>(op, place, [&](float x, float, unsigned i) { return normalized(op.norm, x, factor, i); });
 }
 
 __device__ static void rotate(const chain_op &op, const block_place &place) {
     const block_row x = place.row_of(op.a);
     const float position = (float)op.positions[place.row];
     const float *frequencies = static_cast<const float *>(op.norm.weight);
-    for (unsigned i = threadIdx.x; i < op.width; i += blockDim.x) {
+#pragma unroll 1
+    for (unsigned i = place.begin + threadIdx.x; i < place.end; i += blockDim.x) {
         const unsigned d = i % op.size;
         if (d < op.count) {
             float sine, cosine;
@@ -122,9 +144,10 @@ __device__ static void rotate(const chain_op &op, const block_place &place) {
 
 __device__ static void combine(const chain_op &op, const block_place &place) {
     const block_row x = place.row_of(op.a), weights = place.row_of(op.b);
-    for (unsigned i = threadIdx.x; i < op.width; i += blockDim.x) {
+#pragma unroll 1
+    for (unsigned i = place.begin + threadIdx.x; i < place.end; i += blockDim.x) {
         float sum = x[i] * weights[0];
-#pragma unroll 8
+#pragma unroll 4
         for (unsigned t = 1; t < op.count; t++)
             sum += x[t * op.width + i] * weights[t];
         put(op, place, i, sum);
@@ -135,8 +158,9 @@ __device__ static void prepare_result(const chain_op &op, const block_place &pla
     __syncthreads();
     const float *y = op.offset >= 0 ? place.shared + op.offset - place.begin : op.kept + place.row * op.width;
     const unsigned columns = op.prepared_columns, of_row = (unsigned)op.prepared.units * 4;
-    const unsigned rows = op.width / columns, all = rows * of_row;
-    const unsigned end = place.is_split ? place.end(op.width) / 8 : all;
+    const unsigned rows = op.width / columns;
+    const unsigned end = place.end < op.width ? place.end / 8 : rows * of_row;
+#pragma unroll 1
     for (unsigned first = place.begin / 8; first < end; first += blockDim.x) {
         const unsigned number = first + threadIdx.x, row = number / of_row, quarter = number % of_row;
         const bool is_there = number < end;
@@ -148,38 +172,18 @@ __device__ static void prepare_result(const chain_op &op, const block_place &pla
 }
 
 __device__ static void execute(const chain_op &op, const block_place &place, float *partial) {
-    const block_row b = place.row_of(op.b);
-    switch (op.kind) {
-    case CHAIN_ADD:
-        return map_row<true>(op, place, [](float x, float y, unsigned) { return x + y; });
-    case CHAIN_MULTIPLY:
-        return map_row<true>(op, place, [](float x, float y, unsigned) { return x * y; });
-    case CHAIN_SCALE: {
-        const float factor = load_float(op.norm.weight, op.norm.dtype, 0);
-        return map_row<false>(op, place, [=](float x, float, unsigned) { return x * factor; });
-    }
-    case CHAIN_SCALE_ROWS:
-        return map_row<false>(op, place, [=](float x, float, unsigned) { return x * b[0]; });
-    case CHAIN_GELU:
-        return map_row<false>(op, place, [](float x, float, unsigned) { return gelu_tanh(x); });
-    case CHAIN_SILU:
-        return map_row<false>(op, place, [](float x, float, unsigned) { return silu(x); });
-    case CHAIN_SIGMOID:
-        return map_row<false>(op, place, [](float x, float, unsigned) { return sigmoid(x); });
-    case CHAIN_COPY:
-        return map_row<false>(op, place, [](float x, float, unsigned) { return x; });
-    case CHAIN_DECAY:
-        return map_row<false>(op, place, [&](float x, float, unsigned i) {
-            return delta_decay(x, load_float(op.norm.weight, op.norm.dtype, i),
-                               load_float(op.bias, op.bias_dtype, i));
-        });
-    case CHAIN_COMBINE:
-        return combine(op, place);
-    case CHAIN_NORM:
+    if (op.kind == CHAIN_NORM)
         return normalize(op, place, partial);
-    default:
+    if (op.kind == CHAIN_ROTATE)
         return rotate(op, place);
-    }
+    if (op.kind == CHAIN_COMBINE)
+        return combine(op, place);
+    float factor = 1;
+    if (op.kind == CHAIN_SCALE)
+        factor = load_float(op.norm.weight, op.norm.dtype, 0);
+    if (op.kind == CHAIN_SCALE_ROWS)
+        factor = place.row_of(op.b)[0];
+    map_elements(op, place, place.begin + threadIdx.x, blockDim.x, place.end, 0, factor);
 }
 
 /* Norms' weights are on their way before the rows are there. */
@@ -198,10 +202,14 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_chain(GB_GRID_CONSTAN
     __shared__ float partial[WARP];
     prefetch_weights(chain);
     wait_for_earlier();
-    const block_place place = {blockIdx.x, shared, chain.is_split ? blockIdx.y * SHARED_COLUMNS : 0,
-                               chain.is_split};
+    const unsigned begin = blockIdx.y * chain.columns;
+#pragma unroll 1
     for (unsigned k = 0; k < chain.count; k++) {
         const chain_op &op = chain.ops[k];
+        const bool is_cut = chain.columns && begin + chain.columns < op.width;
+        const block_place place = {blockIdx.x, shared, begin, is_cut ? begin + chain.columns : op.width};
+        if (begin >= op.width)
+            continue;
         if (op.waits)
             __syncthreads();
         execute(op, place, partial);
@@ -264,6 +272,7 @@ static bool view_slice(chain_builder *b, const gb_cuda_call *call) {
     if (x->rank > 2) {
         view.inner = (unsigned)y->dims[y->rank - 1];
         view.outer = (unsigned)x->dims[x->rank - 1];
+        view.inverse = (((uint64_t)1 << 32) + view.inner - 1) / view.inner;
     }
     note_made(b, y, view, maker);
     return true;
@@ -369,7 +378,7 @@ static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
         op.b = view_of(*b, call->operands[1], &makers[1]);
     set_constants(&op, call);
     op.offset = -1;
-    const unsigned room = b->chain.is_split ? (unsigned)SHARED_COLUMNS : op.width;
+    const unsigned room = b->chain.columns ? b->chain.columns : op.width;
     if (b->shared + room <= MOST_SHARED) {
         op.offset = (int)b->shared;
         b->shared += room;
@@ -389,26 +398,52 @@ static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
     b->chain.ops[b->chain.count++] = op;
 }
 
-/* Whether several blocks can share a row: every op is of single elements, all of the same wide rows. */
-static bool can_split(const gb_cuda_call *const *calls, unsigned count) {
-    const unsigned width = row_width(calls[count - 1]->results[0]);
+/* The size of the heads that an op works on by themselves, or 0. */
+static unsigned head_size(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    const chain_kind kind = kind_of(call->node->op);
+    const bool has_heads = x->rank > 2 && (kind == CHAIN_NORM || kind == CHAIN_ROTATE || kind == CHAIN_COPY);
+    return has_heads ? (unsigned)call->results[0]->dims[2] : 0;
+}
+
+static bool is_made_before(const gb_cuda_call *const *calls, unsigned i, const gb_cuda_tensor *x) {
+    for (unsigned j = 0; x && j < i; j++)
+        if (calls[j]->results[0]->data == x->data)
+            return true;
+    return false;
+}
+
+/* Columns of a row that a block can have: heads where every op is of heads of one size, or parts of wide rows
+ * where every op is of single elements; 0: all. */
+static unsigned columns_of_block(const gb_cuda_call *const *calls, unsigned count) {
+    const unsigned width = row_width(calls[count - 1]->results[0]), head = head_size(calls[count - 1]);
+    bool by_heads = head > 0, by_parts = width >= 2 * SHARED_COLUMNS;
     for (unsigned i = 0; i < count; i++) {
         const gb_cuda_call *call = calls[i];
         const chain_kind kind = kind_of(call->node->op);
-        if (kind > CHAIN_COPY || row_width(call->results[0]) != width)
-            return false;
-        for (unsigned j = 0; kind == CHAIN_COPY && j < i; j++)
-            if (calls[j]->results[0]->data == call->operands[0]->data)
-                return false;
-        if (call->prepares && call->prepares_as->dims[call->prepares_as->rank - 1] % UNIT != 0)
-            return false;
+        const bool is_inner_slice = kind == CHAIN_COPY && is_made_before(calls, i, call->operands[0]);
+        by_heads = by_heads && head_size(call) == head && !is_inner_slice && !call->prepares;
+        by_parts = by_parts && kind <= CHAIN_COPY && row_width(call->results[0]) == width &&
+                   !is_inner_slice &&
+                   (!call->prepares || call->prepares_as->dims[call->prepares_as->rank - 1] % UNIT == 0);
     }
-    return width >= 2 * SHARED_COLUMNS;
+    return by_heads ? head : by_parts ? (unsigned)SHARED_COLUMNS : 0;
+}
+
+static unsigned blocks_of_row(const gb_cuda_call *const *calls, unsigned count, unsigned columns) {
+    unsigned widest = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned width = row_width(calls[i]->results[0]);
+        widest = width > widest ? width : widest;
+    }
+    return columns ? blocks_for(widest, columns) : 1;
 }
 
 static unsigned threads_for(const row_chain &chain) {
-    unsigned most = chain.is_split ? SHARED_COLUMNS / BATCH : 2 * WARP;
-    for (unsigned i = 0; i < chain.count && !chain.is_split; i++) {
+    if (chain.columns)
+        return chain.columns < SHARED_COLUMNS ? 2 * WARP : SHARED_COLUMNS / BATCH;
+    unsigned most = 2 * WARP;
+    for (unsigned i = 0; i < chain.count; i++) {
         const chain_op &op = chain.ops[i];
         const bool by_warps = op.kind == CHAIN_NORM && op.norm.size <= LONGEST_WARP_ROW;
         const unsigned threads = by_warps ? op.width / (unsigned)op.norm.size * WARP : op.width;
@@ -421,11 +456,10 @@ static unsigned threads_for(const row_chain &chain) {
 void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
     chain_builder b = {};
     b.calls = calls;
-    b.chain.is_split = can_split(calls, count);
+    b.chain.columns = columns_of_block(calls, count);
     for (unsigned i = 0; i < count; i++)
         if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
             add_op(&b, calls[i], is_kept[i]);
-    const gb_cuda_tensor *y = calls[count - 1]->results[0];
-    const dim3 grid((unsigned)y->dims[0], b.chain.is_split ? blocks_for(row_width(y), SHARED_COLUMNS) : 1);
+    const dim3 grid((unsigned)calls[0]->results[0]->dims[0], blocks_of_row(calls, count, b.chain.columns));
     GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
 }

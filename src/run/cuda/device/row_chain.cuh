@@ -2,7 +2,8 @@
  *
  * Several ops on rows in one launch: a block has one row of all of them and goes from op to op, with what is
  * only needed on the way in shared memory. The functions and the order of sums are those of the ops' own
- * kernels, so that the bits are the same. Where every op is of single elements, several blocks share a row.
+ * kernels, so that the bits are the same. Where every op is
+ * of single elements, or of heads, several blocks share a row.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
@@ -39,6 +40,7 @@ struct row_view {
     size_t stride;     /* from row to row */
     unsigned offset;   /* in shared memory */
     unsigned inner, outer;
+    uint64_t inverse; /* 2^32 / inner, rounded up: exact for columns below 65536 */
 };
 
 struct chain_op {
@@ -62,7 +64,7 @@ struct chain_op {
 struct row_chain {
     chain_op ops[GB_CUDA_MOST_CHAINED];
     unsigned count;
-    bool is_split; /* SHARED_COLUMNS a block, along the grid's second dim */
+    unsigned columns; /* of a block, along the grid's second dim; 0: it has whole rows */
 };
 
 } // namespace gb_cuda
