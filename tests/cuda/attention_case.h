@@ -94,7 +94,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
                     .attribute_count = 2,
                     .attributes = {gb_float(GB_ATTRIBUTE_SCALE, c->scale),
                                    gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)c->window)}};
-    gb_cuda_scratch scratch = {.arrivals = device_copy(NULL, GB_CUDA_ARRIVALS * sizeof(uint32_t))};
+    gb_cuda_scratch scratch = {0};
     gb_cuda_call call = {
         .node = &node,
         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
@@ -103,7 +103,6 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .is_prefill = batch.is_prefill,
         .scratch = &scratch};
     scratch.bytes = device_copy(NULL, gb_cuda_attention_scratch(&call));
-    assert_cuda(cudaMemsetAsync(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), NULL));
     gb_cuda_attention(&call);
     fetch_tensor(&tensors[6], y);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
@@ -111,7 +110,6 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     for (size_t i = 0; i < 3; i++)
         free(rows[i]);
     assert_cuda(cudaFree(scratch.bytes));
-    assert_cuda(cudaFree(scratch.arrivals));
 }
 
 static inline double rounded(bool to_bf16, float x) {

@@ -14,8 +14,8 @@
 using namespace gb_cuda;
 
 constexpr unsigned THREADS = 256, WARPS = THREADS / WARP, QUERIES = 8, SPLITS = 2;
-constexpr unsigned MOST_TOKENS = 16, MOST_SPANS = 32, BLOCKS_WANTED = 512;
-constexpr unsigned AT_ONCE = 8; /* spans whose rows are on their way while they are put together */
+constexpr unsigned MOST_TOKENS = 16, MOST_SPANS = 64, BLOCKS_WANTED = 512;
+constexpr unsigned AT_ONCE = 16; /* spans that are put together: their rows are on their way at once */
 
 /* How a block's warps share a round of keys: scores of 16 keys over 128 elements each, then 64 elements of
  * the values of 32 keys each. */
@@ -38,10 +38,9 @@ struct span {
 struct decoding {
     attention a;
     unsigned most_spans;
-    bool appends;       /* the block of the last span stores the token's own key and value */
-    float *y;           /* [tokens, heads, most_spans, size]: of each span */
-    float *state;       /* [tokens, heads, most_spans, 2]: largest score, sum of weights */
-    unsigned *finished; /* [tokens, kv heads * parts]: spans; zeros before and after */
+    bool appends; /* the block of the last span stores the token's own key and value */
+    float *y;     /* [tokens, heads, most_spans, size]: of each span */
+    float *state; /* [tokens, heads, most_spans, 2]: largest score, sum of weights */
 };
 
 template <unsigned SIZE>
@@ -52,8 +51,6 @@ struct decode_memory {
     float scores[decode_shape<SIZE>::DEPTHS][QUERIES][decode_shape<SIZE>::SCORE_STRIDE];
     uint16_t weights[SPLITS][QUERIES][decode_shape<SIZE>::WEIGHT_STRIDE];
     float correction[QUERIES], largest[QUERIES], sum[QUERIES];
-    float factors[QUERIES][MOST_SPANS];
-    unsigned is_last;
 };
 
 /* ---- Reading the caches -------------------------------------------------------------------------------- */
@@ -380,70 +377,6 @@ __device__ static void store_span(const decoding &d, const query_tile &t, const 
     }
 }
 
-/* What a query's span counts for beside the others, divided by the sum of all; a warp has a query. */
-template <unsigned SIZE>
-__device__ static void find_factors(const decoding &d, const query_tile &t, unsigned count,
-                                    decode_memory<SIZE> &shared) {
-    const unsigned lane = threadIdx.x % WARP, q = threadIdx.x / WARP;
-    static_assert(MOST_SPANS <= WARP, "a lane for a span");
-    if (q >= count_of(t))
-        return;
-    const float2 *state =
-        reinterpret_cast<const float2 *>(d.state) + (t.first * d.a.heads + t.head + q) * d.most_spans;
-    const float2 mine = lane < count ? __ldcg(&state[lane]) : float2{-INFINITY, 0};
-    const float factor = gb_exp(mine.x - warp_max(mine.x));
-    const float sum = warp_sum(factor * mine.y);
-    if (lane < count)
-        shared.factors[q][lane] = factor / sum;
-}
-
-/* y = the spans' sums, each times its factor, in order. */
-template <unsigned SIZE>
-__device__ static void join_spans(const decoding &d, const query_tile &t, unsigned count,
-                                  decode_memory<SIZE> &shared) {
-    find_factors<SIZE>(d, t, count, shared);
-    __syncthreads();
-    const size_t row = t.first * d.a.heads + t.head;
-#pragma unroll 1
-    for (unsigned i = threadIdx.x; i < count_of(t) * (SIZE / 4); i += THREADS) {
-        const unsigned q = i / (SIZE / 4), e = i % (SIZE / 4);
-        const float4 *from =
-            reinterpret_cast<const float4 *>(d.y) + (row + q) * d.most_spans * (SIZE / 4) + e;
-        float4 y = {0, 0, 0, 0};
-#pragma unroll 1
-        for (unsigned first = 0; first < count; first += AT_ONCE) {
-            float4 rows[AT_ONCE];
-#pragma unroll
-            for (unsigned s = 0; s < AT_ONCE; s++)
-                if (first + s < count)
-                    rows[s] = __ldcg(&from[(first + s) * (SIZE / 4)]);
-            for (unsigned s = 0; s < AT_ONCE && first + s < count; s++) {
-                const float factor = shared.factors[q][first + s];
-                y.x = fmaf(rows[s].x, factor, y.x);
-                y.y = fmaf(rows[s].y, factor, y.y);
-                y.z = fmaf(rows[s].z, factor, y.z);
-                y.w = fmaf(rows[s].w, factor, y.w);
-            }
-        }
-        reinterpret_cast<float4 *>(d.a.y)[(row + q) * (SIZE / 4) + e] = y;
-    }
-}
-
-/* Whether all of the token's spans are done with this one. What they put down can then be read. */
-template <unsigned SIZE>
-__device__ static bool is_last(unsigned *finished, unsigned count, decode_memory<SIZE> &shared) {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        shared.is_last = atomicAdd(finished, 1u) + 1 == count;
-        if (shared.is_last)
-            *finished = 0;
-        __threadfence();
-    }
-    __syncthreads();
-    return shared.is_last;
-}
-
 /* Token blockIdx.z, kv head and part blockIdx.y, spans blockIdx.x, + gridDim.x and so on. */
 template <unsigned SIZE>
 static __global__ void __launch_bounds__(THREADS, 2) decode(decoding d) {
@@ -465,22 +398,60 @@ static __global__ void __launch_bounds__(THREADS, 2) decode(decoding d) {
         const softmax mine = attend_span<SIZE>(a, t, range, *shared, y);
         add_key_shares<SIZE>(*shared, y);
         store_span<SIZE>(d, t, all, number, mine, *shared, y);
-        if (all.count > 1 &&
-            is_last<SIZE>(&d.finished[blockIdx.z * gridDim.y + blockIdx.y], all.count, *shared))
-            join_spans<SIZE>(d, t, all.count, *shared);
         __syncthreads();
     }
 }
 
+/* Head blockIdx.x of token blockIdx.y, four elements a thread: the spans' sums, in order, each times what it
+ * counts for beside the others. A token of one span has its result. */
+template <unsigned SIZE>
+static __global__ void __launch_bounds__(SIZE / 4) join_spans(decoding d) {
+    wait_for_earlier();
+    static_assert(MOST_SPANS == 2 * WARP && WARP % AT_ONCE == 0, "two spans a lane");
+    const unsigned lane = threadIdx.x % WARP;
+    const unsigned count = spans_of(d, (unsigned)d.a.positions[blockIdx.y], decode_shape<SIZE>::KEYS).count;
+    if (count == 1)
+        return;
+    const size_t row = blockIdx.y * d.a.heads + blockIdx.x;
+    const float2 *state = reinterpret_cast<const float2 *>(d.state) + row * d.most_spans;
+    const float4 *from =
+        reinterpret_cast<const float4 *>(d.y) + row * d.most_spans * (SIZE / 4) + threadIdx.x;
+    const float2 none = {-INFINITY, 0};
+    const float2 low = lane < count ? state[lane] : none;
+    const float2 high = lane + WARP < count ? state[lane + WARP] : none;
+    const float largest = warp_max(larger(low.x, high.x));
+    const float factors[2] = {gb_exp(low.x - largest), gb_exp(high.x - largest)};
+    const float sum = warp_sum(factors[0] * low.y + factors[1] * high.y);
+    float4 y = {0, 0, 0, 0};
+    for (unsigned first = 0; first < count; first += AT_ONCE) {
+        float4 rows[AT_ONCE];
+#pragma unroll
+        for (unsigned s = 0; s < AT_ONCE; s++)
+            rows[s] =
+                from[(first + s < count ? first + s : count - 1) * (SIZE / 4)]; /* factor 0 past the end */
+#pragma unroll
+        for (unsigned s = 0; s < AT_ONCE; s++) {
+            const float of_lane = first < WARP ? factors[0] : factors[1];
+            const float factor = __shfl_sync(0xffffffffu, of_lane, (int)((first + s) % WARP));
+            y.x = fmaf(rows[s].x, factor, y.x);
+            y.y = fmaf(rows[s].y, factor, y.y);
+            y.z = fmaf(rows[s].z, factor, y.z);
+            y.w = fmaf(rows[s].w, factor, y.w);
+        }
+    }
+    reinterpret_cast<float4 *>(d.a.y)[row * (SIZE / 4) + threadIdx.x] =
+        float4{y.x / sum, y.y / sum, y.z / sum, y.w / sum};
+}
+
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* Few kv heads need more spans to keep the device busy; many spans take longer to be put together. */
+/* Few kv heads need more spans to keep the device busy. */
 static unsigned most_spans(const attention &a) {
-    return a.keys.heads >= 8 ? MOST_SPANS / 2 : (unsigned)MOST_SPANS;
+    return a.keys.heads >= 8 ? MOST_SPANS / 2 : MOST_SPANS;
 }
 
 uint64_t gb_cuda::attend_generated_scratch(const attention &a) {
-    const uint64_t tokens = a.tokens < MOST_TOKENS ? a.tokens : (size_t)MOST_TOKENS;
+    const uint64_t tokens = a.tokens < MOST_TOKENS ? a.tokens : MOST_TOKENS;
     return tokens * a.heads * most_spans(a) * (a.values.size + 2) * sizeof(float);
 }
 
@@ -490,7 +461,9 @@ static void launch_decode(const decoding &d, cudaStream_t stream) {
     const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
     const dim3 grid((unsigned)(blocks < d.most_spans ? blocks : d.most_spans), (unsigned)across,
                     (unsigned)d.a.tokens);
+    const dim3 rows((unsigned)d.a.heads, (unsigned)d.a.tokens);
     GB_LAUNCH(decode<SIZE>, grid, THREADS, sizeof(decode_memory<SIZE>), stream, d);
+    GB_LAUNCH(join_spans<SIZE>, rows, SIZE / 4, 0, stream, d);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -508,18 +481,16 @@ static attention some_tokens(attention a, size_t first, size_t count) {
 void gb_cuda::attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream) {
     set_tiles(a, QUERIES);
     a.tile_tokens = 1;
-    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts);
-    const size_t most = counted < MOST_TOKENS ? counted : (size_t)MOST_TOKENS;
     decoding d = {};
     d.appends = a.parts == 1 && a.run_count == a.tokens; /* else several blocks read what one stores */
     d.most_spans = most_spans(a);
     d.y = reinterpret_cast<float *>(scratch->bytes);
-    d.state = d.y + (a.tokens < most ? a.tokens : most) * a.heads * d.most_spans * a.values.size;
-    d.finished = scratch->arrivals;
+    d.state =
+        d.y + (a.tokens < MOST_TOKENS ? a.tokens : MOST_TOKENS) * a.heads * d.most_spans * a.values.size;
     if (!d.appends)
         append_to_caches(a, stream);
-    for (size_t first = 0; first < a.tokens; first += most) {
-        d.a = some_tokens(a, first, a.tokens - first < most ? a.tokens - first : most);
+    for (size_t first = 0; first < a.tokens; first += MOST_TOKENS) {
+        d.a = some_tokens(a, first, a.tokens - first < MOST_TOKENS ? a.tokens - first : MOST_TOKENS);
         if (a.keys.size == 128)
             launch_decode<128>(d, stream);
         else if (a.keys.size == 256)

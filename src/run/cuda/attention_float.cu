@@ -11,7 +11,8 @@
 using namespace gb_cuda;
 
 enum { THREADS = 256, SPAN = 256, QUERIES = 8, KEY_LANES = 8, KEYS_AT_ONCE = THREADS / KEY_LANES };
-static_assert(QUERIES == THREADS / WARP && QUERIES <= KEY_LANES, "a warp, and a lane of a key, for a query");
+static_assert((unsigned)QUERIES == THREADS / (unsigned)WARP && (unsigned)QUERIES <= KEY_LANES,
+              "a warp, and a lane of a key, for a query");
 enum { FEW_TOKENS = 16 };
 
 /* Of few tokens: what each span of a query gives. */

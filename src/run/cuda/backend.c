@@ -160,5 +160,5 @@ void gb_cuda_describe(gumbel_write_callback write, void *user) {
     else
         gb_print(&sink, "no device; ");
     gb_print(&sink, "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts; "
-                    "the rest is float32");
+                    "attention over bfloat16 caches takes bfloat16 inputs; the rest is float32");
 }

@@ -98,7 +98,7 @@ uint64_t attend_in_float_scratch(const attention &a);
 inline bool has_tensor_core_caches(const attention &a) {
     const size_t size = a.keys.size;
     return (size == 128 || size == 256 || size == 512) && a.values.size == size && a.keys.dtype == GB_BF16 &&
-           a.values.dtype == GB_BF16 && a.keys.capacity >= 64 && a.heads <= GB_CUDA_ARRIVALS;
+           a.values.dtype == GB_BF16 && a.keys.capacity >= 64;
 }
 
 /* Of such caches. Tokens of which each continues its slot: appends and reads. attention_decode.cu */
