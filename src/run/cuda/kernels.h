@@ -103,8 +103,8 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has the
- * bits that it has alone. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
+ * the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
 /* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
