@@ -127,7 +127,7 @@ static void keeps_blocks(void **state) {
         write_qwen35_blocks(random_model, types[i], true, path);
         exported_logits(path, "numbers.gumbel", NULL, QWEN35_VOCABULARY, expected, NULL, 0);
         size_t matrices = write_qwen35_blocks(random_model, types[i], false, path), kept = 0;
-        exported_logits(path, "blocks.gumbel", NULL, QWEN35_VOCABULARY, found, NULL, 0);
+        exported_logits(path, "blocks.gumbel", &options, QWEN35_VOCABULARY, found, NULL, 0);
 =======
         gumbel_export_options options = {.size = sizeof options, .activations = "none", .cache = "float32"};
         write_with_blocks(types[i], true);
