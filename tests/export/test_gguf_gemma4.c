@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -20,8 +21,10 @@ static int start_empty(void **state) {
     return 0;
 }
 
+/* Of a program that computes in float32. */
 static void run_logits(const char *checkpoint, const char *output, float logits[GEMMA4_VOCABULARY]) {
-    exported_logits(checkpoint, output, NULL, GEMMA4_VOCABULARY, logits, NULL, 0);
+    gumbel_export_options options = {.size = sizeof options, .activations = "none", .cache = "float32"};
+    exported_logits(checkpoint, output, &options, GEMMA4_VOCABULARY, logits, NULL, 0);
 }
 
 static void gives_the_same_logits(void **state) {
@@ -97,10 +100,37 @@ static void keeps_blocks(void **state) {
         GUMBEL_ERROR_ARGUMENT, &error, "model.embed_tokens.weight is quantized already, as Q8_0");
 }
 
+/* How many of the program's caches are bfloat16. */
+static size_t count_small_caches(const gb_program *program) {
+    size_t count = 0;
+    for (uint32_t v = 0; v < program->value_count; v++)
+        count += program->values[v].kind == GB_VALUE_STATE && program->values[v].type.dtype == GB_BF16;
+    return count;
+}
+
+/* What a quantized file is exported with where no option says otherwise, and a file of numbers is not. */
+static void rounds_inputs_of_blocks(void **state) {
+    (void)state;
+    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true});
+    for (int as_numbers = 0; as_numbers < 2; as_numbers++) {
+        float exact[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
+        write_with_blocks(random, GB_BLOCK_Q4_0, as_numbers);
+        run_logits(temporary_path("model.gguf"), "exact.gumbel", exact);
+        exported_logits(temporary_path("model.gguf"), "default.gumbel", NULL, GEMMA4_VOCABULARY, found, NULL,
+                        0);
+        assert_int_equal(memcmp(exact, found, sizeof exact) == 0, as_numbers);
+        gb_program *program = read_exported(temporary_path("default.gumbel"));
+        assert_int_equal(count_small_caches(program) > 0, !as_numbers);
+        gb_program_destroy(program);
+    }
+    gb_program_destroy(random);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gives_the_same_logits, start_empty),
         cmocka_unit_test_setup(keeps_blocks, start_empty),
+        cmocka_unit_test_setup(rounds_inputs_of_blocks, start_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
