@@ -41,6 +41,7 @@ struct gumbel_session {
     /* By the last step; -1: none; GB_ANY_TOKEN: the caller draws. What is run next continues the answer, and
      * counts as generated where it is this token. */
     int32_t drawn_token;
+    bool is_rewound; /* into an answer: what is run next continues it only where it is that token */
     bool has_snapshot;
     uint32_t snapshot_position;
     bool has_seed;

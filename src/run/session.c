@@ -33,7 +33,7 @@ void gb_session_clear(gumbel_session *session) {
     session->position = session->written_end = session->whole_position = 0;
     session->generated_from = 0;
     session->pending_token = session->drawn_token = -1;
-    session->has_snapshot = session->is_repeating = false;
+    session->has_snapshot = session->is_repeating = session->is_rewound = false;
     session->generation.active = false;
 }
 
@@ -172,6 +172,7 @@ gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position, 
     gumbel_status status = go_back(session, position, error);
     session->generated_from = generated_from < session->position ? generated_from : session->position;
     session->drawn_token = status == GUMBEL_OK ? following : -1;
+    session->is_rewound = true;
     return status;
 }
 
@@ -199,6 +200,7 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     made->pending_token = session->pending_token;
     made->generated_from = session->generated_from;
     made->drawn_token = session->drawn_token;
+    made->is_rewound = session->is_rewound;
     made->has_seed = session->has_seed;
     made->seed = session->seed;
     made->seed_counter = session->seed_counter;

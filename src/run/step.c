@@ -66,7 +66,9 @@ static bool is_generated(const gumbel_request *request, uint32_t i) {
     const gumbel_session *session = request->session;
     if (session->is_repeating)
         return session->generated[session->position + i];
-    return i == 0 && session->drawn_token != -1;
+    if (i > 0 || session->drawn_token == -1)
+        return false;
+    return !session->is_rewound || request->tokens[0] == session->drawn_token;
 }
 
 /* Whether the request has no prompt. */
@@ -290,6 +292,7 @@ static void advance_sessions(gumbel_request *requests, size_t count) {
         for (uint32_t t = 0; t < request->token_count; t++)
             session->generated[session->position + t] = is_generated(request, t);
         session->drawn_token = -1;
+        session->is_rewound = false;
         memmove(session->tokens + session->position, request->tokens, /* maybe its own, run again */
                 request->token_count * sizeof *session->tokens);
         session->position += (uint32_t)request->token_count;
@@ -360,6 +363,7 @@ static bool is_ahead(const gumbel_session *session) {
 static void bring_back(gumbel_session *session) {
     uint32_t position = session->position, generated_from_position = session->generated_from;
     int32_t pending_token = session->pending_token, drawn_token = session->drawn_token;
+    bool is_rewound = session->is_rewound;
     gb_session_start_over(session);
     session->is_repeating = true;
     while (session->position < position) {
@@ -376,6 +380,7 @@ static void bring_back(gumbel_session *session) {
     session->pending_token = pending_token;
     session->generated_from = generated_from_position;
     session->drawn_token = drawn_token;
+    session->is_rewound = is_rewound;
 }
 
 gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,

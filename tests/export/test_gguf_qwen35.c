@@ -123,18 +123,11 @@ static void keeps_blocks(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         float expected[QWEN35_VOCABULARY], found[QWEN35_VOCABULARY];
         const char *path = temporary_path("model.gguf");
-<<<<<<< HEAD
+        gumbel_export_options options = {.size = sizeof options, .activations = "none", .cache = "float32"};
         write_qwen35_blocks(random_model, types[i], true, path);
-        exported_logits(path, "numbers.gumbel", NULL, QWEN35_VOCABULARY, expected, NULL, 0);
+        exported_logits(path, "numbers.gumbel", &options, QWEN35_VOCABULARY, expected, NULL, 0);
         size_t matrices = write_qwen35_blocks(random_model, types[i], false, path), kept = 0;
         exported_logits(path, "blocks.gumbel", &options, QWEN35_VOCABULARY, found, NULL, 0);
-=======
-        gumbel_export_options options = {.size = sizeof options, .activations = "none", .cache = "float32"};
-        write_with_blocks(types[i], true);
-        exported_logits(path, "numbers.gumbel", &options, QWEN35_VOCABULARY, expected, NULL, 0);
-        size_t matrices = write_with_blocks(types[i], false), kept = 0;
-        exported_logits(path, "blocks.gumbel", &options, QWEN35_VOCABULARY, found, NULL, 0);
->>>>>>> cpurest
         assert_memory_equal(expected, found, sizeof expected);
         assert_true(isfinite(found[0]) && found[0] != found[1]);
         gb_program *program = read_program(temporary_path("blocks.gumbel"));
