@@ -159,7 +159,6 @@ void gb_cuda_describe(gumbel_write_callback write, void *user) {
         gb_print(&sink, "%s, %.0f GB; ", device.name, (double)device.totalGlobalMem / 1e9);
     else
         gb_print(&sink, "no device; ");
-    gb_print(&sink,
-             "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts, as does "
-             "attention over bfloat16 caches; the rest is float32");
+    gb_print(&sink, "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts; "
+                    "attention over bfloat16 caches takes bfloat16 inputs; the rest is float32");
 }

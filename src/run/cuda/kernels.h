@@ -5,9 +5,9 @@
  * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
  * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
- * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. A prompt's attention
- * over bfloat16 caches takes queries and weights as bfloat16. Everything else is float32, as in the
- * definition, but for the order of sums. The sampler's ops have the definition's bits.
+ * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32; attention over
+ * bfloat16 caches takes bfloat16 inputs. Everything else is float32, as in the definition, but for the order of
+ * sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H

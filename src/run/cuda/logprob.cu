@@ -41,13 +41,12 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a
             a.y[b * 2 + threadIdx.x] = 0;
         return;
     }
-    const float *x = a.logits + b * a.size;
+    float value[LOGITS_EACH];
     uint32_t key = key_of(gb_negative_infinity());
+    load_block(a.logits + b * a.size, a.size, value);
 #pragma unroll
     for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t i = logit_index(blockIdx.x, j);
-        const float value = i < a.size ? x[i] : gb_negative_infinity();
-        const uint32_t own = value == value ? key_of(value) : 0; /* a NaN is larger than nothing */
+        const uint32_t own = value[j] == value[j] ? key_of(value[j]) : 0; /* a NaN is larger than nothing */
         key = own > key ? own : key;
     }
     const weight_sum largest = block_best(largest_in_warp(key), of_warps);
@@ -62,13 +61,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
     __shared__ weight_sum of_warps[ROW_WARPS];
     if (!is_wanted)
         return;
-    const float *x = a.logits + b * a.size;
     float value[LOGITS_EACH];
-#pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t i = logit_index(blockIdx.x, j);
-        value[j] = i < a.size ? x[i] : gb_float_from_bits(0x7fc00000); /* a NaN has no mass */
-    }
+    load_block(a.logits + b * a.size, a.size, value);
     weight_sum own = 0;
     for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
         own = a.maxima[b * a.blocks + i] > own ? a.maxima[b * a.blocks + i] : own;
@@ -76,7 +70,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
     own = 0;
 #pragma unroll
     for (int j = 0; j < LOGITS_EACH; j++)
-        own += gb_mass(value[j], max);
+        own += logit_index(blockIdx.x, j) < a.size ? gb_mass(value[j], max) : 0;
     own = block_total(own, of_warps);
     if (threadIdx.x == 0)
         a.sums[b * a.blocks + blockIdx.x] = own;
@@ -163,30 +157,20 @@ static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
     const bool is_wanted = a.wanted[b];
     if (!is_wanted)
         return;
-    const float *x = a.logits + b * a.size;
     float value[LOGITS_EACH];
-#pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t i = logit_index(blockIdx.x, j);
-        value[j] = i < a.size ? x[i] : 0.0f;
-    }
+    load_block(a.logits + b * a.size, a.size, value);
     write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
 }
 
 /* Lists at least the likeliest; false where there are too many to list, or too few candidates. */
-__device__ static bool list_top(const ranking &a, size_t b, float max, group_list *groups,
-                                candidate_list *list) {
-    const uint32_t *maxima = a.maxima + b * a.groups;
-    const unsigned bound = nearness_of_largest(maxima, a.groups, a.limit, 1.0f, max, groups);
+__device__ static bool list_top(const ranking &a, size_t b, group_list *groups, candidate_list *list) {
     if (threadIdx.x == 0)
         list->count = 0;
-    list_groups(maxima, a.groups, 1.0f, groups, [&](float s) { return nearness(s, max) >= bound; });
+    const float least = list_largest(a.maxima + b * a.groups, a.groups, a.limit, 1.0f, groups, &list->select);
     if (groups->count > MOST_GROUPS)
         return false;
-    visit_groups(groups, a.logits + b * a.size, a.size, 1.0f, [&](uint32_t i, float s) {
-        if (nearness(s, max) >= bound)
-            append_candidate(list, s, i);
-    });
+    visit_groups(groups, a.logits + b * a.size, a.size, 1.0f, least,
+                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }
@@ -223,7 +207,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
     for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
         best = a.bests[b * a.blocks + i] > best ? a.bests[b * a.blocks + i] : best;
     const float max = best_value(block_best(best, list.of_warps));
-    if (max - max != 0.0f || !list_top(a, b, max, &groups, &list)) {
+    if (max != max || !list_top(a, b, &groups, &list)) {
         find_one_by_one(a, b, list.of_warps);
         return;
     }

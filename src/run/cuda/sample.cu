@@ -24,11 +24,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
     const float *x = a.logits + b * a.size;
     const row_settings r = settings_of(a, b);
     float value[LOGITS_EACH];
-#pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t i = logit_index(blockIdx.x, j);
-        value[j] = i < a.size ? x[i] : 0.0f;
-    }
+    load_block(x, a.size, value);
     adjust(a, b, r, value, logits);
     write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
     for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += a.blocks * ROW_THREADS)
@@ -61,14 +57,14 @@ __device__ static void leave_row(const sampling &a, size_t b, row_kind kind, flo
 
 /* The least s that top-k, and top-p after it, keep, from the whole row: for a k in the thousands, or
  * thousands of equals. */
-static __device__ __noinline__ float cut_whole_row(const sampling &a, const float *row, const row_settings &r,
+static __device__ __noinline__ float cut_whole_row(uint32_t size, const float *row, row_settings r,
                                                    float max_s, candidate_list *list) {
     weight_sum own = 0;
-    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+    for (uint32_t i = threadIdx.x; i < size; i += ROW_THREADS)
         own += row[i] > gb_negative_infinity();
     float least = gb_negative_infinity();
     if (block_total(own, list->of_warps) > r.top_k)
-        least = value_of(select_in_block(a.size, r.top_k - 1, &list->select, [&](unsigned i, uint32_t *key) {
+        least = value_of(select_in_block(size, r.top_k - 1, &list->select, [&](unsigned i, uint32_t *key) {
             *key = key_of(gb_scale(row[i], r.temperature));
             return (weight_sum)(row[i] > gb_negative_infinity());
         }));
@@ -81,37 +77,33 @@ static __device__ __noinline__ float cut_whole_row(const sampling &a, const floa
     };
     own = 0;
     uint32_t key;
-    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+    for (uint32_t i = threadIdx.x; i < size; i += ROW_THREADS)
         own += mass(i, &key);
     const weight_sum limit = gb_mass_limit(block_total(own, list->of_warps), r.top_p);
-    const uint32_t threshold = select_in_block(a.size, limit, &list->select, mass);
+    const uint32_t threshold = select_in_block(size, limit, &list->select, mass);
     return threshold != 0 ? value_of(threshold) : least;
 }
 
 /* top-k: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups are
- * read. The groups' keys are loaded. */
+ * read. Their keys are loaded. */
 __device__ static void settle_top_k(const sampling &a, size_t b, const row_settings &r, float max_s,
                                     settling *memory) {
     const float *row = row_of(a, b, r);
     const uint32_t *maxima = a.maxima + b * a.groups;
     group_list *groups = &memory->groups;
     candidate_list *list = &memory->list;
-    const unsigned bound = nearness_of_largest(maxima, a.groups, r.top_k, r.temperature, max_s, groups);
-    const auto is_near = [&](float s) { return nearness(s, max_s) >= bound; };
     if (threadIdx.x == 0)
         list->count = 0;
-    list_groups(maxima, a.groups, r.temperature, groups, is_near);
+    const float least = list_largest(maxima, a.groups, r.top_k, r.temperature, groups, &list->select);
     if (groups->count <= MOST_GROUPS)
-        visit_groups(groups, row, a.size, r.temperature, [&](uint32_t i, float s) {
-            if (is_near(s))
-                append_candidate(list, s, i);
-        });
+        visit_groups(groups, row, a.size, r.temperature, least,
+                     [&](uint32_t i, float s) { append_candidate(list, s, i); });
     __syncthreads();
     if (groups->count <= MOST_GROUPS && list->count <= MOST_CANDIDATES) {
         const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
         finish_row(a, b, draw_candidates(list, rule, r));
     } else {
-        leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a, row, r, max_s, list));
+        leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, list));
     }
 }
 
@@ -252,12 +244,12 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
 void gb_cuda_sample(const gb_cuda_call *call) {
     size_t rows;
     sampling a = sampling_of(call, &rows);
-    a.rows = reinterpret_cast<row_state *>(call->scratch->bytes);
+    a.adjusted = reinterpret_cast<float *>(call->scratch->bytes);
+    a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
+    a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
     a.bests = a.bins + rows * MASS_BINS;
     a.maxima = reinterpret_cast<uint32_t *>(a.bests + rows * a.blocks);
-    a.adjusted = reinterpret_cast<float *>(a.maxima + rows * a.groups);
-    a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     const dim3 scanning(a.blocks, (unsigned)rows), sharing(a.parts, (unsigned)rows);
     GB_LAUNCH(scan_rows, scanning, ROW_THREADS, 0, call->stream, a);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);

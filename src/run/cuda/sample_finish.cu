@@ -39,12 +39,10 @@ __device__ static void list_logit(const sampling &a, size_t b, bool is_listed, u
         a.listed[b * a.size + at] = index;
 }
 
-/* What top-p keeps of the bin with the threshold. Needs all threads. */
-static __device__ __noinline__ weight_sum draw_listed(const sampling &a, size_t b, const drawing &d,
-                                                      const mass_cut &cut, const row_settings &r,
+/* What top-p keeps of the bin with the threshold, by the masses in it. Needs all threads. */
+static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, uint32_t count, drawing d,
+                                                      weight_sum limit, row_settings r,
                                                       candidate_list *list) {
-    const uint32_t count = a.rows[b].listed, *listed = a.listed + b * a.size;
-    const weight_sum limit = cut.limit - cut.above;
     const auto s_of = [&](uint32_t i) { return gb_scale(d.row[listed[i]], d.temperature); };
     if (count <= MOST_CANDIDATES) {
         for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
@@ -104,7 +102,8 @@ static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
         return;
     best = state.drawn;
     if (kind == ROW_IS_CUT) {
-        const weight_sum of_list = draw_listed(a, b, d, cut, r, &list);
+        const weight_sum of_list =
+            draw_listed(a.listed + b * a.size, state.listed, d, cut.limit - cut.above, r, &list);
         best = of_list > best ? of_list : best;
     }
     if (threadIdx.x == 0)

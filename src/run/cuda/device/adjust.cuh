@@ -80,15 +80,13 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, f
         });
 }
 
-static __device__ __noinline__ void penalize_logit(const row_settings &r, token_count token, float *logit) {
-    const int32_t repeats = token.generated + (r.prompt & 1 ? token.prompt : 0);
-    const int32_t occurs = token.generated + (r.prompt & 2 ? token.prompt : 0);
-    float x = *logit;
+static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
+                                               float presence, int32_t prompt) {
+    const int32_t repeats = token.generated + (prompt & 1 ? token.prompt : 0);
+    const int32_t occurs = token.generated + (prompt & 2 ? token.prompt : 0);
     if (repeats != 0)
-        x = gb_repetition_penalized(x, r.repetition);
-    if (occurs != 0)
-        x = gb_occurrence_penalized(x, (float)occurs, r.frequency, r.presence);
-    *logit = x;
+        x = gb_repetition_penalized(x, repetition);
+    return occurs != 0 ? gb_occurrence_penalized(x, (float)occurs, frequency, presence) : x;
 }
 
 /* Likewise the penalties; their ids are distinct. */
@@ -100,7 +98,7 @@ __device__ inline void penalize(const sampling &a, size_t b, const row_settings 
         [&](uint32_t, token_count token) {
             const uint32_t at = (uint32_t)token.id - first;
             if (at < BLOCK_LOGITS)
-                penalize_logit(r, token, &logits[at]);
+                logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
         });
 }
 

@@ -78,8 +78,7 @@ __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule
 }
 
 /* Thresholds are found by the floats' bits. */
-static __device__ __noinline__ weight_sum draw_several(candidate_list *list, const cut_rule &rule,
-                                                       const row_settings &r) {
+static __device__ __noinline__ weight_sum draw_several(candidate_list *list, cut_rule rule, row_settings r) {
     const unsigned count = list->count;
     float least = gb_negative_infinity();
     if (rule.top_k != 0 && rule.top_k < count)

@@ -49,12 +49,12 @@ struct sampling {
     const int32_t *prompt;
     int32_t *token;
     /* scratch, by row */
+    float *adjusted;  /* [size]: the logits of a row with biases or penalties */
+    uint32_t *listed; /* [size]: indices */
     row_state *rows;
     weight_sum *bins;  /* [MASS_BINS] */
     weight_sum *bests; /* [blocks]: packed */
     uint32_t *maxima;  /* [groups]: keys */
-    float *adjusted;   /* [size]: the logits of a row with biases or penalties */
-    uint32_t *listed;  /* [size]: indices */
 };
 
 /* A row's settings. */
