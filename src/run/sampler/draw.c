@@ -23,16 +23,6 @@ typedef struct draw_state {
     bool has_nan;
 } draw_state;
 
-float gb_logit_bound(float s, float temperature) {
-    if (!(s > -FLT_MAX))
-        return gb_negative_infinity();
-    const double finite = s < FLT_MAX ? s : FLT_MAX;
-    double bound = finite * temperature;
-    /* Clear of the roundings of the division (2^-24 of s, or 2^-150) and of this conversion. */
-    bound -= fabs(bound) * 0x1p-21 + 1e-40;
-    return bound < FLT_MAX ? (float)bound : FLT_MAX;
-}
-
 static float scaled_logit(const draw_state *draw, float x) {
     return draw->infinite ? 0.0f : gb_scale(x, draw->temperature);
 }

@@ -11,9 +11,6 @@
 
 #include <stdint.h>
 
-/* A bound such that every x below it has gb_scale(x, temperature) < s: close to the largest, not above it. */
-float gb_logit_bound(float s, float temperature);
-
 /* What a logit needs to take part. */
 typedef struct gb_draw_rule {
     float temperature;

@@ -71,6 +71,17 @@ GB_MATH float gb_reach(float score) {
     return score - GB_NOISE_BOUND - (size + GB_NOISE_BOUND) * 0x1p-21f;
 }
 
+/* A logit such that smaller ones have a smaller s; at most the largest float. Clear of the roundings of the
+ * division (2^-24 of s, or 2^-150) and of the conversion. */
+GB_MATH float gb_logit_bound(float s, float temperature) {
+    const float largest = gb_float_from_bits(0x7f7fffff);
+    if (!(s > -largest))
+        return gb_negative_infinity();
+    double bound = (double)(s < largest ? s : largest) * (double)temperature;
+    bound -= (bound < 0 ? -bound : bound) * 0x1p-21 + 1e-40;
+    return bound < (double)largest ? (float)bound : largest;
+}
+
 /* A logit with its bias. -inf bans, whatever the logit; only a NaN stays one. */
 GB_MATH float gb_biased(float x, float bias) {
     const float infinity = gb_float_from_bits(0x7f800000);

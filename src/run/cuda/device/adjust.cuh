@@ -10,10 +10,10 @@
 
 namespace gb_cuda {
 
-/* Visits the entries of a list, which ends at its limit or at the first with a negative id: load(i) reads
- * one, visit(i, entry) uses it. Needs all threads, which agree on where the list ends. */
-template <typename Entry, typename Load, typename Visit>
-__device__ void visit_list(uint32_t limit, Load load, Visit visit) {
+/* Visits the entries of a list, which ends at its limit or at the first with a negative id: visit(entry).
+ * Needs all threads, which agree on where the list ends. */
+template <typename Entry, typename Visit>
+__device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
     enum { EACH = 4 }; /* entries on their way to a thread at a time */
     __shared__ uint32_t end;
 #pragma unroll 1
@@ -24,7 +24,7 @@ __device__ void visit_list(uint32_t limit, Load load, Visit visit) {
         for (int j = 0; j < EACH; j++) {
             const uint32_t i = begin + (unsigned)j * ROW_THREADS + threadIdx.x;
             if (i < limit)
-                entry[j] = load(i);
+                entry[j] = list[i];
         }
         __syncthreads();
         if (threadIdx.x == 0)
@@ -42,42 +42,36 @@ __device__ void visit_list(uint32_t limit, Load load, Visit visit) {
         for (int j = 0; j < EACH; j++) {
             const uint32_t i = begin + (unsigned)j * ROW_THREADS + threadIdx.x;
             if (i < end)
-                visit(i, entry[j]);
+                visit(entry[j]);
         }
         if (end < begin + ROW_THREADS * EACH)
             break;
     }
 }
 
-struct bias_entry {
-    int32_t id;
-};
-
-/* Adds the biases of the id of entry i, in their order; an id may stand in the list several times, and its
- * first entry adds all. */
-static __device__ __noinline__ void add_biases_of(const int32_t *ids, const float *values, uint32_t limit,
-                                                  uint32_t i, float *logit) {
-    const int32_t id = ids[i];
-    float x = *logit;
-    for (uint32_t j = 0; j < limit && ids[j] >= 0; j++) {
-        if (ids[j] == id && j < i)
-            return;
-        x = ids[j] == id ? gb_biased(x, values[j]) : x;
-    }
-    *logit = x;
-}
-
-/* Adds a row's biases to logits first .. first + BLOCK_LOGITS - 1, which shared memory has. */
+/* Adds a row's biases to logits first .. first + BLOCK_LOGITS - 1, which shared memory has, in their order:
+ * an id may stand in the list several times. By one warp. */
 __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, float *logits) {
     const int32_t *ids = a.bias_ids + b * a.bias_limit;
     const float *values = a.bias_values + b * a.bias_limit;
-    visit_list<bias_entry>(
-        a.bias_limit, [&](uint32_t i) { return bias_entry{ids[i]}; },
-        [&](uint32_t i, bias_entry own) {
-            const uint32_t at = (uint32_t)own.id - first;
-            if (at < BLOCK_LOGITS)
-                add_biases_of(ids, values, a.bias_limit, i, &logits[at]);
-        });
+    const unsigned lane = threadIdx.x % WARP;
+#pragma unroll 1
+    for (uint32_t begin = 0; begin < a.bias_limit; begin += WARP) {
+        const bool exists = begin + lane < a.bias_limit;
+        const int32_t id = exists ? ids[begin + lane] : -1;
+        const float value = exists ? values[begin + lane] : 0.0f;
+        const unsigned ends = __ballot_sync(0xffffffffu, id < 0);
+        const unsigned before_end = ends ? (ends & (0u - ends)) - 1 : 0xffffffffu;
+        const uint32_t at = (uint32_t)id - first;
+        unsigned here = __ballot_sync(0xffffffffu, at < BLOCK_LOGITS) & before_end;
+        for (; here != 0; here &= here - 1) {
+            if (1u << lane == (here & (0u - here)))
+                logits[at] = gb_biased(logits[at], value);
+            __syncwarp();
+        }
+        if (ends)
+            break;
+    }
 }
 
 static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
@@ -92,14 +86,11 @@ static __device__ __noinline__ float penalized(float x, token_count token, float
 /* Likewise the penalties; their ids are distinct. */
 __device__ inline void penalize(const sampling &a, size_t b, const row_settings &r, uint32_t first,
                                 float *logits) {
-    const token_count *list = a.counts + b * a.count_limit;
-    visit_list<token_count>(
-        a.count_limit, [&](uint32_t i) { return list[i]; },
-        [&](uint32_t, token_count token) {
-            const uint32_t at = (uint32_t)token.id - first;
-            if (at < BLOCK_LOGITS)
-                logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
-        });
+    visit_list(a.counts + b * a.count_limit, a.count_limit, [&](token_count token) {
+        const uint32_t at = (uint32_t)token.id - first;
+        if (at < BLOCK_LOGITS)
+            logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
+    });
 }
 
 /* Adjusts what the block's threads hold of a row, and writes it to the row's copy. logits: BLOCK_LOGITS in
@@ -113,10 +104,9 @@ __device__ inline void adjust(const sampling &a, size_t b, const row_settings &r
     for (int j = 0; j < LOGITS_EACH; j++)
         logits[logit_index(blockIdx.x, j) - first] = value[j];
     __syncthreads();
-    if (r.is_biased)
+    if (r.is_biased && threadIdx.x < WARP)
         add_biases(a, b, first, logits);
-    __syncthreads();
-    if (r.is_penalized)
+    if (r.is_penalized) /* which has barriers before it changes a logit */
         penalize(a, b, r, first, logits);
     __syncthreads();
 #pragma unroll

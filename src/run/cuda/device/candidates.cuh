@@ -10,7 +10,7 @@
 
 namespace gb_cuda {
 
-enum { MOST_CANDIDATES = 1024, FEW_CANDIDATES = 256 };
+enum { MOST_CANDIDATES = 2048, FEW_CANDIDATES = 256 };
 
 /* In shared memory. */
 struct candidate_list {

@@ -20,18 +20,6 @@ __device__ inline uint32_t logit_key(float x) {
     return x == x ? key_of(x) : 0xffffffffu;
 }
 
-__device__ inline uint32_t largest_in_warp(uint32_t value) {
-#if defined(__CUDA_ARCH__)
-    return __reduce_max_sync(0xffffffffu, value);
-#else
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, value, distance);
-        value = other > value ? other : value;
-    }
-    return value;
-#endif
-}
-
 /* Where a thread's logit j of a block's lies in the row: a group is four logits of each lane. */
 __device__ inline uint32_t logit_index(unsigned block, int j) {
     return block * BLOCK_LOGITS + threadIdx.x / WARP * (LOGITS_EACH * WARP) +
@@ -103,8 +91,14 @@ struct group_list {
 
 /* To be called before a barrier. */
 __device__ inline void load_keys(const uint32_t *maxima, uint32_t groups, group_list *list) {
-    for (uint32_t g = threadIdx.x; g < groups && g < MOST_GROUPS; g += ROW_THREADS)
-        list->keys[g] = maxima[g];
+    enum { EACH = MOST_GROUPS / ROW_THREADS };
+    uint32_t key[EACH];
+#pragma unroll
+    for (unsigned j = 0; j < EACH; j++)
+        key[j] = threadIdx.x + j * ROW_THREADS < groups ? maxima[threadIdx.x + j * ROW_THREADS] : 0;
+#pragma unroll
+    for (unsigned j = 0; j < EACH; j++)
+        list->keys[threadIdx.x + j * ROW_THREADS] = key[j];
     if (threadIdx.x == 0) {
         list->count = 0;
         list->bound = 0xffffffffu;
@@ -113,12 +107,12 @@ __device__ inline void load_keys(const uint32_t *maxima, uint32_t groups, group_
 
 /* A key that at least `wanted` groups reach, 0 where not so many are known to: each warp finds that of its
  * share of them. Needs all threads, and a barrier before. */
-__device__ inline uint32_t bound_by_warps(uint32_t groups, uint32_t wanted, group_list *list) {
+__device__ inline uint32_t bound_by_warps(uint32_t wanted, group_list *list) {
     enum { EACH = MOST_GROUPS / ROW_THREADS };
     uint32_t key[EACH], largest = 0;
 #pragma unroll
     for (unsigned j = 0; j < EACH; j++)
-        key[j] = threadIdx.x + j * ROW_THREADS < groups ? list->keys[threadIdx.x + j * ROW_THREADS] : 0;
+        key[j] = list->keys[threadIdx.x + j * ROW_THREADS];
 #pragma unroll 1
     for (uint32_t found = 0; found < wanted; found += ROW_WARPS) {
         uint32_t own = 0;
@@ -148,13 +142,17 @@ __device__ inline float scaled_key(uint32_t key, float temperature) {
                                                 : gb_negative_infinity();
 }
 
-/* Lists the groups that have a candidate with s >= least; keys are loaded. Needs all threads. */
+/* Lists the groups that have a candidate with s >= least, and perhaps some that have not; keys are loaded.
+ * Needs all threads. */
 __device__ inline void list_groups(const uint32_t *maxima, uint32_t groups, float temperature, float least,
                                    group_list *list) {
-#pragma unroll 1
+    const uint32_t none = key_of(gb_negative_infinity());
+    const uint32_t reaching = key_of(gb_logit_bound(least, temperature));
+    const uint32_t bound = reaching > none ? reaching : none + 1;
+#pragma unroll 4
     for (uint32_t g = threadIdx.x; g < groups; g += ROW_THREADS) {
         const uint32_t key = g < MOST_GROUPS ? list->keys[g] : maxima[g];
-        if (key <= key_of(gb_negative_infinity()) || scaled_key(key, temperature) < least)
+        if (key < bound)
             continue;
         const uint32_t at = atomicAdd(&list->count, 1u);
         if (at < MOST_GROUPS)
@@ -193,7 +191,7 @@ __device__ inline float list_largest(const uint32_t *maxima, uint32_t groups, ui
                                      float temperature, group_list *list, select_memory *select) {
     const bool is_few = wanted <= FEW_GROUPS / 4 && groups <= MOST_GROUPS;
     const uint32_t bound = is_few
-                               ? bound_by_warps(groups, wanted, list)
+                               ? bound_by_warps(wanted, list)
                                : select_in_block(groups, wanted - 1, select, [&](unsigned g, uint32_t *key) {
                                      *key = maxima[g];
                                      return (weight_sum)1;
@@ -213,6 +211,7 @@ template <typename Visit>
 __device__ void visit_groups(const group_list *list, const float *row, uint32_t size, float temperature,
                              float least, Visit visit) {
     const unsigned lane = threadIdx.x % WARP, count = list->count;
+    const float bound = gb_logit_bound(least, temperature); /* which spares most divisions */
     float x[GROUP_EACH], next[GROUP_EACH] = {};
     uint32_t first = 0, next_first = 0;
 #pragma unroll 1
@@ -227,8 +226,10 @@ __device__ void visit_groups(const group_list *list, const float *row, uint32_t 
             continue;
 #pragma unroll
         for (int j = 0; j < GROUP_EACH; j++) {
+            if (!(x[j] >= bound) || x[j] == gb_negative_infinity())
+                continue;
             const float s = gb_scale(x[j], temperature);
-            if (x[j] > gb_negative_infinity() && s >= least)
+            if (s >= least)
                 visit(first + (unsigned)j, s);
         }
     }

@@ -35,42 +35,49 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
-/* The largest of a block's values, in every thread. of_warps: one for each warp, in shared memory. Not
- * inlined, like all that a block does once in several places: fetching code costs more than running it. */
-static __device__ __noinline__ weight_sum block_best(weight_sum best, weight_sum *of_warps) {
-    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
-    for (int round = 0; round < 2; round++) {
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2) {
-            const weight_sum other = __shfl_xor_sync(0xffffffffu, best, distance);
-            best = other > best ? other : best;
-        }
-        if (round > 0)
-            break;
-        __syncthreads();
-        if (lane == 0)
-            of_warps[threadIdx.x / WARP] = best;
-        __syncthreads();
-        best = lane < warps ? of_warps[lane] : 0;
+__device__ inline uint32_t largest_in_warp(uint32_t value) {
+#if defined(__CUDA_ARCH__)
+    return __reduce_max_sync(0xffffffffu, value);
+#else
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, value, distance);
+        value = other > value ? other : value;
     }
-    return best;
+    return value;
+#endif
+}
+
+/* The largest of a warp's packed values, in every lane. */
+__device__ inline weight_sum best_in_warp(weight_sum best) {
+    const uint32_t high = (uint32_t)(best >> 32), largest = largest_in_warp(high);
+    return (weight_sum)largest << 32 | largest_in_warp(high == largest ? (uint32_t)best : 0);
+}
+
+/* The largest of a block's packed values, in every thread. of_warps: one for each warp, in shared memory. */
+__device__ inline weight_sum block_best(weight_sum best, weight_sum *of_warps) {
+    const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    best = best_in_warp(best);
+    __syncthreads();
+    if (lane == 0)
+        of_warps[threadIdx.x / WARP] = best;
+    __syncthreads();
+    return best_in_warp(lane < warps ? of_warps[lane] : 0);
 }
 
 /* The sum over a block, in every thread. of_warps: one for each warp, in shared memory. */
 static __device__ __noinline__ weight_sum block_total(weight_sum own, weight_sum *of_warps) {
     const unsigned warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
-    for (int round = 0; round < 2; round++) {
 #pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2)
-            own += __shfl_xor_sync(0xffffffffu, own, distance);
-        if (round > 0)
-            break;
-        __syncthreads();
-        if (lane == 0)
-            of_warps[threadIdx.x / WARP] = own;
-        __syncthreads();
-        own = lane < warps ? of_warps[lane] : 0;
-    }
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        own += __shfl_xor_sync(0xffffffffu, own, distance);
+    __syncthreads();
+    if (lane == 0)
+        of_warps[threadIdx.x / WARP] = own;
+    __syncthreads();
+    own = lane < warps ? of_warps[lane] : 0;
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        own += __shfl_xor_sync(0xffffffffu, own, distance);
     return own;
 }
 
