@@ -68,7 +68,8 @@ static gumbel_status reserve(uint64_t slot_count, uint64_t slot_bytes, uint8_t *
         return gb_fail(error, GUMBEL_ERROR_MEMORY,
                        "no memory for the caches of %llu slots, %llu bytes each (see --max-context)",
                        (unsigned long long)slot_count, (unsigned long long)slot_bytes);
-#if defined(MADV_HUGEPAGE) /* attention reads a few rows of each small page: it would wait for page tables */
+#if defined(MADV_HUGEPAGE) /* attention reads a few rows of each small page: it would wait for page tables   \
+                            */
     madvise(mapped, (size_t)size, MADV_HUGEPAGE);
 #endif
     *memory = mapped;
