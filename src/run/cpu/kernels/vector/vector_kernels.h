@@ -92,8 +92,8 @@ typedef struct gb_attend {
     float scale;
 } gb_attend;
 
-/* Many queries of heads up to so long go through copies of keys and values in scratch: bytes, 64-byte aligned,
- * content arbitrary. */
+/* Many queries of heads up to so long go through copies of keys and values in scratch: bytes, 64-byte
+ * aligned, content arbitrary. */
 enum { GB_ATTEND_PANEL_SIZE = 512, GB_ATTEND_SCRATCH = 320 * 1024 };
 
 /* One token's heads [heads, size]; see ops.def. */
