@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(THREADS) sum_noise(uint64_t words, weig
 }
 
 void add_noise(uint64_t words, uint64_t *sum) {
-    const uint64_t blocks = (words + THREADS - 1) / THREADS;
-    GB_LAUNCH(sum_noise, (unsigned)(blocks < BLOCKS ? blocks : BLOCKS), THREADS, 0, nullptr, words,
+    const uint64_t blocks = (words + THREADS - 1) / THREADS, most = BLOCKS;
+    GB_LAUNCH(sum_noise, (unsigned)(blocks < most ? blocks : most), THREADS, 0, nullptr, words,
               reinterpret_cast<weight_sum *>(sum));
 }

@@ -78,7 +78,7 @@ static void same_tokens_of_long_rows(void **unused) {
     (void)unused;
     enum {
         SIZES = sizeof long_sizes / sizeof *long_sizes,
-        AT_ONCE = LONG_BATCHES < TOGETHER ? LONG_BATCHES : TOGETHER
+        AT_ONCE = (int)LONG_BATCHES < (int)TOGETHER ? (int)LONG_BATCHES : (int)TOGETHER
     };
     uint32_t compared = 0;
     for (uint32_t first = 0; first < LONG_BATCHES; first += AT_ONCE)

@@ -460,7 +460,7 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
         shift_outputs(e, 0);
     GB_TRY(status);
     if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && pass.row_count > 0)
-        memcpy(pass.next, e->handed_out->tokens, pass.row_count * sizeof *pass.next);
+        memcpy(pass.next, gb_cuda_handed_tokens(e->handed_out), pass.row_count * sizeof *pass.next);
     return GUMBEL_OK;
 }
 

@@ -32,5 +32,6 @@ void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cu
 
 void gb_cuda_hand_out(const int32_t *tokens, uint32_t count, const uint32_t *number, gb_cuda_handed_out *out,
                       cudaStream_t stream) {
-    GB_LAUNCH(hand_out, 1, THREADS, 0, stream, tokens, count, number, &out->number, out->tokens);
+    GB_LAUNCH(hand_out, 1, THREADS, 0, stream, tokens, count, number, &out->number,
+              gb_cuda_handed_tokens(out));
 }

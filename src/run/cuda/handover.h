@@ -22,11 +22,15 @@ typedef struct gb_cuda_parts {
     uint32_t first[GB_CUDA_MOST_PARTS], words[GB_CUDA_MOST_PARTS];
 } gb_cuda_parts;
 
-/* What the host reads: tokens are there once number is that of the step. */
+/* What the host reads: the tokens behind it are there once number is that of the step. */
 typedef struct gb_cuda_handed_out {
     uint32_t number;
-    int32_t tokens[]; /* [slots] */
 } gb_cuda_handed_out;
+
+/* [slots] */
+static inline int32_t *gb_cuda_handed_tokens(gb_cuda_handed_out *out) {
+    return (int32_t *)(out + 1);
+}
 
 /* Copies the parts of `from`, pinned memory, to the same places of `to`, the device's. */
 void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream);

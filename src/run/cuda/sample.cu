@@ -210,7 +210,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.groups = (a.size + GROUP - 1) / GROUP;
     a.blocks = (a.size + BLOCK_LOGITS - 1) / BLOCK_LOGITS;
     a.parts = SHARING_BLOCKS / (uint32_t)*rows;
-    a.parts = a.parts > MOST_PARTS ? MOST_PARTS : a.parts < LEAST_PARTS ? LEAST_PARTS : a.parts;
+    a.parts = a.parts < (uint32_t)MOST_PARTS ? a.parts : (uint32_t)MOST_PARTS;
+    a.parts = a.parts > (uint32_t)LEAST_PARTS ? a.parts : (uint32_t)LEAST_PARTS;
     a.parts = a.parts > a.blocks ? a.blocks : a.parts;
     a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
     a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);

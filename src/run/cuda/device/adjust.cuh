@@ -18,7 +18,7 @@ __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
     __shared__ uint32_t end;
 #pragma unroll 1
     for (uint32_t begin = 0; begin < limit; begin += ROW_THREADS * EACH) {
-        Entry entry[EACH];
+        Entry entry[EACH] = {};
         uint32_t own_end = limit;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
