@@ -7,7 +7,7 @@ extern "C" {
 
 using namespace gb_cuda;
 
-enum { THREADS = 256, BLOCKS = 1024 };
+enum { THREADS = 256 };
 
 static __global__ void __launch_bounds__(THREADS) sum_noise(uint64_t words, weight_sum *sum) {
     wait_for_earlier();
@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(THREADS) sum_noise(uint64_t words, weig
 }
 
 void add_noise(uint64_t words, uint64_t *sum) {
-    const uint64_t blocks = (words + THREADS - 1) / THREADS, most = BLOCKS;
-    GB_LAUNCH(sum_noise, (unsigned)(blocks < most ? blocks : most), THREADS, 0, nullptr, words,
+    const uint64_t needed = (words + THREADS - 1) / THREADS, most = 1024;
+    GB_LAUNCH(sum_noise, (unsigned)(needed < most ? needed : most), THREADS, 0, nullptr, words,
               reinterpret_cast<weight_sum *>(sum));
 }

@@ -76,13 +76,11 @@ static void same_tokens_as_the_cpu(void **unused) {
 
 static void same_tokens_of_long_rows(void **unused) {
     (void)unused;
-    enum {
-        SIZES = sizeof long_sizes / sizeof *long_sizes,
-        AT_ONCE = (int)LONG_BATCHES < (int)TOGETHER ? (int)LONG_BATCHES : (int)TOGETHER
-    };
+    enum { SIZES = sizeof long_sizes / sizeof *long_sizes };
+    const uint32_t batches = LONG_BATCHES, most = TOGETHER, at_once = batches < most ? batches : most;
     uint32_t compared = 0;
-    for (uint32_t first = 0; first < LONG_BATCHES; first += AT_ONCE)
-        compared += compare_batches(first, AT_ONCE, long_sizes, SIZES, LONG_ROWS);
+    for (uint32_t first = 0; first < batches; first += at_once)
+        compared += compare_batches(first, at_once, long_sizes, SIZES, LONG_ROWS);
     print_message("%u rows\n", compared);
 }
 

@@ -200,7 +200,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(sampling a) {
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
-    enum { SHARING_BLOCKS = 512, MOST_PARTS = 64, LEAST_PARTS = 8 };
+    const uint32_t sharing_blocks = 512, most_parts = 64, least_parts = 8;
     const gb_cuda_tensor *const *operands = call->operands, *logits = operands[GB_SAMPLE_LOGITS];
     const gb_cuda_tensor *biases = operands[GB_SAMPLE_BIAS_IDS], *counts = operands[GB_SAMPLE_COUNTS];
     sampling a = {};
@@ -209,9 +209,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.size = (uint32_t)logits->dims[1];
     a.groups = (a.size + GROUP - 1) / GROUP;
     a.blocks = (a.size + BLOCK_LOGITS - 1) / BLOCK_LOGITS;
-    a.parts = SHARING_BLOCKS / (uint32_t)*rows;
-    a.parts = a.parts < (uint32_t)MOST_PARTS ? a.parts : (uint32_t)MOST_PARTS;
-    a.parts = a.parts > (uint32_t)LEAST_PARTS ? a.parts : (uint32_t)LEAST_PARTS;
+    a.parts = sharing_blocks / (uint32_t)*rows;
+    a.parts = a.parts > most_parts ? most_parts : a.parts < least_parts ? least_parts : a.parts;
     a.parts = a.parts > a.blocks ? a.blocks : a.parts;
     a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
     a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
