@@ -460,6 +460,9 @@ void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, ui
     for (unsigned i = 0; i < count; i++)
         if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
             add_op(&b, calls[i], is_kept[i]);
-    const dim3 grid((unsigned)calls[0]->results[0]->dims[0], blocks_of_row(calls, count, b.chain.columns));
+    const unsigned rows = (unsigned)calls[0]->results[0]->dims[0];
+    if (gb_cuda_norm_chain(b.chain, rows, calls[0]->stream))
+        return;
+    const dim3 grid(rows, blocks_of_row(calls, count, b.chain.columns));
     GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
 }

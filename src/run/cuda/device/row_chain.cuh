@@ -2,8 +2,8 @@
  *
  * Several ops on rows in one launch: a block has one row of all of them and goes from op to op, with what is
  * only needed on the way in shared memory. The functions and the order of sums are those of the ops' own
- * kernels, so that the bits are the same. Where every op is
- * of single elements, or of heads, several blocks share a row.
+ * kernels, so that the bits are the same. Where every op is of single elements, or of heads, several blocks
+ * share a row.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ROW_CHAIN_CUH
@@ -68,5 +68,8 @@ struct row_chain {
 };
 
 } // namespace gb_cuda
+
+/* norm_chain.cu: launches a chain of long norms with what stands between them; false: it is another. */
+bool gb_cuda_norm_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
 
 #endif
