@@ -46,7 +46,11 @@ __device__ inline void wait_for_phase(copy_barrier *barrier, unsigned parity) {
     asm volatile("{\n"
                  ".reg .pred done;\n"
                  "again:\n"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+#else
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+#endif
                  "@done bra finished;\n"
                  "bra again;\n"
                  "finished:\n"
@@ -73,6 +77,14 @@ __device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, cop
             shared_address(to)),
         "l"(from), "r"(bytes), "r"(shared_address(barrier))
         : "memory");
+}
+
+/* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
+ * waiting for them. */
+__device__ inline void prefetch_bulk(const void *from, unsigned bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#endif
 }
 
 #else
@@ -124,6 +136,8 @@ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *
     barrier->bytes -= (int32_t)bytes;
     end_phase_if_complete(barrier);
 }
+
+inline void prefetch_bulk(const void *, unsigned) {}
 
 #endif
 
