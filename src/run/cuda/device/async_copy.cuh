@@ -64,6 +64,11 @@ __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
+/* Waits for all that the thread has begun with copy_16. */
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 /* Arrives when all that the thread has begun with copy_16 has been copied. */
 __device__ inline void arrive_when_copied(copy_barrier *barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
@@ -126,6 +131,8 @@ inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
 inline void copy_16(void *to, const void *from) {
     memcpy(to, from, 16);
 }
+
+inline void wait_for_copies() {}
 
 inline void arrive_when_copied(copy_barrier *barrier) {
     arrive(barrier);

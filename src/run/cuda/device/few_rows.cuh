@@ -116,20 +116,29 @@ struct few_rows {
         ring.next();
     }
 
-    /* The tile's rows of x, of the block's slices. */
-    __device__ void copy_inputs() const {
-        const uint32_t bytes = (end_atom - first_atom) * shape::INPUT_BYTES;
-        const size_t row_bytes = (size_t)p.cut.atoms * shape::INPUT_BYTES;
-        announce_copy(&barriers.inputs, bytes * columns, lane);
-        for (uint32_t c = 0; c < columns; c++)
-            copy_piece(shared + p.memory.x + c * p.memory.x_stride,
-                       reinterpret_cast<const uint8_t *>(p.x.values) +
-                           (first_row + c) / p.x_reuse * row_bytes + first_atom * shape::INPUT_BYTES,
-                       bytes, &barriers.inputs, lane);
-        end_copy(&barriers.inputs);
-    }
-
     /* ---- Multiplying ---- */
+
+    /* The tile's rows of x, of the block's slices. Not by the copy engine, where they would wait behind the
+     * weights that are under way. */
+    __device__ void load_inputs() const {
+        const uint32_t pieces = (end_atom - first_atom) * shape::INPUT_BYTES / 16;
+        const size_t row_bytes = (size_t)p.cut.atoms * shape::INPUT_BYTES;
+        const uint8_t *from = reinterpret_cast<const uint8_t *>(p.x.values) +
+                              first_row / p.x_reuse * row_bytes + first_atom * shape::INPUT_BYTES;
+        uint8_t *to = shared + p.memory.x;
+        uint32_t piece = threadIdx.x;
+        for (uint32_t c = 0; c < columns;) {
+            if (piece < pieces) {
+                copy_16(to + piece * 16, from + piece * 16);
+                piece += FEW_PARTS * WARP;
+                continue;
+            }
+            piece -= pieces;
+            to += p.memory.x_stride;
+            from += row_bytes;
+            c++;
+        }
+    }
 
     /* Scales and sums of the groups of the inputs. Columns that are not there have none, and outputs that
      * nobody stores. */
@@ -158,7 +167,9 @@ struct few_rows {
 
     __device__ void multiply_blocks() {
         wait_for_earlier();
+        load_inputs();
         load_sums();
+        wait_for_copies();
         __syncwarp();
         if (lane == 0)
             arrive(&barriers.inputs);
@@ -215,7 +226,6 @@ struct few_rows {
 
     __device__ void add_blocks() {
         wait_for_earlier();
-        copy_inputs();
         for (uint32_t block = blockIdx.x; block < blocks; block += gridDim.x) {
             float total[TILES * 4] = {};
             for (uint32_t s = first_slice; s < end_slice; s++) {
@@ -306,7 +316,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 2 : 1)
     if (threadIdx.x == 0) {
         rows.ring.create(COPY_ARRIVALS, FEW_PARTS);
         rows.sums.create(FEW_PARTS, 1);
-        begin_barrier(&barriers.inputs, COPY_ARRIVALS + FEW_PARTS);
+        begin_barrier(&barriers.inputs, FEW_PARTS);
         finish_barriers();
     }
     __syncthreads();
