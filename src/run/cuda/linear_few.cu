@@ -81,44 +81,52 @@ static void skip_rows(few_products &p, size_t rows, size_t inputs) {
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16>
+template <typename Shape, int TILES>
+static void launch_tiles(cudaStream_t stream, const few_products &p, dim3 grid) {
+    const auto kernel = multiply_few<Shape, TILES>;
+    GB_LAUNCH(kernel, grid, FEW_THREADS, p.memory.size, stream, p);
+}
+
+/* As many rows at a time as leave room for the ring. */
+template <typename Shape>
 static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
-    typedef few_shape<IN_BYTES, BITS, GROUP> shape;
     const uint32_t rows = p.rows;
-    p.cut = cut_of<shape>(inputs);
-    for (uint32_t first = 0, count; first < rows; first += count) {
+    p.cut = cut_of<Shape>(inputs);
+    for (uint32_t first = 0; first < rows; first += p.rows) {
         few_launch made;
-        uint32_t column_tiles;
-        for (count = p.expert ? 1 : 2 * FEW_COLUMNS;; count /= 2) {
-            const uint32_t left = p.expert ? rows : rows - first;
-            p.tile_rows = count < left ? count : left;
+        for (uint32_t most = p.expert ? 1 : 2 * FEW_COLUMNS;; most /= 2) {
+            p.tile_rows = rows - first < most ? rows - first : most;
             p.rows = p.expert ? rows : p.tile_rows;
-            column_tiles = p.tile_rows > FEW_COLUMNS ? 2 : 1;
-            made = best_launch<shape>(p, p.cut, column_tiles, p.tile_rows);
-            if (made.memory.slots >= LEAST_SLOTS || count == 1)
+            made = best_launch<Shape>(p, p.cut, p.tile_rows > FEW_COLUMNS ? 2 : 1, p.tile_rows);
+            if (made.memory.slots >= LEAST_SLOTS || most == 1)
                 break;
         }
         p.memory = made.memory;
-        if (column_tiles == 2)
-            GB_LAUNCH((multiply_few<IN_BYTES, BITS, GROUP, IS_BF16, 2>), made.grid, FEW_THREADS,
-                      p.memory.size, stream, p);
+        if (p.tile_rows > FEW_COLUMNS)
+            launch_tiles<Shape, 2>(stream, p, made.grid);
         else
-            GB_LAUNCH((multiply_few<IN_BYTES, BITS, GROUP, IS_BF16, 1>), made.grid, FEW_THREADS,
-                      p.memory.size, stream, p);
-        count = p.rows;
-        skip_rows(p, count, inputs);
+            launch_tiles<Shape, 1>(stream, p, made.grid);
+        skip_rows(p, p.rows, inputs);
     }
+}
+
+template <bool IN_BYTES, int BITS, int GROUP>
+static void launch_inputs(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
+    const size_t inputs = weight->dims[weight->rank - 1];
+    const bool is_bf16 = weight->format.scale == GB_BF16;
+    if (weight->format.has_bias)
+        return is_bf16 ? launch_rows<few_shape<IN_BYTES, BITS, GROUP, true, true>>(stream, p, inputs)
+                       : launch_rows<few_shape<IN_BYTES, BITS, GROUP, false, true>>(stream, p, inputs);
+    return is_bf16 ? launch_rows<few_shape<IN_BYTES, BITS, GROUP, true, false>>(stream, p, inputs)
+                   : launch_rows<few_shape<IN_BYTES, BITS, GROUP, false, false>>(stream, p, inputs);
 }
 
 template <int BITS, int GROUP>
 static void launch_format(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
-    const size_t inputs = weight->dims[weight->rank - 1];
-    const bool is_bf16 = weight->format.scale == GB_BF16;
     if (weight->takes_bytes && GROUP)
-        return is_bf16 ? launch_rows<true, BITS, GROUP, true>(stream, p, inputs)
-                       : launch_rows<true, BITS, GROUP, false>(stream, p, inputs);
-    return is_bf16 ? launch_rows<false, BITS, GROUP, true>(stream, p, inputs)
-                   : launch_rows<false, BITS, GROUP, false>(stream, p, inputs);
+        launch_inputs<true, BITS, GROUP>(stream, p, weight);
+    else
+        launch_inputs<false, BITS, GROUP>(stream, p, weight);
 }
 
 static void launch(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
@@ -156,7 +164,6 @@ static few_products products_of(const gb_cuda_tensor *weight) {
     p.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * FEW_BLOCK_ROWS);
     const bool is_raised = weight->format.bits == 4 && !weight->takes_bytes;
     p.offset = (float)((is_raised ? 128 : 0) + gb_format_center(&weight->format));
-    p.has_biases = weight->format.has_bias;
     p.x_reuse = 1;
     return p;
 }

@@ -35,20 +35,25 @@ struct few_sources {
     const float *sums;
 };
 
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16, int TILES>
+template <typename Shape, int TILES>
 struct few_multiply {
-    typedef few_shape<IN_BYTES, BITS, GROUP> shape;
+    typedef Shape shape;
     typedef few_sources<TILES> sources;
+    static constexpr bool IN_BYTES = shape::IN_BYTES;
+    static constexpr int BITS = shape::BITS;
     static constexpr int ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
 
+    static constexpr bool IS_PAIRED = BITS == 4 && shape::GROUP_UNITS % 2 == 0;
+    static constexpr int32_t BITS_OF_BASE = 0x4b400000;
+    static constexpr float BASE = 12582912.0f;
+
     float offset;
-    bool has_biases;
 
     /* Scales or biases of the lane's rows r and r + 8. */
     __device__ static void widen(const uint8_t *from, float value[2]) {
         const uint32_t both = *reinterpret_cast<const uint32_t *>(from);
-        value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
-        value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
+        value[0] = shape::IS_BF16 ? low_bf16(both) : low_half(both);
+        value[1] = shape::IS_BF16 ? high_bf16(both) : high_half(both);
     }
 
     /* y += a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes and inputs.
@@ -75,8 +80,8 @@ struct few_multiply {
      * floats then but for that. */
     __device__ static void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
                                           float sum[4]) {
-        constexpr int32_t BITS_OF_BASE = 0x4b400000;
-        constexpr float BASE = 12582912.0f;
+        if (IS_PAIRED)
+            return multiply_nibbles(w, u, from, sum);
         int32_t acc[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
         uint4 b = {0, 0, 0, 0};
 #pragma unroll
@@ -91,6 +96,29 @@ struct few_multiply {
         }
         for (int i = 0; i < 4; i++)
             sum[i] = gb_float_from_bits((uint32_t)acc[i]) - BASE;
+    }
+
+    /* The same for 4-bit codes of whole pairs of units: those of odd columns stay where they are, sixteen
+     * times as large, and have sums of their own. */
+    __device__ static void multiply_nibbles(const uint32_t w[shape::ATOM_STEPS][4], int u,
+                                            const uint8_t *from, float sum[4]) {
+        int32_t even[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+        int32_t odd[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i += 2) {
+            uint32_t low[4], high[4];
+            for (int k = 0; k < 4; k++) {
+                low[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0x0f0f0f0fu;
+                high[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0xf0f0f0f0u;
+            }
+            const uint4 b = *reinterpret_cast<const uint4 *>(from + i / 2 * CHUNK_BYTES);
+            multiply_add_bytes(even, low, b.x, b.z, even);
+            multiply_add_bytes(odd, high, b.y, b.w, odd);
+        }
+        for (int i = 0; i < 4; i++) /* nothing of this is rounded */
+            sum[i] =
+                fmaf(gb_float_from_bits((uint32_t)odd[i]), 0.0625f, gb_float_from_bits((uint32_t)even[i])) -
+                BASE * 1.0625f;
     }
 
     /* The same with inputs in bfloat16. */
@@ -131,10 +159,10 @@ struct few_multiply {
             const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
             float scale[2], bias[2] = {0, 0}, sum[4];
             widen(at.scales + of_group, scale);
-            if (has_biases)
+            if (shape::HAS_BIASES)
                 widen(at.biases + of_group, bias);
             for (int half = 0; half < 2; half++)
-                if (BITS == 4 || IN_BYTES)
+                if (IN_BYTES ? !shape::HAS_BIASES : BITS == 4) /* others are not above the format's */
                     bias[half] = fmaf(-offset, scale[half], bias[half]);
 #pragma unroll
             for (int c = 0; c < TILES; c++) {

@@ -12,13 +12,14 @@ namespace gb_cuda {
 
 enum {
     FEW_PARTS = 8,              /* warps that multiply */
-    FEW_COPYING = FEW_PARTS,    /* the number of the warp that copies weights */
-    FEW_ADDING = FEW_PARTS + 1, /* and of the one that adds the parts */
-    FEW_THREADS = (FEW_ADDING + 1) * WARP,
+    FEW_COPYING = FEW_PARTS, /* the number of the warp that copies weights */
+    FEW_THREADS = (FEW_PARTS + 1) * WARP,
     FEW_BLOCK_ROWS = 16,
     FEW_COLUMNS = 8,
     FEW_MOST_SLOTS = 16,
-    FEW_SUM_SLOTS = 2,
+    /* Turns whose copies are under way at a time: as many as keep memory busy. With more, all that reads
+     * memory meanwhile would wait behind them, the inputs and the kernel before first of all. */
+    FEW_UNDER_WAY = 2,
     CHUNK_BYTES = 64 /* of a prepared row: a unit in bfloat16, two in 8 bits */
 };
 
@@ -44,7 +45,7 @@ struct few_cut {
 struct few_memory {
     uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
     uint32_t slots;
-    uint32_t partial; /* [FEW_SUM_SLOTS, FEW_PARTS, tiles, 4, WARP] floats */
+    uint32_t partial; /* [2, FEW_PARTS, tiles, 4, WARP] floats */
     uint32_t sums;    /* [groups, tiles * FEW_COLUMNS, SUM_FLOATS] floats */
     uint32_t x;       /* [rows, x_stride] */
     uint32_t x_stride;
@@ -57,7 +58,6 @@ struct few_products {
     uint32_t count;
     uint32_t code_bytes, scale_bytes; /* of a block of 16 rows in its plane */
     float offset;                     /* what the codes that are multiplied are above the format's */
-    bool has_biases;
     few_cut cut;
     few_memory memory;
     prepared_rows x;
@@ -71,8 +71,10 @@ struct few_products {
 
 /* What is known of a format when the kernel is compiled. A step is what a packed block has in 512 bytes, an
  * atom a run of columns of whole steps and groups. */
-template <bool IN_BYTES, int BITS, int GROUP>
+template <bool INPUTS_IN_BYTES, int CODE_BITS, int GROUP_COLUMNS, bool SCALES_ARE_BF16, bool WITH_BIASES>
 struct few_shape {
+    static constexpr bool IN_BYTES = INPUTS_IN_BYTES, IS_BF16 = SCALES_ARE_BF16, HAS_BIASES = WITH_BIASES;
+    static constexpr int BITS = CODE_BITS, GROUP = GROUP_COLUMNS; /* GROUP: 0 where a row has one scale */
     static constexpr int STEP_COLUMNS = 256 / BITS, LEAST_COLUMNS = IN_BYTES ? 2 * UNIT : STEP_COLUMNS;
     static constexpr int ATOM_COLUMNS = GROUP > LEAST_COLUMNS ? GROUP : LEAST_COLUMNS;
     static constexpr int ATOM_STEPS = ATOM_COLUMNS / STEP_COLUMNS;
@@ -102,7 +104,7 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uin
     m.slot_bytes = m.biases + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
     /* Neighbouring rows begin half a line of banks apart. */
     m.x_stride = (atoms * Shape::INPUT_BYTES + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE + CACHE_LINE / 2;
-    const uint32_t partial = FEW_SUM_SLOTS * FEW_PARTS * tiles * 4 * WARP * (uint32_t)sizeof(float);
+    const uint32_t partial = 2 * FEW_PARTS * tiles * 4 * WARP * (uint32_t)sizeof(float);
     const uint32_t sums =
         atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tiles * FEW_COLUMNS * (uint32_t)sizeof(float);
     const uint32_t rest = partial + sums + rows * m.x_stride;

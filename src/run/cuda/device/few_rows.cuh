@@ -29,15 +29,14 @@ namespace gb_cuda {
 
 struct few_barriers {
     copy_barrier full[FEW_MOST_SLOTS], empty[FEW_MOST_SLOTS]; /* of the ring of weights */
-    copy_barrier summed[FEW_SUM_SLOTS], added[FEW_SUM_SLOTS]; /* of the warps' sums */
-    copy_barrier inputs;
+    copy_barrier met;
 };
 
 /* A warp of a block of threads, and what the block has of the product. */
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16, int TILES>
+template <typename Shape, int TILES>
 struct few_rows {
-    typedef few_multiply<IN_BYTES, BITS, GROUP, IS_BF16, TILES> multiply;
-    typedef few_shape<IN_BYTES, BITS, GROUP> shape;
+    typedef few_multiply<Shape, TILES> multiply;
+    typedef Shape shape;
 
     const few_products &p;
     uint8_t *shared;
@@ -48,12 +47,15 @@ struct few_rows {
     uint32_t first_atom, end_atom; /* of these slices */
     uint32_t columns;              /* rows of x in this tile */
     size_t first_row;              /* of the tile */
-    shared_ring ring, sums;
+    shared_ring ring;
+    shared_ring arrived; /* of the copying warp: what it has seen come */
+    uint32_t turns_begun = 0, meetings = 0;
+    bool is_odd = false;
 
     __device__ few_rows(const few_products &products, uint8_t *memory, few_barriers &of_block)
         : p(products), shared(memory), barriers(of_block),
           ring(of_block.full, of_block.empty, p.memory.slots),
-          sums(of_block.summed, of_block.added, FEW_SUM_SLOTS) {
+          arrived(of_block.full, of_block.empty, p.memory.slots) {
         lane = threadIdx.x % WARP;
         warp = threadIdx.x / WARP;
         blocks = p.of[p.count - 1].blocks_end;
@@ -101,16 +103,20 @@ struct few_rows {
 
     __device__ void copy_turn(const few_product &from, size_t block, uint32_t atom, uint32_t count) {
         const uint32_t codes = count * shape::CODE_BYTES;
-        const uint32_t scales = GROUP ? count * shape::SCALE_BYTES : (uint32_t)shape::GROUP_BYTES;
+        const uint32_t scales = shape::GROUP ? count * shape::SCALE_BYTES : (uint32_t)shape::GROUP_BYTES;
         const size_t code = block * p.code_bytes + atom * shape::CODE_BYTES;
         const size_t scale = block * p.scale_bytes + atom * shape::SCALE_BYTES;
         uint8_t *to = shared + ring.slot * p.memory.slot_bytes;
         copy_barrier *full = &ring.full[ring.slot];
+        if (ring.slots > FEW_UNDER_WAY && turns_begun++ >= FEW_UNDER_WAY) {
+            arrived.wait_until_full();
+            arrived.next();
+        }
         ring.wait_until_empty();
-        announce_copy(full, codes + scales + (p.has_biases ? scales : 0), lane);
+        announce_copy(full, codes + scales + (shape::HAS_BIASES ? scales : 0), lane);
         copy_piece(to, from.codes + code, codes, full, lane);
         copy_piece(to + p.memory.scales, from.scales + scale, scales, full, lane);
-        if (p.has_biases)
+        if (shape::HAS_BIASES)
             copy_piece(to + p.memory.biases, from.biases + scale, scales, full, lane);
         end_copy(full);
         ring.next();
@@ -152,7 +158,7 @@ struct few_rows {
             const size_t row = (first_row + c) / p.x_reuse, g = first + e / (TILES * FEW_COLUMNS);
             if (c >= columns)
                 continue;
-            if (IN_BYTES) {
+            if (shape::IN_BYTES) {
                 reinterpret_cast<float2 *>(to)[e] =
                     reinterpret_cast<const float2 *>(p.x.sums)[row * row_groups + g];
                 continue;
@@ -170,19 +176,37 @@ struct few_rows {
         load_inputs();
         load_sums();
         wait_for_copies();
-        __syncwarp();
-        if (lane == 0)
-            arrive(&barriers.inputs);
-        wait_for_phase(&barriers.inputs, 0);
+        meet();
         uint32_t part = warp; /* another one each time: some have a group more */
         for (uint32_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+            float total = 0;
             for (uint32_t s = first_slice; s < end_slice; s++) {
                 float y[TILES][4] = {};
                 for_turns(s, [&](uint32_t atom, uint32_t count) { add_turn(part, atom, count, y); });
-                pass_sums(part, y);
+                const float sum = add_parts(part, y);
+                if (gridDim.y > 1)
+                    store(sum, [&](uint32_t in_block, size_t row) {
+                        return slice_sum(s, block, in_block, row);
+                    });
+                total = s == first_slice ? sum : total + sum;
             }
+            if (gridDim.y == 1)
+                store(total, [&](uint32_t in_block, size_t row) { return output(block, in_block, row); });
             part = (part + 1) % FEW_PARTS;
         }
+    }
+
+    /* The multiplying warps wait for one another. */
+    __device__ void meet() {
+#if defined(__CUDACC__)
+        asm volatile("bar.sync 1, %0;" ::"n"(FEW_PARTS * WARP) : "memory");
+#else
+        __syncwarp();
+        if (lane == 0)
+            arrive(&barriers.met);
+        wait_for_phase(&barriers.met, meetings);
+        meetings ^= 1;
+#endif
     }
 
     __device__ void add_turn(uint32_t part, uint32_t atom, uint32_t count, float y[TILES][4]) {
@@ -202,65 +226,35 @@ struct few_rows {
         at.sums = reinterpret_cast<const float *>(shared + p.memory.sums) + of_inputs * multiply::ATOM_SUMS +
                   lane % 4 * 2 * shape::SUM_FLOATS;
         ring.wait_until_full();
-        multiply{p.offset, p.has_biases}.add_atoms(at, end - first, y);
+        multiply{p.offset}.add_atoms(at, end - first, y);
         ring.pass_on(ring.empty, lane);
         ring.next();
     }
 
-    __device__ float *sums_of(uint32_t part) const {
-        return reinterpret_cast<float *>(shared + p.memory.partial) +
-               (sums.slot * FEW_PARTS + part) * TILES * 4 * WARP + lane;
-    }
-
-    __device__ void pass_sums(uint32_t part, const float y[TILES][4]) {
-        float *to = sums_of(part);
-        sums.wait_until_empty();
-        for (int c = 0; c < TILES; c++)
-            for (int i = 0; i < 4; i++)
-                to[(c * 4 + i) * WARP] = y[c][i];
-        sums.pass_on(sums.full, lane);
-        sums.next();
-    }
-
     /* ---- Adding ---- */
 
-    __device__ void add_blocks() {
-        wait_for_earlier();
-        for (uint32_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-            float total[TILES * 4] = {};
-            for (uint32_t s = first_slice; s < end_slice; s++) {
-                float sum[TILES * 4];
-                add_parts(sum);
-                if (gridDim.y > 1)
-                    store(sum,
-                          [&](uint32_t in_block, size_t row) { return slice_sum(s, block, in_block, row); });
-                for (int i = 0; i < TILES * 4; i++)
-                    total[i] = s == first_slice ? sum[i] : total[i] + sum[i];
-            }
-            if (gridDim.y == 1)
-                store(total, [&](uint32_t in_block, size_t row) { return output(block, in_block, row); });
-        }
+    /* The sum of all parts of the thread's value of the block: of output lane / 4 + i / 2 * 8 and column
+     * lane % 4 * 2 + i % 2 of a tile, with i and the tile by warps. */
+    __device__ float add_parts(uint32_t part, const float y[TILES][4]) {
+        constexpr uint32_t VALUES = TILES * 4 * WARP;
+        float *parts = reinterpret_cast<float *>(shared + p.memory.partial) + is_odd * FEW_PARTS * VALUES;
+        is_odd = !is_odd; /* the other half may still be read */
+        for (uint32_t i = 0; i < TILES * 4; i++)
+            parts[part * VALUES + i * WARP + lane] = y[i / 4][i % 4];
+        meet();
+        float sum = 0;
+        if (threadIdx.x < VALUES)
+            for (uint32_t q = 0; q < FEW_PARTS; q++)
+                sum += parts[q * VALUES + threadIdx.x];
+        return sum;
     }
 
-    __device__ void add_parts(float sum[TILES * 4]) {
-        sums.wait_until_full();
-        for (int i = 0; i < TILES * 4; i++)
-            sum[i] = 0;
-        for (uint32_t part = 0; part < FEW_PARTS; part++)
-            for (int i = 0; i < TILES * 4; i++)
-                sum[i] += sums_of(part)[i * WARP];
-        sums.pass_on(sums.empty, lane);
-        sums.next();
-    }
-
-    /* Stores the lane's values of a block where place(output in the block, row) says. */
+    /* Stores the thread's value where place(output in the block, row) says. */
     template <typename Place>
-    __device__ void store(const float value[TILES * 4], const Place &place) const {
-        for (uint32_t i = 0; i < TILES * 4; i++) {
-            const uint32_t column = i / 4 * FEW_COLUMNS + lane % 4 * 2 + i % 2;
-            if (column < columns)
-                *place(lane / 4 + i % 4 / 2 * 8, first_row + column) = value[i];
-        }
+    __device__ void store(float value, const Place &place) const {
+        const uint32_t column = warp / 4 * FEW_COLUMNS + lane % 4 * 2 + warp % 2;
+        if (warp < TILES * 4 && column < columns)
+            *place(lane / 4 + warp % 4 / 2 * 8, first_row + column) = value;
     }
 
     __device__ float *slice_sum(uint32_t slice, uint32_t block, uint32_t in_block, size_t row) const {
@@ -278,13 +272,13 @@ struct few_rows {
     /* Adds the slices of the block's outputs, in the block of threads that comes last. */
     __device__ void add_slices() const {
         __shared__ bool is_last;
-        uint32_t *arrived = p.arrivals + blockIdx.z * gridDim.x + blockIdx.x;
+        uint32_t *arrivals = p.arrivals + blockIdx.z * gridDim.x + blockIdx.x;
         __threadfence();
         __syncthreads();
         if (threadIdx.x == 0) {
-            is_last = atomicAdd(arrived, 1u) == gridDim.y - 1;
+            is_last = atomicAdd(arrivals, 1u) == gridDim.y - 1;
             if (is_last)
-                *arrived = 0;
+                *arrivals = 0;
         }
         __syncthreads();
         if (!is_last)
@@ -307,23 +301,20 @@ struct few_rows {
 };
 
 /* Grid: [ranges of the blocks of all matrices, shares of the slices, tiles of rows]. */
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16, int TILES>
+template <typename Shape, int TILES>
 static __global__ void __launch_bounds__(FEW_THREADS, TILES == 1 ? 2 : 1)
     multiply_few(GB_GRID_CONSTANT few_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
     __shared__ few_barriers barriers;
-    few_rows<IN_BYTES, BITS, GROUP, IS_BF16, TILES> rows(p, shared, barriers);
+    few_rows<Shape, TILES> rows(p, shared, barriers);
     if (threadIdx.x == 0) {
         rows.ring.create(COPY_ARRIVALS, FEW_PARTS);
-        rows.sums.create(FEW_PARTS, 1);
-        begin_barrier(&barriers.inputs, FEW_PARTS);
+        begin_barrier(&barriers.met, FEW_PARTS);
         finish_barriers();
     }
     __syncthreads();
     if (rows.warp == FEW_COPYING)
         rows.copy_weights();
-    else if (rows.warp == FEW_ADDING)
-        rows.add_blocks();
     else
         rows.multiply_blocks();
     if (gridDim.y > 1)
