@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "run/cuda/activations.h"
-#include "run/cuda/ahead.h"
 #include "run/cuda/device.h"
 #include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
@@ -34,7 +33,6 @@ struct gb_cuda_executor {
     gb_cuda_tensor *tensors; /* by value */
     ready_step *steps;       /* by step of the plan */
     gb_cuda_group *groups;   /* likewise */
-    gb_cuda_ahead *ahead;    /* likewise */
     gb_cuda_inputs inputs;
     gb_cuda_passes passes;
     gb_cuda_scratch scratch;
@@ -141,7 +139,6 @@ static gumbel_status ready_steps(gb_cuda_executor *e, gumbel_error *error) {
         made->kernel = gb_cuda_find_kernel(step);
         made->call.node = step->node;
         made->call.scratch = &e->scratch;
-        made->call.ahead = &e->ahead[s];
         made->call.stream = e->stream;
         for (uint32_t i = 0; i < step->operand_count; i++)
             made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
@@ -211,8 +208,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
     void *memory;
     e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
     e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
-    e->ahead = gb_allocate(e->plan->step_count, sizeof *e->ahead);
-    if (!e->tensors || !e->steps || !e->ahead)
+    if (!e->tensors || !e->steps)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
     GB_TRY(gb_cuda_allocate(e->plan->arena_bytes, "the values of a step", &memory, error));
     e->arena = memory;
@@ -228,7 +224,6 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options
     GB_TRY(ready_steps(e, error));
     GB_TRY(gb_cuda_groups_create(e->plan, &e->groups, error));
     mark_preparing_steps(e);
-    gb_cuda_find_ahead(e->plan, e->tensors, e->ahead);
     GB_TRY(reserve_scratch(e, options->backend, error));
     if (e->profile) {
         GB_TRY(gb_cuda_check(cudaEventCreate(&e->begin), "making an event", error));
@@ -278,7 +273,6 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     gb_cuda_free_pinned(e->condition);
     gb_free(e->steps);
     gb_free(e->groups);
-    gb_free(e->ahead);
     gb_free(e->tensors);
     gb_free(e);
 }

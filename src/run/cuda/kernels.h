@@ -50,16 +50,6 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
-/* Weights that a later step reads, in the order in which it does. */
-enum { GB_CUDA_MOST_AHEAD = 8 };
-typedef struct gb_cuda_ahead {
-    struct {
-        const uint8_t *from; /* multiples of 16, as the bytes */
-        uint64_t bytes;
-    } of[GB_CUDA_MOST_AHEAD];
-    uint32_t count;
-} gb_cuda_ahead;
-
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
@@ -72,7 +62,6 @@ typedef struct gb_cuda_call {
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */
-    const gb_cuda_ahead *ahead;         /* what a product may bring into the L2 cache for later; or NULL */
     cudaStream_t stream;
 } gb_cuda_call;
 

@@ -197,8 +197,6 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count) {
     p.rows = p.tile_rows = (uint32_t)x->dims[0];
     p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
     p.arrivals = calls[0]->scratch->arrivals;
-    if (calls[count - 1]->ahead)
-        p.ahead = *calls[count - 1]->ahead;
     launch(calls[0]->stream, p, weight);
 }
 

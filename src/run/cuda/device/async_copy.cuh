@@ -84,14 +84,6 @@ __device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, cop
         : "memory");
 }
 
-/* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
- * waiting for them. */
-__device__ inline void prefetch_bulk(const void *from, unsigned bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-#endif
-}
-
 #else
 
 /* Copies are made at once. */
@@ -143,8 +135,6 @@ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *
     barrier->bytes -= (int32_t)bytes;
     end_phase_if_complete(barrier);
 }
-
-inline void prefetch_bulk(const void *, unsigned) {}
 
 #endif
 

@@ -66,7 +66,6 @@ struct few_products {
     uint32_t x_reuse;         /* row i is made of row i / x_reuse of x */
     float *partial;           /* [slices, rows, blocks, 16], where blocks of threads share the slices */
     uint32_t *arrivals;       /* [gridDim.z, gridDim.x] zeros, as it leaves them */
-    gb_cuda_ahead ahead;      /* what comes into the L2 cache meanwhile */
 };
 
 /* What is known of a format when the kernel is compiled. A step is what a packed block has in 512 bytes, an

@@ -21,7 +21,6 @@
 #ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_ROWS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_FEW_ROWS_CUH
 
-#include "run/cuda/device/ahead.cuh"
 #include "run/cuda/device/copy_ring.cuh"
 #include "run/cuda/device/few_multiply.cuh"
 
@@ -97,8 +96,6 @@ struct few_rows {
             for (uint32_t s = first_slice; s < end_slice; s++)
                 for_turns(s, [&](uint32_t atom, uint32_t count) { copy_turn(from, number, atom, count); });
         }
-        prefetch_ahead(p.ahead, blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z),
-                       gridDim.x * gridDim.y * gridDim.z, lane);
     }
 
     __device__ void copy_turn(const few_product &from, size_t block, uint32_t atom, uint32_t count) {
