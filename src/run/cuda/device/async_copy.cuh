@@ -64,7 +64,12 @@ __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Waits for all that the thread has begun with copy_16. */
+/* The same with 8 bytes. */
+__device__ inline void copy_8(void *to, const void *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
+/* Waits for all that the thread has begun with these. */
 __device__ inline void wait_for_copies() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -122,6 +127,10 @@ inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
 
 inline void copy_16(void *to, const void *from) {
     memcpy(to, from, 16);
+}
+
+inline void copy_8(void *to, const void *from) {
+    memcpy(to, from, 8);
 }
 
 inline void wait_for_copies() {}

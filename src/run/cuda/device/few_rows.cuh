@@ -121,56 +121,54 @@ struct few_rows {
 
     /* ---- Multiplying ---- */
 
-    /* The tile's rows of x, of the block's slices. Not by the copy engine, where they would wait behind the
-     * weights that are under way. */
-    __device__ void load_inputs() const {
-        const uint32_t pieces = (end_atom - first_atom) * shape::INPUT_BYTES / 16;
+    /* Does `work` with c and each i below `each` of every row c of the tile, shared by the multiplying warps.
+     */
+    template <typename Work>
+    __device__ void for_rows(uint32_t each, const Work &work) const {
+        uint32_t i = threadIdx.x;
+        for (uint32_t c = 0; c < columns; c++) {
+            for (; i < each; i += FEW_PARTS * WARP)
+                work(c, i);
+            i -= each;
+        }
+    }
+
+    /* Begins to copy the tile's rows of x, of the block's slices. Not by the copy engine, where they would
+     * wait behind the weights that are under way. */
+    __device__ void copy_inputs() const {
         const size_t row_bytes = (size_t)p.cut.atoms * shape::INPUT_BYTES;
         const uint8_t *from = reinterpret_cast<const uint8_t *>(p.x.values) +
                               first_row / p.x_reuse * row_bytes + first_atom * shape::INPUT_BYTES;
         uint8_t *to = shared + p.memory.x;
-        uint32_t piece = threadIdx.x;
-        for (uint32_t c = 0; c < columns;) {
-            if (piece < pieces) {
-                copy_16(to + piece * 16, from + piece * 16);
-                piece += FEW_PARTS * WARP;
-                continue;
-            }
-            piece -= pieces;
-            to += p.memory.x_stride;
-            from += row_bytes;
-            c++;
-        }
+        for_rows((end_atom - first_atom) * (shape::INPUT_BYTES / 16), [&](uint32_t c, uint32_t piece) {
+            copy_16(to + c * p.memory.x_stride + piece * 16, from + c * row_bytes + piece * 16);
+        });
     }
 
-    /* Scales and sums of the groups of the inputs. Columns that are not there have none, and outputs that
-     * nobody stores. */
+    /* The same with scales and sums of the groups of the inputs. Columns that are not there have none, and
+     * outputs that nobody stores. */
     __device__ void load_sums() const {
-        const uint32_t groups = (end_atom - first_atom) * shape::ATOM_GROUPS;
+        const size_t row = first_row / p.x_reuse;
         const size_t row_groups = (size_t)p.cut.atoms * shape::ATOM_GROUPS;
         const size_t first = (size_t)first_atom * shape::ATOM_GROUPS;
         float *to = reinterpret_cast<float *>(shared + p.memory.sums);
-        for (uint32_t e = threadIdx.x; e < groups * TILES * FEW_COLUMNS; e += FEW_PARTS * WARP) {
-            const uint32_t c = e % (TILES * FEW_COLUMNS);
-            const size_t row = (first_row + c) / p.x_reuse, g = first + e / (TILES * FEW_COLUMNS);
-            if (c >= columns)
-                continue;
+        for_rows((end_atom - first_atom) * shape::ATOM_GROUPS, [&](uint32_t c, uint32_t g) {
+            float *of_group = to + (g * TILES * FEW_COLUMNS + c) * shape::SUM_FLOATS;
             if (shape::IN_BYTES) {
-                reinterpret_cast<float2 *>(to)[e] =
-                    reinterpret_cast<const float2 *>(p.x.sums)[row * row_groups + g];
-                continue;
+                copy_8(of_group, p.x.sums + ((row + c) * row_groups + first + g) * 2);
+                return;
             }
-            const float *halves = p.x.sums + (row * p.x.units + g * shape::GROUP_UNITS) * 2;
+            const float *halves = p.x.sums + ((row + c) * p.x.units + (first + g) * shape::GROUP_UNITS) * 2;
             float sum = 0;
             for (int i = 0; i < shape::GROUP_UNITS * 2; i++)
                 sum += halves[i];
-            to[e] = sum;
-        }
+            *of_group = sum;
+        });
     }
 
     __device__ void multiply_blocks() {
         wait_for_earlier();
-        load_inputs();
+        copy_inputs();
         load_sums();
         wait_for_copies();
         meet();
@@ -182,9 +180,8 @@ struct few_rows {
                 for_turns(s, [&](uint32_t atom, uint32_t count) { add_turn(part, atom, count, y); });
                 const float sum = add_parts(part, y);
                 if (gridDim.y > 1)
-                    store(sum, [&](uint32_t in_block, size_t row) {
-                        return slice_sum(s, block, in_block, row);
-                    });
+                    store(sum,
+                          [&](uint32_t in_block, size_t row) { return slice_sum(s, block, in_block, row); });
                 total = s == first_slice ? sum : total + sum;
             }
             if (gridDim.y == 1)
