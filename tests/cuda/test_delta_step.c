@@ -3,9 +3,8 @@
  * A delta net's layer in one launch, for generated tokens: it computes what the ops' own kernels compute, and
  * a token's bits do not depend on what else is in the batch, nor on how a run was cut.
  */
-#include "cuda/device_memory.h"
+#include "cuda/prepared_pairs.h"
 #include "run/cuda/delta_layer.h"
-#include "run/math.h"
 
 #include <math.h>
 
@@ -214,17 +213,6 @@ static void send_tokens(layer *l, size_t first, size_t count) {
     }
 }
 
-/* Whether the prepared pairs are those of the result rounded to bfloat16. */
-static void check_prepared(const layer *l, const float *y, size_t count) {
-    uint32_t words[TOKENS * WIDTH / 2];
-    assert_cuda(cudaMemcpy(words, l->scratch.prepared, count * WIDTH * 2, cudaMemcpyDeviceToHost));
-    for (size_t w = 0; w < count * WIDTH / 2; w++) {
-        const size_t first = w / 4 * 8 + w % 4;
-        assert_int_equal(words[w], gb_bf16_from_float(y[first]) | (uint32_t)gb_bf16_from_float(y[first + 4])
-                                                                      << 16);
-    }
-}
-
 /* All tokens, `at_once` at a time, in one launch or in one for each op. */
 static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *results) {
     layer *l = make_layer(is_tiled);
@@ -243,7 +231,7 @@ static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *resul
             alone[i](&l->calls[i]);
         fetch_tensor(&l->made[RESULT], results->y + first * WIDTH);
         if (is_one)
-            check_prepared(l, results->y + first * WIDTH, count);
+            check_prepared(l->scratch.prepared, results->y + first * WIDTH, count, WIDTH);
     }
     assert_cuda(cudaMemcpy(results->states, l->tail.data, sizeof results->states, cudaMemcpyDeviceToHost));
     free_layer(l);

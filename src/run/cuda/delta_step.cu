@@ -51,14 +51,16 @@ struct step_place {
 };
 
 struct step_memory {
-    float rows[PARTS][SIZE];   /* of the token, convolved */
     float4 taps[PARTS * SIZE]; /* by thread: what its channel's x are multiplied by */
+    alignas(16) float gate[SIZE];
+    alignas(16) float recalled[WARPS][SIZE], asked[WARPS][SIZE]; /* by warp: sums over its rows, */
+    alignas(16) float change[SIZE];
+    float product[WARPS];    /* likewise */
+    float rows[PARTS][SIZE]; /* of the token, convolved */
     float squares[2][PART_WARPS], factors[2];
     float decay, beta, rate, bias;
-    float weight[SIZE], gate[SIZE];                                  /* of the result */
-    float recalled[WARPS][SIZE], asked[WARPS][SIZE], product[WARPS]; /* by warp: sums over its rows */
-    float change[SIZE], y[SIZE];
-    bool is_last; /* of the blocks that read the tail of the queries and keys */
+    float y[SIZE], weight[SIZE]; /* of the head, and of its norm */
+    bool is_last;                /* of the blocks that read the tail of the queries and keys */
 };
 
 __device__ static step_place place_of(const delta_step &v) {

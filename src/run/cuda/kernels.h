@@ -30,7 +30,7 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_ARRIVALS = 4096 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
