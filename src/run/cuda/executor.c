@@ -282,7 +282,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
 /* Launches the group of steps that begins with step s. */
 static void launch_group(gb_cuda_executor *e, uint32_t s) {
     const gb_cuda_group *group = &e->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_CHAINED];
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
     for (uint32_t i = 0; i < group->count; i++) {
         ready_step *step = &e->steps[s + i];
         step->call.runs = e->runs;
@@ -293,6 +293,8 @@ static void launch_group(gb_cuda_executor *e, uint32_t s) {
         e->steps[s].kernel(calls[0]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
+    else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
+        gb_cuda_delta_layer_calls(calls, group->is_kept, group->count);
     else
         gb_cuda_row_chain(calls, group->is_kept, group->count);
 }

@@ -44,7 +44,7 @@ gumbel_status gb_cuda_groups_create(const gb_plan *plan, gb_cuda_group **groups,
         while (end < plan->step_count && plan->steps[end].joins)
             end++;
         group->count = end - first;
-        for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_CHAINED; i++)
+        for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_TOGETHER; i++)
             group->is_kept[i] = plan->steps[first + i].result_count > 0 &&
                                 last_reader[plan->steps[first + i].results[0]] > end;
         name_group(plan, first, group);

@@ -30,7 +30,7 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_ARRIVALS = 4096 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
@@ -132,6 +132,9 @@ uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 /* delta_net.cu */
 void gb_cuda_causal_conv(const gb_cuda_call *call);
 void gb_cuda_gated_delta(const gb_cuda_call *call);
+
+/* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
+void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* count_tokens.cu */
 void gb_cuda_count_tokens(const gb_cuda_call *call);
