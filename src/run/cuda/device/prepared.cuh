@@ -41,9 +41,16 @@ __device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) 
     return magnitude;
 }
 
-/* Rounds a quarter to 8 bits, as the CPU's kernels do. */
-__device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_t quarter, const float v[8]) {
-    const unsigned lanes = (unsigned)to.group / 8;
+/* A quarter in 8 bits: its even columns and its odd ones; its group's scale, and the scale times the sum of
+ * the group's integers. */
+struct byte_quarter {
+    uint32_t words[2];
+    float scale, sum;
+};
+
+/* Rounds a quarter to 8 bits, as the CPU's kernels do; so many neighbouring lanes have the group's quarters.
+ */
+__device__ inline byte_quarter round_to_bytes(const float v[8], unsigned lanes) {
     uint32_t magnitude = 0;
     for (int i = 0; i < 8; i++) {
         const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
@@ -54,21 +61,28 @@ __device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_
     float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
     scale = scale < 0x1p-126f ? 0.0f : scale;
     int sum = 0;
-    uint32_t words[2] = {0, 0}; /* even columns, odd ones */
+    byte_quarter made = {{0, 0}, scale, 0};
     for (int i = 0; i < 8 && scale > 0; i++) {
         const int code = (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u);
-        words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+        made.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
         sum += code;
     }
     for (unsigned distance = 1; distance < lanes; distance *= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
+    made.sum = scale * (float)sum;
+    return made;
+}
+
+__device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_t quarter, const float v[8]) {
+    const unsigned lanes = (unsigned)to.group / 8;
+    const byte_quarter made = round_to_bytes(v, lanes);
     if (quarter >= to.units * 4)
         return;
     const size_t unit = quarter / 4, at = (row * to.units + unit / 2 * 2) * 4 + quarter % 4 * 2 + unit % 2;
-    reinterpret_cast<uint2 *>(to.values)[at] = uint2{words[0], words[1]};
+    reinterpret_cast<uint2 *>(to.values)[at] = uint2{made.words[0], made.words[1]};
     if (quarter % lanes == 0)
         reinterpret_cast<float2 *>(to.sums)[(row * to.units * 4 + quarter) / lanes] =
-            float2{scale, scale * (float)sum};
+            float2{made.scale, made.sum};
 }
 
 /* Stores a quarter's pairs in the layout by pairs of units. */
