@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "run/cuda/activations.h"
 #include "run/cuda/device.h"
+#include "run/cuda/expert_steps.h"
 #include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
 #include "run/cuda/kernels.h"
@@ -279,16 +280,32 @@ void gb_cuda_executor_destroy(gb_cuda_executor *e) {
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-/* Launches the group of steps that begins with step s. */
-static void launch_group(gb_cuda_executor *e, uint32_t s) {
-    const gb_cuda_group *group = &e->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
-    for (uint32_t i = 0; i < group->count; i++) {
+/* Lists the calls of the steps from s on. */
+static void ready_calls(gb_cuda_executor *e, uint32_t s, uint32_t count, const gb_cuda_call **calls) {
+    for (uint32_t i = 0; i < count; i++) {
         ready_step *step = &e->steps[s + i];
         step->call.runs = e->runs;
         step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
         calls[i] = &step->call;
     }
+}
+
+/* Launches a mixture of experts that begins with step s as one; false: it cannot be, or none begins there. */
+static bool launch_experts(gb_cuda_executor *e, uint32_t s) {
+    const gb_cuda_call *calls[GB_EXPERT_STEPS];
+    if (!e->groups[s].is_experts)
+        return false;
+    ready_calls(e, s, GB_EXPERT_STEPS, calls);
+    return gb_cuda_expert_mlp(calls);
+}
+
+/* Launches the group of steps that begins with step s, or more; returns how many. */
+static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
+    const gb_cuda_group *group = &e->groups[s];
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
+    if (launch_experts(e, s))
+        return GB_EXPERT_STEPS;
+    ready_calls(e, s, group->count, calls);
     if (group->count == 1)
         e->steps[s].kernel(calls[0]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
@@ -297,11 +314,13 @@ static void launch_group(gb_cuda_executor *e, uint32_t s) {
         gb_cuda_delta_layer_calls(calls, group->is_kept, group->count);
     else
         gb_cuda_row_chain(calls, group->is_kept, group->count);
+    return group->count;
 }
 
-static gumbel_status launch(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+/* next: the step behind those that were launched. */
+static gumbel_status launch(gb_cuda_executor *e, uint32_t s, uint32_t *next, gumbel_error *error) {
     char doing[96];
-    launch_group(e, s);
+    *next = s + launch_group(e, s);
     cudaError_t result = cudaGetLastError();
     if (result == cudaSuccess)
         return GUMBEL_OK;
@@ -309,15 +328,17 @@ static gumbel_status launch(gb_cuda_executor *e, uint32_t s, gumbel_error *error
     return gb_cuda_check(result, doing, error);
 }
 
-static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
+static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, uint32_t *next, gumbel_error *error) {
     const gb_constant *weight = gb_step_weight(e->plan->program, e->steps[s].planned);
     float milliseconds = 0;
     GB_TRY(gb_cuda_check(cudaEventRecord(e->begin, e->stream), "timing a step", error));
-    GB_TRY(launch(e, s, error));
+    GB_TRY(launch(e, s, next, error));
     GB_TRY(gb_cuda_check(cudaEventRecord(e->end, e->stream), "timing a step", error));
     GB_TRY(gb_cuda_check(cudaEventSynchronize(e->end), "waiting for a step", error));
     GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, e->begin, e->end), "timing a step", error));
-    e->profile(e->profile_user, e->groups[s].name, weight ? weight->name : NULL, 1e-3 * (double)milliseconds);
+    const bool is_whole = *next == s + e->groups[s].count;
+    e->profile(e->profile_user, is_whole ? e->groups[s].name : "experts", weight ? weight->name : NULL,
+               1e-3 * (double)milliseconds);
     return GUMBEL_OK;
 }
 
@@ -347,9 +368,9 @@ static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
         if (!step->kernel)
             GB_TRY(follow_branch(e, step, &next, error));
         else if (e->profile)
-            GB_TRY(launch_timed(e, s, error));
+            GB_TRY(launch_timed(e, s, &next, error));
         else
-            GB_TRY(launch(e, s, error));
+            GB_TRY(launch(e, s, &next, error));
     }
     return GUMBEL_OK;
 }
