@@ -7,6 +7,7 @@
  *     bench_cuda_sampler [milliseconds per figure]
  */
 #include "base/memory.h"
+#include "measuring.h"
 #include "run/cuda/kernels.h"
 #include "run/sampler/sampler.h"
 
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { VOCABULARY = 262144, MOST_ROWS = 64, BIASES = 32, COUNTS = 2048, STEPS = 20 };
 
@@ -55,37 +55,6 @@ static void check(cudaError_t result, const char *doing) {
         return;
     fprintf(stderr, "%s: %s\n", doing, cudaGetErrorString(result));
     exit(1);
-}
-
-static double now_in_us(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
-static uint64_t next_random(uint64_t *state) {
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* About normal, with mean 0 and standard deviation 1. */
-static float next_normal(uint64_t *state) {
-    const uint64_t random = next_random(state);
-    float sum = -4.0f;
-    for (int i = 0; i < 4; i++)
-        sum += (float)(random >> (16 * i) & 0xffff) * 0x1p-15f;
-    return sum * 0x1.bb67aep-1f;
-}
-
-/* A bulk of standard deviation 1 around -depth and, where that is not 0, 40 tokens from 0 down to -11.7. */
-static void fill_row(float *logits, float depth, uint64_t seed) {
-    uint64_t state = seed;
-    for (uint32_t i = 0; i < VOCABULARY; i++)
-        logits[i] = next_normal(&state) - depth;
-    for (int i = 0; i < 40 && depth > 0.0f; i++)
-        logits[(next_random(&state) >> 32) % VOCABULARY] = -0.3f * (float)i;
 }
 
 static void fill_inputs(const bench_case *settings) {
@@ -227,13 +196,13 @@ static double time_on_host(const device_step *step, uint32_t rows, const bench_c
                            void *scratch, int32_t *tokens) {
     double best = 1e30;
     for (int i = 0; i < 3; i++) {
-        const double start = now_in_us();
+        const double start = 1e6 * now();
         check(cudaMemcpy(pinned, step->operands[GB_SAMPLE_LOGITS].data,
                          (size_t)rows * VOCABULARY * sizeof(float), cudaMemcpyDeviceToHost),
               "copying logits");
         for (uint32_t b = 0; b < rows; b++)
             tokens[b] = token_on_host(pinned + (size_t)b * VOCABULARY, b, chosen, scratch);
-        const double time = now_in_us() - start;
+        const double time = 1e6 * now() - start;
         best = time < best ? time : best;
     }
     return best;
@@ -282,7 +251,7 @@ int main(int argc, char **argv) {
     printf("%d logits, microseconds a step, beside copying them and sampling on one core\n", VOCABULARY);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         for (uint32_t b = 0; b < MOST_ROWS; b++)
-            fill_row(inputs.logits + (size_t)b * VOCABULARY, kinds[k].depth, b + 1);
+            fill_row(inputs.logits + (size_t)b * VOCABULARY, VOCABULARY, kinds[k].depth, b + 1);
         printf("\n%s\n%-18s %9s %9s %9s   %9s %9s %9s\n", kinds[k].name, "", "1 row", "16 rows", "64 rows",
                "host: 1", "16", "64");
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)

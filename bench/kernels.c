@@ -8,6 +8,7 @@
  */
 #include "run/cpu/kernels/kernels.h"
 #include "base/memory.h"
+#include "measuring.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/team.h"
 #include "tensor/packing.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_TOKENS = 256, REPEATS = 7 };
 
@@ -40,12 +40,6 @@ typedef struct bench {
     uint64_t products; /* of all threads in one run of run_peak */
     uint32_t *sums;    /* [threads] */
 } bench;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void run_linear(void *user, unsigned index) {
     bench *b = user;

@@ -6,6 +6,7 @@
  *     bench_linear [THREADS [OUTPUTS INPUTS]]
  */
 #include "base/memory.h"
+#include "measuring.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/team.h"
@@ -13,7 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { MAX_TOKENS = 64, REPEATS = 5 };
 
@@ -28,12 +28,6 @@ typedef struct bench {
     gb_kernel_call call;
     uint64_t *sums; /* [threads, 8] */
 } bench;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void run_linear(void *user, unsigned index) {
     bench *b = user;

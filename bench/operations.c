@@ -8,6 +8,7 @@
  *     bench_operations [THREADS [SET]]
  */
 #include "base/memory.h"
+#include "measuring.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/team.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { REPEATS = 15, MAX_TENSORS = 8, MEMORY = 256 << 20, MEETINGS = 1000, VOCABULARY = 248320 };
 
@@ -37,12 +37,6 @@ typedef struct bench {
 } bench;
 
 /* ---- Measuring ----------------------------------------------------------------------------------------- */
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Seconds of the fastest of some runs. */
 static double measure(bench *b, gb_team_work work) {

@@ -8,11 +8,11 @@
  */
 #include "run/sampler/sampler.h"
 #include "base/memory.h"
+#include "measuring.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { VOCABULARY = 262144, HISTORY = 4096, BIASES = 32 };
 
@@ -33,36 +33,6 @@ typedef struct indexed_probability {
 
 /* One way of drawing a token. */
 typedef int32_t (*draw_function)(const float *logits, const gb_row_settings *settings, void *scratch);
-
-static double now_in_us(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
-static uint64_t next_random(uint64_t *state) {
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-/* About normal, with mean 0 and standard deviation 1. */
-static float next_normal(uint64_t *state) {
-    float sum = -6.0f;
-    for (int i = 0; i < 12; i++)
-        sum += (float)(next_random(state) >> 40) * 0x1p-24f;
-    return sum;
-}
-
-/* A bulk of standard deviation 1 around -depth and, where that is not 0, 40 tokens from 0 down to -11.7. */
-static void fill_row(float *logits, float depth) {
-    uint64_t state = 1;
-    for (uint32_t i = 0; i < VOCABULARY; i++)
-        logits[i] = next_normal(&state) - depth;
-    for (int i = 0; i < 40 && depth > 0.0f; i++)
-        logits[(next_random(&state) >> 32) % VOCABULARY] = -0.3f * (float)i;
-}
 
 static int32_t draw_argmax(const float *logits, const gb_row_settings *settings, void *scratch) {
     (void)settings;
@@ -161,10 +131,10 @@ static double median_time(draw_function draw, const float *logits, const gb_row_
     gb_row_settings used = *settings;
     for (size_t i = 0; i < repetitions; i++) {
         used.seed = i;
-        const double begin = now_in_us();
+        const double begin = 1e6 * now();
         const volatile int32_t token = draw(logits, &used, scratch);
         (void)token;
-        times[i] = now_in_us() - begin;
+        times[i] = 1e6 * now() - begin;
     }
     qsort(times, repetitions, sizeof *times, compare_doubles);
     return times[repetitions / 2];
@@ -197,7 +167,7 @@ static const struct {
 };
 
 static void bench(const bench_row *row, float *logits, void *scratch, double *times, size_t repetitions) {
-    fill_row(logits, row->depth);
+    fill_row(logits, VOCABULARY, row->depth, 1);
     const double argmax = median_time(draw_argmax, logits, &cases[0].settings, scratch, times, repetitions);
     printf("\n%s (%s)\n", row->name, row->description);
     printf("%-18s %10s %10s %10s\n", "", "gumbel", "/argmax", "sorted");

@@ -7,11 +7,11 @@
  *     bench_tokenizer CHECKPOINT_DIRECTORY
  */
 #include "gumbel.h"
+#include "measuring.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SHORT = 250 << 10, LONG = 1000 << 10, REPEATS = 5 };
 
@@ -21,12 +21,6 @@ typedef struct bench {
     int32_t *tokens; /* [LONG] */
     size_t count;
 } bench;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* Repeats the samples in a fixed disorder. */
 static void fill(char *text, const char *const *samples, size_t count) {

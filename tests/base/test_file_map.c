@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "support/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char path[64];
+static char path[512];
 
 static int make_file(void **state) {
     (void)state;
-    strcpy(path, "/tmp/gumbel-test-XXXXXX");
-    int descriptor = mkstemp(path);
-    return descriptor < 0 || write(descriptor, "seven\n!", 7) != 7 || close(descriptor) != 0;
+    snprintf(path, sizeof path, "%s", temporary_path("seven"));
+    write_text(path, "seven\n!");
+    return 0;
 }
 
 static int remove_file(void **state) {
@@ -69,8 +70,8 @@ static void what_is_no_file_is_refused(void **state) {
     gumbel_error error;
     assert_int_equal(gb_map_file("/nowhere/x", &map, &error), GUMBEL_ERROR_IO);
     assert_string_equal(error.message, "/nowhere/x: No such file or directory");
-    assert_int_equal(gb_map_file("/tmp", &map, &error), GUMBEL_ERROR_IO);
-    assert_non_null(strstr(error.message, "/tmp: not a regular file"));
+    assert_int_equal(gb_map_file(temporary_directory(), &map, &error), GUMBEL_ERROR_IO);
+    assert_non_null(strstr(error.message, ": not a regular file"));
     assert_null(map.data);
 }
 

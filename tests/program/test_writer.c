@@ -6,6 +6,7 @@
 #include "program/reader.h"
 #include "program/writer.h"
 #include "support/program_file.h"
+#include "support/temporary.h"
 #include "support/tiny_program.h"
 
 #include <dirent.h>
@@ -23,14 +24,14 @@
 #include <cmocka.h>
 
 /* A new empty directory and a path in it, removed by leave_directory. */
-static char directory[64], target[96];
+static char directory[512], target[512];
 
 static int enter_directory(void **state) {
     (void)state;
-    strcpy(directory, "/tmp/gumbel-test-XXXXXX");
-    if (!mkdtemp(directory))
-        return 1;
-    snprintf(target, sizeof target, "%s/tiny.gumbel", directory);
+    snprintf(target, sizeof target, "%s", temporary_path("written/tiny.gumbel"));
+    const size_t length = strlen(target) - strlen("/tiny.gumbel");
+    memcpy(directory, target, length);
+    directory[length] = '\0';
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "program/reader.h"
 #include "program/records.h"
 #include "support/quantized_program.h"
+#include "support/temporary.h"
 #include "support/tiny_program.h"
 
 #include <setjmp.h>
@@ -29,10 +30,7 @@ static program_file read_whole(const char *path) {
 
 program_file program_file_of(gb_program *program) {
     static const uint8_t tokenizer[] = "a tokenizer", chat_format[] = "a chat format";
-    char path[] = "/tmp/gumbel-test-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
+    const char *path = temporary_path("tiny.gumbel");
     program->tokenizer = (gb_blob){tokenizer, sizeof tokenizer};
     program->chat_format = (gb_blob){chat_format, sizeof chat_format};
     gumbel_error error;
