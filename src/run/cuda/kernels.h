@@ -50,11 +50,19 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
+/* Where the recurrent states of the batch's tokens are read and written, as slots of their memory: [N], on
+ * the device. A step that may have to be undone writes to another slot than it reads. NULL: both are the op's
+ * operand. */
+typedef struct gb_cuda_versions {
+    const int32_t *from, *to;
+} gb_cuda_versions;
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
+    gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
