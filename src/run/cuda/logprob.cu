@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. The same
- * integers and the same few float operations as in run/sampler/logprob.c, so the same bits.
+ * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. (Those of
+ * the tokens that a sample step draws are found by it.)
  */
 #include "run/cuda/device/candidates.cuh"
 #include "run/cuda/device/last_block.cuh"
+#include "run/cuda/device/log_mass.cuh"
 
 using namespace gb_cuda;
 
@@ -14,13 +15,6 @@ enum { THREADS = 1024 };
 enum { EACH = 2 };
 
 /* ---- Normalizing --------------------------------------------------------------------------------------- */
-
-/* The logarithm of a mass in units of 2^-40, above 0: that of the nearest float, and what it leaves out. */
-__device__ static float log_of_mass(weight_sum mass) {
-    const float nearest = (float)mass;
-    const double rest = ((double)mass - (double)nearest) / (double)nearest;
-    return gb_log(nearest * 0x1p-40f) + (float)rest;
-}
 
 struct normalizing {
     const float *logits; /* [B, size] */
@@ -128,15 +122,7 @@ static __global__ void log_probabilities(const float *logits, const float *norma
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
     if (i >= count)
         return;
-    const float *of_row = normalizer + b * 2;
-    float value = gb_negative_infinity();
-    if (ids[i] >= 0 && (uint32_t)ids[i] < size) {
-        const float x = logits[b * size + (uint32_t)ids[i]];
-        value = x == of_row[0] /* also where both are infinite */
-                    ? -of_row[1]
-                    : (float)(((double)x - (double)of_row[0]) - (double)of_row[1]);
-    }
-    y[i] = value;
+    y[i] = log_probability_of(logits + b * size, size, ids[i], normalizer[b * 2], normalizer[b * 2 + 1]);
 }
 
 void gb_cuda_log_probability(const gb_cuda_call *call) {

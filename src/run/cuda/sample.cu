@@ -190,8 +190,8 @@ static __device__ __noinline__ void settle_long(const sampling &a, size_t b, con
     if (threadIdx.x == 0)
         list->count = 0;
     __syncthreads();
-    const float least = list_by_bins(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, r.top_k,
-                                     r.temperature, groups, &list->select);
+    const float least =
+        list_by_bins(maxima_of(a, b, r).keys, a.groups, r.top_k, r.temperature, groups, &list->select);
     if (groups->count <= MOST_GROUPS) {
         visit_groups(
             groups, a.size, r.temperature, least,
@@ -256,24 +256,59 @@ __device__ static void sum_masses(const sampling &a, size_t b, const row_setting
     leave_row(a, b, ROW_IS_CUT, max_s, gb_negative_infinity());
 }
 
+/* A part of a row's mass, of its own logits at temperature 1, for the log-probability of its token. */
+static __device__ __noinline__ void add_mass(const sampling &a, size_t b, unsigned part, unsigned parts) {
+    enum { AT_ONCE = 2 }; /* reads under way */
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    const float *row = a.logits + b * a.size;
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys, step = parts * ROW_THREADS * GROUP_EACH;
+    uint32_t key = 0;
+    wait_for_earlier();
+#pragma unroll 4
+    for (uint32_t g = threadIdx.x; g < a.groups; g += ROW_THREADS)
+        key = keys[g] > key ? keys[g] : key;
+    const float max = value_of((uint32_t)block_best(key, of_warps));
+    weight_sum own = 0;
+#pragma unroll 1
+    for (uint32_t i = (part * ROW_THREADS + threadIdx.x) * GROUP_EACH; i < a.size; i += step * AT_ONCE) {
+        float x[AT_ONCE * GROUP_EACH];
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            load_logits(row, a.size, i + k * step, x + k * GROUP_EACH);
+#pragma unroll
+        for (unsigned j = 0; j < AT_ONCE * GROUP_EACH; j++)
+            own += i + j / GROUP_EACH * step + j % GROUP_EACH < a.size ? gb_mass(x[j], max) : 0;
+    }
+    own = block_total(own, of_warps);
+    if (threadIdx.x == 0)
+        atomicAdd(&a.rows[b].mass, own);
+    if (threadIdx.x == 0 && part == 0)
+        a.rows[b].largest = max;
+}
+
 union settle_memory {
     settling of_row;
     weight_bins<MASS_BINS> bins;
 };
 
+/* Where one block settles a row, the others find its mass, if that is wanted. */
 static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ settle_memory memory;
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b); /* which are there since before the scan */
-    if (blockIdx.x != 0 && (r.temperature == 0.0f || r.top_k != 0))
+    const bool is_alone = r.temperature == 0.0f || r.top_k != 0;
+    const unsigned settling = is_alone && gridDim.x > 1 ? 1 : 0; /* blocks that do not sum */
+    if (a.wanted && a.wanted[b] && blockIdx.x >= settling)
+        add_mass(a, b, blockIdx.x - settling, gridDim.x - settling);
+    if (is_alone && blockIdx.x != 0)
         return;
     if (r.is_short && (r.temperature != 0.0f || is_adjusted(r))) {
         settle_short(a, b, r, &memory.of_row);
         return;
     }
     wait_for_earlier();
-    const weight_sum best = best_of_row(maxima_of_row(a.maxima, b, a.groups), a.groups, of_warps);
+    const weight_sum best = best_of_row(maxima_of(a, b, r), a.groups, of_warps);
     if (settle_by_largest(a, b, r, best))
         return;
     if (r.top_k != 0)
@@ -317,7 +352,7 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + a.groups * (sizeof(uint32_t) + 1) +
+    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + 2 * a.groups * (sizeof(uint32_t) + 1) +
            2 * (uint64_t)a.size * sizeof(uint32_t);
 }
 
@@ -339,17 +374,33 @@ static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
                   stream, a);
 }
 
-void gb_cuda_sample(const gb_cuda_call *call) {
-    size_t rows;
-    sampling a = sampling_of(call, &rows);
+static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     a.adjusted = reinterpret_cast<float *>(call->scratch->bytes);
     a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
     a.maxima.keys = reinterpret_cast<uint32_t *>(a.bins + rows * MASS_BINS);
-    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + rows * a.groups);
+    a.adjusted_maxima.keys = a.maxima.keys + rows * a.groups;
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.adjusted_maxima.keys + rows * a.groups);
+    a.adjusted_maxima.offsets = a.maxima.offsets + rows * a.groups;
     const dim3 sharing(a.parts, (unsigned)rows);
     launch_scan(a, rows, call->stream);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
     launch_finish(a, sharing, call->stream);
+}
+
+void gb_cuda_sample(const gb_cuda_call *call) {
+    size_t rows;
+    const sampling a = sampling_of(call, &rows);
+    launch_sample(call, a, rows);
+}
+
+void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
+                                 const gb_cuda_call *logprob) {
+    size_t rows;
+    sampling a = sampling_of(sample, &rows);
+    a.wanted = data_of<const bool>(normalizer->operands[1]);
+    a.normalizer = data_of<float>(normalizer->results[0]);
+    a.logprob = data_of<float>(logprob->results[0]);
+    launch_sample(sample, a, rows);
 }

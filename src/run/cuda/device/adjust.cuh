@@ -87,8 +87,8 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, u
     }
 }
 
-/* Scans the block's groups of a row as they are with biases and penalties, and writes them to the row's
- * copy. Needs all threads. */
+/* Scans the block's groups of a row as they are without and with biases and penalties, and writes the latter
+ * to the row's copy. Needs all threads. */
 template <int EACH>
 static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     enum { COUNT = EACH * ROW_WARPS * GROUP };
@@ -96,8 +96,16 @@ static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     __shared__ float logits[COUNT];
     const uint32_t first = blockIdx.x * COUNT;
     float *copy = a.adjusted + b * a.size;
-    for (uint32_t i = threadIdx.x * GROUP_EACH; i < COUNT; i += ROW_THREADS * GROUP_EACH)
-        load_logits(a.logits + b * a.size, a.size, first + i, logits + i);
+    float x[GROUP_EACH];
+#pragma unroll 1
+    for (int g = 0; g < EACH; g++) {
+        const uint32_t group = scanned_group<EACH>(g);
+        const uint32_t i = group * GROUP + threadIdx.x % WARP * GROUP_EACH;
+        load_logits(a.logits + b * a.size, a.size, i, x);
+        for (unsigned j = 0; j < GROUP_EACH; j++)
+            logits[i + j - first] = x[j];
+        write_maximum(x, group, a.groups, maxima_of_row(a.maxima, b, a.groups));
+    }
     __syncthreads();
     if (r.is_biased && threadIdx.x < WARP)
         add_biases(a, b, first, COUNT, logits);
@@ -112,13 +120,12 @@ static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     for (int g = 0; g < EACH; g++) {
         const uint32_t group = scanned_group<EACH>(g);
         const uint32_t i = group * GROUP + threadIdx.x % WARP * GROUP_EACH;
-        float x[GROUP_EACH];
         for (unsigned j = 0; j < GROUP_EACH; j++) {
             x[j] = logits[i + j - first];
             if (i + j < a.size)
                 copy[i + j] = x[j];
         }
-        write_maximum(x, group, a.groups, maxima_of_row(a.maxima, b, a.groups));
+        write_maximum(x, group, a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
     }
 }
 
@@ -210,16 +217,18 @@ static __device__ __noinline__ void make_overlay(const sampling &a, size_t b, ro
     __syncthreads();
 }
 
-/* Copies the rest of the row, and raises its groups' maxima where a logit was raised. Needs all threads. */
+/* Copies the rest of the row; what it writes of the copy's groups is no less than their largest. Needs all
+ * threads. */
 static __device__ __noinline__ void complete_copy(const sampling &a, size_t b, const row_overlay *overlay) {
     const float *row = a.logits + b * a.size;
     float *copy = a.adjusted + b * a.size;
-    uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
+    uint32_t *of_copy = maxima_of_row(a.adjusted_maxima, b, a.groups).keys;
     for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
         if (!(overlay->lanes[i / GROUP] >> i % GROUP / GROUP_EACH & 1))
             copy[i] = row[i];
     for (uint32_t g = threadIdx.x; g < a.groups; g += ROW_THREADS)
-        keys[g] = overlay->after[g] > keys[g] ? overlay->after[g] : keys[g];
+        of_copy[g] = overlay->after[g] > keys[g] ? overlay->after[g] : keys[g];
     __syncthreads();
 }
 

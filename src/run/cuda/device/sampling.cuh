@@ -27,6 +27,8 @@ struct row_state {
     uint32_t listed;      /* top-p alone: logits of the bin that has the threshold */
     float max_s, least;
     weight_sum drawn; /* the best score so far, packed */
+    float largest;    /* where its log-probability is wanted: of the row's own logits */
+    weight_sum mass;  /* likewise: all of them */
 };
 
 /* What a token's counts are stored as. */
@@ -49,12 +51,14 @@ struct sampling {
     const float *repetition, *frequency, *presence;
     const int32_t *prompt;
     int32_t *token;
+    const bool *wanted;          /* log-probabilities, or NULL */
+    float *normalizer, *logprob; /* if so, for rows that want them: [B, 2] as log_normalizer has it, [B] */
     /* scratch, by row */
     float *adjusted;  /* [size]: the logits of a row with biases or penalties */
     uint32_t *listed; /* [size]: indices */
     row_state *rows;
     weight_sum *bins; /* [MASS_BINS] */
-    group_maxima maxima;
+    group_maxima maxima, adjusted_maxima;
 };
 
 /* A row's settings. */
@@ -97,6 +101,11 @@ __device__ inline bool is_adjusted(const row_settings &r) {
 /* The row that is sampled from. */
 __device__ inline const float *row_of(const sampling &a, size_t b, const row_settings &r) {
     return (is_adjusted(r) ? a.adjusted : a.logits) + b * a.size;
+}
+
+/* Its groups' largest; of a row that is not short. */
+__device__ inline group_maxima maxima_of(const sampling &a, size_t b, const row_settings &r) {
+    return maxima_of_row(is_adjusted(r) ? a.adjusted_maxima : a.maxima, b, a.groups);
 }
 
 /* A score with its index; one that is not a number is larger than all. */
