@@ -154,21 +154,20 @@ static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
 /* Lists at least the likeliest; false where there are too many to list, too few candidates, or a NaN. */
 __device__ static bool list_top(const ranking &a, size_t b, group_list *groups, candidate_list *list) {
     const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
-    float least;
+    float bound;
     if (a.groups <= MOST_GROUPS && a.limit <= MOST_WANTED) {
         uint32_t key[KEYS_EACH];
         load_keys(keys, a.groups, key, groups);
-        least = scaled_key(bound_of_keys(a.limit, key, groups), 1.0f);
-        list_keys(key, reaching_key(least, 1.0f), groups);
+        bound = reaching_logit(scaled_key(bound_of_keys(a.limit, key, groups), 1.0f), 1.0f);
+        list_keys(key, bound, groups, nullptr);
     } else {
-        least = list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select);
+        bound = reaching_logit(list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select), 1.0f);
     }
     if (groups->count > MOST_GROUPS || groups->has_nan)
         return false;
-    visit_groups(
-        groups, a.size, 1.0f, least,
-        [&](uint32_t i, float *x) { load_logits(a.logits + b * a.size, a.size, i, x); },
-        [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    const float *row = a.logits + b * a.size;
+    const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+    gather_candidates(groups, a.size, bound, load, list);
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }
@@ -209,10 +208,10 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
         return;
     }
     for (uint32_t i = threadIdx.x; i < list.count; i += ROW_THREADS) {
-        const weight_sum own = pack_best(list.s[i], list.index[i]);
+        const weight_sum own = pack_best(list.value[i], list.index[i]);
         uint32_t rank = 0;
         for (uint32_t j = 0; j < list.count; j++)
-            rank += pack_best(list.s[j], list.index[j]) > own ? 1u : 0u;
+            rank += pack_best(list.value[j], list.index[j]) > own ? 1u : 0u;
         if (rank < a.limit)
             a.ids[b * a.limit + rank] = (int32_t)list.index[i];
     }

@@ -39,7 +39,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
 struct settling {
     group_list groups;
     candidate_list list;
-    row_overlay overlay;
+    row_changes changes;
 };
 
 __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
@@ -115,20 +115,25 @@ static __device__ __noinline__ void settle_slowly(const sampling &a, size_t b, c
     leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, &memory->list));
 }
 
-/* Draws from the candidates that are listed; false where they are too many, or are not compared by s. */
+/* Draws from the candidates that are listed; false where they are too many, or infinite. Needs all threads.
+ */
 __device__ static bool settle_by_list(const sampling &a, size_t b, const row_settings &r,
                                       candidate_list *list) {
-    const float max_s = largest_listed(list);
-    if (list->count > MOST_CANDIDATES || max_s == -gb_negative_infinity())
+    __syncthreads();
+    if (list->count > MOST_CANDIDATES)
+        return false;
+    const float largest = largest_listed(list);
+    if (largest == -gb_negative_infinity())
         return false;
     if (r.temperature != 0.0f) {
-        const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
+        const cut_rule rule = {
+            a.size, r.temperature, gb_scale(largest, r.temperature), r.top_k, r.top_p, false, 0};
         finish_row(a, b, draw_candidates(list, rule, r));
         return true;
     }
     weight_sum best = 0;
     for (unsigned i = threadIdx.x; i < list->count; i += ROW_THREADS) {
-        const weight_sum packed = pack_best(list->s[i], list->index[i]);
+        const weight_sum packed = pack_best(list->value[i], list->index[i]);
         best = packed > best ? packed : best;
     }
     finish_row(a, b, block_best(best, list->of_warps));
@@ -136,47 +141,53 @@ __device__ static bool settle_by_list(const sampling &a, size_t b, const row_set
 }
 
 /* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
- * are read. Biases and penalties are found while the scan is under way; a group whose largest they change
- * counts for nothing in the bound, and is read. */
-__device__ static void settle_short(const sampling &a, size_t b, row_settings r, settling *memory) {
-    const float *row = a.logits + b * a.size, *copy = a.adjusted + b * a.size;
+ * are read. What biases and penalties change is found while the scan is under way, and listed by itself; a
+ * group whose largest is changed counts for nothing in the bound. */
+__device__ static void settle_short(const sampling &a, size_t b, const row_settings &r, settling *memory) {
+    const float *row = a.logits + b * a.size;
     group_list *groups = &memory->groups;
     candidate_list *list = &memory->list;
-    const row_overlay *overlay = is_adjusted(r) ? &memory->overlay : nullptr;
+    row_changes *changes = is_adjusted(r) ? &memory->changes : nullptr;
     const uint32_t wanted = r.temperature == 0.0f ? 1 : r.top_k;
     const float temperature = r.temperature == 0.0f ? 1.0f : r.temperature;
     uint32_t key[KEYS_EACH], known[KEYS_EACH];
+    own_changes own;
     clear_list(groups);
     if (threadIdx.x == 0)
         list->count = 0;
-    if (overlay)
-        make_overlay(a, b, &memory->overlay);
+    if (changes)
+        find_changes(a, b, changes, &own);
     __syncthreads();
     wait_for_earlier();
     load_keys(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, key, groups);
 #pragma unroll
-    for (unsigned j = 0; j < KEYS_EACH; j++) {
-        const unsigned g = threadIdx.x + j * ROW_THREADS;
-        known[j] = overlay && overlay->before[g] == key[j] ? 0 : key[j];
-        key[j] = overlay && overlay->after[g] > key[j] ? overlay->after[g] : key[j];
-    }
+    for (unsigned j = 0; j < KEYS_EACH; j++)
+        known[j] = changes && changes->before[threadIdx.x + j * ROW_THREADS] == key[j] ? 0 : key[j];
     const float least = scaled_key(bound_of_keys(wanted, known, groups), temperature);
+    const float bound = reaching_logit(least, temperature);
     if (groups->has_nan) {
         finish_row(a, b, ~(weight_sum)0);
         return;
     }
-    list_keys(key, reaching_key(least, temperature), groups);
-    const auto load = [&](uint32_t i, float *x) {
-        const bool is_covered = overlay && i < a.size && overlay->lanes[i / GROUP] >> threadIdx.x % WARP & 1;
-        load_logits(is_covered ? copy : row, a.size, i, x);
-    };
-    visit_groups(groups, a.size, temperature, least, load,
-                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
-    __syncthreads();
-    if (settle_by_list(a, b, r, list))
-        return;
-    if (overlay)
-        complete_copy(a, b, overlay);
+    list_keys(key, bound, groups, changes ? changes->place_of : nullptr);
+    if (!changes || groups->count <= MOST_PLACES) {
+        if (changes) {
+            list_changes(own, bound, changes, list);
+            __syncthreads();
+        }
+        const auto load = [&](unsigned place, uint32_t i, float *x) {
+            load_logits(row, a.size, i, x);
+            if (!changes || i >= a.size)
+                return;
+            for (unsigned j = 0; j < GROUP_EACH; j++)
+                x[j] = changes->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
+        };
+        gather_candidates(groups, a.size, bound, load, list);
+        if (settle_by_list(a, b, r, list))
+            return;
+    }
+    if (changes)
+        copy_adjusted(a, b);
     settle_slowly(a, b, r, memory);
 }
 
@@ -193,11 +204,8 @@ static __device__ __noinline__ void settle_long(const sampling &a, size_t b, con
     const float least =
         list_by_bins(maxima_of(a, b, r).keys, a.groups, r.top_k, r.temperature, groups, &list->select);
     if (groups->count <= MOST_GROUPS) {
-        visit_groups(
-            groups, a.size, r.temperature, least,
-            [&](uint32_t i, float *x) { load_logits(row, a.size, i, x); },
-            [&](uint32_t i, float s) { append_candidate(list, s, i); });
-        __syncthreads();
+        const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+        gather_candidates(groups, a.size, reaching_logit(least, r.temperature), load, list);
         if (settle_by_list(a, b, r, list))
             return;
     }

@@ -47,12 +47,12 @@ static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, ui
     const auto s_of = [&](uint32_t i) { return gb_scale(d.row[listed[i]], d.temperature); };
     if (count <= MOST_CANDIDATES) {
         for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
-            list->s[i] = s_of(i);
+            list->value[i] = s_of(i);
             list->index[i] = listed[i];
         }
         if (threadIdx.x == 0)
             list->count = count;
-        const cut_rule rule = {d.size, d.max_s, 0, r.top_p, true, limit};
+        const cut_rule rule = {d.size, 1.0f, d.max_s, 0, r.top_p, true, limit};
         return draw_candidates(list, rule, r);
     }
     const uint32_t threshold = select_in_block(count, limit, &list->select, [&](unsigned i, uint32_t *key) {
