@@ -308,6 +308,8 @@ static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
     ready_calls(e, s, group->count, calls);
     if (group->count == 1)
         e->steps[s].kernel(calls[0]);
+    else if (e->steps[s].planned->kind == GB_STEP_SAMPLE)
+        gb_cuda_sample_with_logprob(calls[0], calls[1], calls[2]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
     else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
