@@ -167,10 +167,10 @@ __device__ inline void prefetch_share(const packed_matrices &m, size_t expert, u
                                       uint32_t shares) {
     const uint32_t first = m.blocks * share / shares, count = m.blocks * (share + 1) / shares - first;
     const size_t block = expert * m.blocks + first;
-    prefetch_bytes(m.codes + block * m.code_bytes, count * m.code_bytes);
-    prefetch_bytes(m.scales + block * m.scale_bytes, count * m.scale_bytes);
+    prefetch_bulk(m.codes + block * m.code_bytes, count * m.code_bytes);
+    prefetch_bulk(m.scales + block * m.scale_bytes, count * m.scale_bytes);
     if (m.biases)
-        prefetch_bytes(m.biases + block * m.scale_bytes, count * m.scale_bytes);
+        prefetch_bulk(m.biases + block * m.scale_bytes, count * m.scale_bytes);
 }
 
 /* Grid: [blocks of 16 inner values, choices, tokens]. */
