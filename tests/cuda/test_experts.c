@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
- * two launches with the bits of one launch each, whatever other tokens there are.
+ * three launches with the bits of one launch each, whatever other tokens there are.
  */
 #include "cuda/device_memory.h"
 #include "run/cuda/activations.h"
@@ -141,36 +141,38 @@ static gb_cuda_tensor new_weight(const mixture *c, size_t experts, size_t rows, 
 }
 
 static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
-    float values[MOST_TOKENS * 2048];
-    assert_true(rows * width <= sizeof values / sizeof *values);
+    float *values = malloc(rows * width * sizeof *values);
+    assert_non_null(values);
     for (size_t i = 0; i < rows * width; i++)
         values[i] = next_float(random);
-    return device_tensor(GB_F32, values, 2, rows, width, 1);
+    gb_cuda_tensor made = device_tensor(GB_F32, values, 2, rows, width, 1);
+    free(values);
+    return made;
 }
 
 /* What the steps take. */
 typedef struct inputs {
-    gb_cuda_tensor logits, x, gate, up, shared_logit, residual, gate_up, down, shared_down;
+    gb_cuda_tensor x, residual, router, shared_router, gate_up, down, shared_gate, shared_up, shared_down;
 } inputs;
 
 static inputs new_inputs(const mixture *c) {
     uint64_t random = 31;
     return (inputs){
-        .logits = new_rows(MOST_TOKENS, c->experts, &random),
         .x = new_rows(MOST_TOKENS, c->hidden, &random),
-        .gate = new_rows(MOST_TOKENS, c->size, &random),
-        .up = new_rows(MOST_TOKENS, c->size, &random),
-        .shared_logit = new_rows(MOST_TOKENS, 1, &random),
         .residual = new_rows(MOST_TOKENS, c->hidden, &random),
+        .router = new_rows(c->experts, c->hidden, &random),
+        .shared_router = new_rows(1, c->hidden, &random),
         .gate_up = new_weight(c, c->experts, 2 * c->size, c->hidden, &random),
         .down = new_weight(c, c->experts, c->hidden, c->size, &random),
+        .shared_gate = new_weight(c, 0, c->size, c->hidden, &random),
+        .shared_up = new_weight(c, 0, c->size, c->hidden, &random),
         .shared_down = new_weight(c, 0, c->hidden, c->size, &random),
     };
 }
 
 static void free_inputs(const inputs *i) {
-    const gb_cuda_tensor *all[] = {&i->logits,   &i->x,       &i->gate, &i->up,         &i->shared_logit,
-                                   &i->residual, &i->gate_up, &i->down, &i->shared_down};
+    const gb_cuda_tensor *all[] = {&i->x,    &i->residual,    &i->router,    &i->shared_router, &i->gate_up,
+                                   &i->down, &i->shared_gate, &i->shared_up, &i->shared_down};
     for (size_t t = 0; t < sizeof all / sizeof *all; t++)
         free_on_device(all[t]);
 }
@@ -184,6 +186,8 @@ static gb_cuda_tensor rows_from(const gb_cuda_tensor *tensor, size_t first, size
 }
 
 static const gb_cuda_kernel kernels[GB_EXPERT_STEPS] = {
+    [GB_EXPERT_ROUTER] = gb_cuda_linear,      [GB_EXPERT_SHARED_GATE] = gb_cuda_linear,
+    [GB_EXPERT_SHARED_UP] = gb_cuda_linear,   [GB_EXPERT_SHARED_LOGIT] = gb_cuda_linear,
     [GB_EXPERT_ROUTE] = gb_cuda_route_top_k,  [GB_EXPERT_GATE_UP] = gb_cuda_expert_linear,
     [GB_EXPERT_GATE] = gb_cuda_slice,         [GB_EXPERT_UP] = gb_cuda_slice,
     [GB_EXPERT_SILU] = gb_cuda_silu,          [GB_EXPERT_INNER] = gb_cuda_multiply,
@@ -196,6 +200,8 @@ static const gb_cuda_kernel kernels[GB_EXPERT_STEPS] = {
 
 static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
     switch (step) {
+    case GB_EXPERT_ROUTER:
+        return device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1);
     case GB_EXPERT_ROUTE:
         return device_tensor(GB_I32, NULL, 2, tokens, c->choices, 1);
     case GB_EXPERT_GATE_UP:
@@ -207,9 +213,12 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->size);
     case GB_EXPERT_DOWN:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->hidden);
+    case GB_EXPERT_SHARED_GATE:
+    case GB_EXPERT_SHARED_UP:
     case GB_EXPERT_SHARED_SILU:
     case GB_EXPERT_SHARED_INNER:
         return device_tensor(GB_F32, NULL, 2, tokens, c->size, 1);
+    case GB_EXPERT_SHARED_LOGIT:
     case GB_EXPERT_SHARED_WEIGHT:
         return device_tensor(GB_F32, NULL, 2, tokens, 1, 1);
     default:
@@ -238,11 +247,8 @@ static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         nodes[GB_EXPERT_GATE + i].attribute_count = 1;
         nodes[GB_EXPERT_GATE + i].attributes[0] = starts[i];
     }
-    gb_cuda_tensor logits = rows_from(&in->logits, first, tokens), x = rows_from(&in->x, first, tokens),
-                   gate = rows_from(&in->gate, first, tokens), up = rows_from(&in->up, first, tokens),
-                   shared_logit = rows_from(&in->shared_logit, first, tokens),
-                   residual = rows_from(&in->residual, first, tokens), r[GB_EXPERT_STEPS],
-                   weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1);
+    gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
+                   r[GB_EXPERT_STEPS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1);
     gb_cuda_scratch scratch = {0};
     gb_cuda_call calls[GB_EXPERT_STEPS];
     for (int i = 0; i < GB_EXPERT_STEPS; i++) {
@@ -251,7 +257,11 @@ static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     }
     calls[GB_EXPERT_ROUTE].results[1] = &weights;
     const gb_cuda_tensor *operands[GB_EXPERT_STEPS][3] = {
-        [GB_EXPERT_ROUTE] = {&logits},
+        [GB_EXPERT_ROUTER] = {&x, &in->router},
+        [GB_EXPERT_SHARED_GATE] = {&x, &in->shared_gate},
+        [GB_EXPERT_SHARED_UP] = {&x, &in->shared_up},
+        [GB_EXPERT_SHARED_LOGIT] = {&x, &in->shared_router},
+        [GB_EXPERT_ROUTE] = {&r[GB_EXPERT_ROUTER]},
         [GB_EXPERT_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERT_ROUTE]},
         [GB_EXPERT_GATE] = {&r[GB_EXPERT_GATE_UP]},
         [GB_EXPERT_UP] = {&r[GB_EXPERT_GATE_UP]},
@@ -259,10 +269,10 @@ static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         [GB_EXPERT_INNER] = {&r[GB_EXPERT_SILU], &r[GB_EXPERT_UP]},
         [GB_EXPERT_DOWN] = {&r[GB_EXPERT_INNER], &in->down, &r[GB_EXPERT_ROUTE]},
         [GB_EXPERT_COMBINE] = {&r[GB_EXPERT_DOWN], &weights},
-        [GB_EXPERT_SHARED_SILU] = {&gate},
-        [GB_EXPERT_SHARED_INNER] = {&r[GB_EXPERT_SHARED_SILU], &up},
+        [GB_EXPERT_SHARED_SILU] = {&r[GB_EXPERT_SHARED_GATE]},
+        [GB_EXPERT_SHARED_INNER] = {&r[GB_EXPERT_SHARED_SILU], &r[GB_EXPERT_SHARED_UP]},
         [GB_EXPERT_SHARED_DOWN] = {&r[GB_EXPERT_SHARED_INNER], &in->shared_down},
-        [GB_EXPERT_SHARED_WEIGHT] = {&shared_logit},
+        [GB_EXPERT_SHARED_WEIGHT] = {&r[GB_EXPERT_SHARED_LOGIT]},
         [GB_EXPERT_SHARED] = {&r[GB_EXPERT_SHARED_DOWN], &r[GB_EXPERT_SHARED_WEIGHT]},
         [GB_EXPERT_BOTH] = {&r[GB_EXPERT_COMBINE], &r[GB_EXPERT_SHARED]},
         [GB_EXPERT_RESIDUAL] = {&residual, &r[GB_EXPERT_BOTH]},
