@@ -69,16 +69,23 @@ void gb_cuda_slice(const gb_cuda_call *call) {
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
 
+/* A thread's part of a row's sum of squares. */
+__device__ static float squares(const float *x, unsigned size) {
+    const unsigned piece = size <= LONGEST_WARP_ROW ? 1 : norm_piece(size);
+    float sum = 0;
+    for (unsigned first = threadIdx.x * piece; first < size; first += blockDim.x * piece)
+        for (unsigned i = first; i < first + piece && i < size; i++)
+            sum += x[i] * x[i];
+    return sum;
+}
+
 /* A row is a block's. Where `prepared` is somewhere, y is prepared, too. */
 static __global__ void normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
     wait_for_earlier();
     __shared__ float partial[WARP];
     x += blockIdx.x * n.size;
     y += blockIdx.x * n.size;
-    float sum = 0;
-    for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
-        sum += x[i] * x[i];
-    const float factor = norm_factor(n, block_sum(sum, partial));
+    const float factor = norm_factor(n, norm_sum(squares(x, (unsigned)n.size), partial));
     if (!prepared.values) {
         for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
             y[i] = normalized(n, x[i], factor, i);

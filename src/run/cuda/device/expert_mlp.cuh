@@ -247,7 +247,7 @@ struct expert_outer {
 template <int ATOMS>
 struct inner_groups {
     enum { TASKS = (MOST_CHOICES + 1) * ATOMS, ROUNDS = (TASKS + 3) / 4 };
-    byte_quarter quarters[ROUNDS];
+    byte_columns quarters[ROUNDS];
 
     __device__ void load(const expert_values &from, size_t token, uint32_t first, uint32_t end) {
         const uint32_t lane = threadIdx.x % WARP, choices = from.choices;
@@ -268,13 +268,13 @@ struct inner_groups {
         }
 #pragma unroll
         for (int round = 0; round < ROUNDS; round++)
-            quarters[round] = round_to_bytes(v[round], 8);
+            quarters[round] = round_to_bytes<8>(v[round], 8);
     }
 
     /* The lane's inputs of an expert's i-th group; returns its scale and sum. */
     __device__ float2 inputs_of(int expert, int i, uint4 *x) const {
         const int task = expert * ATOMS + i, source = task % 4 * 8, lane = (int)threadIdx.x % 4;
-        const byte_quarter &q = quarters[task / 4];
+        const byte_columns &q = quarters[task / 4];
         x->x = __shfl_sync(0xffffffffu, q.words[0], source + lane);
         x->y = __shfl_sync(0xffffffffu, q.words[1], source + lane);
         x->z = __shfl_sync(0xffffffffu, q.words[0], source + 4 + lane);
