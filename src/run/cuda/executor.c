@@ -307,7 +307,7 @@ static bool is_row_norm(const gb_cuda_call *call) {
 /* Launches the group of steps that begins with step s, or more; returns how many. */
 static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
     const gb_cuda_group *group = &e->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_CHAINED];
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
     if (launch_experts(e, s))
         return GB_EXPERT_STEPS;
     ready_calls(e, s, group->count, calls);
@@ -315,6 +315,8 @@ static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
         e->steps[s].kernel(calls[0]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
+    else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
+        gb_cuda_delta_layer_calls(calls, group->is_kept, group->count);
     else
         gb_cuda_row_chain(calls, group->is_kept, group->count);
     return group->count;

@@ -37,7 +37,7 @@ static void make_group(const gb_plan *plan, uint32_t first, const uint32_t *last
     while (end < plan->step_count && plan->steps[end].joins)
         end++;
     group->count = end - first;
-    for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_CHAINED; i++)
+    for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_TOGETHER; i++)
         group->is_kept[i] =
             plan->steps[first + i].result_count > 0 && last_reader[plan->steps[first + i].results[0]] > end;
     name_group(plan, first, group);

@@ -30,7 +30,7 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_ARRIVALS = 4096 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
@@ -50,11 +50,19 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
+/* Where the recurrent states of the batch's tokens are read and written, as slots of their memory: [N], on
+ * the device. A step that may have to be undone writes to another slot than it reads. NULL: both are the op's
+ * operand. */
+typedef struct gb_cuda_versions {
+    const int32_t *from, *to;
+} gb_cuda_versions;
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
+    gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
@@ -148,6 +156,9 @@ uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 /* delta_net.cu */
 void gb_cuda_causal_conv(const gb_cuda_call *call);
 void gb_cuda_gated_delta(const gb_cuda_call *call);
+
+/* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
+void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* count_tokens.cu */
 void gb_cuda_count_tokens(const gb_cuda_call *call);

@@ -41,15 +41,15 @@ __device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) 
     return magnitude;
 }
 
-/* Columns in 8 bits: the even ones and the odd ones; their group's scale, and the scale times the sum of the
- * group's integers. */
+/* Columns in 8 bits: their even ones and their odd ones; their group's scale, and the scale times the sum of
+ * the group's integers. */
 struct byte_columns {
     uint32_t words[2];
     float scale, sum;
 };
 
-/* Rounds EACH = 2, 4 or 8 columns to 8 bits, as the CPU's kernels do; so many neighbouring lanes have their
- * group. */
+/* Rounds EACH = 2, 4 or 8 columns to 8 bits, as the CPU's kernels do; so many neighbouring lanes have the
+ * group's columns. A whole warp calls it. */
 template <int EACH>
 __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     uint32_t magnitude = 0;
@@ -63,8 +63,8 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
     scale = scale < 0x1p-126f ? 0.0f : scale;
     const bool has_codes = scale > 0;
-    int sum = 0;
     byte_columns made = {{0, 0}, scale, 0};
+    int sum = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int code = has_codes ? (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u) : 0;
@@ -77,8 +77,8 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     return made;
 }
 
-/* Rounds EACH = 2, 4 or 8 columns from `column` on and stores them. The lanes of a warp have the columns that
- * follow (zeros past the row's end), and a group's lie in one warp; a whole warp calls it. */
+/* Rounds and stores EACH columns from `column` on. The lanes of a warp have the columns that follow (zeros
+ * past the row's end), and a group's lie in one warp; a whole warp calls it. */
 template <int EACH>
 __device__ inline void store_in_bytes(const prepared_rows &to, size_t row, unsigned column, const float *v) {
     const unsigned group = (unsigned)to.group;
