@@ -299,6 +299,11 @@ static bool launch_experts(gb_cuda_executor *e, uint32_t s) {
     return gb_cuda_expert_mlp(calls);
 }
 
+/* Norms of whole rows are quicker as a chain, also alone. */
+static bool is_row_norm(const gb_cuda_call *call) {
+    return call->node && call->node->op == GB_OP_RMS_NORM && call->operands[0]->rank == 2;
+}
+
 /* Launches the group of steps that begins with step s, or more; returns how many. */
 static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
     const gb_cuda_group *group = &e->groups[s];
@@ -306,7 +311,7 @@ static uint32_t launch_group(gb_cuda_executor *e, uint32_t s) {
     if (launch_experts(e, s))
         return GB_EXPERT_STEPS;
     ready_calls(e, s, group->count, calls);
-    if (group->count == 1)
+    if (group->count == 1 && !is_row_norm(calls[0]))
         e->steps[s].kernel(calls[0]);
     else if (e->steps[s].planned->kind == GB_STEP_SAMPLE)
         gb_cuda_sample_with_logprob(calls[0], calls[1], calls[2]);
