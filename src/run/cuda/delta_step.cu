@@ -38,8 +38,9 @@ struct delta_step {
     size_t channels, starts[PARTS];
     const void *weight; /* of the convolution: [channels, 1, WIDTH] */
     gb_dtype weight_dtype;
-    const int32_t *from, *to, *run_first; /* by token: the slots that are read and written */
-    float *tail, *memory;                 /* of slot 0 */
+    gb_cuda_versions slots; /* by token */
+    const int32_t *run_first;
+    float *tail, *memory; /* of slot 0 */
     size_t tail_slot_bytes, memory_slot_bytes;
     const float *decay, *beta, *gate; /* [tokens, heads], likewise, [tokens, heads, SIZE] */
     const void *rate, *bias;          /* of decay: [heads] */
@@ -111,7 +112,7 @@ __device__ static channel load_channel(const delta_step &v, const step_place &p)
     else
         c.number =
             v.starts[VALUE] + p.head * SIZE + p.share * shape::COLUMNS + threadIdx.x - shape::MEMORY_THREADS;
-    const float *tail = of_slot(v.tail, v.tail_slot_bytes, v.from[p.first]);
+    const float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.from[p.first]);
     for (unsigned t = 0; t < TAIL; t++)
         c.before[t] = tail[t * v.channels + c.number];
     c.taps = load_taps(v.weight, v.weight_dtype, c.number);
@@ -138,7 +139,7 @@ __device__ static void put_unit(float y, step_memory<SHARES> &shared) {
 }
 
 __device__ static void store_tail(const delta_step &v, const step_place &p, const channel &c) {
-    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.to[p.first]);
+    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.to[p.first]);
     for (unsigned t = 0; t < TAIL; t++)
         tail[t * v.channels + c.number] = c.before[t];
 }
@@ -333,7 +334,7 @@ static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, SHARES == 
     channel mine = {};
     float4 memory[shape::LOADS];
     if (has_memory) {
-        const float4 *from = rows_in<SHARES>(v, p, v.from[p.first]);
+        const float4 *from = rows_in<SHARES>(v, p, v.slots.from[p.first]);
 #pragma unroll
         for (unsigned i = 0; i < shape::LOADS; i++)
             memory[i] = from[row_of<SHARES>(i) * (SIZE / 4)];
@@ -380,7 +381,7 @@ static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, SHARES == 
         }
     }
     if (has_memory) {
-        float4 *to = rows_in<SHARES>(v, p, v.to[p.first]);
+        float4 *to = rows_in<SHARES>(v, p, v.slots.to[p.first]);
 #pragma unroll
         for (unsigned i = 0; i < shape::LOADS; i++)
             to[row_of<SHARES>(i) * (SIZE / 4)] = memory[i];
@@ -408,7 +409,7 @@ static delta_step step_of(const gb_cuda_delta_layer *l) {
     v.starts[VALUE] = start_of(l->value);
     v.weight = l->convolution->operands[1]->data;
     v.weight_dtype = l->convolution->operands[1]->dtype;
-    v.from = v.to = data_of<const int32_t>(l->delta->operands[5]);
+    v.slots = gb_cuda_versions_of(l->delta, l->delta->operands[5]);
     v.run_first = l->delta->runs.first;
     v.tail = data_of<float>(tail);
     v.memory = data_of<float>(memory);

@@ -50,11 +50,19 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
+/* Where the recurrent states of the batch's tokens are read and written, as slots of their memory: [N], on
+ * the device. A step that may have to be undone writes to another slot than it reads. NULL: both are the op's
+ * operand. */
+typedef struct gb_cuda_versions {
+    const int32_t *from, *to;
+} gb_cuda_versions;
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
+    gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
@@ -167,6 +175,13 @@ uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+
+/* Where a call's recurrent states are read and written; slots is its operand. */
+static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
+    const int32_t *in_place = (const int32_t *)slots->data;
+    const gb_cuda_versions both = {in_place, in_place};
+    return call->versions.from ? call->versions : both;
+}
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;
