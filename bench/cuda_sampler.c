@@ -2,6 +2,7 @@
  *
  * Time of a sample step on a CUDA device, for 1, 16 and 64 rows of 262,144 logits that lie on it, in a
  * captured graph of many steps; beside it, copying the rows to the host and sampling there on one core.
+ * The last case has the log-probability of the token as well, which the host's figures leave out.
  * Tokens are compared with those of the host.
  *
  *     bench_cuda_sampler [milliseconds per figure]
@@ -21,18 +22,19 @@ enum { VOCABULARY = 262144, MOST_ROWS = 64, BIASES = 32, COUNTS = 2048, STEPS = 
 typedef struct bench_case {
     const char *name;
     gb_row_settings settings;
-    bool has_adjustments;
+    bool has_adjustments, has_logprob;
 } bench_case;
 
 static const bench_case cases[] = {
-    {"T=0", {.temperature = 0.0f, .top_p = 1.0f}, false},
-    {"T=0.8", {.temperature = 0.8f, .top_p = 1.0f}, false},
-    {"T=0.8 min-p 0.05", {.temperature = 0.8f, .top_p = 1.0f, .min_p = 0.05f}, false},
-    {"T=0.8 top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}, false},
-    {"T=0.8 top-k 64", {.temperature = 0.8f, .top_k = 64, .top_p = 1.0f}, false},
-    {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}, false},
-    {"all settings", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f, .min_p = 0.05f}, true},
-    {"top-p, adjusted", {.temperature = 0.8f, .top_p = 0.95f, .min_p = 0.05f}, true},
+    {"T=0", {.temperature = 0.0f, .top_p = 1.0f}, false, false},
+    {"T=0.8", {.temperature = 0.8f, .top_p = 1.0f}, false, false},
+    {"T=0.8 min-p 0.05", {.temperature = 0.8f, .top_p = 1.0f, .min_p = 0.05f}, false, false},
+    {"T=0.8 top-p 0.95", {.temperature = 0.8f, .top_p = 0.95f}, false, false},
+    {"T=0.8 top-k 64", {.temperature = 0.8f, .top_k = 64, .top_p = 1.0f}, false, false},
+    {"T=0.8 both", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f}, false, false},
+    {"all settings", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f, .min_p = 0.05f}, true, false},
+    {"top-p, adjusted", {.temperature = 0.8f, .top_p = 0.95f, .min_p = 0.05f}, true, false},
+    {"all, log-prob.", {.temperature = 0.8f, .top_k = 64, .top_p = 0.95f, .min_p = 0.05f}, true, true},
 };
 
 /* What a step of some rows takes, on the host. */
@@ -82,9 +84,10 @@ static void fill_inputs(const bench_case *settings) {
 
 /* A step of some rows, on the device. */
 typedef struct device_step {
-    gb_cuda_tensor operands[GB_SAMPLE_OPERANDS], token;
+    gb_cuda_tensor operands[GB_SAMPLE_OPERANDS], token, wanted, normalizer, logprob;
     gb_cuda_scratch scratch;
-    gb_cuda_call call;
+    gb_cuda_call call, normalizing, naming;
+    bool has_logprob;
 } device_step;
 
 static void *device_copy(const void *data, size_t size) {
@@ -106,9 +109,11 @@ static gb_cuda_tensor operand_of(gb_dtype dtype, const void *data, uint32_t rows
     return tensor;
 }
 
-static void make_step(device_step *step, uint32_t rows, cudaStream_t stream) {
+static void make_step(device_step *step, uint32_t rows, bool has_logprob, cudaStream_t stream) {
     gb_cuda_tensor *operands = step->operands;
+    bool wanted[MOST_ROWS];
     memset(step, 0, sizeof *step);
+    memset(wanted, has_logprob, sizeof wanted);
     operands[GB_SAMPLE_LOGITS] = operand_of(GB_F32, inputs.logits, rows, VOCABULARY, 1);
     operands[GB_SAMPLE_TEMPERATURE] = operand_of(GB_F32, inputs.temperature, rows, 1, 1);
     operands[GB_SAMPLE_TOP_K] = operand_of(GB_I32, inputs.top_k, rows, 1, 1);
@@ -128,13 +133,37 @@ static void make_step(device_step *step, uint32_t rows, cudaStream_t stream) {
     step->call.results[0] = &step->token;
     step->call.scratch = &step->scratch;
     step->call.stream = stream;
-    step->scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&step->call));
+    step->has_logprob = has_logprob;
+    step->wanted = operand_of(GB_BOOL, wanted, rows, 1, 1);
+    step->normalizer = operand_of(GB_F32, NULL, rows, 2, 1);
+    step->logprob = operand_of(GB_F32, NULL, rows, 1, 1);
+    step->normalizing = (gb_cuda_call){.operands = {&operands[GB_SAMPLE_LOGITS], &step->wanted},
+                                       .results = {&step->normalizer},
+                                       .scratch = &step->scratch,
+                                       .stream = stream};
+    step->naming = (gb_cuda_call){.operands = {&operands[GB_SAMPLE_LOGITS], &step->normalizer, &step->token},
+                                  .results = {&step->logprob},
+                                  .stream = stream};
+    const uint64_t own = gb_cuda_sample_scratch(&step->call),
+                   other = gb_cuda_log_normalizer_scratch(&step->normalizing);
+    step->scratch.bytes = device_copy(NULL, own > other ? own : other);
+}
+
+static void launch_step(const device_step *step) {
+    gb_cuda_sample(&step->call);
+    if (step->has_logprob) {
+        gb_cuda_log_normalizer(&step->normalizing);
+        gb_cuda_log_probability(&step->naming);
+    }
 }
 
 static void free_step(device_step *step) {
     for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
         check(cudaFree(step->operands[i].data), "freeing");
     check(cudaFree(step->token.data), "freeing");
+    check(cudaFree(step->wanted.data), "freeing");
+    check(cudaFree(step->normalizer.data), "freeing");
+    check(cudaFree(step->logprob.data), "freeing");
     check(cudaFree(step->scratch.bytes), "freeing");
 }
 
@@ -151,11 +180,11 @@ static double time_of_step(device_step *step, double milliseconds) {
     cudaGraph_t graph;
     cudaGraphExec_t instance;
     cudaEvent_t begin, end;
-    gb_cuda_sample(&step->call);
+    launch_step(step);
     check(cudaStreamSynchronize(stream), "sampling");
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing");
     for (int i = 0; i < STEPS; i++)
-        gb_cuda_sample(&step->call);
+        launch_step(step);
     check(cudaStreamEndCapture(stream, &graph), "capturing");
     check(cudaGraphInstantiate(&instance, graph, 0), "capturing");
     check(cudaEventCreate(&begin), "timing");
@@ -218,7 +247,7 @@ static void bench_case_of(const bench_case *chosen, double milliseconds, float *
     printf("%-18s", chosen->name);
     for (int i = 0; i < 3; i++) {
         device_step step;
-        make_step(&step, row_counts[i], stream);
+        make_step(&step, row_counts[i], chosen->has_logprob, stream);
         printf(" %9.2f", time_of_step(&step, milliseconds));
         on_host[i] = time_on_host(&step, row_counts[i], chosen, pinned, scratch, expected);
         check(cudaMemcpy(found, step.token.data, row_counts[i] * sizeof *found, cudaMemcpyDeviceToHost),

@@ -79,19 +79,27 @@ static int64_t rows_of(const gb_plan *plan, const gb_step *step) {
     return plan->program->values[step->results[0]].type.shape.dims[0];
 }
 
+/* Ops on rows join those before them. Behind a delta net's convolution so does its memory, and what follows
+ * that. */
 static void join_rows(gb_plan *plan) {
-    uint32_t count = 0; /* steps of the chain that step s would join */
+    uint32_t count = 0; /* steps that step s would join */
+    bool in_delta_net = false;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         gb_step *step = &plan->steps[s], *before = s > 0 ? step - 1 : NULL;
         if (step->kind == GB_STEP_BRANCH || step->kind == GB_STEP_JUMP)
             return; /* a target must not be in the middle of a chain: they are further on */
-        if (!is_on_rows(plan->program, step)) {
+        const bool begins_delta_net = is_node(step, GB_OP_CAUSAL_CONV);
+        const bool is_memory = in_delta_net && is_node(step, GB_OP_GATED_DELTA);
+        if (!begins_delta_net && !is_memory && !is_on_rows(plan->program, step)) {
             count = 0;
+            in_delta_net = false;
             continue;
         }
-        step->joins = count > 0 && count < GB_CUDA_MOST_CHAINED && step->needs_rows == before->needs_rows &&
-                      rows_of(plan, step) == rows_of(plan, before);
-        count = step->joins ? count + 1 : 1;
+        const uint32_t most = in_delta_net ? GB_CUDA_MOST_TOGETHER : GB_CUDA_MOST_CHAINED;
+        step->joins = !begins_delta_net && count > 0 && count < most &&
+                      step->needs_rows == before->needs_rows && rows_of(plan, step) == rows_of(plan, before);
+        in_delta_net = begins_delta_net || (in_delta_net && step->joins);
+        count = step->joins ? count + 1 : !is_memory;
     }
 }
 

@@ -30,7 +30,7 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_ARRIVALS = 4096 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
@@ -102,6 +102,8 @@ void gb_cuda_slice(const gb_cuda_call *call);
 void gb_cuda_rms_norm(const gb_cuda_call *call);
 void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
+
+/* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
 /* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
@@ -110,6 +112,11 @@ void gb_cuda_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
+
+/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in two launches, where the kernels
+ * can: with the bits of the calls one by one. False: nothing was done. Some memory of the scratch. */
+bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls);
+uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size);
 
 /* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
  * the bits that it has alone. */
@@ -140,6 +147,9 @@ uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 /* delta_net.cu */
 void gb_cuda_causal_conv(const gb_cuda_call *call);
 void gb_cuda_gated_delta(const gb_cuda_call *call);
+
+/* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
+void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* count_tokens.cu */
 void gb_cuda_count_tokens(const gb_cuda_call *call);

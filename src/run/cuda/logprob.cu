@@ -10,6 +10,9 @@ using namespace gb_cuda;
 
 enum { THREADS = 1024 };
 
+/* Groups of a row that a warp reads. */
+enum { EACH = 2 };
+
 /* ---- Normalizing --------------------------------------------------------------------------------------- */
 
 /* The logarithm of a mass in units of 2^-40, above 0: that of the nearest float, and what it leaves out. */
@@ -41,12 +44,13 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a
             a.y[b * 2 + threadIdx.x] = 0;
         return;
     }
-    float value[LOGITS_EACH];
+    float value[EACH][GROUP_EACH];
     uint32_t key = key_of(gb_negative_infinity());
-    load_block(a.logits + b * a.size, a.size, value);
+    load_groups<EACH>(a.logits + b * a.size, a.size, value);
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t own = value[j] == value[j] ? key_of(value[j]) : 0; /* a NaN is larger than nothing */
+    for (int j = 0; j < EACH * GROUP_EACH; j++) {
+        const float x = value[j / GROUP_EACH][j % GROUP_EACH];
+        const uint32_t own = x == x ? key_of(x) : 0; /* a NaN is larger than nothing */
         key = own > key ? own : key;
     }
     const weight_sum largest = block_best(largest_in_warp(key), of_warps);
@@ -61,16 +65,19 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
     __shared__ weight_sum of_warps[ROW_WARPS];
     if (!is_wanted)
         return;
-    float value[LOGITS_EACH];
-    load_block(a.logits + b * a.size, a.size, value);
+    float value[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, value);
     weight_sum own = 0;
     for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
         own = a.maxima[b * a.blocks + i] > own ? a.maxima[b * a.blocks + i] : own;
     const float max = value_of((uint32_t)block_best(own, of_warps));
     own = 0;
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++)
-        own += logit_index(blockIdx.x, j) < a.size ? gb_mass(value[j], max) : 0;
+    for (int j = 0; j < EACH * GROUP_EACH; j++) {
+        const uint32_t i = scanned_group<EACH>(j / GROUP_EACH) * GROUP + threadIdx.x % WARP * GROUP_EACH;
+        own +=
+            i + (unsigned)j % GROUP_EACH < a.size ? gb_mass(value[j / GROUP_EACH][j % GROUP_EACH], max) : 0;
+    }
     own = block_total(own, of_warps);
     if (threadIdx.x == 0)
         a.sums[b * a.blocks + blockIdx.x] = own;
@@ -88,7 +95,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
 
 /* Blocks that share a row of an op's operand 0. */
 static uint32_t blocks_of(const gb_cuda_call *call) {
-    return blocks_for(call->operands[0]->dims[1], BLOCK_LOGITS);
+    return blocks_for_groups(blocks_for(call->operands[0]->dims[1], GROUP), EACH);
 }
 
 uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call) {
@@ -145,32 +152,37 @@ void gb_cuda_log_probability(const gb_cuda_call *call) {
 struct ranking {
     const float *logits; /* [B, size] */
     const bool *wanted;
-    uint32_t size, groups, blocks, limit;
-    int32_t *ids;      /* [B, limit] */
-    weight_sum *bests; /* [B, blocks]: packed */
-    uint32_t *maxima;  /* [B, groups]: keys */
+    uint32_t size, groups, limit;
+    int32_t *ids; /* [B, limit] */
+    group_maxima maxima;
 };
 
 static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
     const bool is_wanted = a.wanted[b];
-    if (!is_wanted)
-        return;
-    float value[LOGITS_EACH];
-    load_block(a.logits + b * a.size, a.size, value);
-    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
+    if (is_wanted)
+        scan_groups<EACH>(a.logits + b * a.size, a.size, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
-/* Lists at least the likeliest; false where there are too many to list, or too few candidates. */
+/* Lists at least the likeliest; false where there are too many to list, too few candidates, or a NaN. */
 __device__ static bool list_top(const ranking &a, size_t b, group_list *groups, candidate_list *list) {
-    if (threadIdx.x == 0)
-        list->count = 0;
-    const float least = list_largest(a.maxima + b * a.groups, a.groups, a.limit, 1.0f, groups, &list->select);
-    if (groups->count > MOST_GROUPS)
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
+    float least;
+    if (a.groups <= MOST_GROUPS && a.limit <= MOST_WANTED) {
+        uint32_t key[KEYS_EACH];
+        load_keys(keys, a.groups, key, groups);
+        least = scaled_key(bound_of_keys(a.limit, key, groups), 1.0f);
+        list_keys(key, reaching_key(least, 1.0f), groups);
+    } else {
+        least = list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select);
+    }
+    if (groups->count > MOST_GROUPS || groups->has_nan)
         return false;
-    visit_groups(groups, a.logits + b * a.size, a.size, 1.0f, least,
-                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    visit_groups(
+        groups, a.size, 1.0f, least,
+        [&](uint32_t i, float *x) { load_logits(a.logits + b * a.size, a.size, i, x); },
+        [&](uint32_t i, float s) { append_candidate(list, s, i); });
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }
@@ -202,12 +214,11 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
             a.ids[b * a.limit + i] = -1;
         return;
     }
-    load_keys(a.maxima + b * a.groups, a.groups, &groups);
-    weight_sum best = 0;
-    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
-        best = a.bests[b * a.blocks + i] > best ? a.bests[b * a.blocks + i] : best;
-    const float max = best_value(block_best(best, list.of_warps));
-    if (max != max || !list_top(a, b, &groups, &list)) {
+    clear_list(&groups);
+    if (threadIdx.x == 0)
+        list.count = 0;
+    __syncthreads();
+    if (!list_top(a, b, &groups, &list)) {
         find_one_by_one(a, b, list.of_warps);
         return;
     }
@@ -223,7 +234,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
 
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call) {
     const uint64_t rows = call->operands[0]->dims[0], groups = blocks_for(call->operands[0]->dims[1], GROUP);
-    return rows * (blocks_of(call) * sizeof(weight_sum) + groups * sizeof(uint32_t));
+    return rows * groups * (sizeof(uint32_t) + 1);
 }
 
 void gb_cuda_top_ids(const gb_cuda_call *call) {
@@ -234,11 +245,10 @@ void gb_cuda_top_ids(const gb_cuda_call *call) {
     a.wanted = data_of<const bool>(call->operands[1]);
     a.size = (uint32_t)x->dims[1];
     a.groups = blocks_for(a.size, GROUP);
-    a.blocks = blocks_of(call);
     a.limit = (uint32_t)ids->dims[1];
     a.ids = data_of<int32_t>(ids);
-    a.bests = reinterpret_cast<weight_sum *>(call->scratch->bytes);
-    a.maxima = reinterpret_cast<uint32_t *>(a.bests + (size_t)rows * a.blocks);
-    GB_LAUNCH(scan_for_top, dim3(a.blocks, rows), ROW_THREADS, 0, call->stream, a);
+    a.maxima.keys = reinterpret_cast<uint32_t *>(call->scratch->bytes);
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + (size_t)rows * a.groups);
+    GB_LAUNCH(scan_for_top, dim3(blocks_of(call), rows), ROW_THREADS, 0, call->stream, a);
     GB_LAUNCH(find_top, rows, ROW_THREADS, 0, call->stream, a);
 }

@@ -4,7 +4,7 @@
  * launches, whatever its settings, so that a captured graph holds them; a row that does not need one leaves
  * it at once.
  *
- *     scan    biases and penalties; the largest logit, and the largest of each group of 128
+ *     scan    the largest logit of each group of 128; biases and penalties, where many blocks need them
  *     settle  the token where the largest logit is it, or where top-k leaves few; otherwise many blocks share
  *             the row: they draw, or with top-p alone sum masses
  *     finish  what is left: sample_finish.cu
@@ -17,20 +17,20 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
-static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
+template <int EACH>
+static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     wait_for_earlier();
-    __shared__ float logits[BLOCK_LOGITS];
     const size_t b = blockIdx.y;
-    const float *x = a.logits + b * a.size;
     const row_settings r = settings_of(a, b);
-    float value[LOGITS_EACH];
-    load_block(x, a.size, value);
-    adjust(a, b, r, value, logits);
-    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
-    for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += a.blocks * ROW_THREADS)
-        a.bins[b * MASS_BINS + i] = 0;
     if (blockIdx.x == 0 && threadIdx.x == 0)
         a.rows[b] = row_state{};
+    if (r.temperature != 0.0f && r.top_k == 0 && r.top_p < 1.0f)
+        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += gridDim.x * ROW_THREADS)
+            a.bins[b * MASS_BINS + i] = 0;
+    if (is_adjusted(r) && !r.is_short)
+        scan_adjusted<EACH>(a, b);
+    else
+        scan_groups<EACH>(a.logits + b * a.size, a.size, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
 /* ---- Settling ------------------------------------------------------------------------------------------ */
@@ -39,6 +39,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
 struct settling {
     group_list groups;
     candidate_list list;
+    row_overlay overlay;
 };
 
 __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
@@ -84,39 +85,132 @@ static __device__ __noinline__ float cut_whole_row(uint32_t size, const float *r
     return threshold != 0 ? value_of(threshold) : least;
 }
 
-/* top-k: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups are
- * read. Their keys are loaded. */
-__device__ static void settle_top_k(const sampling &a, size_t b, const row_settings &r, float max_s,
-                                    settling *memory) {
+/* What the largest logit says of a row: whether that settles it. */
+__device__ static bool settle_by_largest(const sampling &a, size_t b, const row_settings &r,
+                                         weight_sum best) {
+    const float max = best_value(best), infinity = -gb_negative_infinity();
+    if (max > -infinity && r.temperature != 0.0f) {
+        if (max == infinity)
+            leave_row(a, b, ROW_IS_EVEN, 0.0f, gb_negative_infinity());
+        return max == infinity;
+    }
+    if (blockIdx.x == 0)
+        finish_row(a, b, max > -infinity ? best : max == max ? 0 : ~(weight_sum)0);
+    return true;
+}
+
+/* By the whole row, in one block: where too many logits can be the token to list them. */
+static __device__ __noinline__ void settle_slowly(const sampling &a, size_t b, const row_settings &r,
+                                                  settling *memory) {
     const float *row = row_of(a, b, r);
-    const uint32_t *maxima = a.maxima + b * a.groups;
-    group_list *groups = &memory->groups;
-    candidate_list *list = &memory->list;
-    if (threadIdx.x == 0)
-        list->count = 0;
-    const float least = list_largest(maxima, a.groups, r.top_k, r.temperature, groups, &list->select);
-    if (groups->count <= MOST_GROUPS)
-        visit_groups(groups, row, a.size, r.temperature, least,
-                     [&](uint32_t i, float s) { append_candidate(list, s, i); });
-    __syncthreads();
-    if (groups->count <= MOST_GROUPS && list->count <= MOST_CANDIDATES) {
+    weight_sum best = 0;
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS) {
+        const weight_sum packed = pack_best(row[i], i);
+        best = packed > best ? packed : best;
+    }
+    best = block_best(best, memory->list.of_warps);
+    if (settle_by_largest(a, b, r, best))
+        return;
+    const float max_s = gb_scale(best_value(best), r.temperature);
+    leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, &memory->list));
+}
+
+/* Draws from the candidates that are listed; false where they are too many, or are not compared by s. */
+__device__ static bool settle_by_list(const sampling &a, size_t b, const row_settings &r,
+                                      candidate_list *list) {
+    const float max_s = largest_listed(list);
+    if (list->count > MOST_CANDIDATES || max_s == -gb_negative_infinity())
+        return false;
+    if (r.temperature != 0.0f) {
         const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
         finish_row(a, b, draw_candidates(list, rule, r));
-    } else {
-        leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, list));
+        return true;
     }
+    weight_sum best = 0;
+    for (unsigned i = threadIdx.x; i < list->count; i += ROW_THREADS) {
+        const weight_sum packed = pack_best(list->s[i], list->index[i]);
+        best = packed > best ? packed : best;
+    }
+    finish_row(a, b, block_best(best, list->of_warps));
+    return true;
+}
+
+/* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
+ * are read. Biases and penalties are found while the scan is under way; a group whose largest they change
+ * counts for nothing in the bound, and is read. */
+__device__ static void settle_short(const sampling &a, size_t b, row_settings r, settling *memory) {
+    const float *row = a.logits + b * a.size, *copy = a.adjusted + b * a.size;
+    group_list *groups = &memory->groups;
+    candidate_list *list = &memory->list;
+    const row_overlay *overlay = is_adjusted(r) ? &memory->overlay : nullptr;
+    const uint32_t wanted = r.temperature == 0.0f ? 1 : r.top_k;
+    const float temperature = r.temperature == 0.0f ? 1.0f : r.temperature;
+    uint32_t key[KEYS_EACH], known[KEYS_EACH];
+    clear_list(groups);
+    if (threadIdx.x == 0)
+        list->count = 0;
+    if (overlay)
+        make_overlay(a, b, &memory->overlay);
+    __syncthreads();
+    wait_for_earlier();
+    load_keys(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, key, groups);
+#pragma unroll
+    for (unsigned j = 0; j < KEYS_EACH; j++) {
+        const unsigned g = threadIdx.x + j * ROW_THREADS;
+        known[j] = overlay && overlay->before[g] == key[j] ? 0 : key[j];
+        key[j] = overlay && overlay->after[g] > key[j] ? overlay->after[g] : key[j];
+    }
+    const float least = scaled_key(bound_of_keys(wanted, known, groups), temperature);
+    if (groups->has_nan) {
+        finish_row(a, b, ~(weight_sum)0);
+        return;
+    }
+    list_keys(key, reaching_key(least, temperature), groups);
+    const auto load = [&](uint32_t i, float *x) {
+        const bool is_covered = overlay && i < a.size && overlay->lanes[i / GROUP] >> threadIdx.x % WARP & 1;
+        load_logits(is_covered ? copy : row, a.size, i, x);
+    };
+    visit_groups(groups, a.size, temperature, least, load,
+                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    __syncthreads();
+    if (settle_by_list(a, b, r, list))
+        return;
+    if (overlay)
+        complete_copy(a, b, overlay);
+    settle_slowly(a, b, r, memory);
+}
+
+/* Likewise with a long list, or a long row. */
+static __device__ __noinline__ void settle_long(const sampling &a, size_t b, const row_settings &r,
+                                                settling *memory) {
+    const float *row = row_of(a, b, r);
+    group_list *groups = &memory->groups;
+    candidate_list *list = &memory->list;
+    clear_list(groups);
+    if (threadIdx.x == 0)
+        list->count = 0;
+    __syncthreads();
+    const float least = list_by_bins(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, r.top_k,
+                                     r.temperature, groups, &list->select);
+    if (groups->count <= MOST_GROUPS) {
+        visit_groups(
+            groups, a.size, r.temperature, least,
+            [&](uint32_t i, float *x) { load_logits(row, a.size, i, x); },
+            [&](uint32_t i, float s) { append_candidate(list, s, i); });
+        __syncthreads();
+        if (settle_by_list(a, b, r, list))
+            return;
+    }
+    settle_slowly(a, b, r, memory);
 }
 
 /* Neither top-k nor top-p: what noise can lift above the largest, and min-p keeps, is drawn. */
-__device__ static void draw_plain(const sampling &a, size_t b, const row_settings &r, weight_sum best_of_row,
+__device__ static void draw_plain(const sampling &a, size_t b, const row_settings &r, weight_sum best_logit,
                                   weight_sum *of_warps) {
-    const float max = best_value(best_of_row);
-    const bool is_even = max == -gb_negative_infinity();
-    const float max_s = is_even ? 0.0f : gb_scale(max, r.temperature);
-    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_of_row));
+    const float max_s = gb_scale(best_value(best_logit), r.temperature);
+    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_logit));
     const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
-    drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
-    d.is_even = is_even;
+    const drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
         if (exists && is_in(d, x, &s))
@@ -167,34 +261,27 @@ union settle_memory {
     weight_bins<MASS_BINS> bins;
 };
 
-static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ settle_memory memory;
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b); /* which are there since before the scan */
-    wait_for_earlier();
-    const bool has_one_block = r.temperature == 0.0f || r.top_k != 0;
-    if (has_one_block && r.temperature != 0.0f && blockIdx.x == 0)
-        load_keys(a.maxima + b * a.groups, a.groups, &memory.of_row.groups);
-    const weight_sum best = best_logit(a, b, of_warps);
-    const float max = best_value(best), infinity = -gb_negative_infinity();
-    const float max_s = gb_scale(max, r.temperature);
-    if (!(max > -infinity)) { /* nor is a NaN */
-        if (blockIdx.x == 0)
-            finish_row(a, b, max == max ? 0 : ~(weight_sum)0);
-    } else if (has_one_block && max < infinity) {
-        if (blockIdx.x == 0 && r.temperature == 0.0f)
-            finish_row(a, b, best);
-        else if (blockIdx.x == 0)
-            settle_top_k(a, b, r, max_s, &memory.of_row);
-    } else if (r.temperature == 0.0f) {
-        if (blockIdx.x == 0)
-            finish_row(a, b, best);
-    } else if (r.top_p < 1.0f && max < infinity && max_s > -infinity) {
-        sum_masses(a, b, r, best, &memory.bins);
-    } else {
-        draw_plain(a, b, r, best, of_warps);
+    if (blockIdx.x != 0 && (r.temperature == 0.0f || r.top_k != 0))
+        return;
+    if (r.is_short && (r.temperature != 0.0f || is_adjusted(r))) {
+        settle_short(a, b, r, &memory.of_row);
+        return;
     }
+    wait_for_earlier();
+    const weight_sum best = best_of_row(maxima_of_row(a.maxima, b, a.groups), a.groups, of_warps);
+    if (settle_by_largest(a, b, r, best))
+        return;
+    if (r.top_k != 0)
+        settle_long(a, b, r, &memory.of_row);
+    else if (r.top_p < 1.0f && gb_scale(best_value(best), r.temperature) > gb_negative_infinity())
+        sum_masses(a, b, r, best, &memory.bins);
+    else
+        draw_plain(a, b, r, best, of_warps);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -208,10 +295,9 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.logits = data_of<const float>(logits);
     a.size = (uint32_t)logits->dims[1];
     a.groups = (a.size + GROUP - 1) / GROUP;
-    a.blocks = (a.size + BLOCK_LOGITS - 1) / BLOCK_LOGITS;
     a.parts = sharing_blocks / (uint32_t)*rows;
     a.parts = a.parts > most_parts ? most_parts : a.parts < least_parts ? least_parts : a.parts;
-    a.parts = a.parts > a.blocks ? a.blocks : a.parts;
+    a.parts = a.parts > blocks_for_groups(a.groups, 1) ? blocks_for_groups(a.groups, 1) : a.parts;
     a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
     a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
     a.top_p = data_or_null<const float>(operands[GB_SAMPLE_TOP_P]);
@@ -231,14 +317,26 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + ((uint64_t)MASS_BINS + a.blocks) * sizeof(weight_sum) +
-           ((uint64_t)a.groups + 2 * (uint64_t)a.size) * sizeof(uint32_t);
+    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + a.groups * (sizeof(uint32_t) + 1) +
+           2 * (uint64_t)a.size * sizeof(uint32_t);
 }
 
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
     size_t rows;
     const sampling a = sampling_of(call, &rows);
     return rows * row_bytes(a);
+}
+
+/* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more reads
+ * under way. */
+static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
+    const uint32_t at_once = 512, each = 4;
+    if (blocks_for_groups(a.groups, 1) * rows <= at_once)
+        GB_LAUNCH(scan_rows<1>, dim3(blocks_for_groups(a.groups, 1), (unsigned)rows), ROW_THREADS, 0, stream,
+                  a);
+    else
+        GB_LAUNCH(scan_rows<each>, dim3(blocks_for_groups(a.groups, each), (unsigned)rows), ROW_THREADS, 0,
+                  stream, a);
 }
 
 void gb_cuda_sample(const gb_cuda_call *call) {
@@ -248,10 +346,10 @@ void gb_cuda_sample(const gb_cuda_call *call) {
     a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
-    a.bests = a.bins + rows * MASS_BINS;
-    a.maxima = reinterpret_cast<uint32_t *>(a.bests + rows * a.blocks);
-    const dim3 scanning(a.blocks, (unsigned)rows), sharing(a.parts, (unsigned)rows);
-    GB_LAUNCH(scan_rows, scanning, ROW_THREADS, 0, call->stream, a);
+    a.maxima.keys = reinterpret_cast<uint32_t *>(a.bins + rows * MASS_BINS);
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + rows * a.groups);
+    const dim3 sharing(a.parts, (unsigned)rows);
+    launch_scan(a, rows, call->stream);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
     launch_finish(a, sharing, call->stream);
 }

@@ -70,7 +70,7 @@ static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, ui
     return block_best(best, list->of_warps);
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
+static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ candidate_list list;
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b);
@@ -87,6 +87,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
     if (kind == ROW_IS_CUT)
         cut = find_cut(a.bins + b * MASS_BINS, r.top_p, &list);
     d.bin = cut.bin;
+    d.is_even = kind == ROW_IS_EVEN;
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
         const bool competes = exists && is_in(d, x, &s);

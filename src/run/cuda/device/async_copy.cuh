@@ -12,6 +12,17 @@
 
 namespace gb_cuda {
 
+/* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
+ * waiting for them: from Hopper on. */
+__device__ inline void prefetch_bytes(const void *from, unsigned bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#else
+    (void)from;
+    (void)bytes;
+#endif
+}
+
 #if defined(__CUDACC__)
 
 typedef uint64_t copy_barrier;

@@ -10,7 +10,7 @@
 
 namespace gb_cuda {
 
-enum { MOST_CANDIDATES = 2048, FEW_CANDIDATES = 256 };
+enum { MOST_CANDIDATES = 1024, FEW_CANDIDATES = ROW_THREADS / 2 };
 
 /* In shared memory. */
 struct candidate_list {
@@ -30,6 +30,17 @@ __device__ inline void append_candidate(candidate_list *list, float s, uint32_t 
     }
 }
 
+/* The largest s of those listed, in every thread; -inf where there is none. To be called after a barrier. */
+__device__ inline float largest_listed(const candidate_list *list) {
+    uint32_t key = key_of(gb_negative_infinity());
+#pragma unroll 1
+    for (unsigned i = threadIdx.x % WARP; i < list->count; i += WARP) {
+        const uint32_t own = key_of(list->s[i]);
+        key = own > key ? own : key;
+    }
+    return value_of(largest_in_warp(key));
+}
+
 /* How candidates are cut. Those listed are all that lie above some s; top-p's limit is found from them, or
  * was found before them. */
 struct cut_rule {
@@ -41,13 +52,14 @@ struct cut_rule {
     weight_sum limit; /* if so: what may be above a kept one, of the listed */
 };
 
-/* Each candidate is compared with all others, by a few threads. */
+/* Each candidate is compared with all others, by a few threads. One half of the block finds masses while the
+ * other finds scores. */
 __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule, const row_settings &r) {
-    const unsigned t = threadIdx.x, count = list->count;
-    if (t < count) {
+    const unsigned t = threadIdx.x, count = list->count, drawing = t - FEW_CANDIDATES;
+    if (t < count)
         list->mass[t] = gb_mass(list->s[t], rule.max_s);
-        list->score[t] = score_of(r.seed, rule.size, list->s[t], list->index[t]);
-    }
+    if (drawing < count)
+        list->score[drawing] = score_of(r.seed, rule.size, list->s[drawing], list->index[drawing]);
     __syncthreads();
     const unsigned lanes = count <= ROW_THREADS / 4 ? 4 : 2, own = t / lanes, lane = t % lanes;
     const float s = own < count ? list->s[own] : 0.0f;

@@ -16,7 +16,8 @@ enum { MASS_BINS = 2048 };
 enum row_kind {
     ROW_IS_DONE,
     ROW_IS_DRAWN, /* `drawn` has the token */
-    ROW_IS_LEFT,  /* top-k without a short list: a token is drawn from what is kept, s >= least */
+    ROW_IS_LEFT,  /* a token is drawn from what is kept, s >= least: top-k without a short list */
+    ROW_IS_EVEN,  /* a token is drawn from the logits of +inf */
     ROW_IS_CUT,   /* top-p alone: masses have been summed, a token is drawn from what they keep */
 };
 
@@ -35,7 +36,7 @@ struct token_count {
 
 struct sampling {
     const float *logits; /* [B, size] */
-    uint32_t size, groups, blocks;
+    uint32_t size, groups;
     uint32_t parts;                           /* blocks that share a row after the scan */
     const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
     const int32_t *top_k;
@@ -52,9 +53,8 @@ struct sampling {
     float *adjusted;  /* [size]: the logits of a row with biases or penalties */
     uint32_t *listed; /* [size]: indices */
     row_state *rows;
-    weight_sum *bins;  /* [MASS_BINS] */
-    weight_sum *bests; /* [blocks]: packed */
-    uint32_t *maxima;  /* [groups]: keys */
+    weight_sum *bins; /* [MASS_BINS] */
+    group_maxima maxima;
 };
 
 /* A row's settings. */
@@ -63,6 +63,7 @@ struct row_settings {
     uint32_t top_k; /* 0: all */
     uint64_t seed, least_mass;
     bool is_biased, is_penalized;
+    bool is_short; /* one block finds the token among few groups */
     float repetition, frequency, presence;
     int32_t prompt;
 };
@@ -82,14 +83,20 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     r.seed = a.seed[b];
     r.top_k = top_k <= 0 || (uint32_t)top_k >= a.size ? 0 : (uint32_t)top_k;
     r.least_mass = gb_least_mass(min_p);
+    r.is_short =
+        a.groups <= MOST_GROUPS && (r.temperature == 0.0f || (r.top_k != 0 && r.top_k <= MOST_WANTED));
     r.is_biased = first_bias >= 0;
     r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
     return r;
 }
 
+__device__ inline bool is_adjusted(const row_settings &r) {
+    return r.is_biased || r.is_penalized;
+}
+
 /* The row that is sampled from. */
 __device__ inline const float *row_of(const sampling &a, size_t b, const row_settings &r) {
-    return (r.is_biased || r.is_penalized ? a.adjusted : a.logits) + b * a.size;
+    return (is_adjusted(r) ? a.adjusted : a.logits) + b * a.size;
 }
 
 /* A score with its index; one that is not a number is larger than all. */
@@ -112,16 +119,6 @@ __device__ inline int32_t token_of(weight_sum best) {
     if (best == ~(weight_sum)0)
         return not_a_number;
     return best == 0 ? no_candidate : (int32_t)best_index(best);
-}
-
-/* The best logit of a row, packed, from those of the scan's blocks. Needs all threads. */
-__device__ inline weight_sum best_logit(const sampling &a, size_t b, weight_sum *of_warps) {
-    weight_sum best = 0;
-    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS) {
-        const weight_sum of_block = a.bests[b * a.blocks + i];
-        best = of_block > best ? of_block : best;
-    }
-    return block_best(best, of_warps);
 }
 
 /* sample_finish.cu */

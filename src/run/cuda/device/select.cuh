@@ -35,6 +35,17 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
+/* The larger of two numbers; a NaN where one is. */
+__device__ inline float largest_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+#else
+    return a != a || a > b ? a : b;
+#endif
+}
+
 __device__ inline uint32_t largest_in_warp(uint32_t value) {
 #if defined(__CUDA_ARCH__)
     return __reduce_max_sync(0xffffffffu, value);
