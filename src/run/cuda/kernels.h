@@ -183,6 +183,13 @@ void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
 
+/* Where a call's recurrent states are read and written; slots is its operand. */
+static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
+    const int32_t *in_place = (const int32_t *)slots->data;
+    const gb_cuda_versions both = {in_place, in_place};
+    return call->versions.from ? call->versions : both;
+}
+
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;
     for (int32_t i = 0; i < tensor->rank; i++)
