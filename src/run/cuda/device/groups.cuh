@@ -77,7 +77,7 @@ __device__ void load_groups(const float *row, uint32_t size, float x[EACH][GROUP
         load_logits(row, size, scanned_group<EACH>(g) * GROUP + threadIdx.x % WARP * GROUP_EACH, x[g]);
 }
 
-/* Finds the largest of each of them. */
+/* Reads them, and finds the largest of each. */
 template <int EACH>
 __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, const group_maxima &maxima) {
     float x[EACH][GROUP_EACH];
@@ -88,7 +88,7 @@ __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, co
 }
 
 /* Blocks that scan a row together. */
-inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
+__host__ __device__ inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
     return (groups + each * ROW_WARPS - 1) / (each * ROW_WARPS);
 }
 
