@@ -96,21 +96,27 @@ __device__ inline void penalize(const sampling &a, size_t b, const row_settings 
     });
 }
 
+template <int COUNT>
+struct block_logits {
+    alignas(16) float x[COUNT];
+};
+
 /* Scans the block's groups of a row with biases and penalties, and writes them to the row's copy; where
  * masses are wanted also without. Needs all threads. */
 template <int EACH>
 static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     enum { COUNT = EACH * ROW_WARPS * GROUP };
     const row_settings r = settings_of(a, b);
-    __shared__ float logits[COUNT];
+    __shared__ block_logits<COUNT> memory;
+    float *logits = memory.x;
     const uint32_t first = blockIdx.x * COUNT;
     const uint32_t own = scanned_group<EACH>(0) * GROUP + threadIdx.x % WARP * GROUP_EACH;
     float *copy = a.adjusted + b * a.size;
     float x[EACH][GROUP_EACH];
     load_groups<EACH>(a.logits + b * a.size, a.size, x);
 #pragma unroll
-    for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
-        logits[own + i / GROUP_EACH * GROUP + i % GROUP_EACH - first] = x[i / GROUP_EACH][i % GROUP_EACH];
+    for (int g = 0; g < EACH; g++)
+        store_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
     if (a.wanted && a.wanted[b])
         for (int g = 0; g < EACH; g++)
             write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.maxima, b, a.groups));
@@ -121,15 +127,11 @@ static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
         penalize(a, b, r, first, COUNT, logits);
     __syncthreads();
 #pragma unroll
-    for (unsigned i = 0; i < EACH * GROUP_EACH; i++) {
-        const uint32_t at = own + i / GROUP_EACH * GROUP + i % GROUP_EACH;
-        x[i / GROUP_EACH][i % GROUP_EACH] = logits[at - first];
-        if (at < a.size)
-            copy[at] = x[i / GROUP_EACH][i % GROUP_EACH];
-    }
-#pragma unroll
-    for (int g = 0; g < EACH; g++)
+    for (int g = 0; g < EACH; g++) {
+        load_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+        store_logits(copy, a.size, own + (unsigned)g * GROUP, x[g]);
         write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
+    }
 }
 
 /* The same for a whole row, by one block: for a row that turned out not to be short. */

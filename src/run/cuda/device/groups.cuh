@@ -37,6 +37,18 @@ __device__ inline void load_logits(const float *row, uint32_t size, uint32_t i, 
         x[j] = i + (unsigned)j < size ? row[i + (unsigned)j] : gb_negative_infinity();
 }
 
+/* Writes them back, but for those past the end. */
+__device__ inline void store_logits(float *row, uint32_t size, uint32_t i, const float *x) {
+    if (size % GROUP_EACH == 0 && i < size) {
+        *reinterpret_cast<float4 *>(row + i) = {x[0], x[1], x[2], x[3]};
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < GROUP_EACH; j++)
+        if (i + (unsigned)j < size)
+            row[i + (unsigned)j] = x[j];
+}
+
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
 /* What a scan finds of a row's groups. */
