@@ -197,7 +197,8 @@ static void go_on_by_steps(gumbel_session *session, bool is_generating, int32_t 
         last = step(session, last, true, 1, logits);
 }
 
-/* After numbers of tokens, where versions of states go round after every one: the deviation, and then the logits after one more token. */
+/* After numbers of tokens, where versions of states go round after every one: the deviation, and then the
+ * logits after one more token. */
 static void compare(deviation *deviate) {
     const int apart = gb_has_recurrent_state(program->program) ? 1 : 3;
     for (int count = 1; count < AHEAD + 4; count += apart) {

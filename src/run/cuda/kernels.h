@@ -167,8 +167,8 @@ uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 /* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
-/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that do
- * not want them. */
+/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
+ * do not want them. */
 void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
                                  const gb_cuda_call *logprob);
 

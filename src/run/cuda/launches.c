@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "run/cuda/activations.h"
 #include "run/cuda/device.h"
+#include "run/cuda/expert_steps.h"
 
 #include <stdio.h>
 
@@ -221,30 +222,55 @@ void gb_cuda_launches_destroy(gb_cuda_launches *l) {
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
-/* Launches the group of steps that begins with step s. */
-static void launch_group(gb_cuda_launches *l, uint32_t s) {
-    const gb_cuda_group *group = &l->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
-    for (uint32_t i = 0; i < group->count; i++) {
+/* Lists the calls of the steps from s on. */
+static void ready_calls(gb_cuda_launches *l, uint32_t s, uint32_t count, const gb_cuda_call **calls) {
+    for (uint32_t i = 0; i < count; i++) {
         gb_cuda_ready_step *step = &l->steps[s + i];
         step->call.runs = l->sizes.runs;
         step->call.versions = l->sizes.versions;
         step->call.is_prefill = l->sizes.is_prefill && !step->planned->needs_rows;
         calls[i] = &step->call;
     }
-    if (group->count == 1)
+}
+
+/* Launches a mixture of experts that begins with step s as one; false: it cannot be, or none begins there. */
+static bool launch_experts(gb_cuda_launches *l, uint32_t s) {
+    const gb_cuda_call *calls[GB_EXPERT_STEPS];
+    if (!l->groups[s].is_experts)
+        return false;
+    ready_calls(l, s, GB_EXPERT_STEPS, calls);
+    return gb_cuda_expert_mlp(calls);
+}
+
+/* Norms of whole rows are quicker as a chain, also alone. */
+static bool is_row_norm(const gb_cuda_call *call) {
+    return call->node && call->node->op == GB_OP_RMS_NORM && call->operands[0]->rank == 2;
+}
+
+/* Launches the group of steps that begins with step s, or more; returns how many. */
+static uint32_t launch_group(gb_cuda_launches *l, uint32_t s) {
+    const gb_cuda_group *group = &l->groups[s];
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
+    if (launch_experts(l, s))
+        return GB_EXPERT_STEPS;
+    ready_calls(l, s, group->count, calls);
+    if (group->count == 1 && !is_row_norm(calls[0]))
         l->steps[s].kernel(calls[0]);
+    else if (l->steps[s].planned->kind == GB_STEP_SAMPLE)
+        gb_cuda_sample_with_logprob(calls[0], calls[1], calls[2]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
     else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
         gb_cuda_delta_layer_calls(calls, group->is_kept, group->count);
     else
         gb_cuda_row_chain(calls, group->is_kept, group->count);
+    return group->count;
 }
 
-static gumbel_status launch(gb_cuda_launches *l, uint32_t s, gumbel_error *error) {
+/* next: the step behind those that were launched. */
+static gumbel_status launch(gb_cuda_launches *l, uint32_t s, uint32_t *next, gumbel_error *error) {
     char doing[96];
-    launch_group(l, s);
+    *next = s + launch_group(l, s);
     cudaError_t result = cudaGetLastError();
     if (result == cudaSuccess)
         return GUMBEL_OK;
@@ -252,15 +278,17 @@ static gumbel_status launch(gb_cuda_launches *l, uint32_t s, gumbel_error *error
     return gb_cuda_check(result, doing, error);
 }
 
-static gumbel_status launch_timed(gb_cuda_launches *l, uint32_t s, gumbel_error *error) {
+static gumbel_status launch_timed(gb_cuda_launches *l, uint32_t s, uint32_t *next, gumbel_error *error) {
     const gb_constant *weight = gb_step_weight(l->plan->program, l->steps[s].planned);
     float milliseconds = 0;
     GB_TRY(gb_cuda_check(cudaEventRecord(l->begin, l->stream), "timing a step", error));
-    GB_TRY(launch(l, s, error));
+    GB_TRY(launch(l, s, next, error));
     GB_TRY(gb_cuda_check(cudaEventRecord(l->end, l->stream), "timing a step", error));
     GB_TRY(gb_cuda_check(cudaEventSynchronize(l->end), "waiting for a step", error));
     GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, l->begin, l->end), "timing a step", error));
-    l->profile(l->profile_user, l->groups[s].name, weight ? weight->name : NULL, 1e-3 * (double)milliseconds);
+    const bool is_whole = *next == s + l->groups[s].count;
+    l->profile(l->profile_user, is_whole ? l->groups[s].name : "experts", weight ? weight->name : NULL,
+               1e-3 * (double)milliseconds);
     return GUMBEL_OK;
 }
 
@@ -290,9 +318,9 @@ gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gumbel_error *error)
         if (!step->kernel)
             GB_TRY(follow_branch(l, step, &next, error));
         else if (l->profile)
-            GB_TRY(launch_timed(l, s, error));
+            GB_TRY(launch_timed(l, s, &next, error));
         else
-            GB_TRY(launch(l, s, error));
+            GB_TRY(launch(l, s, &next, error));
     }
     return GUMBEL_OK;
 }
