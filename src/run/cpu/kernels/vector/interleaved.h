@@ -53,6 +53,11 @@ GB_INLINE void gb_fetch(const void *from, size_t ahead) {
     __builtin_prefetch((const void *)((uintptr_t)from + ahead));
 }
 
+/* The same for what is used once. */
+GB_INLINE void gb_fetch_once(const void *from, size_t ahead) {
+    __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 0);
+}
+
 enum { GB_FETCH_SCALES = 1024 };
 
 #endif
