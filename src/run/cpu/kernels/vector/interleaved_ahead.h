@@ -47,7 +47,7 @@ GB_INLINE size_t gb_bytes_ahead(const gb_stream *s, size_t block, size_t blocks,
 
 /* Groups of so many bytes that make up the lead. */
 GB_INLINE size_t gb_lead_of(size_t group_bytes) {
-    return (GB_LEAD_BYTES + group_bytes - 1) / group_bytes;
+    return group_bytes < GB_LEAD_BYTES ? GB_LEAD_BYTES / group_bytes : 1;
 }
 
 #endif

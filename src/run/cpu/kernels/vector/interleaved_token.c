@@ -62,16 +62,16 @@ GB_INLINE void multiply_run(int bits, const input *in, const run *r) {
     }
 }
 
-static void multiply_4(const input *in, const run *r) {
+GB_NO_INLINE void multiply_4(const input *in, const run *r) {
     multiply_run(4, in, r);
 }
-static void multiply_5(const input *in, const run *r) {
+GB_NO_INLINE void multiply_5(const input *in, const run *r) {
     multiply_run(5, in, r);
 }
-static void multiply_6(const input *in, const run *r) {
+GB_NO_INLINE void multiply_6(const input *in, const run *r) {
     multiply_run(6, in, r);
 }
-static void multiply_8(const input *in, const run *r) {
+GB_NO_INLINE void multiply_8(const input *in, const run *r) {
     multiply_run(8, in, r);
 }
 
@@ -81,7 +81,7 @@ static bool is_usual(int bits, const input *in, const run *r) {
            in->scale_step == ROWS && r->biases.first;
 }
 
-static void multiply_usual(const input *given, const run *r) {
+GB_NO_INLINE void multiply_usual(const input *given, const run *r) {
     input in = *given;
     in.group = 64;
     in.inputs = given->inputs / 64 * 64;
