@@ -45,6 +45,15 @@ GB_INLINE size_t gb_bytes_ahead(const gb_stream *s, size_t block, size_t blocks,
            (to->lead - to->whole) * s->group_bytes;
 }
 
+/* Looks up the page of a block so far after this one that it is found in time. */
+GB_INLINE void gb_find_page_after(const gb_stream *s, size_t block, size_t blocks, size_t after) {
+    const size_t target = block + after;
+    if (target < blocks)
+        gb_find_page(s->first + target * s->block_bytes, 0);
+    else if (s->next)
+        gb_find_page(s->next + (target - blocks) * s->block_bytes, 0);
+}
+
 /* Groups of so many bytes that make up the lead. */
 GB_INLINE size_t gb_lead_of(size_t group_bytes) {
     return group_bytes < GB_LEAD_BYTES ? GB_LEAD_BYTES / group_bytes : 1;

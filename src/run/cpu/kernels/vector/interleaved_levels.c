@@ -160,6 +160,19 @@ static void ask_ahead(block *b, const block *next) {
     b->biases.integers_ahead = distance(b->biases.low, next->biases.low);
 }
 
+/* Looks up the pages of what comes some blocks after this one. */
+static void find_pages(const gb_quantized_matrix *matrix, const block *b) {
+    const gb_planes *planes = &matrix->planes;
+    const size_t rows = (1 + GB_PAGE_LEAD_BYTES / b->low.block_bytes) * GB_ROWS;
+    gb_find_page(b->low.first, rows * planes->codes.row_bytes);
+    gb_find_page(b->scales.low, rows * planes->scales.row_bytes);
+    gb_find_page(b->scales.supers, rows * planes->super_scales.row_bytes);
+    if (!matrix->format.has_bias)
+        return;
+    gb_find_page(b->biases.low, rows * planes->biases.row_bytes);
+    gb_find_page(b->biases.supers, rows * planes->super_biases.row_bytes);
+}
+
 static input input_of(const gb_linear *l) {
     const gb_activations *x = l->activations;
     const gb_format *format = &l->quantized->format;
@@ -186,6 +199,7 @@ void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t
             const block then = block_at(matrix, next - next % GB_ROWS);
             ask_ahead(&b, &then);
         }
+        find_pages(matrix, &b);
         multiply(&matrix->format, &in, &b, results);
         memcpy(y + row, results + in_block, (stop - row) * sizeof *results);
     }

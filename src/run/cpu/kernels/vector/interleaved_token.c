@@ -42,7 +42,11 @@ GB_INLINE void add_groups(int bits, const input *in, size_t first, size_t end, g
 
 GB_INLINE void multiply_run(int bits, const input *in, const run *r) {
     const size_t groups = (in->inputs + in->group - 1) / in->group;
+    const size_t page_lead = 1 + GB_PAGE_LEAD_BYTES / r->low.block_bytes;
     for (size_t b = 0; b < r->blocks; b++) {
+        gb_find_page_after(&r->low, b, r->blocks, page_lead);
+        gb_find_page_after(&r->scales, b, r->blocks, page_lead);
+        gb_find_page_after(&r->biases, b, r->blocks, page_lead);
         gb_place at = {r->low.first + b * r->low.block_bytes, r->high.first + b * r->high.block_bytes, 0, 0};
         gb_affines affines = {.scales = r->scales.first + b * r->scales.block_bytes,
                               .biases = r->biases.first ? r->biases.first + b * r->biases.block_bytes : NULL,

@@ -11,6 +11,7 @@ enum {
     FEW_TOKENS = 15,
     FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
     FETCH_AHEAD_ONE = 8192,  /* of one stream of rows: what memory delivers while it answers */
+    PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
     BLOCK_TOKENS = 64,
     BLOCK_ROWS = 16,
     BLOCK_INPUTS = 1024 /* a multiple of 16 */
@@ -59,8 +60,10 @@ GB_INLINE void linear_few(const gb_linear *l, gb_dtype dtype, size_t first, size
     size_t row = first;
     for (; l->tokens > 1 && end - row >= GB_TILE_ROWS; row += GB_TILE_ROWS)
         dot_all_tokens(l, dtype, GB_TILE_ROWS, row);
-    for (; row < end; row++)
+    for (; row < end; row++) {
+        gb_fetch_ahead(gb_matrix_row(l->weight, dtype, l->weight_stride, row), PAGE_AHEAD);
         dot_all_tokens(l, dtype, 1, row);
+    }
 }
 
 /* Adds the products of count elements from index on to the sums of rows x columns. */
