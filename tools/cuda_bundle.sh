@@ -9,7 +9,7 @@ bundle=${1:-build/cuda-bundle}
 architectures=${2:-90a-real}
 build=$bundle-build
 
-tests="sample token_ops norm_chain products attention attention_tensor_cores same_tokens run_ahead slot_memory recurrent sampling_settings session step agreement bundled_models penalty_agreement"
+tests="sample token_ops norm_chain products attention attention_tensor_cores same_tokens run_ahead slot_memory soak recurrent sampling_settings session step agreement bundled_models penalty_agreement"
 targets=gumbel-program
 for test in $tests; do
     targets="$targets test_cuda_$test"
