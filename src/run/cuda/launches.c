@@ -242,6 +242,11 @@ static bool launch_experts(gb_cuda_launches *l, uint32_t s) {
     return gb_cuda_expert_mlp(calls);
 }
 
+/* Norms of whole rows are quicker as a chain, also alone. */
+static bool is_row_norm(const gb_cuda_call *call) {
+    return call->node && call->node->op == GB_OP_RMS_NORM && call->operands[0]->rank == 2;
+}
+
 /* Launches the group of steps that begins with step s, or more; returns how many. */
 static uint32_t launch_group(gb_cuda_launches *l, uint32_t s) {
     const gb_cuda_group *group = &l->groups[s];
@@ -249,8 +254,10 @@ static uint32_t launch_group(gb_cuda_launches *l, uint32_t s) {
     if (launch_experts(l, s))
         return GB_EXPERT_STEPS;
     ready_calls(l, s, group->count, calls);
-    if (group->count == 1)
+    if (group->count == 1 && !is_row_norm(calls[0]))
         l->steps[s].kernel(calls[0]);
+    else if (l->steps[s].planned->kind == GB_STEP_SAMPLE)
+        gb_cuda_sample_with_logprob(calls[0], calls[1], calls[2]);
     else if (calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
     else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
