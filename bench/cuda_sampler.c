@@ -137,24 +137,16 @@ static void make_step(device_step *step, uint32_t rows, bool has_logprob, cudaSt
     step->wanted = operand_of(GB_BOOL, wanted, rows, 1, 1);
     step->normalizer = operand_of(GB_F32, NULL, rows, 2, 1);
     step->logprob = operand_of(GB_F32, NULL, rows, 1, 1);
-    step->normalizing = (gb_cuda_call){.operands = {&operands[GB_SAMPLE_LOGITS], &step->wanted},
-                                       .results = {&step->normalizer},
-                                       .scratch = &step->scratch,
-                                       .stream = stream};
-    step->naming = (gb_cuda_call){.operands = {&operands[GB_SAMPLE_LOGITS], &step->normalizer, &step->token},
-                                  .results = {&step->logprob},
-                                  .stream = stream};
-    const uint64_t own = gb_cuda_sample_scratch(&step->call),
-                   other = gb_cuda_log_normalizer_scratch(&step->normalizing);
-    step->scratch.bytes = device_copy(NULL, own > other ? own : other);
+    step->normalizing = (gb_cuda_call){.operands = {NULL, &step->wanted}, .results = {&step->normalizer}};
+    step->naming = (gb_cuda_call){.results = {&step->logprob}};
+    step->scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&step->call));
 }
 
 static void launch_step(const device_step *step) {
-    gb_cuda_sample(&step->call);
-    if (step->has_logprob) {
-        gb_cuda_log_normalizer(&step->normalizing);
-        gb_cuda_log_probability(&step->naming);
-    }
+    if (step->has_logprob)
+        gb_cuda_sample_with_logprob(&step->call, &step->normalizing, &step->naming);
+    else
+        gb_cuda_sample(&step->call);
 }
 
 static void free_step(device_step *step) {

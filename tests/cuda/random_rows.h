@@ -12,20 +12,27 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 64, BIASES = 5, COUNTS = 40 };
+enum { MOST_ROWS = 64, BIASES = 5 };
 
 typedef struct rows {
-    uint32_t size, count;
+    uint32_t size, count, count_limit;
     float *logits;
+    gb_token_count *counts; /* [count, count_limit] */
     float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
     int32_t top_k[MOST_ROWS];
     uint64_t seed[MOST_ROWS];
     int32_t bias_ids[MOST_ROWS][BIASES];
     float bias_values[MOST_ROWS][BIASES];
-    gb_token_count counts[MOST_ROWS][COUNTS];
     float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
     int32_t prompt[MOST_ROWS];
+    bool wanted[MOST_ROWS]; /* log-probabilities */
 } rows;
+
+/* What a sample step finds of a row. */
+typedef struct row_result {
+    int32_t token;
+    float logprob; /* 0 where it is not wanted */
+} row_result;
 
 /* Flat, peaked, with many ties, almost all banned, like a language model's, infinite, or with a NaN. */
 static inline void fill_logits(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
@@ -70,27 +77,38 @@ static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
         r->bias_ids[b][i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
         r->bias_values[b][i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
     }
-    uint32_t length = next_random(random) % (COUNTS + 1), step = r->size / COUNTS + 1;
-    for (uint32_t i = 0; i < COUNTS; i++)
-        r->counts[b][i] =
-            (gb_token_count){i < length ? (int32_t)(i * step) : -1, (int32_t)(next_random(random) % 3),
-                             (int32_t)(next_random(random) % 3)};
+    gb_token_count *counts = r->counts + (size_t)b * r->count_limit;
+    uint32_t length = next_random(random) % (r->count_limit + 1), step = r->size / r->count_limit + 1;
+    for (uint32_t i = 0; i < r->count_limit; i++)
+        counts[i] = (gb_token_count){i < length ? (int32_t)(i * step) : -1,
+                                     (int32_t)(next_random(random) % 3), (int32_t)(next_random(random) % 3)};
     r->repetition[b] = pick(random, repetitions, 4);
     r->frequency[b] = pick(random, penalties, 4);
     r->presence[b] = pick(random, penalties, 4);
     r->prompt[b] = (int32_t)(next_random(random) % 4);
+    r->wanted[b] = next_random(random) % 4 == 0;
 }
 
-static inline int32_t token_on_cpu(rows *r, uint32_t b, void *scratch) {
+static inline row_result sample_on_cpu(rows *r, uint32_t b, void *scratch) {
+    float *logits = r->logits + (size_t)b * r->size, normalizer[2];
     gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
     gb_bias_list bias = {r->bias_ids[b], r->bias_values[b], BIASES};
-    gb_penalties penalties = {r->counts[b],    COUNTS,         r->repetition[b],
-                              r->frequency[b], r->presence[b], r->prompt[b]};
-    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
-                                  scratch);
+    gb_penalties penalties = {r->counts + (size_t)b * r->count_limit,
+                              r->count_limit,
+                              r->repetition[b],
+                              r->frequency[b],
+                              r->presence[b],
+                              r->prompt[b]};
+    row_result result = {gb_sample_adjusted_row(logits, r->size, &bias, &penalties, &settings, scratch), 0};
+    if (r->wanted[b]) {
+        gb_log_normalizer(logits, r->size, normalizer);
+        result.logprob = gb_log_probability(logits, r->size, normalizer, result.token);
+    }
+    return result;
 }
 
-static inline void sample_on_device(const rows *r, int32_t *tokens, float *logits_after) {
+static inline void sample_on_device(const rows *r, bool has_logprobs, row_result *results,
+                                    float *logits_after) {
     size_t n = r->count;
     gb_cuda_tensor tensors[GB_SAMPLE_OPERANDS] = {
         [GB_SAMPLE_LOGITS] = device_tensor(GB_F32, r->logits, 2, n, r->size, 1),
@@ -101,39 +119,61 @@ static inline void sample_on_device(const rows *r, int32_t *tokens, float *logit
         [GB_SAMPLE_MIN_P] = device_tensor(GB_F32, r->min_p, 1, n, 1, 1),
         [GB_SAMPLE_BIAS_IDS] = device_tensor(GB_I32, r->bias_ids, 2, n, BIASES, 1),
         [GB_SAMPLE_BIAS_VALUES] = device_tensor(GB_F32, r->bias_values, 2, n, BIASES, 1),
-        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, COUNTS, 3),
+        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, r->count_limit, 3),
         [GB_SAMPLE_REPETITION] = device_tensor(GB_F32, r->repetition, 1, n, 1, 1),
         [GB_SAMPLE_FREQUENCY] = device_tensor(GB_F32, r->frequency, 1, n, 1, 1),
         [GB_SAMPLE_PRESENCE] = device_tensor(GB_F32, r->presence, 1, n, 1, 1),
         [GB_SAMPLE_PENALIZE_PROMPT] = device_tensor(GB_I32, r->prompt, 1, n, 1, 1),
     };
+    gb_cuda_tensor wanted = device_tensor(GB_BOOL, r->wanted, 1, n, 1, 1);
     gb_cuda_tensor token = device_tensor(GB_I32, NULL, 1, n, 1, 1);
+    gb_cuda_tensor normalizer = device_tensor(GB_F32, NULL, 2, n, 2, 1);
+    gb_cuda_tensor logprob = device_tensor(GB_F32, NULL, 1, n, 1, 1);
     gb_cuda_scratch scratch = {0};
     gb_cuda_call call = {.results = {&token}, .scratch = &scratch};
+    const gb_cuda_call normalizing = {.operands = {NULL, &wanted}, .results = {&normalizer}};
+    const gb_cuda_call naming = {.results = {&logprob}};
+    int32_t tokens[MOST_ROWS];
+    float logprobs[MOST_ROWS] = {0};
     for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
         call.operands[i] = &tensors[i];
     scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&call));
-    gb_cuda_sample(&call);
+    if (has_logprobs) {
+        gb_cuda_sample_with_logprob(&call, &normalizing, &naming);
+        fetch_tensor(&logprob, logprobs);
+    } else {
+        gb_cuda_sample(&call);
+    }
     fetch_tensor(&token, tokens);
     fetch_tensor(&tensors[GB_SAMPLE_LOGITS], logits_after);
+    for (size_t b = 0; b < n; b++)
+        results[b] = (row_result){tokens[b], logprobs[b]};
+    const gb_cuda_tensor *others[] = {&wanted, &token, &normalizer, &logprob};
     for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
         free_on_device(&tensors[i]);
-    free_on_device(&token);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        free_on_device(others[i]);
     assert_cuda(cudaFree(scratch.bytes));
 }
 
-/* Fails where the device draws another token than `expected`, or changes the logits. */
-static inline void compare_with_device(const rows *r, const int32_t *expected, uint32_t kind) {
-    int32_t found[MOST_ROWS];
+/* Fails where the device draws another token than `expected`, finds another log-probability (which it does in
+ * every other batch; those of a row with a NaN mean nothing), or changes the logits. */
+static inline void compare_with_device(const rows *r, const row_result *expected, uint32_t kind) {
+    const bool has_logprobs = kind % 2;
+    row_result found[MOST_ROWS];
     float *after = malloc((size_t)r->count * r->size * sizeof(float));
     assert_true(after);
-    sample_on_device(r, found, after);
+    sample_on_device(r, has_logprobs, found, after);
     assert_memory_equal(after, r->logits, (size_t)r->count * r->size * sizeof(float));
-    for (uint32_t b = 0; b < r->count; b++)
-        if (found[b] != expected[b])
+    for (uint32_t b = 0; b < r->count; b++) {
+        if (found[b].token != expected[b].token)
             fail_msg("batch %u: row %u of %u, %u logits: token %d, expected %d (T %g, k %d, p %g, min-p %g)",
-                     kind, b, r->count, r->size, found[b], expected[b], (double)r->temperature[b],
+                     kind, b, r->count, r->size, found[b].token, expected[b].token, (double)r->temperature[b],
                      r->top_k[b], (double)r->top_p[b], (double)r->min_p[b]);
+        if (has_logprobs && found[b].token >= 0 && found[b].logprob != expected[b].logprob)
+            fail_msg("batch %u: row %u of %u, %u logits: log-probability %.9g, expected %.9g", kind, b,
+                     r->count, r->size, (double)found[b].logprob, (double)expected[b].logprob);
+    }
     free(after);
 }
 

@@ -129,6 +129,26 @@ static void join_rows(gb_plan *plan) {
     }
 }
 
+/* ---- Log-probabilities --------------------------------------------------------------------------------- */
+
+/* A sample step finds the log-probability of its tokens in passing. */
+static void join_log_probabilities(gb_plan *plan) {
+    const gb_place *places = plan->places;
+    for (uint32_t s = 0; s + 2 < plan->step_count; s++) {
+        const gb_step *sample = &plan->steps[s];
+        gb_step *normalizer = &plan->steps[s + 1], *logprob = &plan->steps[s + 2];
+        if (sample->kind != GB_STEP_SAMPLE || !is_node(normalizer, GB_OP_LOG_NORMALIZER) ||
+            !is_node(logprob, GB_OP_LOG_PROBABILITY))
+            continue;
+        const gb_ref logits = places[sample->operands[GB_SAMPLE_LOGITS]].storage;
+        normalizer->joins = logprob->joins =
+            places[normalizer->operands[0]].storage == logits &&
+            places[logprob->operands[0]].storage == logits &&
+            places[logprob->operands[1]].storage == places[normalizer->results[0]].storage &&
+            places[logprob->operands[2]].storage == places[sample->results[0]].storage;
+    }
+}
+
 void gb_cuda_arrange_steps(gb_plan *plan) {
     uint32_t end = 0; /* of the steps that may be moved: nothing passes a branch */
     while (end < plan->step_count && plan->steps[end].kind != GB_STEP_BRANCH &&
@@ -138,4 +158,5 @@ void gb_cuda_arrange_steps(gb_plan *plan) {
         s += is_node(&plan->steps[s], GB_OP_LINEAR) ? gather_products(plan, s) : 1;
     move_slices(plan, end);
     join_rows(plan);
+    join_log_probabilities(plan);
 }

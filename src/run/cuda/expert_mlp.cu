@@ -18,17 +18,27 @@ static bool is_taken(const gb_cuda_tensor *weight, size_t most_atoms) {
            weight->dims[weight->rank - 1] <= most_atoms * FEW_PARTS * EXPERT_GROUP;
 }
 
+/* Whether the weight of a step is such, in the format of the experts' down. */
+static bool is_like_down(const gb_cuda_call *const *calls, int step, size_t outputs, size_t inputs,
+                         size_t most_atoms) {
+    const gb_cuda_tensor *weight = calls[step]->operands[1];
+    return is_taken(weight, most_atoms) && weight->dims[weight->rank - 2] == outputs &&
+           weight->dims[weight->rank - 1] == inputs &&
+           gb_format_equal(&weight->format, &calls[GB_EXPERT_DOWN]->operands[1]->format);
+}
+
 static bool can_launch(const gb_cuda_call *const *calls) {
-    const gb_cuda_tensor *gate_up = calls[GB_EXPERT_GATE_UP]->operands[1],
-                         *down = calls[GB_EXPERT_DOWN]->operands[1],
-                         *shared = calls[GB_EXPERT_SHARED_DOWN]->operands[1];
-    const size_t size = down->dims[2];
-    return !calls[0]->is_prefill && is_taken(gate_up, MOST_INNER_ATOMS) && is_taken(down, MOST_OUTER_ATOMS) &&
-           is_taken(shared, MOST_OUTER_ATOMS) && gb_format_equal(&down->format, &shared->format) &&
-           gate_up->format.scale == down->format.scale && shared->dims[0] == down->dims[1] &&
-           shared->dims[1] == size && gate_up->dims[1] == 2 * size &&
+    const gb_cuda_tensor *x = calls[GB_EXPERT_GATE_UP]->operands[0],
+                         *down = calls[GB_EXPERT_DOWN]->operands[1];
+    const size_t size = down->dims[2], hidden = down->dims[1];
+    return !calls[0]->is_prefill && x->rank == 2 &&
+           calls[GB_EXPERT_SHARED_LOGIT]->operands[1]->dims[0] == 1 &&
            calls[GB_EXPERT_ROUTE]->results[0]->dims[1] <= MOST_CHOICES &&
-           calls[GB_EXPERT_GATE_UP]->operands[0]->rank == 2;
+           is_like_down(calls, GB_EXPERT_DOWN, hidden, size, MOST_OUTER_ATOMS) &&
+           is_like_down(calls, GB_EXPERT_SHARED_DOWN, hidden, size, MOST_OUTER_ATOMS) &&
+           is_like_down(calls, GB_EXPERT_GATE_UP, 2 * size, hidden, MOST_INNER_ATOMS) &&
+           is_like_down(calls, GB_EXPERT_SHARED_GATE, size, hidden, MOST_INNER_ATOMS) &&
+           is_like_down(calls, GB_EXPERT_SHARED_UP, size, hidden, MOST_INNER_ATOMS);
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -79,9 +89,9 @@ static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_valu
         p.chosen = data_of<const int32_t>(route->results[0]);
         p.chosen_weights = data_of<const float>(route->results[1]);
     }
-    p.shared_gate = data_of<const float>(calls[GB_EXPERT_SHARED_SILU]->operands[0]);
-    p.shared_up = data_of<const float>(calls[GB_EXPERT_SHARED_INNER]->operands[1]);
-    p.shared_logit = data_of<const float>(calls[GB_EXPERT_SHARED_WEIGHT]->operands[0]);
+    p.shared_gate = matrices_of(calls[GB_EXPERT_SHARED_GATE]->operands[1]);
+    p.shared_up = matrices_of(calls[GB_EXPERT_SHARED_UP]->operands[1]);
+    p.shared_logit = data_of<const float>(calls[GB_EXPERT_SHARED_LOGIT]->results[0]);
     p.to = values;
     return p;
 }
@@ -100,18 +110,43 @@ static expert_outer outer_of(const gb_cuda_call *const *calls, const expert_valu
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
+template <bool IS_BF16, int ATOMS>
+static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
+    const auto kernel = make_inner_values<IS_BF16, ATOMS>;
+    const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
+    GB_LAUNCH(kernel, grid, FEW_THREADS, 2 * FEW_PARTS * sizeof(packed_part<IS_BF16, ATOMS>), stream, p);
+}
+
+/* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs. */
+template <bool IS_BF16, int ATOMS>
+static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
+    enum { RESIDENT = 2 * 132 };
+    const auto kernel = join_outputs<IS_BF16, ATOMS>;
+    const unsigned rounds = blocks_for(p.weight.blocks * tokens, RESIDENT);
+    const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
+    const size_t stage = FEW_PARTS * (MOST_CHOICES + 1) * sizeof(packed_part<IS_BF16, ATOMS>);
+    GB_LAUNCH(kernel, grid, FEW_THREADS, rounds > 1 ? 2 * stage : stage, stream, p);
+}
+
 template <bool IS_BF16>
 static void launch(cudaStream_t stream, const expert_inner &inner, const expert_outer &outer, size_t tokens) {
-    const uint32_t inner_atoms = blocks_for(inner.weight.atoms, FEW_PARTS);
-    const auto first = inner_atoms == 1   ? make_inner_values<IS_BF16, 1>
-                       : inner_atoms == 2 ? make_inner_values<IS_BF16, 2>
-                                          : make_inner_values<IS_BF16, MOST_INNER_ATOMS>;
-    const auto second =
-        outer.weight.atoms <= FEW_PARTS ? join_outputs<IS_BF16, 1> : join_outputs<IS_BF16, MOST_OUTER_ATOMS>;
-    const dim3 of_inner(inner.weight.blocks / 2, inner.to.choices, (unsigned)tokens);
-    const dim3 of_outer(outer.weight.blocks, (unsigned)tokens);
-    GB_LAUNCH(first, of_inner, FEW_THREADS, 0, stream, inner);
-    GB_LAUNCH(second, of_outer, FEW_THREADS, 0, stream, outer);
+    const uint32_t atoms = blocks_for(inner.weight.atoms, FEW_PARTS);
+    if (atoms == 1)
+        launch_inner<IS_BF16, 1>(stream, inner, tokens);
+    else if (atoms == 2)
+        launch_inner<IS_BF16, 2>(stream, inner, tokens);
+    else
+        launch_inner<IS_BF16, MOST_INNER_ATOMS>(stream, inner, tokens);
+    if (outer.weight.atoms <= FEW_PARTS)
+        launch_outer<IS_BF16, 1>(stream, outer, tokens);
+    else
+        launch_outer<IS_BF16, MOST_OUTER_ATOMS>(stream, outer, tokens);
+}
+
+/* The products of the input that are not experts'. */
+static void launch_logits(const gb_cuda_call *const *calls) {
+    const gb_cuda_call *const both[] = {calls[GB_EXPERT_ROUTER], calls[GB_EXPERT_SHARED_LOGIT]};
+    gb_cuda_linear_group(both, 2);
 }
 
 bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls) {
@@ -120,6 +155,7 @@ bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls) {
     const gb_cuda_tensor *experts = calls[GB_EXPERT_ROUTE]->results[0],
                          *down = calls[GB_EXPERT_DOWN]->operands[1];
     const size_t tokens = experts->dims[0], choices = experts->dims[1];
+    launch_logits(calls);
     const expert_values values = values_in(calls[0]->scratch, tokens, choices, down->dims[2]);
     const expert_inner inner = inner_of(calls, values, tokens);
     const expert_outer outer = outer_of(calls, values);

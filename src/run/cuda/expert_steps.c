@@ -9,7 +9,11 @@ typedef struct pattern {
 } pattern;
 
 static const pattern patterns[GB_EXPERT_STEPS] = {
-    [GB_EXPERT_ROUTE] = {GB_OP_ROUTE_TOP_K, {OTHER}},
+    [GB_EXPERT_ROUTER] = {GB_OP_LINEAR, {OTHER, OTHER}},
+    [GB_EXPERT_SHARED_GATE] = {GB_OP_LINEAR, {OTHER, OTHER}},
+    [GB_EXPERT_SHARED_UP] = {GB_OP_LINEAR, {OTHER, OTHER}},
+    [GB_EXPERT_SHARED_LOGIT] = {GB_OP_LINEAR, {OTHER, OTHER}},
+    [GB_EXPERT_ROUTE] = {GB_OP_ROUTE_TOP_K, {GB_EXPERT_ROUTER}},
     [GB_EXPERT_GATE_UP] = {GB_OP_EXPERT_LINEAR, {OTHER, OTHER, GB_EXPERT_ROUTE}},
     [GB_EXPERT_GATE] = {GB_OP_SLICE, {GB_EXPERT_GATE_UP}},
     [GB_EXPERT_UP] = {GB_OP_SLICE, {GB_EXPERT_GATE_UP}},
@@ -17,10 +21,10 @@ static const pattern patterns[GB_EXPERT_STEPS] = {
     [GB_EXPERT_INNER] = {GB_OP_MULTIPLY, {GB_EXPERT_SILU, GB_EXPERT_UP}},
     [GB_EXPERT_DOWN] = {GB_OP_EXPERT_LINEAR, {GB_EXPERT_INNER, OTHER, GB_EXPERT_ROUTE}},
     [GB_EXPERT_COMBINE] = {GB_OP_COMBINE_EXPERTS, {GB_EXPERT_DOWN, OTHER}},
-    [GB_EXPERT_SHARED_SILU] = {GB_OP_SILU, {OTHER}},
-    [GB_EXPERT_SHARED_INNER] = {GB_OP_MULTIPLY, {GB_EXPERT_SHARED_SILU, OTHER}},
+    [GB_EXPERT_SHARED_SILU] = {GB_OP_SILU, {GB_EXPERT_SHARED_GATE}},
+    [GB_EXPERT_SHARED_INNER] = {GB_OP_MULTIPLY, {GB_EXPERT_SHARED_SILU, GB_EXPERT_SHARED_UP}},
     [GB_EXPERT_SHARED_DOWN] = {GB_OP_LINEAR, {GB_EXPERT_SHARED_INNER, OTHER}},
-    [GB_EXPERT_SHARED_WEIGHT] = {GB_OP_SIGMOID, {OTHER}},
+    [GB_EXPERT_SHARED_WEIGHT] = {GB_OP_SIGMOID, {GB_EXPERT_SHARED_LOGIT}},
     [GB_EXPERT_SHARED] = {GB_OP_SCALE_ROWS, {GB_EXPERT_SHARED_DOWN, GB_EXPERT_SHARED_WEIGHT}},
     [GB_EXPERT_BOTH] = {GB_OP_ADD, {GB_EXPERT_COMBINE, GB_EXPERT_SHARED}},
     [GB_EXPERT_RESIDUAL] = {GB_OP_ADD, {OTHER, GB_EXPERT_BOTH}},
@@ -70,6 +74,10 @@ bool gb_cuda_are_expert_steps(const gb_plan *plan, uint32_t first, const uint32_
     }
     const gb_shape *both = &plan->program->values[steps[GB_EXPERT_GATE_UP].results[0]].type.shape;
     const gb_shape *half = &plan->program->values[steps[GB_EXPERT_GATE].results[0]].type.shape;
+    for (int i = GB_EXPERT_SHARED_GATE; i <= GB_EXPERT_GATE_UP; i++)
+        if (i != GB_EXPERT_ROUTE &&
+            bytes_of(plan, steps[i].operands[0]) != bytes_of(plan, steps[0].operands[0]))
+            return false;
     return steps[GB_EXPERT_COMBINE].operands[1] == steps[GB_EXPERT_ROUTE].results[1] && half->rank == 3 &&
            start_of(&steps[GB_EXPERT_GATE]) == 0 && start_of(&steps[GB_EXPERT_UP]) == half->dims[2] &&
            2 * half->dims[2] == both->dims[2];

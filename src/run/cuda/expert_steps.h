@@ -2,7 +2,7 @@
  *
  * The steps of a layer's mixture of experts, from the choice of a token's experts to the addition of what
  * they make to the residual, as src/export/nn/experts.c builds them and arrange.h leaves them: generated
- * tokens' are two launches (expert_mlp.cu).
+ * tokens' are three launches (expert_mlp.cu).
  */
 #ifndef GUMBEL_RUN_CUDA_EXPERT_STEPS_H
 #define GUMBEL_RUN_CUDA_EXPERT_STEPS_H
@@ -10,6 +10,10 @@
 #include "run/plan/plan.h"
 
 enum {
+    GB_EXPERT_ROUTER,
+    GB_EXPERT_SHARED_GATE,
+    GB_EXPERT_SHARED_UP,
+    GB_EXPERT_SHARED_LOGIT,
     GB_EXPERT_ROUTE,
     GB_EXPERT_GATE_UP,
     GB_EXPERT_GATE,

@@ -113,18 +113,27 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in two launches, where the kernels
- * can: with the bits of the calls one by one. False: nothing was done. Some memory of the scratch. */
+/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in three launches, where the
+ * kernels can: with the bits of the calls one by one. False: nothing was done. Some memory of the scratch. */
 bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls);
 uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size);
+
+/* Products of one launch. */
+enum { GB_CUDA_MOST_JOINED = 6 };
 
 /* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
  * the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
+/* linear_dense_few.cu, linear_dense_prompt.cu: products of few generated tokens, and of a prompt's, with
+ * matrices that are not quantized, and which they take: those of the same x are one launch. */
+bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
+void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count);
+bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
+void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
+
 /* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
  * to GB_CUDA_MOST_JOINED that all can. */
-enum { GB_CUDA_MOST_JOINED = 6 };
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 
@@ -158,6 +167,10 @@ uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 /* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
+/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
+ * do not want them. */
+void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
+                                 const gb_cuda_call *logprob);
 
 /* chain.cu: the sampler's nodes one by one. */
 void gb_cuda_is_zero(const gb_cuda_call *call);
@@ -182,6 +195,13 @@ uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+
+/* Where a call's recurrent states are read and written; slots is its operand. */
+static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
+    const int32_t *in_place = (const int32_t *)slots->data;
+    const gb_cuda_versions both = {in_place, in_place};
+    return call->versions.from ? call->versions : both;
+}
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;

@@ -7,8 +7,8 @@
 
 enum { ALIGNMENT = 256, STAGING_BYTES = 4 << 20 };
 
-static uint8_t *state_of(const gb_cuda_slots *slots, uint32_t slot, const gb_cuda_state *state) {
-    return slots->memory + slot * slots->slot_bytes + state->offset;
+static uint8_t *state_of(uint32_t slot, const gb_cuda_state *state) {
+    return state->memory + slot * state->slot_bytes;
 }
 
 static uint8_t *snapshot_of(const gb_cuda_slots *slots, uint32_t slot, const gb_cuda_state *state) {
@@ -38,8 +38,8 @@ static bool place_state(const gb_state *state, uint32_t max_context, gb_cuda_slo
         place->row_bytes = size / rows;
         place->rows = state->kind == GB_STATE_CACHE && max_context < rows ? max_context : rows;
     }
-    if (!gb_multiply_size(place->rows, place->row_bytes, &size) ||
-        !append_part(size, &place->offset, &slots->slot_bytes))
+    uint64_t *end = state->kind == GB_STATE_RECURRENT ? &slots->recurrent_bytes : &slots->cache_bytes;
+    if (!gb_multiply_size(place->rows, place->row_bytes, &size) || !append_part(size, &place->offset, end))
         return false;
     return state->kind == GB_STATE_CACHE ||
            append_part(size, &place->snapshot_offset, &slots->snapshot_bytes);
@@ -62,10 +62,20 @@ static gumbel_status place_states(const gb_program *program, uint32_t max_contex
     bool fits = true;
     for (uint32_t i = 0; i < program->state_count && fits; i++)
         fits = place_state(&program->states[i], max_context, slots, &slots->states[i]);
-    if (!fits || !gb_align_size(slots->slot_bytes, ALIGNMENT, &slots->slot_bytes) ||
+    if (!fits || !gb_align_size(slots->cache_bytes, ALIGNMENT, &slots->cache_bytes) ||
+        !gb_align_size(slots->recurrent_bytes, ALIGNMENT, &slots->recurrent_bytes) ||
         !gb_align_size(slots->snapshot_bytes, ALIGNMENT, &slots->snapshot_bytes))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
     return GUMBEL_OK;
+}
+
+static void point_to_states(gb_cuda_slots *slots) {
+    for (uint32_t i = 0; i < slots->state_count; i++) {
+        gb_cuda_state *state = &slots->states[i];
+        const bool is_recurrent = state->kind == GB_STATE_RECURRENT;
+        state->memory = (is_recurrent ? slots->recurrent : slots->caches) + state->offset;
+        state->slot_bytes = is_recurrent ? slots->recurrent_bytes : slots->cache_bytes;
+    }
 }
 
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
@@ -76,11 +86,14 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     if (!slots->states)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of states");
     GB_TRY(place_states(program, options->max_context, slots, error));
-    GB_TRY(reserve(slots->slot_count, slots->slot_bytes, "the caches of all slots (see --max-context)",
-                   &slots->memory, error));
+    GB_TRY(reserve(slots->slot_count, slots->cache_bytes, "the caches of all slots (see --max-context)",
+                   &slots->caches, error));
+    GB_TRY(reserve((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, slots->recurrent_bytes,
+                   "the recurrent states of all slots", &slots->recurrent, error));
     if (options->snapshots)
         GB_TRY(reserve(slots->slot_count, slots->snapshot_bytes, "the snapshots of all slots",
                        &slots->snapshots, error));
+    point_to_states(slots);
     void *staging;
     GB_TRY(gb_cuda_allocate_pinned(STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
@@ -90,7 +103,8 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
 }
 
 void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
-    gb_cuda_free(slots->memory);
+    gb_cuda_free(slots->caches);
+    gb_cuda_free(slots->recurrent);
     gb_cuda_free(slots->snapshots);
     gb_cuda_free_pinned(slots->staging);
     gb_free(slots->states);
@@ -101,10 +115,9 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
 
 /* Nothing reads a cache's row before it is written, so only recurrent states have to be made zero. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
-    for (uint32_t i = 0; i < slots->state_count; i++)
-        if (slots->states[i].kind == GB_STATE_RECURRENT)
-            cudaMemsetAsync(state_of(slots, slot, &slots->states[i]), 0, (size_t)slots->states[i].row_bytes,
-                            slots->stream);
+    if (slots->recurrent)
+        cudaMemsetAsync(slots->recurrent + slot * slots->recurrent_bytes, 0, (size_t)slots->recurrent_bytes,
+                        slots->stream);
 }
 
 static void copy_bytes(const gb_cuda_slots *slots, void *to, const void *from, size_t size) {
@@ -112,11 +125,16 @@ static void copy_bytes(const gb_cuda_slots *slots, void *to, const void *from, s
         cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, slots->stream);
 }
 
+void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to) {
+    if (slots->recurrent && from != to)
+        copy_bytes(slots, slots->recurrent + to * slots->recurrent_bytes,
+                   slots->recurrent + from * slots->recurrent_bytes, (size_t)slots->recurrent_bytes);
+}
+
 void gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position) {
     for (uint32_t i = 0; i < slots->state_count && from != to; i++) {
         const gb_cuda_state *state = &slots->states[i];
-        copy_bytes(slots, state_of(slots, to, state), state_of(slots, from, state),
-                   used_bytes(state, position));
+        copy_bytes(slots, state_of(to, state), state_of(from, state), used_bytes(state, position));
     }
 }
 
@@ -124,7 +142,7 @@ void gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t p
     for (uint32_t i = 0; i < slots->state_count && slots->snapshots; i++) {
         const gb_cuda_state *state = &slots->states[i];
         if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, snapshot_of(slots, slot, state), state_of(slots, slot, state),
+            copy_bytes(slots, snapshot_of(slots, slot, state), state_of(slot, state),
                        used_bytes(state, position));
     }
 }
@@ -133,7 +151,7 @@ void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_
     for (uint32_t i = 0; i < slots->state_count && slots->snapshots; i++) {
         const gb_cuda_state *state = &slots->states[i];
         if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, state_of(slots, slot, state), snapshot_of(slots, slot, state),
+            copy_bytes(slots, state_of(slot, state), snapshot_of(slots, slot, state),
                        used_bytes(state, position));
     }
 }
@@ -186,7 +204,7 @@ gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint
         const gb_cuda_state *state = &slots->states[i];
         for (gb_saved_rows left = rows_of(state, position); left.count > 0;) {
             uint64_t count = rows_together(state, left);
-            const uint8_t *from = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
+            const uint8_t *from = state_of(slot, state) + left.first % state->rows * state->row_bytes;
             GB_TRY(save_bytes(slots, from, count * state->row_bytes, write, user, error));
             left = (gb_saved_rows){left.first + count, left.count - count};
         }
@@ -200,7 +218,7 @@ gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t p
         const gb_cuda_state *state = &slots->states[i];
         for (gb_saved_rows left = rows_of(state, position); left.count > 0;) {
             uint64_t count = rows_together(state, left);
-            uint8_t *to = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
+            uint8_t *to = state_of(slot, state) + left.first % state->rows * state->row_bytes;
             GB_TRY(load_bytes(slots, to, count * state->row_bytes, read, user, error));
             left = (gb_saved_rows){left.first + count, left.count - count};
         }

@@ -15,17 +15,25 @@ typedef struct gb_cuda_state {
     uint64_t row_bytes;       /* a recurrent state is one row */
     uint64_t rows;            /* of one slot: max_context, the ring's capacity, or 1 */
     uint64_t window;          /* RING */
-    uint64_t offset;          /* in a slot */
+    uint8_t *memory;          /* that of slot 0 */
+    uint64_t slot_bytes;      /* from one slot's to the next one's */
+    uint64_t offset;          /* in a slot of caches and rings, or in one of recurrent states */
     uint64_t snapshot_offset; /* in a slot's snapshot; of a cache unused */
 } gb_cuda_state;
 
+/* How many steps may be under way that were not asked for. */
+enum { GB_CUDA_MOST_AHEAD = 4 };
+
+/* Recurrent states have more slots than there are sequences: those from slot_count on hold what steps that
+ * run ahead make of one sequence's, so that they can be undone. */
 typedef struct gb_cuda_slots {
     uint32_t slot_count, state_count;
     gb_cuda_state *states;
-    uint64_t slot_bytes, snapshot_bytes; /* of one slot */
-    uint8_t *memory;                     /* [slot_count, slot_bytes], recurrent states zero at first */
-    uint8_t *snapshots;                  /* [slot_count, snapshot_bytes], or NULL */
-    uint8_t *staging;                    /* the host's, pinned: what is saved and loaded goes through it */
+    uint64_t cache_bytes, recurrent_bytes, snapshot_bytes; /* of one slot */
+    uint8_t *caches;                                       /* [slot_count, cache_bytes], with the rings */
+    uint8_t *recurrent; /* [slot_count + GB_CUDA_MOST_AHEAD, recurrent_bytes], zero at first */
+    uint8_t *snapshots; /* [slot_count, snapshot_bytes], or NULL */
+    uint8_t *staging;   /* the host's, pinned: what is saved and loaded goes through it */
     cudaStream_t stream;
 } gb_cuda_slots;
 
@@ -35,6 +43,11 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
 
 /* Safe on a zeroed structure. */
 void gb_cuda_slots_destroy(gb_cuda_slots *slots);
+
+/* Gives the recurrent states of slot `to` the values of those of slot `from`, either of which may be a
+ * version.
+ */
+void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to);
 
 /* See backend.h for what these do; they are done in the stream's order. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot);

@@ -310,6 +310,7 @@ gumbel_status gb_mlx_backend_create(const gb_program *program, const gb_backend_
         return guarded(stream, error, [&] {
             auto *made = new mlx_backend(*program, *options, stream);
             made->base.functions = &functions;
+            made->base.most_following = 1;
             snprintf(made->base.description, sizeof made->base.description, "mlx %s %s", mx::version(),
                      device_name(stream.device));
             *backend = &made->base;

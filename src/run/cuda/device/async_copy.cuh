@@ -14,7 +14,7 @@ namespace gb_cuda {
 
 /* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
  * waiting for them: from Hopper on. */
-__device__ inline void prefetch_bytes(const void *from, unsigned bytes) {
+__device__ inline void prefetch_bulk(const void *from, unsigned bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 #else
@@ -71,6 +71,18 @@ __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
+/* Of what the thread has begun with copy_16: all has been copied; what came since the last one is a batch of
+ * its own; all batches but the last have been copied. */
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+__device__ inline void end_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+__device__ inline void wait_for_copies_but_last() {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+}
+
 /* Arrives when all that the thread has begun with copy_16 has been copied. */
 __device__ inline void arrive_when_copied(copy_barrier *barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
@@ -125,6 +137,10 @@ inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
 inline void copy_16(void *to, const void *from) {
     memcpy(to, from, 16);
 }
+
+inline void wait_for_copies() {}
+inline void end_copies() {}
+inline void wait_for_copies_but_last() {}
 
 inline void arrive_when_copied(copy_barrier *barrier) {
     arrive(barrier);

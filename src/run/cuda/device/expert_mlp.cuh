@@ -40,34 +40,42 @@ struct expert_values {
     uint32_t choices, size;
 };
 
-/* A warp's part of a block of 16 rows: its groups first .. end - 1, at most ATOMS. */
+/* A warp's part of a block of 16 rows in shared memory: its groups first .. end - 1, at most ATOMS. */
 template <bool IS_BF16, int ATOMS>
 struct packed_part {
-    uint4 codes[ATOMS];
-    uint32_t scales[ATOMS], biases[ATOMS];
+    uint8_t codes[ATOMS][512];
+    uint8_t scales[ATOMS][32], biases[ATOMS][32];
 
-    __device__ void load(const packed_matrices &m, size_t block, uint32_t first, uint32_t end) {
-        const uint32_t lane = threadIdx.x % WARP;
-        const uint8_t *of_codes = m.codes + block * m.code_bytes + first * 512 + lane * 16;
-        const size_t scale = block * m.scale_bytes + first * 32 + lane / 4 * 4;
+    /* Begins to copy it; the warp calls wait_for_copies and meets before it uses it. */
+    __device__ void copy(const packed_matrices &m, size_t block, uint32_t first, uint32_t end) {
+        const uint32_t lane = threadIdx.x % WARP, half = lane % 2 * 16, atom = lane / 2 % 8;
+        const uint8_t *from = m.codes + block * m.code_bytes + first * 512 + lane * 16;
 #pragma unroll
         for (int i = 0; i < ATOMS; i++)
-            codes[i] =
-                first + i < end ? *reinterpret_cast<const uint4 *>(of_codes + i * 512) : uint4{0, 0, 0, 0};
-#pragma unroll
-        for (int i = 0; i < ATOMS; i++) {
-            const bool is_there = first + i < end;
-            scales[i] = is_there ? *reinterpret_cast<const uint32_t *>(m.scales + scale + i * 32) : 0;
-            biases[i] =
-                is_there && m.biases ? *reinterpret_cast<const uint32_t *>(m.biases + scale + i * 32) : 0;
-        }
+            if (first + i < end)
+                copy_16(&codes[i][lane * 16], from + i * 512);
+        const size_t at = block * m.scale_bytes + (first + atom) * 32 + half;
+        if (atom >= ATOMS || first + atom >= end)
+            return;
+        if (lane < WARP / 2)
+            copy_16(&scales[atom][half], m.scales + at);
+        else if (m.biases)
+            copy_16(&biases[atom][half], m.biases + at);
+    }
+
+    /* Scales or biases of the lane's rows r and r + 8. */
+    __device__ static void widen(const uint8_t *of_group, float value[2]) {
+        const uint32_t both = *reinterpret_cast<const uint32_t *>(of_group + threadIdx.x % WARP / 4 * 4);
+        value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
+        value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
     }
 
     /* y += group i of rows r and r + 8 (r = lane / 4) times inputs x, whose scale and sum are of_x. */
     __device__ void multiply(int i, const packed_matrices &m, const uint4 &x, const float2 &of_x,
                              float y[2]) const {
         int32_t sum[4] = {0, 0, 0, 0};
-        const uint32_t w[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
+        const uint4 of_lane = *reinterpret_cast<const uint4 *>(&codes[i][threadIdx.x % WARP * 16]);
+        const uint32_t w[4] = {of_lane.x, of_lane.y, of_lane.z, of_lane.w};
 #pragma unroll
         for (int unit = 0; unit < 2; unit++) {
             uint32_t a[4];
@@ -75,15 +83,15 @@ struct packed_part {
             code_bytes<4>(w + 2 * unit + 1, &a[1], &a[3]);
             multiply_add_bytes(sum, a, unit ? x.z : x.x, unit ? x.w : x.y, sum);
         }
+        float scale[2], bias[2] = {0, 0};
+        widen(scales[i], scale);
+        if (m.biases)
+            widen(biases[i], bias);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const float scale = IS_BF16 ? (half ? high_bf16(scales[i]) : low_bf16(scales[i]))
-                                        : (half ? high_half(scales[i]) : low_half(scales[i]));
-            float bias = IS_BF16 ? (half ? high_bf16(biases[i]) : low_bf16(biases[i]))
-                                 : (half ? high_half(biases[i]) : low_half(biases[i]));
-            bias = fmaf(-m.offset, scale, bias);
-            y[half] = fmaf(bias, of_x.y, y[half]);
-            y[half] = fmaf(scale, of_x.x * (float)sum[2 * half], y[half]);
+            bias[half] = fmaf(-m.offset, scale[half], bias[half]);
+            y[half] = fmaf(bias[half], of_x.y, y[half]);
+            y[half] = fmaf(scale[half], of_x.x * (float)sum[2 * half], y[half]);
         }
     }
 };
@@ -107,17 +115,17 @@ __device__ inline float add_parts(const float (*parts)[FEW_BLOCK_ROWS], uint32_t
 /* ---- The inner values ---------------------------------------------------------------------------------- */
 
 struct expert_inner {
-    packed_matrices weight; /* gate above up */
-    packed_matrices next;   /* down, of which the chosen ones are brought nearer; no codes: none */
-    const uint4 *x;         /* [tokens, atoms, 4], */
-    const float2 *x_sums;   /* [tokens, atoms]: prepared in 8 bits */
-    const float *logits;    /* [tokens, experts]; NULL: they are chosen already, */
-    const int32_t *chosen;  /* [tokens, choices], */
+    packed_matrices weight;                 /* gate above up */
+    packed_matrices shared_gate, shared_up; /* one matrix each */
+    packed_matrices next;  /* down, of which the chosen ones are brought nearer; no codes: none */
+    const uint4 *x;        /* [tokens, atoms, 4], */
+    const float2 *x_sums;  /* [tokens, atoms]: prepared in 8 bits */
+    const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
+    const int32_t *chosen; /* [tokens, choices], */
     const float *chosen_weights;
+    const float *shared_logit; /* [tokens] */
     uint32_t experts;
     bool normalized;
-    const float *shared_gate, *shared_up; /* [tokens, size] */
-    const float *shared_logit;            /* [tokens] */
     expert_values to;
 };
 
@@ -151,62 +159,61 @@ __device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_
     return wanted;
 }
 
-/* 16 of the shared expert's values, and its weight. */
-__device__ inline void make_shared_values(const expert_inner &p, size_t token, uint32_t block) {
-    const uint32_t lane = threadIdx.x % WARP, i = block * FEW_BLOCK_ROWS + lane;
-    const uint32_t size = p.to.size, choices = p.to.choices;
-    if (lane < FEW_BLOCK_ROWS)
-        p.to.inner[(token * (choices + 1) + choices) * size + i] =
-            silu(p.shared_gate[token * size + i]) * p.shared_up[token * size + i];
-    else if (lane == FEW_BLOCK_ROWS && block == 0)
-        p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
-}
-
 /* Brings a share of an expert's next matrix nearer: one of `shares`. */
 __device__ inline void prefetch_share(const packed_matrices &m, size_t expert, uint32_t share,
                                       uint32_t shares) {
     const uint32_t first = m.blocks * share / shares, count = m.blocks * (share + 1) / shares - first;
     const size_t block = expert * m.blocks + first;
-    prefetch_bytes(m.codes + block * m.code_bytes, count * m.code_bytes);
-    prefetch_bytes(m.scales + block * m.scale_bytes, count * m.scale_bytes);
+    prefetch_bulk(m.codes + block * m.code_bytes, count * m.code_bytes);
+    prefetch_bulk(m.scales + block * m.scale_bytes, count * m.scale_bytes);
     if (m.biases)
-        prefetch_bytes(m.biases + block * m.scale_bytes, count * m.scale_bytes);
+        prefetch_bulk(m.biases + block * m.scale_bytes, count * m.scale_bytes);
 }
 
-/* Grid: [blocks of 16 inner values, choices, tokens]. */
+/* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
 template <bool IS_BF16, int ATOMS>
-static __global__ void __launch_bounds__(FEW_THREADS, 2) make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+    typedef packed_part<IS_BF16, ATOMS> part;
+    GB_DYNAMIC_SHARED(part, of_warps);
     __shared__ int32_t chosen;
     __shared__ float parts[2][FEW_PARTS][FEW_BLOCK_ROWS];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
-    const uint32_t number = blockIdx.y;
+    const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
     const uint32_t first = few_part_begin(p.weight.atoms, warp, FEW_PARTS),
                    end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
+    part &gate = of_warps[2 * warp], &up = of_warps[2 * warp + 1];
+    let_next_begin();
+    if (number == choices) {
+        gate.copy(p.shared_gate, block, first, end);
+        up.copy(p.shared_up, block, first, end);
+    }
+    wait_for_earlier();
     uint4 x[ATOMS];
     float2 x_sums[ATOMS];
-    let_next_begin();
-    wait_for_earlier();
 #pragma unroll
     for (int i = 0; i < ATOMS; i++) {
         const size_t atom = token * p.weight.atoms + (first + i < end ? first + i : 0);
         x[i] = p.x[atom * 4 + lane % 4];
         x_sums[i] = p.x_sums[atom];
     }
-    if (warp == 0) {
-        const int expert = choose_expert(p, token, number, block == 0 && number == 0);
-        if (lane == 0)
-            chosen = expert;
-    } else if (warp == 1 && number == 0) {
-        make_shared_values(p, token, block);
+    if (number < choices) {
+        if (warp == 0) {
+            const int expert = choose_expert(p, token, number, block == 0 && number == 0);
+            if (lane == 0)
+                chosen = expert;
+        }
+        __syncthreads();
+        const size_t of_gate = (size_t)chosen * p.weight.blocks + block;
+        gate.copy(p.weight, of_gate, first, end);
+        up.copy(p.weight, of_gate + p.weight.blocks / 2, first, end);
+        if (p.next.codes && threadIdx.x == 0)
+            prefetch_share(p.next, (size_t)chosen, block, gridDim.x);
+    } else if (block == 0 && threadIdx.x == 0) {
+        p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
-    __syncthreads();
-    packed_part<IS_BF16, ATOMS> gate, up;
-    const size_t of_gate = (size_t)chosen * p.weight.blocks + block;
-    gate.load(p.weight, of_gate, first, end);
-    up.load(p.weight, of_gate + p.weight.blocks / 2, first, end);
-    if (p.next.codes && threadIdx.x == 0)
-        prefetch_share(p.next, (size_t)chosen, block, gridDim.x);
+    wait_for_copies();
+    __syncwarp();
     float of_rows[2][2] = {};
 #pragma unroll
     for (int i = 0; i < ATOMS; i++)
@@ -221,7 +228,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 2) make_inner_values(GB_GR
         const float sum = add_parts(parts[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, FEW_BLOCK_ROWS);
         if (lane < FEW_BLOCK_ROWS)
-            p.to.inner[(token * (p.to.choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =
+            p.to.inner[(token * (choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =
                 silu(sum) * of_up;
     }
 }
@@ -276,6 +283,50 @@ struct inner_groups {
     }
 };
 
+/* A warp's inputs, and its parts of a block of the outputs of all experts. */
+template <bool IS_BF16, int ATOMS>
+struct outer_warp {
+    typedef packed_part<IS_BF16, ATOMS> part;
+    uint4 x[MOST_CHOICES + 1][ATOMS];
+    float2 x_sums[MOST_CHOICES + 1][ATOMS];
+    uint32_t first, end;
+    int expert; /* the lane's number's */
+
+    __device__ void find_inputs(const expert_values &from, size_t token) {
+        inner_groups<ATOMS> inner;
+        inner.load(from, token, first, end);
+#pragma unroll
+        for (int e = 0; e <= MOST_CHOICES; e++)
+            for (int i = 0; i < ATOMS; i++)
+                x_sums[e][i] = inner.inputs_of(e, i, &x[e][i]);
+    }
+
+    __device__ void copy_chosen(const expert_outer &p, uint32_t block, part *to) const {
+#pragma unroll
+        for (int e = 0; e < MOST_CHOICES; e++) {
+            const size_t chosen = (size_t)__shfl_sync(0xffffffffu, expert, e);
+            if (e < (int)p.from.choices)
+                to[e].copy(p.weight, chosen * p.weight.blocks + block, first, end);
+        }
+    }
+
+    __device__ void multiply(const expert_outer &p, const part *from,
+                             float (*parts)[FEW_PARTS][FEW_BLOCK_ROWS]) const {
+#pragma unroll
+        for (int e = 0; e <= MOST_CHOICES; e++) {
+            float of_rows[2] = {};
+            if (e == MOST_CHOICES || e < (int)p.from.choices) {
+#pragma unroll
+                for (int i = 0; i < ATOMS; i++)
+                    if (first + i < end)
+                        from[e].multiply(i, e == MOST_CHOICES ? p.shared : p.weight, x[e][i], x_sums[e][i],
+                                         of_rows);
+            }
+            store_part(parts[e], of_rows);
+        }
+    }
+};
+
 /* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
  * both are added to. weights: the lane's number's. */
 __device__ inline float join_experts(const expert_outer &p, const float (*sums)[FEW_BLOCK_ROWS], uint32_t row,
@@ -286,55 +337,54 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
     return residual + (sum + sums[MOST_CHOICES][row] * weights[p.from.choices]);
 }
 
-/* Grid: [blocks of 16 outputs, tokens]. */
+/* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
+ * while it multiplies one the next one comes. */
 template <bool IS_BF16, int ATOMS>
-static __global__ void __launch_bounds__(FEW_THREADS) join_outputs(GB_GRID_CONSTANT expert_outer p) {
-    __shared__ float parts[MOST_CHOICES + 1][FEW_PARTS][FEW_BLOCK_ROWS],
-        sums[MOST_CHOICES + 1][FEW_BLOCK_ROWS];
-    __shared__ float weights[MOST_CHOICES + 1];
+static __global__ void __launch_bounds__(FEW_THREADS, ATOMS == 1 ? 2 : 1)
+    join_outputs(GB_GRID_CONSTANT expert_outer p) {
+    typedef packed_part<IS_BF16, ATOMS> part;
+    enum { MATRICES = MOST_CHOICES + 1 };
+    GB_DYNAMIC_SHARED(part, stages); /* [1 or 2, warps, MATRICES] */
+    __shared__ float parts[MATRICES][FEW_PARTS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
+    __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
     const size_t token = blockIdx.y;
-    const uint32_t first = few_part_begin(p.weight.atoms, warp, FEW_PARTS),
-                   end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
-    packed_part<IS_BF16, ATOMS> of_expert[MOST_CHOICES], of_shared;
-    of_shared.load(p.shared, blockIdx.x, first, end);
+    outer_warp<IS_BF16, ATOMS> own;
+    own.first = few_part_begin(p.weight.atoms, warp, FEW_PARTS);
+    own.end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
+    part *stage = stages + warp * MATRICES, *other = stage + FEW_PARTS * MATRICES;
     let_next_begin();
+    stage[MOST_CHOICES].copy(p.shared, blockIdx.x, own.first, own.end);
     wait_for_earlier();
-    const int mine = lane < choices ? p.from.experts[token * choices + lane] : 0;
-    const size_t y = token * p.outputs + blockIdx.x * FEW_BLOCK_ROWS + threadIdx.x;
-    const float residual = threadIdx.x < FEW_BLOCK_ROWS ? p.residual[y] : 0.0f;
+    own.expert = lane < choices ? p.from.experts[token * choices + lane] : 0;
+    own.copy_chosen(p, blockIdx.x, stage);
+    end_copies();
     if (threadIdx.x <= choices)
         weights[threadIdx.x] = p.from.weights[token * (choices + 1) + threadIdx.x];
-#pragma unroll
-    for (int e = 0; e < MOST_CHOICES; e++) {
-        const size_t expert = (size_t)__shfl_sync(0xffffffffu, mine, e);
-        of_expert[e].load(p.weight, expert * p.weight.blocks + blockIdx.x, first, e < (int)choices ? end : 0);
-    }
-    inner_groups<ATOMS> inner;
-    inner.load(p.from, token, first, end);
-#pragma unroll
-    for (int e = 0; e <= MOST_CHOICES; e++) {
-        float of_rows[2] = {};
-#pragma unroll
-        for (int i = 0; i < ATOMS; i++) {
-            uint4 x;
-            const float2 of_x = inner.inputs_of(e, i, &x);
-            if (first + i >= end)
-                continue;
-            if (e < MOST_CHOICES)
-                of_expert[e % MOST_CHOICES].multiply(i, p.weight, x, of_x, of_rows);
-            else
-                of_shared.multiply(i, p.shared, x, of_x, of_rows);
+    own.find_inputs(p.from, token);
+    for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x) {
+        const uint32_t next = block + gridDim.x;
+        const size_t y = token * p.outputs + block * FEW_BLOCK_ROWS + threadIdx.x;
+        const float residual = threadIdx.x < FEW_BLOCK_ROWS ? p.residual[y] : 0.0f;
+        if (next < p.weight.blocks) {
+            other[MOST_CHOICES].copy(p.shared, next, own.first, own.end);
+            own.copy_chosen(p, next, other);
         }
-        store_part(parts[e], of_rows);
+        end_copies();
+        wait_for_copies_but_last();
+        __syncwarp();
+        own.multiply(p, stage, parts);
+        __syncthreads();
+        if (threadIdx.x < MATRICES * FEW_BLOCK_ROWS)
+            sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] =
+                add_parts(parts[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS);
+        __syncthreads();
+        if (threadIdx.x < FEW_BLOCK_ROWS)
+            p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);
+        part *const used = stage;
+        stage = other;
+        other = used;
     }
-    __syncthreads();
-    if (threadIdx.x < (MOST_CHOICES + 1) * FEW_BLOCK_ROWS)
-        sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] =
-            add_parts(parts[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS);
-    __syncthreads();
-    if (threadIdx.x < FEW_BLOCK_ROWS)
-        p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);
 }
 
 } // namespace gb_cuda
