@@ -7,256 +7,9 @@
  * of a head collects its result, which is normalized as a whole. Convolution and activations are those of the
  * ops' own kernels; sums over a head have an order of their own.
  */
-#include "run/cuda/device/cluster.cuh"
-#include "run/cuda/device/prepared.cuh"
-#include "run/cuda/device/row_ops.cuh"
-
-extern "C" {
-#include "run/cuda/delta_layer.h"
-}
+#include "run/cuda/device/delta_step.cuh"
 
 using namespace gb_cuda;
-
-constexpr unsigned SIZE = GB_CUDA_DELTA_SIZE, WIDTH = GB_CUDA_DELTA_WIDTH, TAIL = WIDTH - 1;
-
-enum part { QUERY, KEY, VALUE, PARTS };
-
-/* A block of some that share a head. Its warps convolve 32 channels each; those of queries and keys then have
- * the memory: a thread four columns of some rows. Each of the last warps has something else to do. */
-template <unsigned SHARES>
-struct step_shape {
-    static constexpr unsigned COLUMNS = SIZE / SHARES, UNIT_WARPS = SIZE / WARP;
-    static constexpr unsigned MEMORY_WARPS = 2 * UNIT_WARPS, MEMORY_THREADS = MEMORY_WARPS * WARP;
-    static constexpr unsigned DECAY_WARP = MEMORY_WARPS + COLUMNS / WARP, BETA_WARP = DECAY_WARP + 1,
-                              LAST_WARP = DECAY_WARP + 2, THREADS = (LAST_WARP + 1) * WARP;
-    static constexpr unsigned ROW_LANES = COLUMNS / 4, ROWS = WARP / ROW_LANES; /* of a warp's load */
-    static constexpr unsigned LOADS = SIZE / (MEMORY_WARPS * ROWS);
-};
-
-struct delta_step {
-    const float *x; /* [tokens, channels] */
-    size_t channels, starts[PARTS];
-    const void *weight; /* of the convolution: [channels, 1, WIDTH] */
-    gb_dtype weight_dtype;
-    gb_cuda_versions slots; /* by token */
-    const int32_t *run_first;
-    float *tail, *memory; /* of slot 0 */
-    size_t tail_slot_bytes, memory_slot_bytes;
-    const float *decay, *beta, *gate; /* [tokens, heads], likewise, [tokens, heads, SIZE] */
-    const void *rate, *bias;          /* of decay: [heads] */
-    gb_dtype rate_dtype, bias_dtype;
-    normalization unit[2], norm; /* of queries and keys; of the result */
-    unsigned heads, key_heads, first_run;
-    bool is_tiled;
-    float *y;               /* [tokens, heads, SIZE] */
-    prepared_rows prepared; /* of all heads as one row */
-    uint32_t *arrivals;     /* [runs, key heads] */
-};
-
-/* What a block works on. */
-struct step_place {
-    size_t first, end; /* tokens */
-    unsigned head, key_head, share;
-};
-
-template <unsigned SHARES>
-struct step_memory {
-    alignas(16) float rows[2][SIZE]; /* of the token's queries and keys, convolved */
-    alignas(16) float gate[SIZE];
-    alignas(16) float change[SIZE / SHARES];
-    float recalled[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES]; /* by warp: sums over its rows */
-    float asked[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES];
-    float y[2][SIZE], weight[SIZE]; /* in the first block: the head's, of tokens by turns; its norm's */
-    float squares[2][step_shape<SHARES>::UNIT_WARPS];
-    float decay, beta, rate, bias;
-    bool is_last; /* of the blocks that read the tail of the queries and keys */
-};
-
-template <unsigned SHARES>
-__device__ static step_place place_of(const delta_step &v) {
-    const unsigned run = v.first_run + blockIdx.y, head = blockIdx.x / SHARES;
-    return step_place{(size_t)v.run_first[run], (size_t)v.run_first[run + 1], head,
-                      v.is_tiled ? head % v.key_heads : head / (v.heads / v.key_heads), blockIdx.x % SHARES};
-}
-
-template <typename T>
-__device__ static T *of_slot(T *state, size_t slot_bytes, int32_t slot) {
-    return reinterpret_cast<T *>(reinterpret_cast<uint8_t *>(state) + (size_t)slot * slot_bytes);
-}
-
-/* ---- Convolution --------------------------------------------------------------------------------------- */
-
-/* A thread's channel, what its x are multiplied by, and the last of these, oldest first. */
-struct channel {
-    size_t number;
-    float4 taps;
-    float before[TAIL];
-};
-
-/* The weights of channel c. */
-__device__ static float4 load_taps(const void *weight, gb_dtype dtype, size_t c) {
-    static_assert(WIDTH == 4, "a float4");
-    if (dtype == GB_F32)
-        return static_cast<const float4 *>(weight)[c];
-    const uint2 all = static_cast<const uint2 *>(weight)[c];
-    return float4{gb_widen_half((uint16_t)all.x, dtype), gb_widen_half((uint16_t)(all.x >> 16), dtype),
-                  gb_widen_half((uint16_t)all.y, dtype), gb_widen_half((uint16_t)(all.y >> 16), dtype)};
-}
-
-template <unsigned SHARES>
-__device__ static channel load_channel(const delta_step &v, const step_place &p) {
-    using shape = step_shape<SHARES>;
-    channel c = {};
-    if (threadIdx.x < shape::MEMORY_THREADS)
-        c.number = v.starts[threadIdx.x / SIZE] + p.key_head * SIZE + threadIdx.x % SIZE;
-    else
-        c.number =
-            v.starts[VALUE] + p.head * SIZE + p.share * shape::COLUMNS + threadIdx.x - shape::MEMORY_THREADS;
-    const float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.from[p.first]);
-    for (unsigned t = 0; t < TAIL; t++)
-        c.before[t] = tail[t * v.channels + c.number];
-    c.taps = load_taps(v.weight, v.weight_dtype, c.number);
-    return c;
-}
-
-/* The sum goes from the oldest x to the newest. */
-__device__ static float convolve(const delta_step &v, size_t n, channel &c) {
-    const float x = v.x[n * v.channels + c.number];
-    const float y = c.before[0] * c.taps.x + c.before[1] * c.taps.y + c.before[2] * c.taps.z + x * c.taps.w;
-    for (unsigned t = 0; t + 1 < TAIL; t++)
-        c.before[t] = c.before[t + 1];
-    c.before[TAIL - 1] = x;
-    return silu(y);
-}
-
-template <unsigned SHARES>
-__device__ static void put_unit(float y, step_memory<SHARES> &shared) {
-    const unsigned part = threadIdx.x / SIZE;
-    shared.rows[part][threadIdx.x % SIZE] = y;
-    const float squares = warp_sum(y * y);
-    if (threadIdx.x % WARP == 0)
-        shared.squares[part][threadIdx.x / WARP % step_shape<SHARES>::UNIT_WARPS] = squares;
-}
-
-__device__ static void store_tail(const delta_step &v, const step_place &p, const channel &c) {
-    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.to[p.first]);
-    for (unsigned t = 0; t < TAIL; t++)
-        tail[t * v.channels + c.number] = c.before[t];
-}
-
-/* One thread counts this block, which has read the tail of its queries and keys; whether all have. */
-__device__ static bool count_block(const delta_step &v, const step_place &p, unsigned shares) {
-    uint32_t *counter = v.arrivals + blockIdx.y * v.key_heads + p.key_head;
-    __threadfence();
-    const bool is_last = atomicAdd(counter, 1u) == v.heads / v.key_heads * shares - 1;
-    if (is_last)
-        *counter = 0;
-    __threadfence();
-    return is_last;
-}
-
-/* ---- Memory -------------------------------------------------------------------------------------------- */
-
-template <unsigned SHARES>
-__device__ static unsigned row_of(unsigned load) {
-    using shape = step_shape<SHARES>;
-    return (load * shape::MEMORY_WARPS + threadIdx.x / WARP) * shape::ROWS +
-           threadIdx.x % WARP / shape::ROW_LANES;
-}
-
-/* Where a thread's columns begin in a row, in float4. */
-template <unsigned SHARES>
-__device__ static unsigned columns_of(unsigned share) {
-    return share * step_shape<SHARES>::ROW_LANES + threadIdx.x % step_shape<SHARES>::ROW_LANES;
-}
-
-template <unsigned SHARES>
-__device__ static float4 *rows_in(const delta_step &v, const step_place &p, int32_t slot) {
-    return reinterpret_cast<float4 *>(of_slot(v.memory, v.memory_slot_bytes, slot)) +
-           (size_t)p.head * SIZE * (SIZE / 4) + columns_of<SHARES>(p.share);
-}
-
-/* What the warp's rows give to the products of the memory with the key and the query. */
-template <unsigned SHARES>
-__device__ static void multiply(const float4 *memory, step_memory<SHARES> &shared) {
-    using shape = step_shape<SHARES>;
-    float recalled[4] = {}, asked[4] = {};
-#pragma unroll
-    for (unsigned i = 0; i < shape::LOADS; i++) {
-        const unsigned row = row_of<SHARES>(i);
-        const float key = shared.rows[KEY][row], query = shared.rows[QUERY][row];
-        const float of_row[4] = {memory[i].x, memory[i].y, memory[i].z, memory[i].w};
-#pragma unroll
-        for (unsigned c = 0; c < 4; c++) {
-            recalled[c] = fmaf(key, of_row[c], recalled[c]);
-            asked[c] = fmaf(query, of_row[c], asked[c]);
-        }
-    }
-#pragma unroll
-    for (unsigned c = 0; c < 4; c++) {
-#pragma unroll
-        for (unsigned distance = shape::ROW_LANES; distance < WARP; distance *= 2) {
-            recalled[c] += __shfl_xor_sync(0xffffffffu, recalled[c], (int)distance);
-            asked[c] += __shfl_xor_sync(0xffffffffu, asked[c], (int)distance);
-        }
-        if (threadIdx.x % WARP < shape::ROW_LANES) {
-            const unsigned column = threadIdx.x % WARP * 4 + c;
-            shared.recalled[threadIdx.x / WARP][column] = recalled[c];
-            shared.asked[threadIdx.x / WARP][column] = asked[c];
-        }
-    }
-}
-
-/* What the token's query and key are multiplied by to be units, and their product as they are. */
-struct unit_factors {
-    float query, key, product;
-};
-
-template <unsigned SHARES>
-__device__ static unit_factors find_factors(const delta_step &v, const step_memory<SHARES> &shared) {
-    static_assert(SIZE == 4 * WARP, "a float4 a lane");
-    const float4 q = reinterpret_cast<const float4 *>(shared.rows[QUERY])[threadIdx.x % WARP];
-    const float4 k = reinterpret_cast<const float4 *>(shared.rows[KEY])[threadIdx.x % WARP];
-    float squares[2];
-    for (unsigned part = QUERY; part <= KEY; part++) {
-        squares[part] = shared.squares[part][0];
-        for (unsigned w = 1; w < step_shape<SHARES>::UNIT_WARPS; w++)
-            squares[part] += shared.squares[part][w];
-    }
-    return unit_factors{norm_factor(v.unit[QUERY], squares[QUERY]), norm_factor(v.unit[KEY], squares[KEY]),
-                        warp_sum(q.x * k.x + q.y * k.y + q.z * k.z + q.w * k.w)};
-}
-
-/* A column's change and result. Both products with the memory are those with what it held before: with S the
- * decayed memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
-template <unsigned SHARES>
-__device__ static void change_column(unsigned column, float value, const unit_factors &unit, float *y,
-                                     step_memory<SHARES> &shared) {
-    float recalled = shared.recalled[0][column], asked = shared.asked[0][column];
-#pragma unroll
-    for (unsigned w = 1; w < step_shape<SHARES>::MEMORY_WARPS; w++) {
-        recalled += shared.recalled[w][column];
-        asked += shared.asked[w][column];
-    }
-    const float decay = shared.decay;
-    const float change = (value - recalled * unit.key * decay) * shared.beta;
-    shared.change[column] = unit.key * change;
-    store_in_first_block(y, fmaf(unit.product * unit.key * unit.query, change, asked * unit.query * decay));
-}
-
-template <unsigned SHARES>
-__device__ static void update(float4 *memory, const step_memory<SHARES> &shared) {
-    using shape = step_shape<SHARES>;
-    const float4 change = reinterpret_cast<const float4 *>(shared.change)[threadIdx.x % shape::ROW_LANES];
-    const float decay = shared.decay;
-#pragma unroll
-    for (unsigned i = 0; i < shape::LOADS; i++) {
-        const float key = shared.rows[KEY][row_of<SHARES>(i)];
-        const float4 m = memory[i];
-        memory[i] = float4{fmaf(key, change.x, m.x * decay), fmaf(key, change.y, m.y * decay),
-                           fmaf(key, change.z, m.z * decay), fmaf(key, change.w, m.w * decay)};
-    }
-}
 
 /* ---- Other warps --------------------------------------------------------------------------------------- */
 
@@ -273,120 +26,120 @@ __device__ static void load_constants(const delta_step &v, const step_place &p, 
             shared.weight[i] = v.norm.weight ? load_float(v.norm.weight, v.norm.dtype, i) : 0.0f;
 }
 
+/* What one of these warps takes of a token: a number of the head's for all lanes, or the gate's columns. */
 template <unsigned SHARES>
-__device__ static void load_token(const delta_step &v, const step_place &p, size_t n,
-                                  step_memory<SHARES> &shared) {
+__device__ static float4 load_token(const delta_step &v, const step_place &p, size_t n) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const size_t of_head = n * v.heads + p.head;
-    if (warp == step_shape<SHARES>::DECAY_WARP) {
-        shared.decay = delta_decay(v.decay[of_head], shared.rate, shared.bias);
-    } else if (warp == step_shape<SHARES>::BETA_WARP) {
-        shared.beta = sigmoid(v.beta[of_head]);
-    } else if (p.share == 0) {
-        const float4 x = reinterpret_cast<const float4 *>(v.gate + of_head * SIZE)[lane];
-        reinterpret_cast<float4 *>(shared.gate)[lane] = float4{silu(x.x), silu(x.y), silu(x.z), silu(x.w)};
-    }
+    if (warp == step_shape<SHARES>::DECAY_WARP)
+        return float4{v.decay[of_head], 0, 0, 0};
+    if (warp == step_shape<SHARES>::BETA_WARP)
+        return float4{v.beta[of_head], 0, 0, 0};
+    return reinterpret_cast<const float4 *>(v.gate + of_head * SIZE)[lane];
+}
+
+template <unsigned SHARES>
+__device__ static void activate(float4 &of_token, step_memory<SHARES> &shared) {
+    const unsigned warp = threadIdx.x / WARP;
+    if (warp == step_shape<SHARES>::DECAY_WARP)
+        shared.decay = delta_decay(of_token.x, shared.rate, shared.bias);
+    else if (warp == step_shape<SHARES>::BETA_WARP)
+        shared.beta = sigmoid(of_token.x);
+    else
+        of_token = float4{silu(of_token.x), silu(of_token.y), silu(of_token.z), silu(of_token.w)};
 }
 
 /* Normalizes and gates the head's result, and prepares it for the product that follows: of the first block
  * the last warp. */
 template <unsigned SHARES>
 __device__ static void finish(const delta_step &v, const step_place &p, size_t n, const float *result,
-                              const step_memory<SHARES> &shared) {
-    constexpr unsigned EACH = 8, LANES = SIZE / EACH; /* a quarter of a unit a lane (prepared.cuh) */
-    const unsigned lane = threadIdx.x % WARP, at = lane % LANES * EACH;
-    const bool is_there = lane < LANES;
-    float y[EACH], squares = 0;
+                              const float4 &gate, const step_memory<SHARES> &shared) {
+    const unsigned lane = threadIdx.x % WARP;
+    const float4 of_head = reinterpret_cast<const float4 *>(result)[lane];
+    const float4 weight = reinterpret_cast<const float4 *>(shared.weight)[lane];
+    float y[4] = {of_head.x, of_head.y, of_head.z, of_head.w};
+    const float weights[4] = {weight.x, weight.y, weight.z, weight.w};
+    const float gates[4] = {gate.x, gate.y, gate.z, gate.w};
+    const float squares = (y[0] * y[0] + y[1] * y[1]) + (y[2] * y[2] + y[3] * y[3]);
+    const float factor = norm_factor(v.norm, warp_sum(squares));
 #pragma unroll
-    for (unsigned i = 0; i < EACH; i++) {
-        y[i] = result[at + i];
-        squares += y[i] * y[i];
-    }
-    const float factor = norm_factor(v.norm, warp_sum(is_there ? squares : 0.0f));
-#pragma unroll
-    for (unsigned i = 0; i < EACH; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         const float value = y[i] * factor;
-        y[i] = (v.norm.weight ? value * (v.norm.weight_offset + shared.weight[at + i]) : value) *
-               shared.gate[at + i];
+        y[i] = (v.norm.weight ? value * (v.norm.weight_offset + weights[i]) : value) * gates[i];
     }
-    if (is_there) {
-        float4 *to = reinterpret_cast<float4 *>(v.y + (n * v.heads + p.head) * SIZE + at);
-        to[0] = float4{y[0], y[1], y[2], y[3]};
-        to[1] = float4{y[4], y[5], y[6], y[7]};
-    }
+    reinterpret_cast<float4 *>(v.y + (n * v.heads + p.head) * SIZE)[lane] = float4{y[0], y[1], y[2], y[3]};
     if (v.prepared.values)
-        prepare_quarter(v.prepared, n, is_there ? p.head * LANES + lane : v.prepared.units * 4, y);
+        prepare_four(v.prepared, n, p.head * SIZE + lane * 4, true, y);
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
 /* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
 template <unsigned SHARES>
-static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, SHARES == 1 ? 1 : 3)
+static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
     run_delta_step(GB_GRID_CONSTANT delta_step v) {
     using shape = step_shape<SHARES>;
     __shared__ step_memory<SHARES> shared;
     arrive_in_cluster();
     const unsigned warp = threadIdx.x / WARP;
-    const bool has_memory = warp < shape::MEMORY_WARPS, has_channel = warp < shape::DECAY_WARP,
-               is_last_warp = warp == shape::LAST_WARP;
+    const bool has_memory = warp < shape::MEMORY_WARPS, has_unit = warp < shape::UNIT_WARPS,
+               has_value = !has_unit && warp < shape::DECAY_WARP, is_last_warp = warp == shape::LAST_WARP,
+               is_other = warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP;
     const step_place p = place_of<SHARES>(v);
     channel mine = {};
     float4 memory[shape::LOADS];
-    if (has_memory) {
-        const float4 *from = rows_in<SHARES>(v, p, v.slots.from[p.first]);
-#pragma unroll
-        for (unsigned i = 0; i < shape::LOADS; i++)
-            memory[i] = from[row_of<SHARES>(i) * (SIZE / 4)];
-    }
-    if (has_channel)
+    if (has_memory)
+        load_memory<SHARES>(v, p, memory);
+    if (has_unit || has_value)
         mine = load_channel<SHARES>(v, p);
     load_constants(v, p, shared);
     wait_for_earlier();
     wait_for_cluster();
     for (size_t n = p.first; n < p.end; n++) {
         float *y = shared.y[n % 2], value = 0;
+        float4 of_token = {};
         unit_factors unit = {};
-        if (has_channel)
+        if (has_unit || has_value)
             value = convolve(v, n, mine);
-        if (has_memory)
+        if (has_unit)
             put_unit(value, shared);
-        if (!has_channel)
-            load_token(v, p, n, shared);
+        if (is_other)
+            of_token = load_token<SHARES>(v, p, n);
         __syncthreads();
         if (has_memory)
             multiply(memory, shared);
-        else if (has_channel)
+        if (has_value)
             unit = find_factors(v, shared);
-        else if (n == p.first && threadIdx.x == shape::LAST_WARP * WARP)
-            shared.is_last = count_block(v, p, SHARES);
+        if (is_other)
+            activate(of_token, shared);
         __syncthreads();
-        if (has_channel && !has_memory) {
-            const unsigned column = threadIdx.x - shape::MEMORY_THREADS;
+        if (has_value) {
+            const unsigned column = threadIdx.x - 2 * SIZE;
             change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
         }
         arrive_in_cluster();
         __syncthreads();
-        if (has_memory)
-            update(memory, shared);
         if (is_last_warp) {
             wait_for_cluster();
             if (p.share == 0)
-                finish(v, p, n, y, shared);
+                finish(v, p, n, y, of_token, shared);
         }
+        if (has_memory)
+            update(memory, shared);
         if (n + 1 < p.end) {
             if (!is_last_warp)
                 wait_for_cluster();
             __syncthreads();
         }
     }
-    if (has_memory) {
-        float4 *to = rows_in<SHARES>(v, p, v.slots.to[p.first]);
-#pragma unroll
-        for (unsigned i = 0; i < shape::LOADS; i++)
-            to[row_of<SHARES>(i) * (SIZE / 4)] = memory[i];
-    }
-    if (has_channel && (!has_memory || shared.is_last))
+    if (threadIdx.x == shape::BETA_WARP * WARP)
+        shared.is_last = count_block(v, p, SHARES);
+    if (has_memory)
+        store_memory<SHARES>(v, p, memory);
+    if (has_value)
+        store_tail(v, p, mine);
+    __syncthreads();
+    if (has_unit && shared.is_last)
         store_tail(v, p, mine);
     if (!is_last_warp)
         wait_for_cluster();
@@ -411,6 +164,7 @@ static delta_step step_of(const gb_cuda_delta_layer *l) {
     v.weight_dtype = l->convolution->operands[1]->dtype;
     v.slots = gb_cuda_versions_of(l->delta, l->delta->operands[5]);
     v.run_first = l->delta->runs.first;
+    v.has_single_tokens = l->delta->runs.count == l->convolution->operands[0]->dims[0];
     v.tail = data_of<float>(tail);
     v.memory = data_of<float>(memory);
     v.tail_slot_bytes = tail->slot_bytes;
@@ -441,19 +195,21 @@ static bool can_prepare(const gb_cuda_call *call, const delta_step &v) {
     return !weight || !weight->takes_bytes || SIZE % weight->format.group == 0;
 }
 
+/* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */
+constexpr unsigned FEW_RUNS = 2, FEW_SHARES = 4;
+
 void gb_cuda_delta_step(const gb_cuda_delta_layer *layer) {
     delta_step v = step_of(layer);
     if (can_prepare(layer->result, v)) {
         v.prepared = gb_cuda_prepared_place(layer->result, layer->result->prepares_as);
         layer->result->scratch->prepared_from = layer->result->prepares_as;
     }
-    constexpr unsigned SHARES = 4;
     const unsigned runs = layer->delta->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
     for (; v.first_run < runs; v.first_run += at_once) {
         const unsigned count = runs - v.first_run < at_once ? runs - v.first_run : at_once;
-        if (has_clusters())
-            GB_LAUNCH_CLUSTERS(SHARES, run_delta_step<SHARES>, dim3(v.heads * SHARES, count),
-                               step_shape<SHARES>::THREADS, layer->delta->stream, v);
+        if (count <= FEW_RUNS && has_clusters())
+            GB_LAUNCH_CLUSTERS(FEW_SHARES, run_delta_step<FEW_SHARES>, dim3(v.heads * FEW_SHARES, count),
+                               step_shape<FEW_SHARES>::THREADS, layer->delta->stream, v);
         else
             GB_LAUNCH(run_delta_step<1>, dim3(v.heads, count), step_shape<1>::THREADS, 0,
                       layer->delta->stream, v);

@@ -146,6 +146,20 @@ __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size
         to.sums[row * to.units * 2 + quarter / 2] = sum;
 }
 
+/* Prepares four columns from `column` on, where they are there. The lanes of a warp have the columns that
+ * follow; a whole warp calls it. */
+__device__ inline void prepare_four(const prepared_rows &to, size_t row, unsigned column, bool is_there,
+                                    const float y[4]) {
+    const unsigned lane = threadIdx.x % WARP, none = (unsigned)to.units * UNIT;
+    if (to.group > 0)
+        return store_in_bytes<4>(to, row, is_there ? column : none, y);
+    float v[8];
+    for (unsigned i = 0; i < 8; i++)
+        v[i] = __shfl_sync(0xffffffffu, y[i % 4], (int)(lane * 2 % WARP + i / 4));
+    const unsigned first = __shfl_sync(0xffffffffu, is_there ? column : none, (int)(lane * 2 % WARP));
+    prepare_quarter(to, row, (lane < WARP / 2 ? first : none) / 8, v);
+}
+
 } // namespace gb_cuda
 
 /* Where the rows of a kernel's result x are prepared in the call's scratch, for a kernel that does it in
