@@ -67,17 +67,21 @@ typedef struct gb_backend gb_backend;
 typedef struct gb_backend_functions {
     void (*destroy)(gb_backend *backend);
 
-    /* Executes the program. Does not allocate. */
+    /* Executes the program. Does not allocate memory of the host. */
     gumbel_status (*step)(gb_backend *backend, gb_batch *batch, gumbel_error *error);
 
     /* Makes the slot's state that of an empty session. */
     void (*reset_slot)(gb_backend *backend, uint32_t slot);
 
-    /* Gives slot `to` the state that slot `from` has after `position` tokens. */
-    void (*copy_slot)(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position);
+    /* Gives slot `to` the state that slot `from` has after `position` tokens. Errors: MEMORY (the device's).
+     */
+    gumbel_status (*copy_slot)(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error);
 
-    /* Keeps the slot's state at position in its snapshot, and puts it back. Only with options.snapshots. */
-    void (*take_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
+    /* Keeps the slot's state at position in its snapshot, and puts it back. Only with options.snapshots.
+     * Errors: MEMORY (the device's). */
+    gumbel_status (*take_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error);
     void (*restore_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
 
     /* Streams the slot's state at position; the bytes do not depend on slots, threads or max_context. */

@@ -8,25 +8,11 @@
 
 #include "base/memory.h"
 #include "cuda/device_memory.h"
-#include "run/sampler/sampler.h"
+#include "cuda/sample_rows.h"
 
 #include <math.h>
 
-enum { MOST_ROWS = 64, BIASES = 5 };
-
-typedef struct rows {
-    uint32_t size, count, count_limit;
-    float *logits;
-    gb_token_count *counts; /* [count, count_limit] */
-    float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
-    int32_t top_k[MOST_ROWS];
-    uint64_t seed[MOST_ROWS];
-    int32_t bias_ids[MOST_ROWS][BIASES];
-    float bias_values[MOST_ROWS][BIASES];
-    float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
-    int32_t prompt[MOST_ROWS];
-    bool wanted[MOST_ROWS]; /* log-probabilities */
-} rows;
+enum { BIASES = 5 };
 
 /* What a sample step finds of a row. */
 typedef struct row_result {
@@ -63,7 +49,7 @@ static inline float pick(uint64_t *random, const float *values, size_t count) {
     return values[next_random(random) % count];
 }
 
-static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
+static inline void fill_settings(sample_rows *r, uint32_t b, uint64_t *random) {
     static const float temperatures[] = {0, 1, 0.8f, 0.3f, 2.5f, 1e-4f, 1e4f};
     static const float top_ps[] = {1, 0.95f, 0.5f, 0.01f, 1, 0.999f}, min_ps[] = {0, 0, 0.05f, 0.5f, 1};
     static const float repetitions[] = {1, 1, 1.3f, 0.7f}, penalties[] = {0, 0, 0.5f, -1.5f};
@@ -73,9 +59,9 @@ static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
     r->min_p[b] = pick(random, min_ps, 5);
     r->top_k[b] = top_ks[next_random(random) % 7];
     r->seed[b] = (uint64_t)next_random(random) << 32 | next_random(random);
-    for (uint32_t i = 0; i < BIASES; i++) {
-        r->bias_ids[b][i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
-        r->bias_values[b][i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
+    for (size_t i = (size_t)b * BIASES; i < (size_t)(b + 1) * BIASES; i++) {
+        r->bias_ids[i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
+        r->bias_values[i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
     }
     gb_token_count *counts = r->counts + (size_t)b * r->count_limit;
     uint32_t length = next_random(random) % (r->count_limit + 1), step = r->size / r->count_limit + 1;
@@ -89,17 +75,34 @@ static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
     r->wanted[b] = next_random(random) % 4 == 0;
 }
 
-static inline row_result sample_on_cpu(rows *r, uint32_t b, void *scratch) {
-    float *logits = r->logits + (size_t)b * r->size, normalizer[2];
-    gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
-    gb_bias_list bias = {r->bias_ids[b], r->bias_values[b], BIASES};
-    gb_penalties penalties = {r->counts + (size_t)b * r->count_limit,
-                              r->count_limit,
-                              r->repetition[b],
-                              r->frequency[b],
-                              r->presence[b],
-                              r->prompt[b]};
-    row_result result = {gb_sample_adjusted_row(logits, r->size, &bias, &penalties, &settings, scratch), 0};
+/* Makes rows of which size, count and count_limit are set; false where there is no memory. */
+static inline bool make_rows(sample_rows *r, uint32_t kind) {
+    uint64_t random = (uint64_t)kind << 20 | r->size;
+    r->bias_limit = BIASES;
+    r->logits = malloc((size_t)r->count * r->size * sizeof *r->logits);
+    r->bias_ids = malloc((size_t)r->count * BIASES * sizeof *r->bias_ids);
+    r->bias_values = malloc((size_t)r->count * BIASES * sizeof *r->bias_values);
+    r->counts = malloc((size_t)r->count * r->count_limit * sizeof *r->counts);
+    if (!r->logits || !r->bias_ids || !r->bias_values || !r->counts)
+        return false;
+    for (uint32_t b = 0; b < r->count; b++) {
+        fill_settings(r, b, &random);
+        fill_logits(r->logits + (size_t)b * r->size, r->size, kind * MOST_ROWS + b, &random);
+    }
+    return true;
+}
+
+static inline void free_rows(sample_rows *r) {
+    free(r->logits);
+    free(r->bias_ids);
+    free(r->bias_values);
+    free(r->counts);
+}
+
+static inline row_result sample_on_cpu(const sample_rows *r, uint32_t b, void *scratch) {
+    const float *logits = r->logits + (size_t)b * r->size;
+    float normalizer[2];
+    row_result result = {token_on_cpu(r, b, scratch), 0};
     if (r->wanted[b]) {
         gb_log_normalizer(logits, r->size, normalizer);
         result.logprob = gb_log_probability(logits, r->size, normalizer, result.token);
@@ -107,58 +110,25 @@ static inline row_result sample_on_cpu(rows *r, uint32_t b, void *scratch) {
     return result;
 }
 
-static inline void sample_on_device(const rows *r, bool has_logprobs, row_result *results,
+static inline void sample_on_device(const sample_rows *r, bool has_logprobs, row_result *results,
                                     float *logits_after) {
-    size_t n = r->count;
-    gb_cuda_tensor tensors[GB_SAMPLE_OPERANDS] = {
-        [GB_SAMPLE_LOGITS] = device_tensor(GB_F32, r->logits, 2, n, r->size, 1),
-        [GB_SAMPLE_TEMPERATURE] = device_tensor(GB_F32, r->temperature, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_K] = device_tensor(GB_I32, r->top_k, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_P] = device_tensor(GB_F32, r->top_p, 1, n, 1, 1),
-        [GB_SAMPLE_SEED] = device_tensor(GB_U64, r->seed, 1, n, 1, 1),
-        [GB_SAMPLE_MIN_P] = device_tensor(GB_F32, r->min_p, 1, n, 1, 1),
-        [GB_SAMPLE_BIAS_IDS] = device_tensor(GB_I32, r->bias_ids, 2, n, BIASES, 1),
-        [GB_SAMPLE_BIAS_VALUES] = device_tensor(GB_F32, r->bias_values, 2, n, BIASES, 1),
-        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, r->count_limit, 3),
-        [GB_SAMPLE_REPETITION] = device_tensor(GB_F32, r->repetition, 1, n, 1, 1),
-        [GB_SAMPLE_FREQUENCY] = device_tensor(GB_F32, r->frequency, 1, n, 1, 1),
-        [GB_SAMPLE_PRESENCE] = device_tensor(GB_F32, r->presence, 1, n, 1, 1),
-        [GB_SAMPLE_PENALIZE_PROMPT] = device_tensor(GB_I32, r->prompt, 1, n, 1, 1),
-    };
-    gb_cuda_tensor wanted = device_tensor(GB_BOOL, r->wanted, 1, n, 1, 1);
-    gb_cuda_tensor token = device_tensor(GB_I32, NULL, 1, n, 1, 1);
-    gb_cuda_tensor normalizer = device_tensor(GB_F32, NULL, 2, n, 2, 1);
-    gb_cuda_tensor logprob = device_tensor(GB_F32, NULL, 1, n, 1, 1);
-    gb_cuda_scratch scratch = {0};
-    gb_cuda_call call = {.results = {&token}, .scratch = &scratch};
-    const gb_cuda_call normalizing = {.operands = {NULL, &wanted}, .results = {&normalizer}};
-    const gb_cuda_call naming = {.results = {&logprob}};
     int32_t tokens[MOST_ROWS];
     float logprobs[MOST_ROWS] = {0};
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        call.operands[i] = &tensors[i];
-    scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&call));
-    if (has_logprobs) {
-        gb_cuda_sample_with_logprob(&call, &normalizing, &naming);
-        fetch_tensor(&logprob, logprobs);
-    } else {
-        gb_cuda_sample(&call);
-    }
-    fetch_tensor(&token, tokens);
-    fetch_tensor(&tensors[GB_SAMPLE_LOGITS], logits_after);
-    for (size_t b = 0; b < n; b++)
+    device_step step;
+    assert_cuda(make_device_step(r, r->count, NULL, &step));
+    launch_step(&step, has_logprobs);
+    fetch_tensor(&step.token, tokens);
+    if (has_logprobs)
+        fetch_tensor(&step.logprob, logprobs);
+    fetch_tensor(&step.operands[GB_SAMPLE_LOGITS], logits_after);
+    for (uint32_t b = 0; b < r->count; b++)
         results[b] = (row_result){tokens[b], logprobs[b]};
-    const gb_cuda_tensor *others[] = {&wanted, &token, &normalizer, &logprob};
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        free_on_device(&tensors[i]);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        free_on_device(others[i]);
-    assert_cuda(cudaFree(scratch.bytes));
+    free_device_step(&step);
 }
 
 /* Fails where the device draws another token than `expected`, finds another log-probability (which it does in
  * every other batch; those of a row with a NaN mean nothing), or changes the logits. */
-static inline void compare_with_device(const rows *r, const row_result *expected, uint32_t kind) {
+static inline void compare_with_device(const sample_rows *r, const row_result *expected, uint32_t kind) {
     const bool has_logprobs = kind % 2;
     row_result found[MOST_ROWS];
     float *after = malloc((size_t)r->count * r->size * sizeof(float));

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 160, PROMPT = 12, ANSWER = 10, LATER = 3, KINDS = 3, AHEAD = 4 };
+enum { VOCAB = 160, PROMPT = 8, ANSWER = 10, LATER = 3, KINDS = 3, AHEAD = 4 };
 
 static gumbel_program *program;
 static gumbel_engine *engine;
@@ -200,8 +200,10 @@ static void go_on_by_steps(gumbel_session *session, bool is_generating, int32_t 
 /* After numbers of tokens, where versions of states go round after every one: the deviation, and then the
  * logits after one more token. */
 static void compare(deviation *deviate) {
-    const int apart = gb_has_recurrent_state(program->program) ? 1 : 3;
-    for (int count = 1; count < AHEAD + 4; count += apart) {
+    static const int counts[] = {1, 3, 7, 2, 5};
+    const size_t tried = gb_has_recurrent_state(program->program) ? 5 : 3;
+    for (size_t i = 0; i < tried; i++) {
+        const int count = counts[i];
         int32_t expected_tokens[ANSWER], tokens[ANSWER];
         float expected[VOCAB], found[VOCAB];
         gumbel_session *one_by_one = new_session();
@@ -281,7 +283,7 @@ static void cancelled_answers_go_on(void **unused) {
     }
 }
 
-/* The program's stop token is each token of the answer by turns. */
+/* The program's stop token is every other token of the answer by turns. */
 static void stop_tokens_end_answers(void **unused) {
     (void)unused;
     int32_t expected[ANSWER], tokens[ANSWER];
@@ -290,7 +292,7 @@ static void stop_tokens_end_answers(void **unused) {
     gumbel_session *session = new_session();
     answer_in_steps(session, 1, ANSWER, expected);
     gumbel_session_destroy(session);
-    for (int at = 0; at < ANSWER - 2; at++) {
+    for (int at = 0; at < ANSWER - 1; at += 2) {
         const gumbel_sampling sampling = settings_of(1);
         const gumbel_generate_options options = {.size = sizeof options, .sampling = &sampling};
         gumbel_generated next = {.size = sizeof next};

@@ -20,23 +20,19 @@ static const uint32_t small_sizes[] = {48, 49, 1000, 5003, 160, 2048, 1, 300, 12
 static const uint32_t long_sizes[] = {262144, 248320, 262143, 151936};
 
 typedef struct random_batch {
-    rows rows;
+    sample_rows rows;
+    bool is_made;
     uint32_t kind;
     row_result expected[MOST_ROWS];
 } random_batch;
 
 static void *make_batch(void *argument) {
     random_batch *batch = argument;
-    rows *r = &batch->rows;
-    uint64_t random = (uint64_t)batch->kind << 20 | r->size;
+    sample_rows *r = &batch->rows;
     void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r->size, BIASES, r->count_limit), 1);
-    r->logits = malloc((size_t)r->count * r->size * sizeof(float));
-    r->counts = malloc((size_t)r->count * r->count_limit * sizeof *r->counts);
-    for (uint32_t b = 0; scratch && r->logits && r->counts && b < r->count; b++) {
-        fill_settings(r, b, &random);
-        fill_logits(r->logits + (size_t)b * r->size, r->size, batch->kind * MOST_ROWS + b, &random);
+    batch->is_made = make_rows(r, batch->kind) && scratch;
+    for (uint32_t b = 0; batch->is_made && b < r->count; b++)
         batch->expected[b] = sample_on_cpu(r, b, scratch);
-    }
     gb_free(scratch);
     return NULL;
 }
@@ -59,11 +55,10 @@ static uint32_t compare_batches(uint32_t first, uint32_t count, const uint32_t *
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (uint32_t i = 0; i < count; i++) {
-        assert_true(batches[i].rows.logits && batches[i].rows.counts);
+        assert_true(batches[i].is_made);
         compare_with_device(&batches[i].rows, batches[i].expected, batches[i].kind);
         compared += batches[i].rows.count;
-        free(batches[i].rows.logits);
-        free(batches[i].rows.counts);
+        free_rows(&batches[i].rows);
     }
     return compared;
 }

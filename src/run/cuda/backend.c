@@ -53,12 +53,14 @@ static void reset_slot(gb_backend *backend, uint32_t slot) {
     gb_cuda_slots_reset(slots_of(backend), slot);
 }
 
-static void copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position) {
-    gb_cuda_slots_copy(slots_of(backend), from, to, position);
+static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error) {
+    return gb_cuda_slots_copy(slots_of(backend), from, to, position, error);
 }
 
-static void take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_cuda_slots_take_snapshot(slots_of(backend), slot, position);
+static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error) {
+    return gb_cuda_slots_take_snapshot(slots_of(backend), slot, position, error);
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {

@@ -16,7 +16,7 @@ typedef struct gb_cuda_course {
     uint32_t slot;      /* the sequence's */
     uint32_t last;      /* number of the last step that was asked for */
     uint32_t version;   /* where that step left recurrent states, 0: in the slot */
-    uint32_t confirmed; /* steps that came as they were announced */
+    uint32_t confirmed; /* steps that came as they were announced, up to GB_CUDA_MOST_AHEAD */
 } gb_cuda_course;
 
 struct gb_cuda_executor {
@@ -142,14 +142,22 @@ static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
     batch->logits = batch->row_count > 0 && !e->course.goes_on ? e->launches.logits : NULL;
 }
 
+/* How many steps are to be under way after the one that was announced. */
+static uint32_t steps_ahead(gb_cuda_executor *e, const gb_batch *batch) {
+    if (e->course.confirmed < GB_CUDA_MOST_AHEAD)
+        e->course.confirmed++;
+    return batch->following_count < e->course.confirmed ? batch->following_count : e->course.confirmed;
+}
+
 /* Enqueues the step that was announced, unless it is under way, and some of those that will follow: one more
  * each time that the engine keeps its word. */
 static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
-    const uint32_t number = e->course.last + 1;
-    uint32_t ahead =
-        batch->following_count < ++e->course.confirmed ? batch->following_count : e->course.confirmed;
-    if (ahead > GB_CUDA_MOST_AHEAD)
-        ahead = GB_CUDA_MOST_AHEAD;
+    gumbel_error ignored;
+    const uint32_t number = e->course.last + 1, end = (uint32_t)batch->positions[0] + 1;
+    uint32_t ahead = steps_ahead(e, batch);
+    GB_TRY(gb_cuda_slots_cover(e->slots, e->course.slot, end, error));
+    if (gb_cuda_slots_cover(e->slots, e->course.slot, end + ahead, &ignored) != GUMBEL_OK)
+        ahead = 0;
     while (e->number < number + ahead) {
         GB_TRY(launch(e, error));
         e->number++;
@@ -167,10 +175,20 @@ void gb_cuda_executor_settle(gb_cuda_executor *e) {
     e->course = (gb_cuda_course){.goes_on = false};
 }
 
+/* Gives the batch's slots the memory that it needs. */
+static gumbel_status cover(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
+    for (uint32_t n = 0; n < batch->token_count; n++)
+        if (n + 1 == batch->token_count || batch->slots[n + 1] != batch->slots[n])
+            GB_TRY(gb_cuda_slots_cover(e->slots, (uint32_t)batch->slots[n], (uint32_t)batch->positions[n] + 1,
+                                       error));
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
     if (is_announced(e, batch))
         return run_announced(e, batch, error);
     gb_cuda_executor_settle(e);
+    GB_TRY(cover(e, batch, error));
     GB_TRY(run_pass(e, batch, true, error));
     GB_TRY(run_pass(e, batch, false, error));
     e->course.slot = (uint32_t)batch->slots[0];

@@ -17,15 +17,23 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
+/* After the blocks that scan a row come some that find what biases and penalties change in it. */
 template <int EACH>
 static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
+    const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     const row_settings r = settings_of(a, b);
+    if (blockIdx.x >= scanning) {
+        const uint32_t change = (blockIdx.x - scanning) * ROW_THREADS + threadIdx.x;
+        if (is_adjusted(r) && r.is_short && change < MOST_CHANGES)
+            find_change(a, b, r, change);
+        return;
+    }
     if (blockIdx.x == 0 && threadIdx.x == 0)
         a.rows[b] = row_state{};
     if (r.temperature != 0.0f && r.top_k == 0 && r.top_p < 1.0f)
-        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += gridDim.x * ROW_THREADS)
+        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += scanning * ROW_THREADS)
             a.bins[b * MASS_BINS + i] = 0;
     if (is_adjusted(r) && !r.is_short)
         scan_adjusted<EACH>(a, b);
@@ -39,7 +47,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
 struct settling {
     group_list groups;
     candidate_list list;
-    row_changes changes;
+    changed_groups changed;
 };
 
 __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
@@ -141,13 +149,13 @@ __device__ static bool settle_by_list(const sampling &a, size_t b, const row_set
 }
 
 /* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
- * are read. What biases and penalties change is found while the scan is under way, and listed by itself; a
- * group whose largest is changed counts for nothing in the bound. */
+ * are read. What biases and penalties change is listed by itself; a group whose largest is changed counts for
+ * nothing in the bound. */
 __device__ static void settle_short(const sampling &a, size_t b, const row_settings &r, settling *memory) {
     const float *row = a.logits + b * a.size;
     group_list *groups = &memory->groups;
     candidate_list *list = &memory->list;
-    row_changes *changes = is_adjusted(r) ? &memory->changes : nullptr;
+    changed_groups *changed = is_adjusted(r) ? &memory->changed : nullptr;
     const uint32_t wanted = r.temperature == 0.0f ? 1 : r.top_k;
     const float temperature = r.temperature == 0.0f ? 1.0f : r.temperature;
     uint32_t key[KEYS_EACH], known[KEYS_EACH];
@@ -155,38 +163,42 @@ __device__ static void settle_short(const sampling &a, size_t b, const row_setti
     clear_list(groups);
     if (threadIdx.x == 0)
         list->count = 0;
-    if (changes)
-        find_changes(a, b, changes, &own);
+    if (changed)
+        clear_changes(changed);
     __syncthreads();
     wait_for_earlier();
+    if (changed)
+        load_changes(a, b, &own);
     load_keys(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, key, groups);
+    if (changed)
+        keep_changes(&own, changed);
 #pragma unroll
     for (unsigned j = 0; j < KEYS_EACH; j++)
-        known[j] = changes && changes->before[threadIdx.x + j * ROW_THREADS] == key[j] ? 0 : key[j];
+        known[j] = changed && changed->before[threadIdx.x + j * ROW_THREADS] == key[j] ? 0 : key[j];
     const float least = scaled_key(bound_of_keys(wanted, known, groups), temperature);
     const float bound = reaching_logit(least, temperature);
     if (groups->has_nan) {
         finish_row(a, b, ~(weight_sum)0);
         return;
     }
-    list_keys(key, bound, groups, changes ? changes->place_of : nullptr);
-    if (!changes || groups->count <= MOST_PLACES) {
-        if (changes) {
-            list_changes(own, bound, changes, list);
+    list_keys(key, bound, groups, changed ? changed->place_of : nullptr);
+    if (!changed || groups->count <= MOST_PLACES) {
+        if (changed) {
+            list_changes(own, bound, changed, list);
             __syncthreads();
         }
         const auto load = [&](unsigned place, uint32_t i, float *x) {
             load_logits(row, a.size, i, x);
-            if (!changes || i >= a.size)
+            if (!changed || i >= a.size)
                 return;
             for (unsigned j = 0; j < GROUP_EACH; j++)
-                x[j] = changes->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
+                x[j] = changed->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
         };
         gather_candidates(groups, a.size, bound, load, list);
         if (settle_by_list(a, b, r, list))
             return;
     }
-    if (changes)
+    if (changed)
         copy_adjusted(a, b);
     settle_slowly(a, b, r, memory);
 }
@@ -360,8 +372,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + 2 * a.groups * (sizeof(uint32_t) + 1) +
-           2 * (uint64_t)a.size * sizeof(uint32_t);
+    const uint64_t words = 2 * (uint64_t)a.size + 3 * MOST_CHANGES + 2 * a.groups;
+    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + words * sizeof(uint32_t) + 2 * a.groups;
 }
 
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
@@ -370,16 +382,12 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
     return rows * row_bytes(a);
 }
 
-/* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more reads
- * under way. */
+template <int EACH>
 static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
-    const uint32_t at_once = 512, each = 4;
-    if (blocks_for_groups(a.groups, 1) * rows <= at_once)
-        GB_LAUNCH(scan_rows<1>, dim3(blocks_for_groups(a.groups, 1), (unsigned)rows), ROW_THREADS, 0, stream,
-                  a);
-    else
-        GB_LAUNCH(scan_rows<each>, dim3(blocks_for_groups(a.groups, each), (unsigned)rows), ROW_THREADS, 0,
-                  stream, a);
+    const bool can_adjust = a.counts || a.bias_ids;
+    const uint32_t blocks =
+        blocks_for_groups(a.groups, EACH) + (can_adjust ? blocks_for(MOST_CHANGES, ROW_THREADS) : 0);
+    GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
 }
 
 static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
@@ -387,12 +395,20 @@ static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
-    a.maxima.keys = reinterpret_cast<uint32_t *>(a.bins + rows * MASS_BINS);
+    a.changes.ids = reinterpret_cast<int32_t *>(a.bins + rows * MASS_BINS);
+    a.changes.values = reinterpret_cast<float *>(a.changes.ids + rows * MOST_CHANGES);
+    a.changes.before = reinterpret_cast<uint32_t *>(a.changes.values + rows * MOST_CHANGES);
+    a.maxima.keys = a.changes.before + rows * MOST_CHANGES;
     a.adjusted_maxima.keys = a.maxima.keys + rows * a.groups;
     a.maxima.offsets = reinterpret_cast<uint8_t *>(a.adjusted_maxima.keys + rows * a.groups);
     a.adjusted_maxima.offsets = a.maxima.offsets + rows * a.groups;
     const dim3 sharing(a.parts, (unsigned)rows);
-    launch_scan(a, rows, call->stream);
+    /* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more
+     * reads under way. */
+    if (blocks_for_groups(a.groups, 1) * rows <= 512)
+        launch_scan<1>(a, rows, call->stream);
+    else
+        launch_scan<4>(a, rows, call->stream);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
     launch_finish(a, sharing, call->stream);
 }

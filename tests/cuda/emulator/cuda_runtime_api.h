@@ -9,6 +9,7 @@
 
 #define GUMBEL_EMULATED_DEVICE 1 /* tests do less there */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,12 +46,23 @@ enum cudaMemcpyKind {
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeRelaxed = 2 };
 enum { cudaStreamNonBlocking = 1, cudaMemAttachGlobal = 1 };
 
+enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess = 0,
+    cudaDriverEntryPointSymbolNotFound = 1
+};
+enum { cudaEnableDefault = 0 };
+
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found);
+extern size_t emulated_memory_bytes;       /* for tests: how much there is */
+extern bool emulated_driver_has_no_memory; /* for tests: it knows no virtual memory */
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 
 /* New memory is filled with 0xff, so that what reads it before it is written finds NaNs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and penalties. Where one block samples from a row, its threads know the logits that they change;
- * otherwise the blocks of the scan copy the row, each going through the row's lists for what concerns it.
+ * Biases and penalties. Where one block samples from a row, the scan finds the logits that they change, one
+ * by one; otherwise its blocks copy the row, each going through the row's lists for what concerns it.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
@@ -96,21 +96,27 @@ __device__ inline void penalize(const sampling &a, size_t b, const row_settings 
     });
 }
 
+template <int COUNT>
+struct block_logits {
+    alignas(16) float x[COUNT];
+};
+
 /* Scans the block's groups of a row with biases and penalties, and writes them to the row's copy; where
  * masses are wanted also without. Needs all threads. */
 template <int EACH>
 static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     enum { COUNT = EACH * ROW_WARPS * GROUP };
     const row_settings r = settings_of(a, b);
-    __shared__ float logits[COUNT];
+    __shared__ block_logits<COUNT> memory;
+    float *logits = memory.x;
     const uint32_t first = blockIdx.x * COUNT;
     const uint32_t own = scanned_group<EACH>(0) * GROUP + threadIdx.x % WARP * GROUP_EACH;
     float *copy = a.adjusted + b * a.size;
     float x[EACH][GROUP_EACH];
     load_groups<EACH>(a.logits + b * a.size, a.size, x);
 #pragma unroll
-    for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
-        logits[own + i / GROUP_EACH * GROUP + i % GROUP_EACH - first] = x[i / GROUP_EACH][i % GROUP_EACH];
+    for (int g = 0; g < EACH; g++)
+        store_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
     if (a.wanted && a.wanted[b])
         for (int g = 0; g < EACH; g++)
             write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.maxima, b, a.groups));
@@ -121,15 +127,11 @@ static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
         penalize(a, b, r, first, COUNT, logits);
     __syncthreads();
 #pragma unroll
-    for (unsigned i = 0; i < EACH * GROUP_EACH; i++) {
-        const uint32_t at = own + i / GROUP_EACH * GROUP + i % GROUP_EACH;
-        x[i / GROUP_EACH][i % GROUP_EACH] = logits[at - first];
-        if (at < a.size)
-            copy[at] = x[i / GROUP_EACH][i % GROUP_EACH];
-    }
-#pragma unroll
-    for (int g = 0; g < EACH; g++)
+    for (int g = 0; g < EACH; g++) {
+        load_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+        store_logits(copy, a.size, own + (unsigned)g * GROUP, x[g]);
         write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
+    }
 }
 
 /* The same for a whole row, by one block: for a row that turned out not to be short. */
@@ -154,131 +156,122 @@ static __device__ __noinline__ void copy_adjusted(const sampling &a, size_t b) {
 
 /* ---- Short rows ---------------------------------------------------------------------------------------- */
 
-enum { COUNTS_EACH = (int)MOST_SHORT_COUNTS / (int)ROW_THREADS, MOST_PLACES = 512 };
+/* Finds the i-th change of a short row, from its lists: counted tokens have the first MOST_SHORT_COUNTS, then
+ * come the biases of others. What follows a list's end is found as well, for nothing. */
+__device__ inline void find_change(const sampling &a, size_t b, const row_settings &r, uint32_t i) {
+    const bool is_counted = i < MOST_SHORT_COUNTS;
+    const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
+    token_count token = {NO_CHANGE, 0, 0};
+    if (is_counted && r.is_penalized)
+        token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
+    if (!is_counted && r.is_biased && entry < a.bias_limit)
+        token.id = a.bias_ids[b * a.bias_limit + entry];
+    const bool is_in = (uint32_t)token.id < a.size;
+    const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
+    float x = before;
+    uint32_t first = 0; /* of the biases of the token: its place, from 1 on */
+#pragma unroll 1
+    for (uint32_t e = 0; r.is_biased && e < a.bias_limit && e < MOST_SHORT_BIASES; e++) {
+        const int32_t other = a.bias_ids[b * a.bias_limit + e];
+        if (other < 0)
+            break;
+        if (other != token.id)
+            continue;
+        x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
+        first = first == 0 ? e + 1 : first;
+    }
+    if (is_counted)
+        x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
+    const bool counts = is_in && (is_counted || first == entry + 1);
+    const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
+    const size_t at = b * MOST_CHANGES + i;
+    a.changes.ids[at] = counts ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
+    a.changes.values[at] = x;
+    a.changes.before[at] = logit_key(before);
+}
 
-/* What biases and penalties change in a row, in the shared memory of the block that samples from it. */
-struct row_changes {
+enum { MOST_PLACES = 512 };
+
+/* What changes mean for the groups of a short row, in the shared memory of the block that samples from it. */
+struct changed_groups {
     alignas(16) uint32_t changed[MOST_PLACES][GROUP_EACH]; /* of a listed group, bits by lane: changed ones */
     uint32_t before[MOST_GROUPS];   /* the largest of the changed logits of a group before the change: keys */
     uint16_t place_of[MOST_GROUPS]; /* of a group in the list, from 1 on */
-    alignas(16) int32_t biased_ids[WARP];
-    float biased[WARP];
-    uint32_t is_penalized[WARP]; /* a biased token: its change is that of a counted token */
-    uint32_t end;                /* of the list of counts */
+    uint32_t is_counted[MOST_SHORT_BIASES]; /* of biases, by place: the change is that of a counted token */
+    uint32_t end;                           /* of the list of counts */
 };
 
-/* The changed logits of a thread, -1 for none: those of counted tokens, and of a biased one. */
-struct own_changes {
-    int32_t id[COUNTS_EACH + 1];
-    float value[COUNTS_EACH + 1];
-};
-
-/* The logit of a lane's bias, after all biases of its token, in their order; lanes with the same token come
- * to the same. *is_first: no lane before has it. By a whole warp. */
-__device__ inline float add_short_biases(float x, int32_t id, float bias, unsigned count, bool *is_first) {
-    *is_first = true;
-#pragma unroll 1
-    for (unsigned from = 0; from < count; from++) {
-        const int32_t other = __shfl_sync(0xffffffffu, id, (int)from);
-        const float more = __shfl_sync(0xffffffffu, bias, (int)from);
-        x = other == id ? gb_biased(x, more) : x;
-        *is_first = *is_first && !(other == id && from < threadIdx.x % WARP);
-    }
-    return x;
-}
-
-/* The biases of a short row, by its first warp: their tokens' logits go to shared memory. */
-__device__ inline void find_biased(const sampling &a, size_t b, row_changes *changes, own_changes *own) {
-    const unsigned lane = threadIdx.x;
-    const bool exists = lane < a.bias_limit;
-    const int32_t id = exists ? a.bias_ids[b * a.bias_limit + lane] : -1;
-    const float bias = exists ? a.bias_values[b * a.bias_limit + lane] : 0.0f;
-    const unsigned ends = __ballot_sync(0xffffffffu, id < 0);
-    const unsigned count = ends ? (unsigned)__popc((ends & (0u - ends)) - 1) : 32u;
-    const bool is_in = lane < count && (uint32_t)id < a.size;
-    const float before = is_in ? a.logits[b * a.size + (uint32_t)id] : 0.0f;
-    bool is_first;
-    const float x = add_short_biases(before, id, bias, count, &is_first);
-    const bool is_own = is_in && is_first;
-    if (is_own)
-        atomicMax(&changes->before[(uint32_t)id / GROUP], logit_key(before));
-    changes->biased_ids[lane] = own->id[COUNTS_EACH] = is_own ? id : -1;
-    changes->biased[lane] = own->value[COUNTS_EACH] = x;
-}
-
-/* Finds what biases and penalties change in a short row. Reads nothing that the scan writes. Needs all
- * threads. */
-static __device__ __noinline__ void find_changes(const sampling &a, size_t b, row_changes *changes,
-                                                 own_changes *own) {
-    const row_settings r = settings_of(a, b);
-    const float *row = a.logits + b * a.size;
-    const uint32_t limit = !r.is_penalized                     ? 0
-                           : a.count_limit < MOST_SHORT_COUNTS ? a.count_limit
-                                                               : (uint32_t)MOST_SHORT_COUNTS;
-    token_count token[COUNTS_EACH];
-    float x[COUNTS_EACH];
-    uint32_t own_end = limit;
-#pragma unroll
-    for (int j = 0; j < COUNTS_EACH; j++) {
-        const uint32_t i = (unsigned)j * ROW_THREADS + threadIdx.x;
-        token[j] = i < limit ? a.counts[b * a.count_limit + i] : token_count{-1, 0, 0};
-    }
-#pragma unroll
-    for (int j = 0; j < COUNTS_EACH; j++) /* what follows the list's end does no harm */
-        x[j] = (uint32_t)token[j].id < a.size ? row[token[j].id] : 0.0f;
+/* To be called before a barrier. */
+__device__ inline void clear_changes(changed_groups *groups) {
     for (unsigned g = threadIdx.x; g < MOST_GROUPS; g += ROW_THREADS) {
-        changes->before[g] = changes->place_of[g] = 0;
-        changes->changed[0][g] = 0; /* which has MOST_GROUPS words, too */
+        groups->before[g] = groups->place_of[g] = 0;
+        groups->changed[g / GROUP_EACH][g % GROUP_EACH] = 0;
     }
-    if (threadIdx.x < WARP) {
-        changes->biased_ids[threadIdx.x] = -1;
-        changes->is_penalized[threadIdx.x] = 0;
-    }
+    if (threadIdx.x < MOST_SHORT_BIASES)
+        groups->is_counted[threadIdx.x] = 0;
     if (threadIdx.x == 0)
-        changes->end = limit;
-    own->id[COUNTS_EACH] = -1;
+        groups->end = MOST_SHORT_COUNTS;
+}
+
+/* A thread's changes; the last is of a bias. */
+struct own_changes {
+    int32_t id[CHANGES_EACH];
+    float value[CHANGES_EACH];
+    uint32_t before[CHANGES_EACH];
+};
+
+__device__ inline void load_changes(const sampling &a, size_t b, own_changes *own) {
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        const size_t at = b * MOST_CHANGES + i;
+        own->id[j] = i < MOST_CHANGES ? a.changes.ids[at] : NO_CHANGE;
+        own->value[j] = i < MOST_CHANGES ? a.changes.values[at] : 0.0f;
+        own->before[j] = i < MOST_CHANGES ? a.changes.before[at] : 0;
+    }
+}
+
+/* Keeps the changes before the list's end, and each token's once; tells the groups. Needs all threads, and a
+ * barrier after clear_changes. */
+__device__ inline void keep_changes(own_changes *own, changed_groups *groups) {
+    uint32_t end = MOST_SHORT_COUNTS;
+#pragma unroll
+    for (unsigned j = 0; j + 1 < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        end = own->id[j] == -1 && i < end ? i : end;
+    }
+    if (end < MOST_SHORT_COUNTS)
+        atomicMin(&groups->end, end);
     __syncthreads();
 #pragma unroll
-    for (int j = COUNTS_EACH - 1; j >= 0; j--)
-        own_end = token[j].id < 0 && (unsigned)j * ROW_THREADS + threadIdx.x < own_end
-                      ? (unsigned)j * ROW_THREADS + threadIdx.x
-                      : own_end;
-    if (own_end < limit)
-        atomicMin(&changes->end, own_end);
-    if (r.is_biased && threadIdx.x < WARP)
-        find_biased(a, b, changes, own);
-    __syncthreads();
-#pragma unroll
-    for (int j = 0; j < COUNTS_EACH; j++) {
-        const bool is_in =
-            (unsigned)j * ROW_THREADS + threadIdx.x < changes->end && (uint32_t)token[j].id < a.size;
-        own->id[j] = is_in ? token[j].id : -1;
-        if (!is_in)
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const bool is_counted = j + 1 < CHANGES_EACH;
+        if (is_counted && j * ROW_THREADS + threadIdx.x >= groups->end)
+            own->id[j] = NO_CHANGE;
+        if (own->id[j] < 0)
             continue;
-        atomicMax(&changes->before[(uint32_t)token[j].id / GROUP], logit_key(x[j]));
-        for (unsigned i = 0; r.is_biased && i < WARP; i++)
-            if (changes->biased_ids[i] == token[j].id) {
-                x[j] = changes->biased[i];
-                changes->is_penalized[i] = 1;
-            }
-        own->value[j] = penalized(x[j], token[j], r.repetition, r.frequency, r.presence, r.prompt);
+        const unsigned bias = (unsigned)own->id[j] >> CHANGE_BIAS_SHIFT;
+        own->id[j] &= (1 << CHANGE_BIAS_SHIFT) - 1;
+        if (is_counted && bias > 0)
+            groups->is_counted[bias - 1] = 1;
+        atomicMax(&groups->before[(unsigned)own->id[j] / GROUP], own->before[j]);
     }
     __syncthreads();
-    if (threadIdx.x < WARP && changes->is_penalized[threadIdx.x])
-        own->id[COUNTS_EACH] = -1;
+    if (threadIdx.x < MOST_SHORT_BIASES && groups->is_counted[threadIdx.x])
+        own->id[CHANGES_EACH - 1] = NO_CHANGE;
 }
 
 /* Marks the changed logits of the listed groups, and lists those that reach a bound. */
-__device__ inline void list_changes(const own_changes &own, float bound, row_changes *changes,
+__device__ inline void list_changes(const own_changes &own, float bound, changed_groups *groups,
                                     candidate_list *list) {
 #pragma unroll
-    for (int j = 0; j <= COUNTS_EACH; j++) {
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
         const uint32_t id = (uint32_t)own.id[j];
         if (own.id[j] < 0)
             continue;
-        const unsigned place = changes->place_of[id / GROUP];
+        const unsigned place = groups->place_of[id / GROUP];
         if (place > 0)
-            atomicOr(&changes->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
+            atomicOr(&groups->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
         if (own.value[j] >= bound)
             list->put(list->take(1), own.value[j], id);
     }

@@ -37,6 +37,18 @@ __device__ inline void load_logits(const float *row, uint32_t size, uint32_t i, 
         x[j] = i + (unsigned)j < size ? row[i + (unsigned)j] : gb_negative_infinity();
 }
 
+/* Writes them back, but for those past the end. */
+__device__ inline void store_logits(float *row, uint32_t size, uint32_t i, const float *x) {
+    if (size % GROUP_EACH == 0 && i < size) {
+        *reinterpret_cast<float4 *>(row + i) = {x[0], x[1], x[2], x[3]};
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < GROUP_EACH; j++)
+        if (i + (unsigned)j < size)
+            row[i + (unsigned)j] = x[j];
+}
+
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
 /* What a scan finds of a row's groups. */
@@ -77,7 +89,7 @@ __device__ void load_groups(const float *row, uint32_t size, float x[EACH][GROUP
         load_logits(row, size, scanned_group<EACH>(g) * GROUP + threadIdx.x % WARP * GROUP_EACH, x[g]);
 }
 
-/* Finds the largest of each of them. */
+/* Reads them, and finds the largest of each. */
 template <int EACH>
 __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, const group_maxima &maxima) {
     float x[EACH][GROUP_EACH];
@@ -88,7 +100,7 @@ __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, co
 }
 
 /* Blocks that scan a row together. */
-inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
+__host__ __device__ inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
     return (groups + each * ROW_WARPS - 1) / (each * ROW_WARPS);
 }
 

@@ -41,6 +41,14 @@ __device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) 
     return magnitude;
 }
 
+/* v / divisor, rounded as a division's result is, for many v: reciprocal is 1 / divisor. Exact where nothing
+ * underflows. (Markstein) */
+__device__ inline float quotient(float v, float divisor, float reciprocal) {
+    float q = v * reciprocal;
+    q = fmaf(fmaf(-q, divisor, v), reciprocal, q);
+    return fmaf(fmaf(-q, divisor, v), reciprocal, q);
+}
+
 /* Columns in 8 bits: their even ones and their odd ones; their group's scale, and the scale times the sum of
  * the group's integers. */
 struct byte_columns {
@@ -63,11 +71,14 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
     scale = scale < 0x1p-126f ? 0.0f : scale;
     const bool has_codes = scale > 0;
+    const float enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f, divisor = has_codes ? scale * enlarged : 1.0f;
+    const float reciprocal = 1.0f / divisor;
     byte_columns made = {{0, 0}, scale, 0};
     int sum = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int code = has_codes ? (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u) : 0;
+        const float ratio = quotient(v[i] * enlarged, divisor, reciprocal);
+        const int code = has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
         made.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
         sum += code;
     }

@@ -11,8 +11,21 @@
 namespace gb_cuda {
 
 enum { MASS_BINS = 2048 };
-/* Of a short row: biases and counted tokens at most. */
-enum { MOST_SHORT_BIASES = WARP, MOST_SHORT_COUNTS = 2048 };
+/* Of a short row: biases and counted tokens at most; each thread of a block has CHANGES_EACH of them. */
+enum {
+    MOST_SHORT_BIASES = 32,
+    MOST_SHORT_COUNTS = 2048,
+    MOST_CHANGES = MOST_SHORT_COUNTS + MOST_SHORT_BIASES
+};
+enum { CHANGES_EACH = (int)MOST_SHORT_COUNTS / (int)ROW_THREADS + 1 };
+enum { NO_CHANGE = -2, CHANGE_BIAS_SHIFT = 24 };
+
+/* What biases and penalties change in short rows, in scratch: [B, MOST_CHANGES] each. */
+struct row_changes {
+    int32_t *ids; /* of tokens, and above them the place of its first bias, from 1 on; -1: a list's end */
+    float *values;
+    uint32_t *before; /* keys of the logits without the change */
+};
 
 /* What is left to be done for a row after settle_rows. */
 enum row_kind {
@@ -60,6 +73,7 @@ struct sampling {
     uint32_t *listed; /* [size]: indices */
     row_state *rows;
     weight_sum *bins; /* [MASS_BINS] */
+    row_changes changes;
     group_maxima maxima, adjusted_maxima;
 };
 
