@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. The same
- * integers and the same few float operations as in run/sampler/logprob.c, so the same bits.
+ * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. (Those of
+ * the tokens that a sample step draws are found by it.)
  */
 #include "run/cuda/device/candidates.cuh"
 #include "run/cuda/device/last_block.cuh"
+#include "run/cuda/device/log_mass.cuh"
 
 using namespace gb_cuda;
 
@@ -14,13 +15,6 @@ enum { THREADS = 1024 };
 enum { EACH = 2 };
 
 /* ---- Normalizing --------------------------------------------------------------------------------------- */
-
-/* The logarithm of a mass in units of 2^-40, above 0: that of the nearest float, and what it leaves out. */
-__device__ static float log_of_mass(weight_sum mass) {
-    const float nearest = (float)mass;
-    const double rest = ((double)mass - (double)nearest) / (double)nearest;
-    return gb_log(nearest * 0x1p-40f) + (float)rest;
-}
 
 struct normalizing {
     const float *logits; /* [B, size] */
@@ -128,15 +122,7 @@ static __global__ void log_probabilities(const float *logits, const float *norma
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
     if (i >= count)
         return;
-    const float *of_row = normalizer + b * 2;
-    float value = gb_negative_infinity();
-    if (ids[i] >= 0 && (uint32_t)ids[i] < size) {
-        const float x = logits[b * size + (uint32_t)ids[i]];
-        value = x == of_row[0] /* also where both are infinite */
-                    ? -of_row[1]
-                    : (float)(((double)x - (double)of_row[0]) - (double)of_row[1]);
-    }
-    y[i] = value;
+    y[i] = log_probability_of(logits + b * size, size, ids[i], normalizer[b * 2], normalizer[b * 2 + 1]);
 }
 
 void gb_cuda_log_probability(const gb_cuda_call *call) {
@@ -168,21 +154,20 @@ static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
 /* Lists at least the likeliest; false where there are too many to list, too few candidates, or a NaN. */
 __device__ static bool list_top(const ranking &a, size_t b, group_list *groups, candidate_list *list) {
     const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
-    float least;
+    float bound;
     if (a.groups <= MOST_GROUPS && a.limit <= MOST_WANTED) {
         uint32_t key[KEYS_EACH];
         load_keys(keys, a.groups, key, groups);
-        least = scaled_key(bound_of_keys(a.limit, key, groups), 1.0f);
-        list_keys(key, reaching_key(least, 1.0f), groups);
+        bound = reaching_logit(scaled_key(bound_of_keys(a.limit, key, groups), 1.0f), 1.0f);
+        list_keys(key, bound, groups, nullptr);
     } else {
-        least = list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select);
+        bound = reaching_logit(list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select), 1.0f);
     }
     if (groups->count > MOST_GROUPS || groups->has_nan)
         return false;
-    visit_groups(
-        groups, a.size, 1.0f, least,
-        [&](uint32_t i, float *x) { load_logits(a.logits + b * a.size, a.size, i, x); },
-        [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    const float *row = a.logits + b * a.size;
+    const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+    gather_candidates(groups, a.size, bound, load, list);
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }
@@ -223,10 +208,10 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
         return;
     }
     for (uint32_t i = threadIdx.x; i < list.count; i += ROW_THREADS) {
-        const weight_sum own = pack_best(list.s[i], list.index[i]);
+        const weight_sum own = pack_best(list.value[i], list.index[i]);
         uint32_t rank = 0;
         for (uint32_t j = 0; j < list.count; j++)
-            rank += pack_best(list.s[j], list.index[j]) > own ? 1u : 0u;
+            rank += pack_best(list.value[j], list.index[j]) > own ? 1u : 0u;
         if (rank < a.limit)
             a.ids[b * a.limit + rank] = (int32_t)list.index[i];
     }

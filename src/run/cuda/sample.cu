@@ -17,15 +17,23 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
+/* After the blocks that scan a row come some that find what biases and penalties change in it. */
 template <int EACH>
 static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
+    const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     const row_settings r = settings_of(a, b);
+    if (blockIdx.x >= scanning) {
+        const uint32_t change = (blockIdx.x - scanning) * ROW_THREADS + threadIdx.x;
+        if (is_adjusted(r) && r.is_short && change < MOST_CHANGES)
+            find_change(a, b, r, change);
+        return;
+    }
     if (blockIdx.x == 0 && threadIdx.x == 0)
         a.rows[b] = row_state{};
     if (r.temperature != 0.0f && r.top_k == 0 && r.top_p < 1.0f)
-        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += gridDim.x * ROW_THREADS)
+        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += scanning * ROW_THREADS)
             a.bins[b * MASS_BINS + i] = 0;
     if (is_adjusted(r) && !r.is_short)
         scan_adjusted<EACH>(a, b);
@@ -39,7 +47,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
 struct settling {
     group_list groups;
     candidate_list list;
-    row_overlay overlay;
+    changed_groups changed;
 };
 
 __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
@@ -115,20 +123,25 @@ static __device__ __noinline__ void settle_slowly(const sampling &a, size_t b, c
     leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, &memory->list));
 }
 
-/* Draws from the candidates that are listed; false where they are too many, or are not compared by s. */
+/* Draws from the candidates that are listed; false where they are too many, or infinite. Needs all threads.
+ */
 __device__ static bool settle_by_list(const sampling &a, size_t b, const row_settings &r,
                                       candidate_list *list) {
-    const float max_s = largest_listed(list);
-    if (list->count > MOST_CANDIDATES || max_s == -gb_negative_infinity())
+    __syncthreads();
+    if (list->count > MOST_CANDIDATES)
+        return false;
+    const float largest = largest_listed(list);
+    if (largest == -gb_negative_infinity())
         return false;
     if (r.temperature != 0.0f) {
-        const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
+        const cut_rule rule = {
+            a.size, r.temperature, gb_scale(largest, r.temperature), r.top_k, r.top_p, false, 0};
         finish_row(a, b, draw_candidates(list, rule, r));
         return true;
     }
     weight_sum best = 0;
     for (unsigned i = threadIdx.x; i < list->count; i += ROW_THREADS) {
-        const weight_sum packed = pack_best(list->s[i], list->index[i]);
+        const weight_sum packed = pack_best(list->value[i], list->index[i]);
         best = packed > best ? packed : best;
     }
     finish_row(a, b, block_best(best, list->of_warps));
@@ -136,47 +149,57 @@ __device__ static bool settle_by_list(const sampling &a, size_t b, const row_set
 }
 
 /* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
- * are read. Biases and penalties are found while the scan is under way; a group whose largest they change
- * counts for nothing in the bound, and is read. */
-__device__ static void settle_short(const sampling &a, size_t b, row_settings r, settling *memory) {
-    const float *row = a.logits + b * a.size, *copy = a.adjusted + b * a.size;
+ * are read. What biases and penalties change is listed by itself; a group whose largest is changed counts for
+ * nothing in the bound. */
+__device__ static void settle_short(const sampling &a, size_t b, const row_settings &r, settling *memory) {
+    const float *row = a.logits + b * a.size;
     group_list *groups = &memory->groups;
     candidate_list *list = &memory->list;
-    const row_overlay *overlay = is_adjusted(r) ? &memory->overlay : nullptr;
+    changed_groups *changed = is_adjusted(r) ? &memory->changed : nullptr;
     const uint32_t wanted = r.temperature == 0.0f ? 1 : r.top_k;
     const float temperature = r.temperature == 0.0f ? 1.0f : r.temperature;
     uint32_t key[KEYS_EACH], known[KEYS_EACH];
+    own_changes own;
     clear_list(groups);
     if (threadIdx.x == 0)
         list->count = 0;
-    if (overlay)
-        make_overlay(a, b, &memory->overlay);
+    if (changed)
+        clear_changes(changed);
     __syncthreads();
     wait_for_earlier();
+    if (changed)
+        load_changes(a, b, &own);
     load_keys(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, key, groups);
+    if (changed)
+        keep_changes(&own, changed);
 #pragma unroll
-    for (unsigned j = 0; j < KEYS_EACH; j++) {
-        const unsigned g = threadIdx.x + j * ROW_THREADS;
-        known[j] = overlay && overlay->before[g] == key[j] ? 0 : key[j];
-        key[j] = overlay && overlay->after[g] > key[j] ? overlay->after[g] : key[j];
-    }
+    for (unsigned j = 0; j < KEYS_EACH; j++)
+        known[j] = changed && changed->before[threadIdx.x + j * ROW_THREADS] == key[j] ? 0 : key[j];
     const float least = scaled_key(bound_of_keys(wanted, known, groups), temperature);
+    const float bound = reaching_logit(least, temperature);
     if (groups->has_nan) {
         finish_row(a, b, ~(weight_sum)0);
         return;
     }
-    list_keys(key, reaching_key(least, temperature), groups);
-    const auto load = [&](uint32_t i, float *x) {
-        const bool is_covered = overlay && i < a.size && overlay->lanes[i / GROUP] >> threadIdx.x % WARP & 1;
-        load_logits(is_covered ? copy : row, a.size, i, x);
-    };
-    visit_groups(groups, a.size, temperature, least, load,
-                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
-    __syncthreads();
-    if (settle_by_list(a, b, r, list))
-        return;
-    if (overlay)
-        complete_copy(a, b, overlay);
+    list_keys(key, bound, groups, changed ? changed->place_of : nullptr);
+    if (!changed || groups->count <= MOST_PLACES) {
+        if (changed) {
+            list_changes(own, bound, changed, list);
+            __syncthreads();
+        }
+        const auto load = [&](unsigned place, uint32_t i, float *x) {
+            load_logits(row, a.size, i, x);
+            if (!changed || i >= a.size)
+                return;
+            for (unsigned j = 0; j < GROUP_EACH; j++)
+                x[j] = changed->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
+        };
+        gather_candidates(groups, a.size, bound, load, list);
+        if (settle_by_list(a, b, r, list))
+            return;
+    }
+    if (changed)
+        copy_adjusted(a, b);
     settle_slowly(a, b, r, memory);
 }
 
@@ -190,14 +213,11 @@ static __device__ __noinline__ void settle_long(const sampling &a, size_t b, con
     if (threadIdx.x == 0)
         list->count = 0;
     __syncthreads();
-    const float least = list_by_bins(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, r.top_k,
-                                     r.temperature, groups, &list->select);
+    const float least =
+        list_by_bins(maxima_of(a, b, r).keys, a.groups, r.top_k, r.temperature, groups, &list->select);
     if (groups->count <= MOST_GROUPS) {
-        visit_groups(
-            groups, a.size, r.temperature, least,
-            [&](uint32_t i, float *x) { load_logits(row, a.size, i, x); },
-            [&](uint32_t i, float s) { append_candidate(list, s, i); });
-        __syncthreads();
+        const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+        gather_candidates(groups, a.size, reaching_logit(least, r.temperature), load, list);
         if (settle_by_list(a, b, r, list))
             return;
     }
@@ -256,24 +276,59 @@ __device__ static void sum_masses(const sampling &a, size_t b, const row_setting
     leave_row(a, b, ROW_IS_CUT, max_s, gb_negative_infinity());
 }
 
+/* A part of a row's mass, of its own logits at temperature 1, for the log-probability of its token. */
+static __device__ __noinline__ void add_mass(const sampling &a, size_t b, unsigned part, unsigned parts) {
+    enum { AT_ONCE = 2 }; /* reads under way */
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    const float *row = a.logits + b * a.size;
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys, step = parts * ROW_THREADS * GROUP_EACH;
+    uint32_t key = 0;
+    wait_for_earlier();
+#pragma unroll 4
+    for (uint32_t g = threadIdx.x; g < a.groups; g += ROW_THREADS)
+        key = keys[g] > key ? keys[g] : key;
+    const float max = value_of((uint32_t)block_best(key, of_warps));
+    weight_sum own = 0;
+#pragma unroll 1
+    for (uint32_t i = (part * ROW_THREADS + threadIdx.x) * GROUP_EACH; i < a.size; i += step * AT_ONCE) {
+        float x[AT_ONCE * GROUP_EACH];
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            load_logits(row, a.size, i + k * step, x + k * GROUP_EACH);
+#pragma unroll
+        for (unsigned j = 0; j < AT_ONCE * GROUP_EACH; j++)
+            own += i + j / GROUP_EACH * step + j % GROUP_EACH < a.size ? gb_mass(x[j], max) : 0;
+    }
+    own = block_total(own, of_warps);
+    if (threadIdx.x == 0)
+        atomicAdd(&a.rows[b].mass, own);
+    if (threadIdx.x == 0 && part == 0)
+        a.rows[b].largest = max;
+}
+
 union settle_memory {
     settling of_row;
     weight_bins<MASS_BINS> bins;
 };
 
+/* Where one block settles a row, the others find its mass, if that is wanted. */
 static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ settle_memory memory;
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b); /* which are there since before the scan */
-    if (blockIdx.x != 0 && (r.temperature == 0.0f || r.top_k != 0))
+    const bool is_alone = r.temperature == 0.0f || r.top_k != 0;
+    const unsigned settling = is_alone && gridDim.x > 1 ? 1 : 0; /* blocks that do not sum */
+    if (a.wanted && a.wanted[b] && blockIdx.x >= settling)
+        add_mass(a, b, blockIdx.x - settling, gridDim.x - settling);
+    if (is_alone && blockIdx.x != 0)
         return;
     if (r.is_short && (r.temperature != 0.0f || is_adjusted(r))) {
         settle_short(a, b, r, &memory.of_row);
         return;
     }
     wait_for_earlier();
-    const weight_sum best = best_of_row(maxima_of_row(a.maxima, b, a.groups), a.groups, of_warps);
+    const weight_sum best = best_of_row(maxima_of(a, b, r), a.groups, of_warps);
     if (settle_by_largest(a, b, r, best))
         return;
     if (r.top_k != 0)
@@ -317,8 +372,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + a.groups * (sizeof(uint32_t) + 1) +
-           2 * (uint64_t)a.size * sizeof(uint32_t);
+    const uint64_t words = 2 * (uint64_t)a.size + 3 * MOST_CHANGES + 2 * a.groups;
+    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + words * sizeof(uint32_t) + 2 * a.groups;
 }
 
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
@@ -327,29 +382,49 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
     return rows * row_bytes(a);
 }
 
-/* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more reads
- * under way. */
+template <int EACH>
 static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
-    const uint32_t at_once = 512, each = 4;
-    if (blocks_for_groups(a.groups, 1) * rows <= at_once)
-        GB_LAUNCH(scan_rows<1>, dim3(blocks_for_groups(a.groups, 1), (unsigned)rows), ROW_THREADS, 0, stream,
-                  a);
-    else
-        GB_LAUNCH(scan_rows<each>, dim3(blocks_for_groups(a.groups, each), (unsigned)rows), ROW_THREADS, 0,
-                  stream, a);
+    const bool can_adjust = a.counts || a.bias_ids;
+    const uint32_t blocks =
+        blocks_for_groups(a.groups, EACH) + (can_adjust ? blocks_for(MOST_CHANGES, ROW_THREADS) : 0);
+    GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
 }
 
-void gb_cuda_sample(const gb_cuda_call *call) {
-    size_t rows;
-    sampling a = sampling_of(call, &rows);
+static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     a.adjusted = reinterpret_cast<float *>(call->scratch->bytes);
     a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
-    a.maxima.keys = reinterpret_cast<uint32_t *>(a.bins + rows * MASS_BINS);
-    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + rows * a.groups);
+    a.changes.ids = reinterpret_cast<int32_t *>(a.bins + rows * MASS_BINS);
+    a.changes.values = reinterpret_cast<float *>(a.changes.ids + rows * MOST_CHANGES);
+    a.changes.before = reinterpret_cast<uint32_t *>(a.changes.values + rows * MOST_CHANGES);
+    a.maxima.keys = a.changes.before + rows * MOST_CHANGES;
+    a.adjusted_maxima.keys = a.maxima.keys + rows * a.groups;
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.adjusted_maxima.keys + rows * a.groups);
+    a.adjusted_maxima.offsets = a.maxima.offsets + rows * a.groups;
     const dim3 sharing(a.parts, (unsigned)rows);
-    launch_scan(a, rows, call->stream);
+    /* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more
+     * reads under way. */
+    if (blocks_for_groups(a.groups, 1) * rows <= 512)
+        launch_scan<1>(a, rows, call->stream);
+    else
+        launch_scan<4>(a, rows, call->stream);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
     launch_finish(a, sharing, call->stream);
+}
+
+void gb_cuda_sample(const gb_cuda_call *call) {
+    size_t rows;
+    const sampling a = sampling_of(call, &rows);
+    launch_sample(call, a, rows);
+}
+
+void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
+                                 const gb_cuda_call *logprob) {
+    size_t rows;
+    sampling a = sampling_of(sample, &rows);
+    a.wanted = data_of<const bool>(normalizer->operands[1]);
+    a.normalizer = data_of<float>(normalizer->results[0]);
+    a.logprob = data_of<float>(logprob->results[0]);
+    launch_sample(sample, a, rows);
 }

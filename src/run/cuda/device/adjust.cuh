@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and penalties. Where one block samples from a row, only what they touch lies in the row's copy, and
- * the block knows what that is; otherwise the blocks of the scan copy the row, each going through the row's
- * lists for what concerns it.
+ * Biases and penalties. Where one block samples from a row, the scan finds the logits that they change, one
+ * by one; otherwise its blocks copy the row, each going through the row's lists for what concerns it.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
 
-#include "run/cuda/device/sampling.cuh"
+#include "run/cuda/device/candidates.cuh"
 
 namespace gb_cuda {
 
@@ -87,140 +86,195 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, u
     }
 }
 
-/* Scans the block's groups of a row as they are with biases and penalties, and writes them to the row's
- * copy. Needs all threads. */
+/* Likewise the penalties; their ids are distinct. By all threads. */
+__device__ inline void penalize(const sampling &a, size_t b, const row_settings &r, uint32_t first,
+                                uint32_t count, float *logits) {
+    visit_list(a.counts + b * a.count_limit, a.count_limit, [&](token_count token) {
+        const uint32_t at = (uint32_t)token.id - first;
+        if (at < count)
+            logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
+    });
+}
+
+template <int COUNT>
+struct block_logits {
+    alignas(16) float x[COUNT];
+};
+
+/* Scans the block's groups of a row with biases and penalties, and writes them to the row's copy; where
+ * masses are wanted also without. Needs all threads. */
 template <int EACH>
 static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     enum { COUNT = EACH * ROW_WARPS * GROUP };
     const row_settings r = settings_of(a, b);
-    __shared__ float logits[COUNT];
+    __shared__ block_logits<COUNT> memory;
+    float *logits = memory.x;
     const uint32_t first = blockIdx.x * COUNT;
+    const uint32_t own = scanned_group<EACH>(0) * GROUP + threadIdx.x % WARP * GROUP_EACH;
     float *copy = a.adjusted + b * a.size;
-    for (uint32_t i = threadIdx.x * GROUP_EACH; i < COUNT; i += ROW_THREADS * GROUP_EACH)
-        load_logits(a.logits + b * a.size, a.size, first + i, logits + i);
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
+#pragma unroll
+    for (int g = 0; g < EACH; g++)
+        store_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+    if (a.wanted && a.wanted[b])
+        for (int g = 0; g < EACH; g++)
+            write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.maxima, b, a.groups));
     __syncthreads();
     if (r.is_biased && threadIdx.x < WARP)
         add_biases(a, b, first, COUNT, logits);
     if (r.is_penalized) /* which has barriers before it changes a logit */
-        visit_list(a.counts + b * a.count_limit, a.count_limit, [&](token_count token) {
-            const uint32_t at = (uint32_t)token.id - first;
-            if (at < COUNT)
-                logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
-        });
+        penalize(a, b, r, first, COUNT, logits);
     __syncthreads();
-#pragma unroll 1
-    for (int g = 0; g < EACH; g++) {
-        const uint32_t group = scanned_group<EACH>(g);
-        const uint32_t i = group * GROUP + threadIdx.x % WARP * GROUP_EACH;
-        float x[GROUP_EACH];
-        for (unsigned j = 0; j < GROUP_EACH; j++) {
-            x[j] = logits[i + j - first];
-            if (i + j < a.size)
-                copy[i + j] = x[j];
-        }
-        write_maximum(x, group, a.groups, maxima_of_row(a.maxima, b, a.groups));
-    }
-}
-
-/* ---- Overlays ------------------------------------------------------------------------------------------ */
-
-/* What biases and penalties change in a row, for the block that samples from it; in shared memory. A row's
- * copy has the changed logits, and the rest of each lane's GROUP_EACH that has one. */
-struct row_overlay {
-    uint32_t lanes[MOST_GROUPS];  /* bits: whose logits are in the copy */
-    uint32_t before[MOST_GROUPS]; /* the largest of the changed logits of a group before the change: keys */
-    uint32_t after[MOST_GROUPS];  /* no less than the largest of them after it */
-};
-
-/* Puts the logit of an id into the overlay as it is, with its lane's others. */
-__device__ inline void cover(const float *row, float *copy, uint32_t size, uint32_t id,
-                             row_overlay *overlay) {
-    const uint32_t first = id / GROUP_EACH * GROUP_EACH;
-    float x[GROUP_EACH];
-    load_logits(row, size, first, x);
 #pragma unroll
-    for (unsigned j = 0; j < GROUP_EACH; j++)
-        if (first + j < size)
-            copy[first + j] = x[j];
-    const float own = id % 4 == 0 ? x[0] : id % 4 == 1 ? x[1] : id % 4 == 2 ? x[2] : x[3];
-    atomicOr(&overlay->lanes[id / GROUP], 1u << id % GROUP / GROUP_EACH);
-    atomicMax(&overlay->before[id / GROUP], logit_key(own));
-}
-
-/* Adds biases to what the overlay covers, in their order, by one warp: lanes with the same id come to the
- * same logit. */
-__device__ inline void bias_overlay(const int32_t *ids, const float *values, uint32_t limit, uint32_t size,
-                                    float *copy, row_overlay *overlay) {
-    const unsigned lane = threadIdx.x % WARP;
-#pragma unroll 1
-    for (uint32_t begin = 0; begin < limit; begin += WARP) {
-        const bool exists = begin + lane < limit;
-        const int32_t id = exists ? ids[begin + lane] : -1;
-        const float value = exists ? values[begin + lane] : 0.0f;
-        const unsigned ends = __ballot_sync(0xffffffffu, id < 0);
-        const unsigned count = ends ? (unsigned)__popc((ends & (0u - ends)) - 1) : 32u;
-        const bool is_in = lane < count && (uint32_t)id < size;
-        float x = is_in ? copy[id] : 0.0f;
-#pragma unroll 1
-        for (unsigned from = 0; from < count; from++) {
-            const int32_t other = __shfl_sync(0xffffffffu, id, (int)from);
-            const float more = __shfl_sync(0xffffffffu, value, (int)from);
-            x = other == id ? gb_biased(x, more) : x;
-        }
-        if (is_in) {
-            copy[id] = x;
-            atomicMax(&overlay->after[(uint32_t)id / GROUP], logit_key(x));
-        }
-        __syncwarp();
-        if (ends)
-            break;
+    for (int g = 0; g < EACH; g++) {
+        load_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+        store_logits(copy, a.size, own + (unsigned)g * GROUP, x[g]);
+        write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
     }
 }
 
-/* Makes a row's overlay. Reads nothing that the scan writes. Needs all threads. */
-static __device__ __noinline__ void make_overlay(const sampling &a, size_t b, row_overlay *overlay) {
+/* The same for a whole row, by one block: for a row that turned out not to be short. */
+static __device__ __noinline__ void copy_adjusted(const sampling &a, size_t b) {
     const row_settings r = settings_of(a, b);
-    const float *row = a.logits + b * a.size;
     float *copy = a.adjusted + b * a.size;
-    const token_count *counts = a.counts + b * a.count_limit;
-    const int32_t *ids = a.bias_ids + b * a.bias_limit;
-    for (unsigned g = threadIdx.x; g < MOST_GROUPS; g += ROW_THREADS)
-        overlay->lanes[g] = overlay->before[g] = overlay->after[g] = 0;
-    __syncthreads();
-    if (r.is_biased)
-        for (uint32_t i = threadIdx.x; i < a.bias_limit; i += ROW_THREADS)
-            if ((uint32_t)ids[i] < a.size) /* what follows the list's end does no harm */
-                cover(row, copy, a.size, (uint32_t)ids[i], overlay);
-    if (r.is_penalized)
-        visit_list(counts, a.count_limit, [&](token_count token) {
-            if ((uint32_t)token.id < a.size)
-                cover(row, copy, a.size, (uint32_t)token.id, overlay);
-        });
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+        copy[i] = a.logits[b * a.size + i];
     __syncthreads();
     if (r.is_biased && threadIdx.x < WARP)
-        bias_overlay(ids, a.bias_values + b * a.bias_limit, a.bias_limit, a.size, copy, overlay);
+        add_biases(a, b, 0, a.size, copy);
     if (r.is_penalized)
-        visit_list(counts, a.count_limit, [&](token_count token) {
-            if ((uint32_t)token.id >= a.size)
-                return;
-            float *x = &copy[token.id];
-            *x = penalized(*x, token, r.repetition, r.frequency, r.presence, r.prompt);
-            atomicMax(&overlay->after[(uint32_t)token.id / GROUP], logit_key(*x));
-        });
+        penalize(a, b, r, 0, a.size, copy);
+    __syncthreads();
+    for (uint32_t group = threadIdx.x / WARP; group < a.groups; group += ROW_WARPS) {
+        float x[GROUP_EACH];
+        load_logits(copy, a.size, group * GROUP + threadIdx.x % WARP * GROUP_EACH, x);
+        write_maximum(x, group, a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
+    }
     __syncthreads();
 }
 
-/* Copies the rest of the row, and raises its groups' maxima where a logit was raised. Needs all threads. */
-static __device__ __noinline__ void complete_copy(const sampling &a, size_t b, const row_overlay *overlay) {
-    const float *row = a.logits + b * a.size;
-    float *copy = a.adjusted + b * a.size;
-    uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
-    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
-        if (!(overlay->lanes[i / GROUP] >> i % GROUP / GROUP_EACH & 1))
-            copy[i] = row[i];
-    for (uint32_t g = threadIdx.x; g < a.groups; g += ROW_THREADS)
-        keys[g] = overlay->after[g] > keys[g] ? overlay->after[g] : keys[g];
+/* ---- Short rows ---------------------------------------------------------------------------------------- */
+
+/* Finds the i-th change of a short row, from its lists: counted tokens have the first MOST_SHORT_COUNTS, then
+ * come the biases of others. What follows a list's end is found as well, for nothing. */
+__device__ inline void find_change(const sampling &a, size_t b, const row_settings &r, uint32_t i) {
+    const bool is_counted = i < MOST_SHORT_COUNTS;
+    const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
+    token_count token = {NO_CHANGE, 0, 0};
+    if (is_counted && r.is_penalized)
+        token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
+    if (!is_counted && r.is_biased && entry < a.bias_limit)
+        token.id = a.bias_ids[b * a.bias_limit + entry];
+    const bool is_in = (uint32_t)token.id < a.size;
+    const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
+    float x = before;
+    uint32_t first = 0; /* of the biases of the token: its place, from 1 on */
+#pragma unroll 1
+    for (uint32_t e = 0; r.is_biased && e < a.bias_limit && e < MOST_SHORT_BIASES; e++) {
+        const int32_t other = a.bias_ids[b * a.bias_limit + e];
+        if (other < 0)
+            break;
+        if (other != token.id)
+            continue;
+        x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
+        first = first == 0 ? e + 1 : first;
+    }
+    if (is_counted)
+        x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
+    const bool counts = is_in && (is_counted || first == entry + 1);
+    const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
+    const size_t at = b * MOST_CHANGES + i;
+    a.changes.ids[at] = counts ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
+    a.changes.values[at] = x;
+    a.changes.before[at] = logit_key(before);
+}
+
+enum { MOST_PLACES = 512 };
+
+/* What changes mean for the groups of a short row, in the shared memory of the block that samples from it. */
+struct changed_groups {
+    alignas(16) uint32_t changed[MOST_PLACES][GROUP_EACH]; /* of a listed group, bits by lane: changed ones */
+    uint32_t before[MOST_GROUPS];   /* the largest of the changed logits of a group before the change: keys */
+    uint16_t place_of[MOST_GROUPS]; /* of a group in the list, from 1 on */
+    uint32_t is_counted[MOST_SHORT_BIASES]; /* of biases, by place: the change is that of a counted token */
+    uint32_t end;                           /* of the list of counts */
+};
+
+/* To be called before a barrier. */
+__device__ inline void clear_changes(changed_groups *groups) {
+    for (unsigned g = threadIdx.x; g < MOST_GROUPS; g += ROW_THREADS) {
+        groups->before[g] = groups->place_of[g] = 0;
+        groups->changed[g / GROUP_EACH][g % GROUP_EACH] = 0;
+    }
+    if (threadIdx.x < MOST_SHORT_BIASES)
+        groups->is_counted[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        groups->end = MOST_SHORT_COUNTS;
+}
+
+/* A thread's changes; the last is of a bias. */
+struct own_changes {
+    int32_t id[CHANGES_EACH];
+    float value[CHANGES_EACH];
+    uint32_t before[CHANGES_EACH];
+};
+
+__device__ inline void load_changes(const sampling &a, size_t b, own_changes *own) {
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        const size_t at = b * MOST_CHANGES + i;
+        own->id[j] = i < MOST_CHANGES ? a.changes.ids[at] : NO_CHANGE;
+        own->value[j] = i < MOST_CHANGES ? a.changes.values[at] : 0.0f;
+        own->before[j] = i < MOST_CHANGES ? a.changes.before[at] : 0;
+    }
+}
+
+/* Keeps the changes before the list's end, and each token's once; tells the groups. Needs all threads, and a
+ * barrier after clear_changes. */
+__device__ inline void keep_changes(own_changes *own, changed_groups *groups) {
+    uint32_t end = MOST_SHORT_COUNTS;
+#pragma unroll
+    for (unsigned j = 0; j + 1 < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        end = own->id[j] == -1 && i < end ? i : end;
+    }
+    if (end < MOST_SHORT_COUNTS)
+        atomicMin(&groups->end, end);
     __syncthreads();
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const bool is_counted = j + 1 < CHANGES_EACH;
+        if (is_counted && j * ROW_THREADS + threadIdx.x >= groups->end)
+            own->id[j] = NO_CHANGE;
+        if (own->id[j] < 0)
+            continue;
+        const unsigned bias = (unsigned)own->id[j] >> CHANGE_BIAS_SHIFT;
+        own->id[j] &= (1 << CHANGE_BIAS_SHIFT) - 1;
+        if (is_counted && bias > 0)
+            groups->is_counted[bias - 1] = 1;
+        atomicMax(&groups->before[(unsigned)own->id[j] / GROUP], own->before[j]);
+    }
+    __syncthreads();
+    if (threadIdx.x < MOST_SHORT_BIASES && groups->is_counted[threadIdx.x])
+        own->id[CHANGES_EACH - 1] = NO_CHANGE;
+}
+
+/* Marks the changed logits of the listed groups, and lists those that reach a bound. */
+__device__ inline void list_changes(const own_changes &own, float bound, changed_groups *groups,
+                                    candidate_list *list) {
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const uint32_t id = (uint32_t)own.id[j];
+        if (own.id[j] < 0)
+            continue;
+        const unsigned place = groups->place_of[id / GROUP];
+        if (place > 0)
+            atomicOr(&groups->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
+        if (own.value[j] >= bound)
+            list->put(list->take(1), own.value[j], id);
+    }
 }
 
 } // namespace gb_cuda

@@ -37,6 +37,18 @@ __device__ inline void load_logits(const float *row, uint32_t size, uint32_t i, 
         x[j] = i + (unsigned)j < size ? row[i + (unsigned)j] : gb_negative_infinity();
 }
 
+/* Writes them back, but for those past the end. */
+__device__ inline void store_logits(float *row, uint32_t size, uint32_t i, const float *x) {
+    if (size % GROUP_EACH == 0 && i < size) {
+        *reinterpret_cast<float4 *>(row + i) = {x[0], x[1], x[2], x[3]};
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < GROUP_EACH; j++)
+        if (i + (unsigned)j < size)
+            row[i + (unsigned)j] = x[j];
+}
+
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
 /* What a scan finds of a row's groups. */
@@ -77,7 +89,7 @@ __device__ void load_groups(const float *row, uint32_t size, float x[EACH][GROUP
         load_logits(row, size, scanned_group<EACH>(g) * GROUP + threadIdx.x % WARP * GROUP_EACH, x[g]);
 }
 
-/* Finds the largest of each of them. */
+/* Reads them, and finds the largest of each. */
 template <int EACH>
 __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, const group_maxima &maxima) {
     float x[EACH][GROUP_EACH];
@@ -88,7 +100,7 @@ __device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, co
 }
 
 /* Blocks that scan a row together. */
-inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
+__host__ __device__ inline uint32_t blocks_for_groups(uint32_t groups, uint32_t each) {
     return (groups + each * ROW_WARPS - 1) / (each * ROW_WARPS);
 }
 
@@ -107,7 +119,7 @@ __device__ inline weight_sum best_of_row(const group_maxima &maxima, uint32_t gr
 
 /* Groups that are to be read, in shared memory. */
 struct group_list {
-    alignas(16) uint32_t of_warps[2 * MOST_WANTED]; /* the largest keys that each warp knows */
+    alignas(16) uint32_t of_pairs[ROW_THREADS / 2]; /* the largest key of each two threads */
     uint32_t count;                                 /* may exceed MOST_GROUPS: then not all are listed */
     uint32_t bound, has_nan;
     uint16_t groups[MOST_GROUPS];
@@ -127,53 +139,38 @@ __device__ inline void load_keys(const uint32_t *keys, uint32_t groups, uint32_t
 #pragma unroll
     for (unsigned j = 0; j < KEYS_EACH; j++)
         key[j] = threadIdx.x + j * ROW_THREADS < groups ? keys[threadIdx.x + j * ROW_THREADS] : 0;
+    uint32_t largest = 0;
 #pragma unroll
     for (unsigned j = 0; j < KEYS_EACH; j++)
-        if (key[j] == 0xffffffffu)
-            list->has_nan = 1;
-}
-
-__device__ inline void put_larger_first(uint32_t *a, uint32_t *b) {
-    const uint32_t larger_one = *a > *b ? *a : *b;
-    *b = *a > *b ? *b : *a;
-    *a = larger_one;
+        largest = key[j] > largest ? key[j] : largest;
+    if (largest == 0xffffffffu)
+        list->has_nan = 1;
 }
 
 /* A key that at least `wanted` <= MOST_WANTED of the threads' keys reach, 0 where not so many are above 0:
- * the wanted-th largest of what the warps' eighths of twice as many have, which is mostly that of all. Needs
- * all threads, and a barrier after clear_list. */
-__device__ inline uint32_t bound_of_keys(uint32_t wanted, const uint32_t keys[KEYS_EACH], group_list *list) {
-    const uint32_t each = (wanted + 7) / 8, count = each * ROW_WARPS;
-    const unsigned lane = threadIdx.x % WARP;
-    uint32_t key[KEYS_EACH] = {keys[0], keys[1], keys[2], keys[3]};
-    put_larger_first(&key[0], &key[1]);
-    put_larger_first(&key[2], &key[3]);
-    put_larger_first(&key[0], &key[2]);
-    put_larger_first(&key[1], &key[3]);
-    put_larger_first(&key[1], &key[2]);
-#pragma unroll 1
-    for (uint32_t i = threadIdx.x / WARP; i < count; i += ROW_WARPS) {
-        const uint32_t largest = largest_in_warp(key[0]);
-        const unsigned votes = __ballot_sync(0xffffffffu, key[0] == largest);
-        if ((votes & (0u - votes)) == 1u << lane) { /* one of equals */
-            list->of_warps[i] = largest;
-            key[0] = key[1];
-            key[1] = key[2];
-            key[2] = key[3];
-            key[3] = 0;
-        }
-    }
+ * the wanted-th largest of the pairs of threads', which few other keys reach. Needs all threads, and a
+ * barrier after clear_list. */
+__device__ inline uint32_t bound_of_keys(uint32_t wanted, const uint32_t key[KEYS_EACH], group_list *list) {
+    enum { PAIRS = ROW_THREADS / 2 };
+    const unsigned pair = threadIdx.x / 2, half = threadIdx.x % 2;
+    uint32_t own = 0, greater = 0;
+#pragma unroll
+    for (unsigned j = 0; j < KEYS_EACH; j++)
+        own = key[j] > own ? key[j] : own;
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, own, 1);
+    own = other > own ? other : own;
+    if (half == 0)
+        list->of_pairs[pair] = own;
     __syncthreads();
-    const uint32_t own = threadIdx.x / 2 < count ? list->of_warps[threadIdx.x / 2] : 0;
-    const uint4 *four = reinterpret_cast<const uint4 *>(list->of_warps) + threadIdx.x % 2;
-    uint32_t greater = 0;
-#pragma unroll 4
-    for (uint32_t i = 0; i < count; i += 8, four += 2)
-        greater += (four->x > own) + (four->y > own) + (four->z > own) + (four->w > own);
+    const uint4 *four = reinterpret_cast<const uint4 *>(list->of_pairs) + half;
+#pragma unroll 8
+    for (unsigned i = 0; i < PAIRS / 8; i++) {
+        const uint4 keys = four[i * 2];
+        greater += (keys.x > own) + (keys.y > own) + (keys.z > own) + (keys.w > own);
+    }
     greater += __shfl_xor_sync(0xffffffffu, greater, 1);
-    const bool is_reached = threadIdx.x / 2 < count && greater < wanted;
-    const uint32_t least = ~largest_in_warp(is_reached ? ~own : 0);
-    if (lane == 0)
+    const uint32_t least = ~largest_in_warp(greater < wanted ? ~own : 0);
+    if (threadIdx.x % WARP == 0)
         atomicMin(&list->bound, least);
     __syncthreads();
     return list->bound;
@@ -185,25 +182,33 @@ __device__ inline float scaled_key(uint32_t key, float temperature) {
                                                 : gb_negative_infinity();
 }
 
-/* The least key of a candidate that can have s >= least. */
-__device__ inline uint32_t reaching_key(float least, float temperature) {
-    const uint32_t none = key_of(gb_negative_infinity());
-    const uint32_t reaching = key_of(gb_logit_bound(least, temperature));
-    return reaching > none ? reaching : none + 1;
+/* A logit that all candidates reach which can have s >= least. */
+__device__ inline float reaching_logit(float least, float temperature) {
+    const float lowest = -gb_float_from_bits(0x7f7fffff), bound = gb_logit_bound(least, temperature);
+    return bound > lowest ? bound : lowest;
 }
 
-__device__ inline void list_group(uint32_t group, group_list *list) {
-    const uint32_t at = atomicAdd(&list->count, 1u);
-    if (at < MOST_GROUPS)
-        list->groups[at] = (uint16_t)group; /* a row has fewer than 2^23 logits */
-}
-
-/* Lists the groups of the threads' keys that reach a bound. Needs all threads. */
-__device__ inline void list_keys(const uint32_t key[KEYS_EACH], uint32_t bound, group_list *list) {
+/* Lists the groups of the threads' keys that reach a logit; where not NULL, place_of [MOST_GROUPS] gets their
+ * places in the list, from 1 on. Needs all threads. */
+__device__ inline void list_keys(const uint32_t key[KEYS_EACH], float logit, group_list *list,
+                                 uint16_t *place_of) {
+    const uint32_t bound = key_of(logit);
+    uint32_t count = 0;
 #pragma unroll
     for (unsigned j = 0; j < KEYS_EACH; j++)
-        if (key[j] >= bound)
-            list_group(threadIdx.x + j * ROW_THREADS, list);
+        count += key[j] >= bound ? 1u : 0u;
+    if (count > 0) {
+        uint32_t at = atomicAdd(&list->count, count);
+#pragma unroll
+        for (unsigned j = 0; j < KEYS_EACH; j++) {
+            const uint32_t group = threadIdx.x + j * ROW_THREADS;
+            if (key[j] < bound)
+                continue;
+            list->groups[at++] = (uint16_t)group;
+            if (place_of)
+                place_of[group] = (uint16_t)at;
+        }
+    }
     __syncthreads();
 }
 
@@ -217,46 +222,46 @@ static __device__ __noinline__ float list_by_bins(const uint32_t *keys, uint32_t
         return (weight_sum)1;
     });
     const float least = scaled_key(key, temperature);
-    const uint32_t bound = reaching_key(least, temperature);
-    for (uint32_t g = threadIdx.x; g < groups; g += ROW_THREADS)
-        if (keys[g] >= bound)
-            list_group(g, list);
+    const uint32_t bound = key_of(reaching_logit(least, temperature));
+    for (uint32_t g = threadIdx.x; g < groups; g += ROW_THREADS) {
+        if (keys[g] < bound)
+            continue;
+        const uint32_t at = atomicAdd(&list->count, 1u);
+        if (at < MOST_GROUPS)
+            list->groups[at] = (uint16_t)g; /* a row has fewer than 2^23 logits */
+    }
     __syncthreads();
     return least;
 }
 
-/* Visits the candidates with s >= least of the listed groups: visit(index, s). load(i, x) reads logits
- * i .. i + GROUP_EACH - 1, -inf past the row's end. A warp has several groups on their way at a time. */
-template <typename Load, typename Visit>
-__device__ void visit_groups(const group_list *list, uint32_t size, float temperature, float least, Load load,
-                             Visit visit) {
+/* Lets a list have the logits of the listed groups that reach a bound: list->take(count) gives a place for so
+ * many, list->put(place, logit, index) puts one there. load(place, i, x) reads logits i .. i + GROUP_EACH - 1
+ * of the group at a place of the list, -inf past the row's end. A warp has several groups on their way. */
+template <typename Load, typename List>
+__device__ void gather_candidates(const group_list *groups, uint32_t size, float bound, Load load,
+                                  List *list) {
     enum { EACH = 6 };
-    const unsigned lane = threadIdx.x % WARP, count = list->count;
-    const float bound = gb_logit_bound(least, temperature); /* which spares most divisions */
+    const unsigned lane = threadIdx.x % WARP, count = groups->count;
 #pragma unroll 1
     for (unsigned begin = threadIdx.x / WARP; begin < count; begin += ROW_WARPS * EACH) {
         float x[EACH][GROUP_EACH];
-        uint32_t first[EACH];
+        uint32_t first[EACH], own = 0;
 #pragma unroll
         for (unsigned g = 0; g < EACH; g++) {
             const unsigned at = begin + g * ROW_WARPS;
-            first[g] = at < count ? list->groups[at] * GROUP + lane * GROUP_EACH : size;
-            load(first[g], x[g]);
+            first[g] = at < count ? groups->groups[at] * GROUP + lane * GROUP_EACH : size;
+            load(at, first[g], x[g]);
         }
 #pragma unroll
-        for (unsigned g = 0; g < EACH; g++) {
-            if (!(larger(larger(x[g][0], x[g][1]), larger(x[g][2], x[g][3])) >= bound))
-                continue;
-#pragma unroll 1
-            for (unsigned j = 0; j < GROUP_EACH; j++) {
-                const float value = j == 0 ? x[g][0] : j == 1 ? x[g][1] : j == 2 ? x[g][2] : x[g][3];
-                if (!(value >= bound) || value == gb_negative_infinity())
-                    continue;
-                const float s = gb_scale(value, temperature);
-                if (s >= least)
-                    visit(first[g] + j, s);
-            }
-        }
+        for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
+            own += x[i / GROUP_EACH][i % GROUP_EACH] >= bound ? 1u : 0u;
+        if (own == 0)
+            continue;
+        uint32_t at = list->take(own);
+#pragma unroll
+        for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
+            if (x[i / GROUP_EACH][i % GROUP_EACH] >= bound)
+                list->put(at++, x[i / GROUP_EACH][i % GROUP_EACH], first[i / GROUP_EACH] + i % GROUP_EACH);
     }
 }
 

@@ -58,6 +58,17 @@ __device__ inline uint32_t largest_in_warp(uint32_t value) {
 #endif
 }
 
+/* The sum over a warp, in every lane. */
+__device__ inline uint32_t sum_in_warp(uint32_t value) {
+#if defined(__CUDA_ARCH__)
+    return __reduce_add_sync(0xffffffffu, value);
+#else
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
+    return value;
+#endif
+}
+
 /* The largest of a warp's packed values, in every lane. */
 __device__ inline weight_sum best_in_warp(weight_sum best) {
     const uint32_t high = (uint32_t)(best >> 32), largest = largest_in_warp(high);
