@@ -85,6 +85,7 @@ static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_valu
     if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
         p.logits = data_of<const float>(route->operands[0]);
         p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1]);
+        p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
     } else {
         gb_cuda_route_top_k(route);
         p.chosen = data_of<const int32_t>(route->results[0]);

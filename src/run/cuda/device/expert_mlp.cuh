@@ -124,6 +124,7 @@ struct expert_inner {
     const float *chosen_weights;
     const float *shared_logit; /* [tokens] */
     uint32_t experts;
+    uint32_t next_share; /* blocks of next that a block of threads brings nearer */
     bool normalized;
     expert_values to;
 };
@@ -150,18 +151,22 @@ __device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_
     return __shfl_sync(0xffffffffu, mine.expert, (int)number);
 }
 
-/* The block's threads bring a share of an expert's next matrix nearer, one of gridDim.x: its blocks are as
- * many bytes as one of the matrix before it, or a little more. */
-__device__ inline void prefetch_share(const packed_matrices &m, size_t expert) {
-    const uint32_t share = (m.blocks + gridDim.x - 1) / gridDim.x;
-    const size_t block = expert * m.blocks + blockIdx.x * share;
-    const uint32_t count = blockIdx.x * share < m.blocks ? share : 0, thread = threadIdx.x * CACHE_LINE;
-    for (uint32_t at = thread; at < count * m.code_bytes; at += FEW_THREADS * CACHE_LINE)
-        prefetch_line(m.codes + block * m.code_bytes + at);
-    for (uint32_t at = thread; at < count * m.scale_bytes; at += FEW_THREADS * CACHE_LINE) {
-        prefetch_line(m.scales + block * m.scale_bytes + at);
+/* The block's threads bring a share of an expert's next matrix nearer: next_share blocks of 16 rows. */
+__device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
+    const packed_matrices &m = p.next;
+    const uint32_t first = blockIdx.x * p.next_share, thread = threadIdx.x * CACHE_LINE;
+    const uint32_t end = first + p.next_share < m.blocks ? first + p.next_share : m.blocks;
+    const size_t from = expert * m.blocks + first;
+    if (first >= end)
+        return;
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += FEW_THREADS * CACHE_LINE)
+        prefetch_line(m.codes + from * m.code_bytes + at);
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += FEW_THREADS * CACHE_LINE) {
+        prefetch_line(m.scales + from * m.scale_bytes + at);
         if (m.biases)
-            prefetch_line(m.biases + block * m.scale_bytes + at);
+            prefetch_line(m.biases + from * m.scale_bytes + at);
     }
 }
 
@@ -213,7 +218,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GR
         const size_t of_gate = expert * p.weight.blocks + block;
         copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
         if (p.next.codes)
-            prefetch_share(p.next, expert);
+            prefetch_share(p, expert);
     } else if (block == 0 && threadIdx.x == 0) {
         p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
@@ -253,37 +258,44 @@ struct inner_atoms {
     float2 *sums;                /* [experts, atoms of a part] */
     uint32_t first, count, most; /* atoms of the warp's part, and of the largest one */
 
-    /* The lane's eight columns of task number task / 8, one of an expert's atom each. */
-    __device__ void load(const expert_values &from, size_t token, uint32_t task, float v[8]) const {
-        const uint32_t expert = task / most, atom = task % most, lane = threadIdx.x % 8;
+    /* The lane's eight columns of an expert's atom. */
+    __device__ void load(const expert_values &from, size_t token, uint32_t expert, uint32_t atom,
+                         float v[8]) const {
         float4 halves[2] = {};
         if (expert <= from.choices && atom < count) {
             const float *row = from.inner + (token * (from.choices + 1) + expert) * from.size;
             const float4 *at =
-                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + lane * 2;
+                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + threadIdx.x % 8 * 2;
             halves[0] = at[0];
             halves[1] = at[1];
         }
         memcpy(v, halves, sizeof halves);
     }
 
-    /* Eight lanes have an atom; what comes next is under way. */
-    __device__ void create(const expert_values &from, size_t token) const {
-        const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8, tasks = (from.choices + 1) * most;
+    /* An atom of all experts: eight lanes have one, and what comes next is under way. */
+    __device__ void create_atom(const expert_values &from, size_t token, uint32_t atom) const {
+        const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8;
         float v[8], next[8];
-        load(from, token, lane / 8, next);
+        load(from, token, lane / 8, atom, next);
 #pragma unroll 1
-        for (uint32_t task = lane / 8; task < tasks + lane / 8; task += 4) {
+        for (uint32_t begin = 0; begin <= from.choices; begin += 4) {
+            const uint32_t expert = begin + lane / 8, task = expert * most + atom;
             memcpy(v, next, sizeof v);
-            load(from, token, task + 4, next);
+            load(from, token, expert + 4, atom, next);
             const byte_columns made = round_to_bytes<8>(v, 8);
-            if (task >= tasks)
+            if (expert > from.choices)
                 continue;
             *reinterpret_cast<uint2 *>(bytes + task * EXPERT_GROUP + (quarter % 4 * 2 + quarter / 4) * 8) =
                 uint2{made.words[0], made.words[1]};
             if (quarter == 0)
                 sums[task] = float2{made.scale, made.sum};
         }
+    }
+
+    __device__ void create(const expert_values &from, size_t token) const {
+#pragma unroll 1
+        for (uint32_t atom = 0; atom < most; atom++)
+            create_atom(from, token, atom);
         __syncwarp();
     }
 };
@@ -375,6 +387,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CO
         for (uint32_t e = 0; e < matrices; e++) {
             const packed_block of = {memory + (stage * matrices + e) * pitch};
             float of_rows[2] = {};
+#pragma unroll 1
             for (uint32_t i = 0; i < inner.count; i++) {
                 const uint32_t task = e * inner.most + i;
                 const uint4 x =
