@@ -207,24 +207,6 @@ static void attention_gate(chain *c) {
     prepare_for(c, y, 4096, 64);
 }
 
-static gb_cuda_tensor *experts_end(chain *c, size_t choices, size_t width) {
-    gb_cuda_tensor *weights = rows_of(c, 0, choices), *found = rows_of(c, choices, width);
-    gb_cuda_tensor *factor = same_shape(c, GB_OP_SIGMOID, rows_of(c, 0, 1), NULL);
-    gb_cuda_tensor *shared = same_shape(c, GB_OP_SCALE_ROWS, rows_of(c, 0, width), factor);
-    gb_cuda_tensor *experts = add_op(c, GB_OP_COMBINE_EXPERTS, found, weights, width, 0);
-    gb_cuda_tensor *sum = same_shape(c, GB_OP_ADD, experts, shared);
-    return keep(c, norm(c, keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, width), sum)), true));
-}
-static void eight_experts(chain *c) {
-    prepare_for(c, experts_end(c, 8, 2048), 2048, 64);
-}
-static void five_experts(chain *c) {
-    prepare_for(c, experts_end(c, 5, 1100), 1100, 0);
-}
-static void nine_experts(chain *c) {
-    experts_end(c, 9, 2048);
-}
-
 static void residual(chain *c) {
     gb_cuda_tensor *sum = keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, 2048), rows_of(c, 0, 2048)));
     prepare_for(c, keep(c, norm(c, sum, true)), 2048, 64);
@@ -259,9 +241,6 @@ static const chain_case cases[] = {
     {"two gates", two_gates},
     {"attention's gate", attention_gate},
     {"unprepared gate", unprepared_gate},
-    {"eight experts", eight_experts},
-    {"five experts", five_experts},
-    {"nine experts", nine_experts},
     {"residual", residual},
     {"norms around", norms_around},
     {"norms with scale", norms_with_scale},
@@ -291,8 +270,6 @@ static gb_cuda_kernel kernel_of(gb_op op) {
         {GB_OP_SILU, gb_cuda_silu},
         {GB_OP_SIGMOID, gb_cuda_sigmoid},
         {GB_OP_SLICE, gb_cuda_slice},
-        {GB_OP_SCALE_ROWS, gb_cuda_scale_rows},
-        {GB_OP_COMBINE_EXPERTS, gb_cuda_combine_experts},
         {GB_OP_RMS_NORM, gb_cuda_rms_norm},
         {GB_OP_ROPE, gb_cuda_rope},
     };

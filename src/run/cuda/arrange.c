@@ -39,6 +39,14 @@ static uint32_t gather_products(gb_plan *plan, uint32_t first) {
     return count;
 }
 
+static bool reads(const gb_plan *plan, const gb_step *step, gb_ref value) {
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        if (step->operands[i] != GB_NO_VALUE &&
+            plan->places[step->operands[i]].storage == plan->places[value].storage)
+            return true;
+    return false;
+}
+
 /* ---- Ops on rows --------------------------------------------------------------------------------------- */
 
 /* A slice of a slice is none of row_chain.cu's views, nor are norms of long rows within a row. */
@@ -77,6 +85,24 @@ static bool is_on_rows(const gb_program *program, const gb_step *step) {
 
 static int64_t rows_of(const gb_plan *plan, const gb_step *step) {
     return plan->program->values[step->results[0]].type.shape.dims[0];
+}
+
+/* Puts slices that only a later chain needs in front of what reads them there: from the last one on, so that
+ * what they read follows them. */
+static void move_slices(gb_plan *plan, uint32_t end) {
+    for (uint32_t s = end; s-- > 0;) {
+        const gb_step slice = plan->steps[s];
+        if (!is_node(&slice, GB_OP_SLICE) || !is_on_rows(plan->program, &slice))
+            continue;
+        uint32_t reader = s + 1;
+        bool is_later = false;
+        for (; reader < end && !reads(plan, &plan->steps[reader], slice.results[0]); reader++)
+            is_later = is_later || !is_on_rows(plan->program, &plan->steps[reader]);
+        if (reader == end || !is_later || !is_on_rows(plan->program, &plan->steps[reader]))
+            continue;
+        memmove(plan->steps + s, plan->steps + s + 1, (reader - 1 - s) * sizeof slice);
+        plan->steps[reader - 1] = slice;
+    }
 }
 
 /* Ops on rows join those before them. Behind a delta net's convolution so does its memory, and what follows
@@ -124,11 +150,13 @@ static void join_log_probabilities(gb_plan *plan) {
 }
 
 void gb_cuda_arrange_steps(gb_plan *plan) {
-    for (uint32_t s = 0; s < plan->step_count;) {
-        if (plan->steps[s].kind == GB_STEP_BRANCH || plan->steps[s].kind == GB_STEP_JUMP)
-            break;
+    uint32_t end = 0; /* of the steps that may be moved: nothing passes a branch */
+    while (end < plan->step_count && plan->steps[end].kind != GB_STEP_BRANCH &&
+           plan->steps[end].kind != GB_STEP_JUMP)
+        end++;
+    for (uint32_t s = 0; s < end;)
         s += is_node(&plan->steps[s], GB_OP_LINEAR) ? gather_products(plan, s) : 1;
-    }
+    move_slices(plan, end);
     join_rows(plan);
     join_log_probabilities(plan);
 }

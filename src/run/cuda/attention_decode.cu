@@ -51,11 +51,12 @@ __device__ static void store_span(const decoding &d, const query_tile &t, const 
                                   const softmax &mine, decode_memory<SIZE> &shared, const float y[4][4]) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const size_t row = t.first * d.a.heads + t.head;
-    if (lane == 0 && warp < count_of(t)) {
-        shared.sum[warp] = mine.sum;
-        float *state = d.state + ((row + warp) * d.most_spans + number) * 2;
-        state[0] = mine.largest;
-        state[1] = mine.sum;
+    if (warp < count_of(t)) {
+        const float sum = warp_sum(mine.sum);
+        shared.factor[warp] = all.count == 1 ? 1.0f / sum : 1.0f;
+        if (lane == 0 && all.count > 1)
+            reinterpret_cast<float2 *>(d.state)[(row + warp) * d.most_spans + number] =
+                float2{mine.largest, sum};
     }
     __syncthreads();
     if (warp >= decode_shape<SIZE>::COLUMNS)
@@ -65,17 +66,13 @@ __device__ static void store_span(const decoding &d, const query_tile &t, const 
         const unsigned q = lane % 4 * 2 + c, element = warp * 64 + lane / 4 * 8;
         if (q >= count_of(t))
             continue;
+        const float factor = shared.factor[q];
         float result[8];
 #pragma unroll
         for (unsigned i = 0; i < 8; i++)
-            result[i] = y[i / 2][c + i % 2 * 2];
-        float *to = d.y + ((row + q) * d.most_spans + number) * SIZE + element;
-        if (all.count == 1) {
-            to = &shared.result[q][element];
-#pragma unroll
-            for (unsigned i = 0; i < 8; i++)
-                result[i] /= shared.sum[q];
-        }
+            result[i] = y[i / 2][c + i % 2 * 2] * factor;
+        float *to = all.count == 1 ? &shared.result[q][element]
+                                   : d.y + ((row + q) * d.most_spans + number) * SIZE + element;
         reinterpret_cast<float4 *>(to)[0] = float4{result[0], result[1], result[2], result[3]};
         reinterpret_cast<float4 *>(to)[1] = float4{result[4], result[5], result[6], result[7]};
     }
@@ -88,10 +85,10 @@ struct sums {
 };
 
 /* Joins sums, each times what it counts for beside the others, in order: to the place of the first one, or if
- * these are all there are to the result. */
+ * these are all there are to the result. A call, so that its registers are not those of what comes before. */
 template <unsigned SIZE>
-__device__ static void join(const decoding &d, const query_tile &t, const sums &from, unsigned first,
-                            bool is_all, decode_memory<SIZE> &shared) {
+__device__ static __noinline__ void join(const decoding &d, query_tile t, sums from, unsigned first,
+                                         bool is_all, decode_memory<SIZE> &shared) {
     const unsigned lane = threadIdx.x % WARP;
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < count_of(t) * (SIZE / 4); i += SPAN_THREADS) {
@@ -117,8 +114,9 @@ __device__ static void join(const decoding &d, const query_tile &t, const sums &
                                 fmaf(rows[s].z, counts, joined.z), fmaf(rows[s].w, counts, joined.w)};
         }
         if (is_all) {
+            const float inverse = 1.0f / sum;
             reinterpret_cast<float4 *>(shared.result[q])[column] =
-                float4{joined.x / sum, joined.y / sum, joined.z / sum, joined.w / sum};
+                float4{joined.x * inverse, joined.y * inverse, joined.z * inverse, joined.w * inverse};
         } else {
             y[(size_t)first * (SIZE / 4)] = joined;
             if (column == 0)
@@ -152,25 +150,20 @@ __device__ static bool join_spans(const decoding &d, const query_tile &t, const 
 /* The result leaves the block, also as the next product takes it. */
 template <unsigned SIZE>
 __device__ static void finish(const decoding &d, const query_tile &t, const decode_memory<SIZE> &shared) {
-    constexpr unsigned QUARTERS = SIZE / 8;
-    const unsigned all = count_of(t) * QUARTERS;
+    constexpr unsigned FOURS = SIZE / 4;
+    const unsigned all = count_of(t) * FOURS;
 #pragma unroll 1
     for (unsigned first = 0; first < all; first += SPAN_THREADS) {
-        const unsigned i = first + threadIdx.x, q = i / QUARTERS, quarter = i % QUARTERS;
+        const unsigned i = first + threadIdx.x, q = i / FOURS, column = i % FOURS * 4;
         const bool is_there = i < all;
-        float v[8] = {};
+        float4 four = {0, 0, 0, 0};
         if (is_there) {
-            const float4 *from = reinterpret_cast<const float4 *>(&shared.result[q][quarter * 8]);
-            const float4 four[2] = {from[0], from[1]};
-            float4 *to =
-                reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
-            to[0] = four[0];
-            to[1] = four[1];
-            memcpy(v, four, sizeof v);
+            four = *reinterpret_cast<const float4 *>(&shared.result[q][column]);
+            *reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + column) = four;
         }
+        const float v[4] = {four.x, four.y, four.z, four.w};
         if (d.prepared.values)
-            prepare_quarter(d.prepared, d.first_row + t.first,
-                            is_there ? (t.head + q) * QUARTERS + quarter : d.prepared.units * 4, v);
+            prepare_four(d.prepared, d.first_row + t.first, (t.head + q) * SIZE + column, is_there, v);
     }
 }
 

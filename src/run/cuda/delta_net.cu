@@ -11,12 +11,6 @@ __device__ static T *state_of(T *state, size_t slot_bytes, const int32_t *slots,
     return reinterpret_cast<T *>(reinterpret_cast<uint8_t *>(state) + (size_t)slots[n] * slot_bytes);
 }
 
-/* Where a call's states are read and written, its operand being where they are without versions. */
-static gb_cuda_versions versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
-    const int32_t *in_place = data_of<const int32_t>(slots);
-    return call->versions.from ? call->versions : gb_cuda_versions{in_place, in_place};
-}
-
 /* ---- Convolution --------------------------------------------------------------------------------------- */
 
 constexpr unsigned CHANNELS = 128, FEWEST_TILE_TOKENS = 16;
@@ -74,7 +68,7 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
     v.channels = x->dims[1];
     v.width = weight->dims[2];
     v.tile = v.width > FEWEST_TILE_TOKENS ? v.width : (size_t)FEWEST_TILE_TOKENS;
-    v.slots = versions_of(call, call->operands[2]);
+    v.slots = gb_cuda_versions_of(call, call->operands[2]);
     v.run_first = call->runs.first;
     v.tail = data_of<float>(tail);
     v.slot_bytes = tail->slot_bytes;
@@ -337,7 +331,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.value = data_of<const float>(value);
     v.decay = data_of<const float>(call->operands[3]);
     v.beta = data_of<const float>(call->operands[4]);
-    v.slots = versions_of(call, call->operands[5]);
+    v.slots = gb_cuda_versions_of(call, call->operands[5]);
     v.run_first = call->runs.first;
     v.memory = data_of<float>(memory);
     v.slot_bytes = memory->slot_bytes;

@@ -1,304 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A delta net's layer between its products, for generated tokens (delta_layer.h). A block has a head of a
- * run's values with its whole memory in registers, which are on their way before the kernel before this one
- * ends: what they hold was written a step ago. Queries and keys are convolved by every block that reads them;
- * the last of these to have read their tail stores the new one. Convolution and activations are those of the
+ * A delta net's layer between its products, for generated tokens (delta_layer.h). Some blocks share a head of
+ * a run's values: each has columns of its memory in registers, which are on their way before the kernel
+ * before this one ends, because what they hold was written a step ago. Queries and keys are convolved by
+ * every block that reads them; the last of these to have read their tail stores the new one. The first block
+ * of a head collects its result, which is normalized as a whole. Convolution and activations are those of the
  * ops' own kernels; sums over a head have an order of their own.
  */
-#include "run/cuda/device/prepared.cuh"
-#include "run/cuda/device/row_ops.cuh"
-
-extern "C" {
-#include "run/cuda/delta_layer.h"
-}
+#include "run/cuda/device/delta_step.cuh"
 
 using namespace gb_cuda;
 
-constexpr unsigned SIZE = GB_CUDA_DELTA_SIZE, WIDTH = GB_CUDA_DELTA_WIDTH, TAIL = WIDTH - 1;
-constexpr unsigned THREADS = 512, WARPS = THREADS / WARP, ROWS = SIZE / WARPS;
-static_assert(SIZE == 4 * WARP && ROWS == 8, "a warp has rows of a memory, a lane four columns of each");
+/* ---- Other warps --------------------------------------------------------------------------------------- */
 
-/* What a quarter of the block's warps convolves: a channel a thread. The last quarter's warps have something
- * else to do each. */
-enum part { QUERY, KEY, VALUE, PARTS };
-constexpr unsigned PART_WARPS = SIZE / WARP, DECAY_WARP = PARTS * PART_WARPS, BETA_WARP = DECAY_WARP + 1,
-                   COUNTING_WARP = DECAY_WARP + 2, FINISHING_WARP = DECAY_WARP + 3;
-
-struct delta_step {
-    const float *x; /* [tokens, channels] */
-    size_t channels, starts[PARTS];
-    const void *weight; /* of the convolution: [channels, 1, WIDTH] */
-    gb_dtype weight_dtype;
-    const int32_t *from, *to, *run_first; /* by token: the slots that are read and written */
-    float *tail, *memory;                 /* of slot 0 */
-    size_t slot_bytes;
-    const float *decay, *beta, *gate; /* [tokens, heads], likewise, [tokens, heads, SIZE] */
-    const void *rate, *bias;          /* of decay: [heads] */
-    gb_dtype rate_dtype, bias_dtype;
-    normalization unit[2], norm; /* of queries and keys; of the result */
-    unsigned heads, key_heads, first_run;
-    bool is_tiled;
-    float *y;               /* [tokens, heads, SIZE] */
-    prepared_rows prepared; /* of all heads as one row */
-    uint32_t *arrivals;     /* [runs, key heads] */
-};
-
-/* What a block works on. */
-struct step_place {
-    size_t first, end; /* tokens */
-    unsigned head, key_head;
-};
-
-struct step_memory {
-    float4 taps[PARTS * SIZE]; /* by thread: what its channel's x are multiplied by */
-    alignas(16) float gate[SIZE];
-    alignas(16) float recalled[WARPS][SIZE], asked[WARPS][SIZE]; /* by warp: sums over its rows, */
-    alignas(16) float change[SIZE];
-    float product[WARPS];    /* likewise */
-    float rows[PARTS][SIZE]; /* of the token, convolved */
-    float squares[2][PART_WARPS], factors[2];
-    float decay, beta, rate, bias;
-    float y[SIZE], weight[SIZE]; /* of the head, and of its norm */
-    bool is_last;                /* of the blocks that read the tail of the queries and keys */
-};
-
-__device__ static step_place place_of(const delta_step &v) {
-    const unsigned run = v.first_run + blockIdx.y, head = blockIdx.x;
-    return step_place{(size_t)v.run_first[run], (size_t)v.run_first[run + 1], head,
-                      v.is_tiled ? head % v.key_heads : head / (v.heads / v.key_heads)};
-}
-
-template <typename T>
-__device__ static T *of_slot(T *state, size_t slot_bytes, int32_t slot) {
-    return reinterpret_cast<T *>(reinterpret_cast<uint8_t *>(state) + (size_t)slot * slot_bytes);
-}
-
-/* ---- Convolution --------------------------------------------------------------------------------------- */
-
-/* A thread's channel and its last x, oldest first. */
-struct channel {
-    size_t number;
-    float before[TAIL];
-};
-
-/* The weights of channel c. */
-__device__ static float4 load_taps(const void *weight, gb_dtype dtype, size_t c) {
-    static_assert(WIDTH == 4, "a float4");
-    if (dtype == GB_F32)
-        return static_cast<const float4 *>(weight)[c];
-    const uint2 all = static_cast<const uint2 *>(weight)[c];
-    return float4{gb_widen_half((uint16_t)all.x, dtype), gb_widen_half((uint16_t)(all.x >> 16), dtype),
-                  gb_widen_half((uint16_t)all.y, dtype), gb_widen_half((uint16_t)(all.y >> 16), dtype)};
-}
-
-__device__ static channel load_channel(const delta_step &v, const step_place &p, unsigned part,
-                                       step_memory &shared) {
-    channel c = {};
-    if (part >= PARTS)
-        return c;
-    c.number = v.starts[part] + (part == VALUE ? p.head : p.key_head) * SIZE + threadIdx.x % SIZE;
-    const float *tail = of_slot(v.tail, v.slot_bytes, v.from[p.first]);
-    for (unsigned t = 0; t < TAIL; t++)
-        c.before[t] = tail[t * v.channels + c.number];
-    shared.taps[threadIdx.x] = load_taps(v.weight, v.weight_dtype, c.number);
-    return c;
-}
-
-/* The sum goes from the oldest x to the newest. */
-__device__ static void convolve(const delta_step &v, size_t n, unsigned part, channel &c,
-                                step_memory &shared) {
-    const float x = v.x[n * v.channels + c.number];
-    const float4 taps = shared.taps[threadIdx.x];
-    const float y = silu(c.before[0] * taps.x + c.before[1] * taps.y + c.before[2] * taps.z + x * taps.w);
-    for (unsigned t = 0; t + 1 < TAIL; t++)
-        c.before[t] = c.before[t + 1];
-    c.before[TAIL - 1] = x;
-    shared.rows[part][threadIdx.x % SIZE] = y;
-    if (part == VALUE)
-        return;
-    const float squares = warp_sum(y * y);
-    if (threadIdx.x % WARP == 0)
-        shared.squares[part][threadIdx.x / WARP % PART_WARPS] = squares;
-}
-
-__device__ static void store_tail(const delta_step &v, const step_place &p, const channel &c) {
-    float *tail = of_slot(v.tail, v.slot_bytes, v.to[p.first]);
-    for (unsigned t = 0; t < TAIL; t++)
-        tail[t * v.channels + c.number] = c.before[t];
-}
-
-/* Counts this block, which has read the tail of its queries and keys. */
-__device__ static void count_block(const delta_step &v, const step_place &p, step_memory &shared) {
-    if (threadIdx.x != COUNTING_WARP * WARP)
-        return;
-    uint32_t *counter = v.arrivals + blockIdx.y * v.key_heads + p.key_head;
-    __threadfence();
-    shared.is_last = atomicAdd(counter, 1u) == v.heads / v.key_heads - 1;
-    if (shared.is_last)
-        *counter = 0;
-    __threadfence();
-}
-
-/* ---- Memory -------------------------------------------------------------------------------------------- */
-
-/* What the warp's rows give to query, key and memory's products. */
-__device__ static void multiply(const float4 memory[ROWS], step_memory &shared) {
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    float4 recalled = {0, 0, 0, 0}, asked = {0, 0, 0, 0};
-    float product = 0;
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; i++) {
-        const float key = shared.rows[KEY][warp * ROWS + i], query = shared.rows[QUERY][warp * ROWS + i];
-        const float4 m = memory[i];
-        recalled = float4{fmaf(key, m.x, recalled.x), fmaf(key, m.y, recalled.y), fmaf(key, m.z, recalled.z),
-                          fmaf(key, m.w, recalled.w)};
-        asked = float4{fmaf(query, m.x, asked.x), fmaf(query, m.y, asked.y), fmaf(query, m.z, asked.z),
-                       fmaf(query, m.w, asked.w)};
-        product = fmaf(query, key, product);
-    }
-    reinterpret_cast<float4 *>(shared.recalled[warp])[lane] = recalled;
-    reinterpret_cast<float4 *>(shared.asked[warp])[lane] = asked;
-    if (lane == 0)
-        shared.product[warp] = product;
-}
-
-/* What queries and keys are multiplied by. */
-__device__ static void find_factor(const delta_step &v, unsigned part, step_memory &shared) {
-    float squares = shared.squares[part][0];
-    for (unsigned w = 1; w < PART_WARPS; w++)
-        squares += shared.squares[part][w];
-    shared.factors[part] = norm_factor(v.unit[part], squares);
-}
-
-/* A column's change and result. Both products with the memory are those with what it held before: with S the
- * decayed memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
-__device__ static void change_column(unsigned column, step_memory &shared) {
-    float recalled = shared.recalled[0][column], asked = shared.asked[0][column], product = shared.product[0];
-#pragma unroll
-    for (unsigned w = 1; w < WARPS; w++) {
-        recalled += shared.recalled[w][column];
-        asked += shared.asked[w][column];
-        product += shared.product[w];
-    }
-    const float of_key = shared.factors[KEY], of_query = shared.factors[QUERY], decay = shared.decay;
-    const float change = (shared.rows[VALUE][column] - recalled * of_key * decay) * shared.beta;
-    shared.y[column] = fmaf(product * of_key * of_query, change, asked * of_query * decay);
-    shared.change[column] = of_key * change;
-}
-
-__device__ static void update(float4 memory[ROWS], const step_memory &shared) {
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const float4 change = reinterpret_cast<const float4 *>(shared.change)[lane];
-    const float decay = shared.decay;
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; i++) {
-        const float key = shared.rows[KEY][warp * ROWS + i];
-        const float4 m = memory[i];
-        memory[i] = float4{fmaf(key, change.x, m.x * decay), fmaf(key, change.y, m.y * decay),
-                           fmaf(key, change.z, m.z * decay), fmaf(key, change.w, m.w * decay)};
-    }
-}
-
-/* ---- Decay ----------------------------------------------------------------------------------------------
- */
-
-__device__ static void load_constants(const delta_step &v, const step_place &p, unsigned warp,
-                                      step_memory &shared) {
-    const unsigned lane = threadIdx.x % WARP;
-    if (warp == DECAY_WARP) {
+/* What a step does not change. */
+template <unsigned SHARES>
+__device__ static void load_constants(const delta_step &v, const step_place &p, step_memory<SHARES> &shared) {
+    const unsigned warp = threadIdx.x / WARP;
+    if (warp == step_shape<SHARES>::DECAY_WARP) {
         shared.rate = load_float(v.rate, v.rate_dtype, p.head);
         shared.bias = load_float(v.bias, v.bias_dtype, p.head);
     }
-    if (warp == FINISHING_WARP)
-        for (unsigned i = lane; i < SIZE; i += WARP)
+    if (warp == step_shape<SHARES>::LAST_WARP && p.share == 0)
+        for (unsigned i = threadIdx.x % WARP; i < SIZE; i += WARP)
             shared.weight[i] = v.norm.weight ? load_float(v.norm.weight, v.norm.dtype, i) : 0.0f;
 }
 
-/* ---- Result -------------------------------------------------------------------------------------------- */
-
-constexpr unsigned EACH = 8, FINISHING_LANES = SIZE / EACH; /* a quarter of a unit a lane (prepared.cuh) */
-
-__device__ static void load_gate(const delta_step &v, const step_place &p, size_t n, step_memory &shared) {
-    const unsigned lane = threadIdx.x % WARP;
-    const float4 x = reinterpret_cast<const float4 *>(v.gate + (n * v.heads + p.head) * SIZE)[lane];
-    reinterpret_cast<float4 *>(shared.gate)[lane] = float4{silu(x.x), silu(x.y), silu(x.z), silu(x.w)};
+/* What one of these warps takes of a token: a number of the head's for all lanes, or the gate's columns. */
+template <unsigned SHARES>
+__device__ static float4 load_token(const delta_step &v, const step_place &p, size_t n) {
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const size_t of_head = n * v.heads + p.head;
+    if (warp == step_shape<SHARES>::DECAY_WARP)
+        return float4{v.decay[of_head], 0, 0, 0};
+    if (warp == step_shape<SHARES>::BETA_WARP)
+        return float4{v.beta[of_head], 0, 0, 0};
+    return reinterpret_cast<const float4 *>(v.gate + of_head * SIZE)[lane];
 }
 
-/* Normalizes and gates the head's result, and prepares it for the product that follows. */
-__device__ static void finish(const delta_step &v, const step_place &p, size_t n, const step_memory &shared) {
-    const unsigned lane = threadIdx.x % WARP, at = lane % FINISHING_LANES * EACH;
-    const bool is_there = lane < FINISHING_LANES;
-    float y[EACH], squares = 0;
+template <unsigned SHARES>
+__device__ static void activate(float4 &of_token, step_memory<SHARES> &shared) {
+    const unsigned warp = threadIdx.x / WARP;
+    if (warp == step_shape<SHARES>::DECAY_WARP)
+        shared.decay = delta_decay(of_token.x, shared.rate, shared.bias);
+    else if (warp == step_shape<SHARES>::BETA_WARP)
+        shared.beta = sigmoid(of_token.x);
+    else
+        of_token = float4{silu(of_token.x), silu(of_token.y), silu(of_token.z), silu(of_token.w)};
+}
+
+/* Normalizes and gates the head's result, and prepares it for the product that follows: of the first block
+ * the last warp. */
+template <unsigned SHARES>
+__device__ static void finish(const delta_step &v, const step_place &p, size_t n, const float *result,
+                              const float4 &gate, const step_memory<SHARES> &shared) {
+    const unsigned lane = threadIdx.x % WARP;
+    const float4 of_head = reinterpret_cast<const float4 *>(result)[lane];
+    const float4 weight = reinterpret_cast<const float4 *>(shared.weight)[lane];
+    float y[4] = {of_head.x, of_head.y, of_head.z, of_head.w};
+    const float weights[4] = {weight.x, weight.y, weight.z, weight.w};
+    const float gates[4] = {gate.x, gate.y, gate.z, gate.w};
+    const float squares = (y[0] * y[0] + y[1] * y[1]) + (y[2] * y[2] + y[3] * y[3]);
+    const float factor = norm_factor(v.norm, warp_sum(squares));
 #pragma unroll
-    for (unsigned i = 0; i < EACH; i++) {
-        y[i] = shared.y[at + i];
-        squares += y[i] * y[i];
-    }
-    const float factor = norm_factor(v.norm, warp_sum(is_there ? squares : 0.0f));
-#pragma unroll
-    for (unsigned i = 0; i < EACH; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         const float value = y[i] * factor;
-        y[i] = (v.norm.weight ? value * (v.norm.weight_offset + shared.weight[at + i]) : value) *
-               shared.gate[at + i];
+        y[i] = (v.norm.weight ? value * (v.norm.weight_offset + weights[i]) : value) * gates[i];
     }
-    if (is_there) {
-        float4 *to = reinterpret_cast<float4 *>(v.y + (n * v.heads + p.head) * SIZE + at);
-        to[0] = float4{y[0], y[1], y[2], y[3]};
-        to[1] = float4{y[4], y[5], y[6], y[7]};
-    }
+    reinterpret_cast<float4 *>(v.y + (n * v.heads + p.head) * SIZE)[lane] = float4{y[0], y[1], y[2], y[3]};
     if (v.prepared.values)
-        prepare_quarter(v.prepared, n, is_there ? p.head * FINISHING_LANES + lane : v.prepared.units * 4, y);
+        prepare_four(v.prepared, n, p.head * SIZE + lane * 4, true, y);
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-/* Head blockIdx.x of run blockIdx.y. */
-static __global__ void __launch_bounds__(THREADS, 2) run_delta_step(GB_GRID_CONSTANT delta_step v) {
-    __shared__ step_memory shared;
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, part = warp / PART_WARPS;
-    const step_place p = place_of(v);
-    const size_t at = (p.head * SIZE + warp * ROWS) * SIZE / 4 + lane; /* in the memory's float4 */
-    channel mine = load_channel(v, p, part, shared);
-    float4 memory[ROWS];
-    const float4 *from = reinterpret_cast<const float4 *>(of_slot(v.memory, v.slot_bytes, v.from[p.first]));
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; i++)
-        memory[i] = from[at + i * (SIZE / 4)];
-    load_constants(v, p, warp, shared);
+/* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
+template <unsigned SHARES>
+static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
+    run_delta_step(GB_GRID_CONSTANT delta_step v) {
+    using shape = step_shape<SHARES>;
+    __shared__ step_memory<SHARES> shared;
+    arrive_in_cluster();
+    const unsigned warp = threadIdx.x / WARP;
+    const bool has_memory = warp < shape::MEMORY_WARPS, has_unit = warp < shape::UNIT_WARPS,
+               has_value = !has_unit && warp < shape::DECAY_WARP, is_last_warp = warp == shape::LAST_WARP,
+               is_other = warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP;
+    const step_place p = place_of<SHARES>(v);
+    channel mine = {};
+    float4 memory[shape::LOADS];
+    if (has_memory)
+        load_memory<SHARES>(v, p, memory);
+    if (has_unit || has_value)
+        mine = load_channel<SHARES>(v, p);
+    load_constants(v, p, shared);
     wait_for_earlier();
+    wait_for_cluster();
     for (size_t n = p.first; n < p.end; n++) {
-        if (part < PARTS)
-            convolve(v, n, part, mine, shared);
-        else if (warp == FINISHING_WARP)
-            load_gate(v, p, n, shared);
-        else if (warp == DECAY_WARP)
-            shared.decay = delta_decay(v.decay[n * v.heads + p.head], shared.rate, shared.bias);
-        else if (warp == BETA_WARP)
-            shared.beta = sigmoid(v.beta[n * v.heads + p.head]);
+        float *y = shared.y[n % 2], value = 0;
+        float4 of_token = {};
+        unit_factors unit = {};
+        if (has_unit || has_value)
+            value = convolve(v, n, mine);
+        if (has_unit)
+            put_unit(value, shared);
+        if (is_other)
+            of_token = load_token<SHARES>(v, p, n);
         __syncthreads();
-        if (warp == DECAY_WARP || warp == BETA_WARP)
-            find_factor(v, warp - DECAY_WARP, shared);
-        if (n == p.first)
-            count_block(v, p, shared);
-        multiply(memory, shared);
+        if (has_memory)
+            multiply(memory, shared);
+        if (has_value)
+            unit = find_factors(v, shared);
+        if (is_other)
+            activate(of_token, shared);
         __syncthreads();
-        if (threadIdx.x < SIZE)
-            change_column(threadIdx.x, shared);
+        if (has_value) {
+            const unsigned column = threadIdx.x - 2 * SIZE;
+            change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
+        }
+        arrive_in_cluster();
         __syncthreads();
-        if (warp == FINISHING_WARP)
-            finish(v, p, n, shared);
-        update(memory, shared);
-        if (n + 1 < p.end)
+        if (is_last_warp) {
+            wait_for_cluster();
+            if (p.share == 0)
+                finish(v, p, n, y, of_token, shared);
+        }
+        if (has_memory)
+            update(memory, shared);
+        if (n + 1 < p.end) {
+            if (!is_last_warp)
+                wait_for_cluster();
             __syncthreads();
+        }
     }
-    if (part == VALUE || (part < PARTS && shared.is_last))
+    if (threadIdx.x == shape::BETA_WARP * WARP)
+        shared.is_last = count_block(v, p, SHARES);
+    if (has_memory)
+        store_memory<SHARES>(v, p, memory);
+    if (has_value)
         store_tail(v, p, mine);
-    float4 *to = reinterpret_cast<float4 *>(of_slot(v.memory, v.slot_bytes, v.to[p.first]));
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; i++)
-        to[at + i * (SIZE / 4)] = memory[i];
+    __syncthreads();
+    if (has_unit && shared.is_last)
+        store_tail(v, p, mine);
+    if (!is_last_warp)
+        wait_for_cluster();
 }
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
 
 static size_t start_of(const gb_cuda_call *slice) {
     return (size_t)gb_node_int(slice->node, GB_ATTRIBUTE_START);
@@ -315,11 +162,13 @@ static delta_step step_of(const gb_cuda_delta_layer *l) {
     v.starts[VALUE] = start_of(l->value);
     v.weight = l->convolution->operands[1]->data;
     v.weight_dtype = l->convolution->operands[1]->dtype;
-    v.from = v.to = data_of<const int32_t>(l->delta->operands[5]);
+    v.slots = gb_cuda_versions_of(l->delta, l->delta->operands[5]);
     v.run_first = l->delta->runs.first;
+    v.has_single_tokens = l->delta->runs.count == l->convolution->operands[0]->dims[0];
     v.tail = data_of<float>(tail);
     v.memory = data_of<float>(memory);
-    v.slot_bytes = memory->slot_bytes;
+    v.tail_slot_bytes = tail->slot_bytes;
+    v.memory_slot_bytes = memory->slot_bytes;
     v.decay = data_of<const float>(l->decay->operands[0]);
     v.rate = l->decay->operands[1]->data;
     v.rate_dtype = l->decay->operands[1]->dtype;
@@ -346,6 +195,9 @@ static bool can_prepare(const gb_cuda_call *call, const delta_step &v) {
     return !weight || !weight->takes_bytes || SIZE % weight->format.group == 0;
 }
 
+/* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */
+constexpr unsigned FEW_RUNS = 2, FEW_SHARES = 4;
+
 void gb_cuda_delta_step(const gb_cuda_delta_layer *layer) {
     delta_step v = step_of(layer);
     if (can_prepare(layer->result, v)) {
@@ -355,6 +207,11 @@ void gb_cuda_delta_step(const gb_cuda_delta_layer *layer) {
     const unsigned runs = layer->delta->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
     for (; v.first_run < runs; v.first_run += at_once) {
         const unsigned count = runs - v.first_run < at_once ? runs - v.first_run : at_once;
-        GB_LAUNCH(run_delta_step, dim3(v.heads, count), THREADS, 0, layer->delta->stream, v);
+        if (count <= FEW_RUNS && has_clusters())
+            GB_LAUNCH_CLUSTERS(FEW_SHARES, run_delta_step<FEW_SHARES>, dim3(v.heads * FEW_SHARES, count),
+                               step_shape<FEW_SHARES>::THREADS, layer->delta->stream, v);
+        else
+            GB_LAUNCH(run_delta_step<1>, dim3(v.heads, count), step_shape<1>::THREADS, 0,
+                      layer->delta->stream, v);
     }
 }

@@ -11,18 +11,19 @@ using namespace gb_cuda;
 
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
 
+enum { MOST_HIDDEN = MOST_INNER_ATOMS * FEW_PARTS * EXPERT_GROUP, MOST_SIZE = 1024 /* two stages fit */ };
+
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
-static bool is_taken(const gb_cuda_tensor *weight, size_t most_atoms) {
+static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
     return weight->is_packed && weight->takes_bytes && weight->format.bits == 4 &&
-           weight->format.group == EXPERT_GROUP &&
-           weight->dims[weight->rank - 1] <= most_atoms * FEW_PARTS * EXPERT_GROUP;
+           weight->format.group == EXPERT_GROUP && weight->dims[weight->rank - 1] <= most_columns;
 }
 
 /* Whether the weight of a step is such, in the format of the experts' down. */
 static bool is_like_down(const gb_cuda_call *const *calls, int step, size_t outputs, size_t inputs,
-                         size_t most_atoms) {
+                         size_t most_columns) {
     const gb_cuda_tensor *weight = calls[step]->operands[1];
-    return is_taken(weight, most_atoms) && weight->dims[weight->rank - 2] == outputs &&
+    return is_taken(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
            weight->dims[weight->rank - 1] == inputs &&
            gb_format_equal(&weight->format, &calls[GB_EXPERT_DOWN]->operands[1]->format);
 }
@@ -34,11 +35,11 @@ static bool can_launch(const gb_cuda_call *const *calls) {
     return !calls[0]->is_prefill && x->rank == 2 &&
            calls[GB_EXPERT_SHARED_LOGIT]->operands[1]->dims[0] == 1 &&
            calls[GB_EXPERT_ROUTE]->results[0]->dims[1] <= MOST_CHOICES &&
-           is_like_down(calls, GB_EXPERT_DOWN, hidden, size, MOST_OUTER_ATOMS) &&
-           is_like_down(calls, GB_EXPERT_SHARED_DOWN, hidden, size, MOST_OUTER_ATOMS) &&
-           is_like_down(calls, GB_EXPERT_GATE_UP, 2 * size, hidden, MOST_INNER_ATOMS) &&
-           is_like_down(calls, GB_EXPERT_SHARED_GATE, size, hidden, MOST_INNER_ATOMS) &&
-           is_like_down(calls, GB_EXPERT_SHARED_UP, size, hidden, MOST_INNER_ATOMS);
+           is_like_down(calls, GB_EXPERT_DOWN, hidden, size, MOST_SIZE) &&
+           is_like_down(calls, GB_EXPERT_SHARED_DOWN, hidden, size, MOST_SIZE) &&
+           is_like_down(calls, GB_EXPERT_GATE_UP, 2 * size, hidden, MOST_HIDDEN) &&
+           is_like_down(calls, GB_EXPERT_SHARED_GATE, size, hidden, MOST_HIDDEN) &&
+           is_like_down(calls, GB_EXPERT_SHARED_UP, size, hidden, MOST_HIDDEN);
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_valu
     p.x_sums = reinterpret_cast<const float2 *>(x.sums);
     p.experts = (uint32_t)route->operands[0]->dims[1];
     p.normalized = gb_node_int(route->node, GB_ATTRIBUTE_NORMALIZE) != 0;
-    if (tokens == 1 && p.experts <= MOST_ROUTED) {
+    if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
         p.logits = data_of<const float>(route->operands[0]);
         p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1]);
     } else {
@@ -114,18 +115,18 @@ template <bool IS_BF16, int ATOMS>
 static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
     const auto kernel = make_inner_values<IS_BF16, ATOMS>;
     const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
-    GB_LAUNCH(kernel, grid, FEW_THREADS, 2 * FEW_PARTS * sizeof(packed_part<IS_BF16, ATOMS>), stream, p);
+    GB_LAUNCH(kernel, grid, FEW_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
 }
 
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs. */
-template <bool IS_BF16, int ATOMS>
+template <bool IS_BF16>
 static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
     enum { RESIDENT = 2 * 132 };
-    const auto kernel = join_outputs<IS_BF16, ATOMS>;
+    const auto kernel = join_outputs<IS_BF16>;
     const unsigned rounds = blocks_for(p.weight.blocks * tokens, RESIDENT);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
-    const size_t stage = FEW_PARTS * (MOST_CHOICES + 1) * sizeof(packed_part<IS_BF16, ATOMS>);
-    GB_LAUNCH(kernel, grid, FEW_THREADS, rounds > 1 ? 2 * stage : stage, stream, p);
+    const size_t bytes = outer_bytes(p.weight, p.from.choices, rounds > 1 ? 2 : 1);
+    GB_LAUNCH(kernel, grid, FEW_THREADS, bytes, stream, p);
 }
 
 template <bool IS_BF16>
@@ -137,10 +138,7 @@ static void launch(cudaStream_t stream, const expert_inner &inner, const expert_
         launch_inner<IS_BF16, 2>(stream, inner, tokens);
     else
         launch_inner<IS_BF16, MOST_INNER_ATOMS>(stream, inner, tokens);
-    if (outer.weight.atoms <= FEW_PARTS)
-        launch_outer<IS_BF16, 1>(stream, outer, tokens);
-    else
-        launch_outer<IS_BF16, MOST_OUTER_ATOMS>(stream, outer, tokens);
+    launch_outer<IS_BF16>(stream, outer, tokens);
 }
 
 /* The products of the input that are not experts'. */

@@ -167,8 +167,8 @@ uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 /* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
-/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that do
- * not want them. */
+/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
+ * do not want them. */
 void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
                                  const gb_cuda_call *logprob);
 
@@ -195,6 +195,13 @@ uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+
+/* Where a call's recurrent states are read and written; slots is its operand. */
+static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
+    const int32_t *in_place = (const int32_t *)slots->data;
+    const gb_cuda_versions both = {in_place, in_place};
+    return call->versions.from ? call->versions : both;
+}
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;

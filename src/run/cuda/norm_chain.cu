@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The chains that stand around every layer, of long rows: a norm, a residual that is added, a factor and the
- * next norm, each of which may be missing. A row is a block's and stays in registers; weights come before the
+ * next norm, each of which may be missing. A block has a row in registers; weights come before the
  * wait, and all loads of a row are under way at once. Functions and orders of sums are those of row_chain.cu,
  * and so are the bits.
  */
@@ -24,52 +24,72 @@ struct norm_chain {
 };
 
 template <int EACH>
-__device__ static void keep(const row_part<EACH> &row, float *kept, unsigned width) {
+__device__ static void keep(const row_part<EACH> &row, float *kept, unsigned width, bool stores) {
     const unsigned column = threadIdx.x * EACH;
-    if (kept && column < width)
+    if (kept && column < width && stores)
         row.store(kept + (size_t)blockIdx.x * width, column);
 }
 
+/* What follows once the row is there. In a rehearsal nothing is stored. */
 template <int EACH, typename Element>
-static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
-    GB_DYNAMIC_SHARED(float, shared);
-    __shared__ float partial[2][WARP];
-    const unsigned column = threadIdx.x * EACH;
-    const bool is_there = column < c.width;
-    row_part<EACH> row = {}, added = {};
-    weight_part<EACH, Element> first_weight = {}, last_weight = {};
-    if (c.first.weight && is_there)
-        first_weight.load(c.first.weight, column);
-    if (c.last.weight && is_there)
-        last_weight.load(c.last.weight, column);
-    const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
-    wait_for_earlier();
-    if (is_there)
-        row.load(c.x + blockIdx.x * c.x_stride, column);
-    if (c.added && is_there)
-        added.load(c.added + blockIdx.x * c.added_stride, column);
+__device__ static void apply_ops(const norm_chain &c, row_part<EACH> row, const row_part<EACH> &added,
+                                 const weight_part<EACH, Element> &first_weight,
+                                 const weight_part<EACH, Element> &last_weight, float scale, bool stores,
+                                 float (*partial)[WARP], float *shared) {
     if (c.has_first) {
         normalize_part(&row, c.first, first_weight, partial[0]);
-        keep(row, c.first_kept, c.width);
+        keep(row, c.first_kept, c.width, stores);
     }
     if (c.added) {
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             row.v[i] += added.v[i];
-        keep(row, c.added_kept, c.width);
+        keep(row, c.added_kept, c.width, stores);
     }
     if (c.scale) {
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             row.v[i] *= scale;
-        keep(row, c.scaled_kept, c.width);
+        keep(row, c.scaled_kept, c.width, stores);
     }
     if (c.has_last) {
         normalize_part(&row, c.last, last_weight, partial[1]);
-        keep(row, c.last_kept, c.width);
+        keep(row, c.last_kept, c.width, stores);
     }
     if (c.prepared.values)
-        prepare_part(c.prepared, blockIdx.x, row, c.width, shared);
+        prepare_part(c.prepared, blockIdx.x, row, c.width, shared, stores);
+}
+
+/* Comes by the ops twice: before the row is there without effect, so that their code is where it is executed;
+ * between the products, whose weights take its place in every cache, it would be fetched from memory. */
+template <int EACH, typename Element>
+static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
+    GB_DYNAMIC_SHARED(float, shared);
+    __shared__ float partial[2][WARP];
+    const unsigned column = threadIdx.x * EACH;
+    const bool is_there = column < c.width, is_mine = stores_part();
+    row_part<EACH> row = {}, added = {};
+    weight_part<EACH, Element> first_weight = {}, last_weight = {};
+    const float *x = c.x + blockIdx.x * c.x_stride + column;
+    const float *other = c.added + blockIdx.x * c.added_stride + column;
+    if (c.added && is_there)
+        prefetch_line(other);
+    if (c.first.weight && is_there)
+        first_weight.load(c.first.weight, column);
+    if (c.last.weight && is_there)
+        last_weight.load(c.last.weight, column);
+    const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
+#pragma unroll 1
+    for (unsigned round = 0; round < 2; round++) {
+        const bool is_real = round == 1;
+        if (is_real)
+            wait_for_earlier();
+        if (is_real && is_there)
+            row.load(x, 0);
+        if (is_real && is_there && c.added)
+            added.load(other, 0);
+        apply_ops(c, row, added, first_weight, last_weight, scale, is_real && is_mine, partial, shared);
+    }
 }
 
 /* ---- Finding it in a chain ------------------------------------------------------------------------------
@@ -138,20 +158,12 @@ static bool is_loadable(const norm_chain &c) {
 template <typename Element>
 static void launch(const norm_chain &c, unsigned rows, cudaStream_t stream) {
     auto kernel = norm_piece(c.width) == 4 ? run_norm_chain<4, Element> : run_norm_chain<8, Element>;
-    GB_LAUNCH(kernel, rows, threads_of_row(c.width), shared_of_row(c.prepared, c.width), stream, c);
+    const dim3 grid(rows, blocks_of_row(c.prepared, rows, c.width));
+    GB_LAUNCH(kernel, grid, threads_of_row(c.width), shared_of_row(c.prepared, c.width), stream, c);
 }
 
-bool gb_cuda_norm_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
-    norm_chain c = {};
-    c.width = chain.ops[0].width;
-    if (chain.columns || !fits_block(c.width))
-        return false;
-    for (unsigned k = 0; k < chain.count; k++)
-        if (!take(&c, chain, k))
-            return false;
-    const chain_op &last = chain.ops[chain.count - 1];
-    c.prepared = last.prepared;
-    if (!c.has_last || (last.prepared.values && last.prepared_columns != c.width) || !is_loadable(c))
+static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+    if (!fits_block(c.width) || !is_loadable(c))
         return false;
     if (has_dtype(c.first, GB_BF16) && has_dtype(c.last, GB_BF16))
         launch<uint16_t>(c, rows, stream);
@@ -160,4 +172,28 @@ bool gb_cuda_norm_chain(const row_chain &chain, unsigned rows, cudaStream_t stre
     else
         return false;
     return true;
+}
+
+bool gb_cuda_norm_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
+    norm_chain c = {};
+    c.width = chain.ops[0].width;
+    for (unsigned k = 0; k < chain.count; k++)
+        if (chain.columns || !take(&c, chain, k))
+            return false;
+    const chain_op &last = chain.ops[chain.count - 1];
+    c.prepared = last.prepared;
+    return c.has_last && (!last.prepared.values || last.prepared_columns == c.width) &&
+           launch_chain(c, rows, stream);
+}
+
+bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, const prepared_rows &prepared) {
+    norm_chain c = {};
+    c.x = data_of<const float>(call->operands[0]);
+    c.x_stride = norm.size;
+    c.width = (unsigned)norm.size;
+    c.has_last = true;
+    c.last = norm;
+    c.last_kept = data_of<float>(call->results[0]);
+    c.prepared = prepared;
+    return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->stream);
 }

@@ -455,8 +455,7 @@ void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, ui
         if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
             add_op(&b, calls[i], is_kept[i]);
     const unsigned rows = (unsigned)calls[0]->results[0]->dims[0];
-    const auto of_one_kind = {gb_cuda_head_chain, gb_cuda_gate_chain, gb_cuda_combine_chain,
-                              gb_cuda_norm_chain};
+    const auto of_one_kind = {gb_cuda_head_chain, gb_cuda_gate_chain, gb_cuda_norm_chain};
     for (auto launch : of_one_kind)
         if (launch(b.chain, rows, calls[0]->stream))
             return;

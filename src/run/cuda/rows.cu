@@ -4,7 +4,7 @@
  */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/prepared.cuh"
-#include "run/cuda/device/row_ops.cuh"
+#include "run/cuda/device/row_chain.cuh"
 
 using namespace gb_cuda;
 
@@ -112,6 +112,8 @@ static void launch_norm(const gb_cuda_call *call) {
         prepared = gb_cuda_prepared_place(call, call->prepares_as);
         call->scratch->prepared_from = call->prepares_as;
     }
+    if (gb_cuda_long_norm(call, n, prepared))
+        return;
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
     const unsigned threads = n.size <= LONGEST_WARP_ROW ? (unsigned)WARP : (unsigned)NORM_THREADS;
     GB_LAUNCH(normalize, rows, threads, 0, call->stream, n, data_of<const float>(x), prepared,

@@ -71,18 +71,6 @@ __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Of what the thread has begun with copy_16: all has been copied; what came since the last one is a batch of
- * its own; all batches but the last have been copied. */
-__device__ inline void wait_for_copies() {
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-__device__ inline void end_copies() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-__device__ inline void wait_for_copies_but_last() {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-}
-
 /* Arrives when all that the thread has begun with copy_16 has been copied. */
 __device__ inline void arrive_when_copied(copy_barrier *barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
@@ -138,10 +126,6 @@ inline void copy_16(void *to, const void *from) {
     memcpy(to, from, 16);
 }
 
-inline void wait_for_copies() {}
-inline void end_copies() {}
-inline void wait_for_copies_but_last() {}
-
 inline void arrive_when_copied(copy_barrier *barrier) {
     arrive(barrier);
 }
@@ -153,6 +137,35 @@ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *
 }
 
 #endif
+
+/* Copies that warps of a block of threads share, by the copy engine from Hopper on, before that by the lanes:
+ * a warp announces how many bytes it is going to copy in a barrier's phase, and begins to copy them. */
+__device__ inline void announce_by_warp(copy_barrier *barrier, unsigned bytes) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (threadIdx.x % WARP == 0)
+        arrive_expecting(barrier, bytes);
+#endif
+}
+
+__device__ inline void copy_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes, copy_barrier *barrier) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (threadIdx.x % WARP == 0)
+        copy_bulk(to, from, bytes, barrier);
+#else
+    for (unsigned at = threadIdx.x % WARP * 16; at < bytes; at += WARP * 16)
+        copy_16(to + at, from + at);
+#endif
+}
+
+/* All threads call it; before Hopper it waits for all copies that have begun. */
+__device__ inline void wait_for_block_copies(copy_barrier *barrier, unsigned parity) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    wait_for_phase(barrier, parity);
+#else
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+#endif
+}
 
 } // namespace gb_cuda
 

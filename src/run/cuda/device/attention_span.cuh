@@ -38,7 +38,7 @@ struct decode_memory {
     float4 sums[decode_shape<SIZE>::KEY_SHARES > 1 ? SPAN_WARPS - decode_shape<SIZE>::COLUMNS : 1][4][WARP];
     float scores[decode_shape<SIZE>::DEPTHS][SPAN_QUERIES][decode_shape<SIZE>::SCORE_STRIDE];
     uint16_t weights[SPLITS][SPAN_QUERIES][decode_shape<SIZE>::WEIGHT_STRIDE];
-    float correction[SPAN_QUERIES], largest[SPAN_QUERIES], sum[SPAN_QUERIES];
+    float correction[SPAN_QUERIES], factor[SPAN_QUERIES]; /* of the sums so far, of all */
 };
 
 /* ---- Reading the caches -------------------------------------------------------------------------------- */
@@ -84,16 +84,34 @@ __device__ inline void load_values(const cached_rows &rows, unsigned j, unsigned
             values[s][i] = load_eight(rows, j + 16 * s + i, end, element);
 }
 
-/* The token's own key and value go to the caches, and to shared memory for this block, which reads them. */
+/* A thread's eight elements of the token's own key or value; zeros in threads that have none. */
+struct own_elements {
+    float4 four[2];
+};
+
 template <unsigned SIZE>
-__device__ inline void store_own(const attention &a, const query_tile &t, decode_memory<SIZE> &shared) {
+__device__ inline own_elements load_own(const attention &a, const query_tile &t) {
+    own_elements own = {};
+    if (threadIdx.x >= 2 * SIZE / 8)
+        return own;
+    const bool is_key = threadIdx.x < SIZE / 8;
+    const float4 *x = reinterpret_cast<const float4 *>(is_key ? a.key : a.value) +
+                      ((t.first * a.keys.heads + t.kv_head) * (SIZE / 8) + threadIdx.x % (SIZE / 8)) * 2;
+    own.four[0] = x[0];
+    own.four[1] = x[1];
+    return own;
+}
+
+/* They go to the caches, and to shared memory for this block, which reads them. */
+template <unsigned SIZE>
+__device__ inline void store_own(const attention &a, const query_tile &t, const own_elements &own,
+                                 decode_memory<SIZE> &shared) {
     if (threadIdx.x >= 2 * SIZE / 8)
         return;
     const bool is_key = threadIdx.x < SIZE / 8;
     const cache &c = is_key ? a.keys : a.values;
     const unsigned e = threadIdx.x % (SIZE / 8), row = (unsigned)a.positions[t.first] % (unsigned)c.capacity;
-    const float4 *x = reinterpret_cast<const float4 *>(is_key ? a.key : a.value) +
-                      ((t.first * c.heads + t.kv_head) * (SIZE / 8) + e) * 2;
+    const float4 *x = own.four;
     const uint4 packed = {pack_bf16(x[0].x, x[0].y), pack_bf16(x[0].z, x[0].w), pack_bf16(x[1].x, x[1].y),
                           pack_bf16(x[1].z, x[1].w)};
     uint4 *slot = reinterpret_cast<uint4 *>(c.data + (size_t)a.slots[t.first] * c.slot_bytes);
@@ -173,7 +191,7 @@ __device__ inline void score(const uint4 keys[4][2], decode_memory<SIZE> &shared
             sums[0][i] + sums[1][i];
 }
 
-/* A query's softmax so far: its warp's to keep. */
+/* A query's softmax so far: its warp's to keep, the sum of weights a lane's part. */
 struct softmax {
     float largest, sum;
 };
@@ -205,7 +223,7 @@ __device__ inline void weigh(decode_memory<SIZE> &shared, unsigned count, softma
         shared.weights[1][q][j] = (uint16_t)pack_bf16(weight - low_bf16(high), 0);
         sum += weight;
     }
-    so_far.sum = so_far.sum * correction + warp_sum(sum);
+    so_far.sum = so_far.sum * correction + sum;
     so_far.largest = largest;
     if (lane == 0)
         shared.correction[q] = correction;
@@ -276,9 +294,12 @@ __device__ inline softmax attend_span(const attention &a, const query_tile &t, c
     load_values(value_rows, value, range.own, value_element, values);
     if (range.waits)
         wait_for_earlier();
+    own_elements own = {};
+    if (range.own < range.end)
+        own = load_own<SIZE>(a, t);
     stage_queries<SIZE>(a, t, shared);
     if (range.own < range.end)
-        store_own<SIZE>(a, t, shared);
+        store_own<SIZE>(a, t, own, shared);
     __syncthreads();
     softmax so_far = {-INFINITY, 0};
     for (unsigned j = range.first; j < range.end; j += KEYS) {

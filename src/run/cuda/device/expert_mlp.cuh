@@ -16,11 +16,12 @@
 namespace gb_cuda {
 
 enum {
-    EXPERT_GROUP = 64,      /* columns of a scale, and of 512 bytes of a packed block */
-    MOST_CHOICES = 8,       /* of a token, beside the shared expert */
-    MOST_ROUTED = 8 * WARP, /* experts, of which a warp has all in registers */
-    MOST_INNER_ATOMS = 4,   /* groups that a warp has of a row of gate and up, */
-    MOST_OUTER_ATOMS = 2    /* and of down */
+    EXPERT_GROUP = 64, /* columns of a scale: an atom */
+    ATOM_CODES = 512,
+    ATOM_SCALES = 32, /* bytes of a packed block's atom */
+    ATOM_BYTES = ATOM_CODES + 2 * ATOM_SCALES,
+    MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
+    MOST_INNER_ATOMS = 4               /* that a warp has of a row of gate and up */
 };
 
 /* As many matrices as there are experts. */
@@ -40,42 +41,40 @@ struct expert_values {
     uint32_t choices, size;
 };
 
-/* A warp's part of a block of 16 rows in shared memory: its groups first .. end - 1, at most ATOMS. */
-template <bool IS_BF16, int ATOMS>
-struct packed_part {
-    uint8_t codes[ATOMS][512];
-    uint8_t scales[ATOMS][32], biases[ATOMS][32];
+/* A block of 16 rows in shared memory: the atoms' codes, their scales, their biases. */
+struct packed_block {
+    uint8_t *at;
 
-    /* Begins to copy it; the warp calls wait_for_copies and meets before it uses it. */
-    __device__ void copy(const packed_matrices &m, size_t block, uint32_t first, uint32_t end) {
-        const uint32_t lane = threadIdx.x % WARP, half = lane % 2 * 16, atom = lane / 2 % 8;
-        const uint8_t *from = m.codes + block * m.code_bytes + first * 512 + lane * 16;
-#pragma unroll
-        for (int i = 0; i < ATOMS; i++)
-            if (first + i < end)
-                copy_16(&codes[i][lane * 16], from + i * 512);
-        const size_t at = block * m.scale_bytes + (first + atom) * 32 + half;
-        if (atom >= ATOMS || first + atom >= end)
-            return;
-        if (lane < WARP / 2)
-            copy_16(&scales[atom][half], m.scales + at);
-        else if (m.biases)
-            copy_16(&biases[atom][half], m.biases + at);
+    /* A warp begins to copy it; the barrier's phase counts it. */
+    __device__ void copy(const packed_matrices &m, size_t block, copy_barrier *barrier) const {
+        uint8_t *scales = at + m.code_bytes;
+        copy_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier);
+        copy_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier);
+        if (m.biases)
+            copy_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes, barrier);
+    }
+
+    __device__ static uint32_t bytes(const packed_matrices &m) {
+        return m.code_bytes + m.scale_bytes + (m.biases ? m.scale_bytes : 0);
     }
 
     /* Scales or biases of the lane's rows r and r + 8. */
-    __device__ static void widen(const uint8_t *of_group, float value[2]) {
-        const uint32_t both = *reinterpret_cast<const uint32_t *>(of_group + threadIdx.x % WARP / 4 * 4);
+    template <bool IS_BF16>
+    __device__ static void widen(const uint8_t *of_atom, float value[2]) {
+        const uint32_t both = *reinterpret_cast<const uint32_t *>(of_atom + threadIdx.x % WARP / 4 * 4);
         value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
         value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
     }
 
-    /* y += group i of rows r and r + 8 (r = lane / 4) times inputs x, whose scale and sum are of_x. */
-    __device__ void multiply(int i, const packed_matrices &m, const uint4 &x, const float2 &of_x,
+    /* y += an atom of rows r and r + 8 (r = lane / 4) times inputs x, whose scale and sum are of_x. */
+    template <bool IS_BF16>
+    __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 &of_x,
                              float y[2]) const {
+        const uint8_t *scales = at + m.code_bytes + atom * ATOM_SCALES;
+        const uint4 codes =
+            *reinterpret_cast<const uint4 *>(at + atom * ATOM_CODES + threadIdx.x % WARP * 16);
+        const uint32_t w[4] = {codes.x, codes.y, codes.z, codes.w};
         int32_t sum[4] = {0, 0, 0, 0};
-        const uint4 of_lane = *reinterpret_cast<const uint4 *>(&codes[i][threadIdx.x % WARP * 16]);
-        const uint32_t w[4] = {of_lane.x, of_lane.y, of_lane.z, of_lane.w};
 #pragma unroll
         for (int unit = 0; unit < 2; unit++) {
             uint32_t a[4];
@@ -84,9 +83,9 @@ struct packed_part {
             multiply_add_bytes(sum, a, unit ? x.z : x.x, unit ? x.w : x.y, sum);
         }
         float scale[2], bias[2] = {0, 0};
-        widen(scales[i], scale);
+        widen<IS_BF16>(scales, scale);
         if (m.biases)
-            widen(biases[i], bias);
+            widen<IS_BF16>(scales + m.scale_bytes, bias);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             bias[half] = fmaf(-m.offset, scale[half], bias[half]);
@@ -129,65 +128,77 @@ struct expert_inner {
     expert_values to;
 };
 
-/* A warp finds the token's experts and returns number `number`. Where keeps is set it notes them. */
-__device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_t number, bool keeps) {
+/* Number `number` of the token's experts. Where keeps is set it notes all of them. All threads call it. */
+__device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_t number, bool keeps,
+                                    block_routing &memory) {
     const uint32_t lane = threadIdx.x % WARP, choices = p.to.choices;
-    int expert = 0, wanted = 0;
-    float weight = 0;
+    const size_t first = token * choices;
+    chosen_expert mine = {0, 0, 1};
     if (p.logits) {
-        routing<MOST_ROUTED / WARP> row;
-        float sum = 0;
-        row.create(p.logits + token * p.experts, (int)p.experts);
-        for (uint32_t t = 0; t < choices; t++) {
-            float probability;
-            const int taken = row.take(&probability);
-            sum += probability;
-            wanted = t == number ? taken : wanted;
-            expert = t == lane ? taken : expert;
-            weight = t == lane ? probability : weight;
-        }
-        weight = p.normalized ? weight / sum : weight;
-    } else {
-        wanted = p.chosen[token * choices + number];
-        expert = lane < choices ? p.chosen[token * choices + lane] : 0;
-        weight = lane < choices ? p.chosen_weights[token * choices + lane] : 0.0f;
+        mine = choose_in_block(p.logits + token * p.experts, p.experts, choices, memory);
+    } else if (!keeps) {
+        return p.chosen[first + number];
+    } else if (lane < choices) {
+        mine.expert = p.chosen[first + lane];
+        mine.probability = p.chosen_weights[first + lane];
     }
-    if (keeps && lane < choices) {
-        p.to.experts[token * choices + lane] = expert;
-        p.to.weights[token * (choices + 1) + lane] = weight;
+    if (keeps && threadIdx.x < choices) {
+        p.to.experts[first + lane] = mine.expert;
+        p.to.weights[first + token + lane] =
+            p.logits && p.normalized ? mine.probability / mine.sum : mine.probability;
     }
-    return wanted;
+    return __shfl_sync(0xffffffffu, mine.expert, (int)number);
 }
 
-/* Brings a share of an expert's next matrix nearer: one of `shares`. */
-__device__ inline void prefetch_share(const packed_matrices &m, size_t expert, uint32_t share,
-                                      uint32_t shares) {
-    const uint32_t first = m.blocks * share / shares, count = m.blocks * (share + 1) / shares - first;
-    const size_t block = expert * m.blocks + first;
-    prefetch_bulk(m.codes + block * m.code_bytes, count * m.code_bytes);
-    prefetch_bulk(m.scales + block * m.scale_bytes, count * m.scale_bytes);
-    if (m.biases)
-        prefetch_bulk(m.biases + block * m.scale_bytes, count * m.scale_bytes);
+/* The block's threads bring a share of an expert's next matrix nearer, one of gridDim.x: its blocks are as
+ * many bytes as one of the matrix before it, or a little more. */
+__device__ inline void prefetch_share(const packed_matrices &m, size_t expert) {
+    const uint32_t share = (m.blocks + gridDim.x - 1) / gridDim.x;
+    const size_t block = expert * m.blocks + blockIdx.x * share;
+    const uint32_t count = blockIdx.x * share < m.blocks ? share : 0, thread = threadIdx.x * CACHE_LINE;
+    for (uint32_t at = thread; at < count * m.code_bytes; at += FEW_THREADS * CACHE_LINE)
+        prefetch_line(m.codes + block * m.code_bytes + at);
+    for (uint32_t at = thread; at < count * m.scale_bytes; at += FEW_THREADS * CACHE_LINE) {
+        prefetch_line(m.scales + block * m.scale_bytes + at);
+        if (m.biases)
+            prefetch_line(m.biases + block * m.scale_bytes + at);
+    }
+}
+
+/* The first two warps copy a block of the gate's rows and one of up's. */
+__device__ inline void copy_gate_up(const packed_matrices &gate, const packed_matrices &up, size_t of_gate,
+                                    size_t of_up, const packed_block to[2], copy_barrier *arrived) {
+    const uint32_t warp = threadIdx.x / WARP;
+    if (warp >= 2)
+        return;
+    announce_by_warp(arrived, packed_block::bytes(gate));
+    if (warp == 0)
+        to[0].copy(gate, of_gate, arrived);
+    else
+        to[1].copy(up, of_up, arrived);
 }
 
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
 template <bool IS_BF16, int ATOMS>
 static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GRID_CONSTANT expert_inner p) {
-    typedef packed_part<IS_BF16, ATOMS> part;
-    GB_DYNAMIC_SHARED(part, of_warps);
-    __shared__ int32_t chosen;
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    __shared__ copy_barrier arrived;
+    __shared__ block_routing routing;
     __shared__ float parts[2][FEW_PARTS][FEW_BLOCK_ROWS];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
     const uint32_t first = few_part_begin(p.weight.atoms, warp, FEW_PARTS),
                    end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
-    part &gate = of_warps[2 * warp], &up = of_warps[2 * warp + 1];
-    let_next_begin();
-    if (number == choices) {
-        gate.copy(p.shared_gate, block, first, end);
-        up.copy(p.shared_up, block, first, end);
+    const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
+    if (threadIdx.x == 0) {
+        begin_barrier(&arrived, 2);
+        finish_barriers();
     }
+    let_next_begin();
+    __syncthreads();
+    if (number == choices)
+        copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
     wait_for_earlier();
     uint4 x[ATOMS];
     float2 x_sums[ATOMS];
@@ -198,28 +209,21 @@ static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GR
         x_sums[i] = p.x_sums[atom];
     }
     if (number < choices) {
-        if (warp == 0) {
-            const int expert = choose_expert(p, token, number, block == 0 && number == 0);
-            if (lane == 0)
-                chosen = expert;
-        }
-        __syncthreads();
-        const size_t of_gate = (size_t)chosen * p.weight.blocks + block;
-        gate.copy(p.weight, of_gate, first, end);
-        up.copy(p.weight, of_gate + p.weight.blocks / 2, first, end);
-        if (p.next.codes && threadIdx.x == 0)
-            prefetch_share(p.next, (size_t)chosen, block, gridDim.x);
+        const size_t expert = (size_t)choose_expert(p, token, number, block == 0 && number == 0, routing);
+        const size_t of_gate = expert * p.weight.blocks + block;
+        copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
+        if (p.next.codes)
+            prefetch_share(p.next, expert);
     } else if (block == 0 && threadIdx.x == 0) {
         p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
-    wait_for_copies();
-    __syncwarp();
+    wait_for_block_copies(&arrived, 0);
     float of_rows[2][2] = {};
 #pragma unroll
     for (int i = 0; i < ATOMS; i++)
         if (first + i < end) {
-            gate.multiply(i, p.weight, x[i], x_sums[i], of_rows[0]);
-            up.multiply(i, p.weight, x[i], x_sums[i], of_rows[1]);
+            of[0].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[0]);
+            of[1].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[1]);
         }
     store_part(parts[0], of_rows[0]);
     store_part(parts[1], of_rows[1]);
@@ -243,147 +247,149 @@ struct expert_outer {
     uint32_t outputs;
 };
 
-/* A warp's groups of the inner values of all experts of a token, in 8 bits: eight lanes have a group. */
-template <int ATOMS>
-struct inner_groups {
-    enum { TASKS = (MOST_CHOICES + 1) * ATOMS, ROUNDS = (TASKS + 3) / 4 };
-    byte_columns quarters[ROUNDS];
+/* A warp's atoms of the inner values of all experts of a token, in 8 bits. */
+struct inner_atoms {
+    uint8_t *bytes;              /* [experts, atoms of a part, EXPERT_GROUP], the shared one last */
+    float2 *sums;                /* [experts, atoms of a part] */
+    uint32_t first, count, most; /* atoms of the warp's part, and of the largest one */
 
-    __device__ void load(const expert_values &from, size_t token, uint32_t first, uint32_t end) {
-        const uint32_t lane = threadIdx.x % WARP, choices = from.choices;
-        float v[ROUNDS][8];
-#pragma unroll
-        for (uint32_t round = 0; round < ROUNDS; round++) {
-            const uint32_t task = round * 4 + lane / 8, expert = task / ATOMS, atom = first + task % ATOMS;
-            const bool is_shared = expert == MOST_CHOICES;
-            float4 halves[2] = {};
-            if (atom < end && (expert < choices || is_shared)) {
-                const float *row =
-                    from.inner + (token * (choices + 1) + (is_shared ? choices : expert)) * from.size;
-                const float4 *at = reinterpret_cast<const float4 *>(row + atom * EXPERT_GROUP) + lane % 8 * 2;
-                halves[0] = at[0];
-                halves[1] = at[1];
-            }
-            memcpy(v[round], halves, sizeof halves);
+    /* The lane's eight columns of task number task / 8, one of an expert's atom each. */
+    __device__ void load(const expert_values &from, size_t token, uint32_t task, float v[8]) const {
+        const uint32_t expert = task / most, atom = task % most, lane = threadIdx.x % 8;
+        float4 halves[2] = {};
+        if (expert <= from.choices && atom < count) {
+            const float *row = from.inner + (token * (from.choices + 1) + expert) * from.size;
+            const float4 *at =
+                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + lane * 2;
+            halves[0] = at[0];
+            halves[1] = at[1];
         }
-#pragma unroll
-        for (int round = 0; round < ROUNDS; round++)
-            quarters[round] = round_to_bytes<8>(v[round], 8);
+        memcpy(v, halves, sizeof halves);
     }
 
-    /* The lane's inputs of an expert's i-th group; returns its scale and sum. */
-    __device__ float2 inputs_of(int expert, int i, uint4 *x) const {
-        const int task = expert * ATOMS + i, source = task % 4 * 8, lane = (int)threadIdx.x % 4;
-        const byte_columns &q = quarters[task / 4];
-        x->x = __shfl_sync(0xffffffffu, q.words[0], source + lane);
-        x->y = __shfl_sync(0xffffffffu, q.words[1], source + lane);
-        x->z = __shfl_sync(0xffffffffu, q.words[0], source + 4 + lane);
-        x->w = __shfl_sync(0xffffffffu, q.words[1], source + 4 + lane);
-        return float2{__shfl_sync(0xffffffffu, q.scale, source), __shfl_sync(0xffffffffu, q.sum, source)};
+    /* Eight lanes have an atom; what comes next is under way. */
+    __device__ void create(const expert_values &from, size_t token) const {
+        const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8, tasks = (from.choices + 1) * most;
+        float v[8], next[8];
+        load(from, token, lane / 8, next);
+#pragma unroll 1
+        for (uint32_t task = lane / 8; task < tasks + lane / 8; task += 4) {
+            memcpy(v, next, sizeof v);
+            load(from, token, task + 4, next);
+            const byte_columns made = round_to_bytes<8>(v, 8);
+            if (task >= tasks)
+                continue;
+            *reinterpret_cast<uint2 *>(bytes + task * EXPERT_GROUP + (quarter % 4 * 2 + quarter / 4) * 8) =
+                uint2{made.words[0], made.words[1]};
+            if (quarter == 0)
+                sums[task] = float2{made.scale, made.sum};
+        }
+        __syncwarp();
     }
 };
 
-/* A warp's inputs, and its parts of a block of the outputs of all experts. */
-template <bool IS_BF16, int ATOMS>
-struct outer_warp {
-    typedef packed_part<IS_BF16, ATOMS> part;
-    uint4 x[MOST_CHOICES + 1][ATOMS];
-    float2 x_sums[MOST_CHOICES + 1][ATOMS];
-    uint32_t first, end;
-    int expert; /* the lane's number's */
+/* Each warp copies the block of one expert's matrix, the first one also the shared one's. */
+__device__ inline void copy_chosen(const expert_outer &p, int expert, uint32_t block, uint8_t *to,
+                                   copy_barrier *arrived) {
+    const uint32_t warp = threadIdx.x / WARP, choices = p.from.choices, pitch = p.weight.atoms * ATOM_BYTES;
+    const packed_block mine = {to + warp * pitch};
+    announce_by_warp(arrived, warp < choices ? packed_block::bytes(p.weight) : 0);
+    if (warp < choices)
+        mine.copy(p.weight, (size_t)expert * p.weight.blocks + block, arrived);
+}
 
-    __device__ void find_inputs(const expert_values &from, size_t token) {
-        inner_groups<ATOMS> inner;
-        inner.load(from, token, first, end);
-#pragma unroll
-        for (int e = 0; e <= MOST_CHOICES; e++)
-            for (int i = 0; i < ATOMS; i++)
-                x_sums[e][i] = inner.inputs_of(e, i, &x[e][i]);
-    }
-
-    __device__ void copy_chosen(const expert_outer &p, uint32_t block, part *to) const {
-#pragma unroll
-        for (int e = 0; e < MOST_CHOICES; e++) {
-            const size_t chosen = (size_t)__shfl_sync(0xffffffffu, expert, e);
-            if (e < (int)p.from.choices)
-                to[e].copy(p.weight, chosen * p.weight.blocks + block, first, end);
-        }
-    }
-
-    __device__ void multiply(const expert_outer &p, const part *from,
-                             float (*parts)[FEW_PARTS][FEW_BLOCK_ROWS]) const {
-#pragma unroll
-        for (int e = 0; e <= MOST_CHOICES; e++) {
-            float of_rows[2] = {};
-            if (e == MOST_CHOICES || e < (int)p.from.choices) {
-#pragma unroll
-                for (int i = 0; i < ATOMS; i++)
-                    if (first + i < end)
-                        from[e].multiply(i, e == MOST_CHOICES ? p.shared : p.weight, x[e][i], x_sums[e][i],
-                                         of_rows);
-            }
-            store_part(parts[e], of_rows);
-        }
-    }
-};
+__device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_t *to,
+                                   copy_barrier *arrived) {
+    const packed_block shared = {to + p.from.choices * p.weight.atoms * ATOM_BYTES};
+    if (threadIdx.x >= WARP)
+        return;
+    announce_by_warp(arrived, packed_block::bytes(p.shared));
+    shared.copy(p.shared, block, arrived);
+}
 
 /* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
- * both are added to. weights: the lane's number's. */
+ * both are added to. */
 __device__ inline float join_experts(const expert_outer &p, const float (*sums)[FEW_BLOCK_ROWS], uint32_t row,
                                      const float *weights, float residual) {
+    const uint32_t choices = p.from.choices;
     float sum = sums[0][row] * weights[0];
-    for (uint32_t t = 1; t < p.from.choices; t++)
+    for (uint32_t t = 1; t < choices; t++)
         sum += sums[t][row] * weights[t];
-    return residual + (sum + sums[MOST_CHOICES][row] * weights[p.from.choices]);
+    return residual + (sum + sums[choices][row] * weights[choices]);
+}
+
+/* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
+ */
+inline size_t outer_bytes(const packed_matrices &m, uint32_t choices, unsigned stages) {
+    const size_t atoms = (m.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    return (choices + 1) *
+           (stages * m.atoms * (size_t)ATOM_BYTES + FEW_PARTS * atoms * (EXPERT_GROUP + sizeof(float2)));
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
  * while it multiplies one the next one comes. */
-template <bool IS_BF16, int ATOMS>
-static __global__ void __launch_bounds__(FEW_THREADS, ATOMS == 1 ? 2 : 1)
-    join_outputs(GB_GRID_CONSTANT expert_outer p) {
-    typedef packed_part<IS_BF16, ATOMS> part;
-    enum { MATRICES = MOST_CHOICES + 1 };
-    GB_DYNAMIC_SHARED(part, stages); /* [1 or 2, warps, MATRICES] */
+template <bool IS_BF16>
+static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
+    enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    __shared__ copy_barrier arrived[STAGES];
     __shared__ float parts[MATRICES][FEW_PARTS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
+    const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
+    const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
-    outer_warp<IS_BF16, ATOMS> own;
-    own.first = few_part_begin(p.weight.atoms, warp, FEW_PARTS);
-    own.end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
-    part *stage = stages + warp * MATRICES, *other = stage + FEW_PARTS * MATRICES;
+    inner_atoms inner;
+    inner.first = few_part_begin(p.weight.atoms, warp, FEW_PARTS);
+    inner.count = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS) - inner.first;
+    inner.most = (p.weight.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
+    inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
+                                            FEW_PARTS * matrices * inner.most * EXPERT_GROUP) +
+                 warp * matrices * inner.most;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < STAGES; s++)
+            begin_barrier(&arrived[s], FEW_PARTS + 1);
+        finish_barriers();
+    }
     let_next_begin();
-    stage[MOST_CHOICES].copy(p.shared, blockIdx.x, own.first, own.end);
+    __syncthreads();
+    copy_shared(p, blockIdx.x, memory, &arrived[0]);
     wait_for_earlier();
-    own.expert = lane < choices ? p.from.experts[token * choices + lane] : 0;
-    own.copy_chosen(p, blockIdx.x, stage);
-    end_copies();
-    if (threadIdx.x <= choices)
-        weights[threadIdx.x] = p.from.weights[token * (choices + 1) + threadIdx.x];
-    own.find_inputs(p.from, token);
-    for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x) {
-        const uint32_t next = block + gridDim.x;
+    const int expert = warp < choices ? p.from.experts[token * choices + warp] : 0;
+    copy_chosen(p, expert, blockIdx.x, memory, &arrived[0]);
+    if (threadIdx.x < matrices)
+        weights[threadIdx.x] = p.from.weights[token * matrices + threadIdx.x];
+    inner.create(p.from, token);
+    uint32_t used = 0;
+    for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x, used++) {
+        const uint32_t next = block + gridDim.x, stage = used % STAGES;
         const size_t y = token * p.outputs + block * FEW_BLOCK_ROWS + threadIdx.x;
         const float residual = threadIdx.x < FEW_BLOCK_ROWS ? p.residual[y] : 0.0f;
         if (next < p.weight.blocks) {
-            other[MOST_CHOICES].copy(p.shared, next, own.first, own.end);
-            own.copy_chosen(p, next, other);
+            copy_shared(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
+            copy_chosen(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
         }
-        end_copies();
-        wait_for_copies_but_last();
-        __syncwarp();
-        own.multiply(p, stage, parts);
+        wait_for_block_copies(&arrived[stage], used / STAGES % 2);
+#pragma unroll 3
+        for (uint32_t e = 0; e < matrices; e++) {
+            const packed_block of = {memory + (stage * matrices + e) * pitch};
+            float of_rows[2] = {};
+            for (uint32_t i = 0; i < inner.count; i++) {
+                const uint32_t task = e * inner.most + i;
+                const uint4 x =
+                    *reinterpret_cast<const uint4 *>(inner.bytes + task * EXPERT_GROUP + lane % 4 * 16);
+                of.multiply<IS_BF16>(inner.first + i, p.weight, x, inner.sums[task], of_rows);
+            }
+            store_part(parts[e], of_rows);
+        }
         __syncthreads();
-        if (threadIdx.x < MATRICES * FEW_BLOCK_ROWS)
+        if (threadIdx.x < matrices * FEW_BLOCK_ROWS)
             sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] =
                 add_parts(parts[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS);
         __syncthreads();
         if (threadIdx.x < FEW_BLOCK_ROWS)
             p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);
-        part *const used = stage;
-        stage = other;
-        other = used;
     }
 }
 

@@ -27,6 +27,20 @@ inline bool is_aligned(const void *data) {
     return reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
+/* Blocks that share each of a few rows, along the grid's second dim: all of them have the whole row, and so
+ * its sums, but each stores and prepares a part of its own. Where rows are prepared in shared memory: 1. */
+inline unsigned blocks_of_row(const prepared_rows &to, unsigned rows, unsigned width) {
+    enum { MOST_BLOCKS = 128 };
+    const unsigned pieces = threads_of_row(width) / WARP / 3, at_once = MOST_BLOCKS / rows;
+    const unsigned blocks = pieces < at_once ? pieces : at_once;
+    return blocks < 2 || (to.values && to.group == 0) ? 1 : blocks;
+}
+
+/* Whether the calling warp's part is the block's to store. */
+__device__ inline bool stores_part() {
+    return threadIdx.x / WARP * gridDim.y / (blockDim.x / WARP) == blockIdx.y;
+}
+
 template <int EACH>
 struct row_part {
     float v[EACH];
@@ -91,25 +105,25 @@ __device__ inline void normalize_part(row_part<EACH> *row, const normalization &
 }
 
 /* The block's row as the next product takes it: in bytes from registers, otherwise through shared memory,
- * `width` floats aligned to 16 bytes. */
+ * `width` floats aligned to 16 bytes. Where it `stores` nothing, it only goes through the motions. */
 template <int EACH>
 __device__ inline void prepare_part(const prepared_rows &to, size_t number, const row_part<EACH> &row,
-                                    unsigned width, float *shared) {
-    const unsigned column = threadIdx.x * EACH;
+                                    unsigned width, float *shared, bool stores) {
+    const unsigned column = threadIdx.x * EACH, end = (unsigned)to.units * UNIT;
     if (to.group > 0)
-        return store_in_bytes<EACH>(to, number, column, row.v);
+        return store_in_bytes<EACH>(to, number, stores ? column : end, row.v);
+    __syncthreads(); /* the row before has been read */
     if (column < width)
         row.store(shared, column);
     __syncthreads();
-    const unsigned quarters = (unsigned)to.units * 4;
 #pragma unroll 1
-    for (unsigned first = 0; first < quarters; first += blockDim.x) {
+    for (unsigned first = 0; first < end / 8; first += blockDim.x) {
         const unsigned quarter = first + threadIdx.x;
         float v[8];
 #pragma unroll
         for (unsigned i = 0; i < 8; i++)
             v[i] = quarter * 8 + i < width ? shared[quarter * 8 + i] : 0.0f;
-        prepare_quarter(to, number, quarter < quarters ? quarter : quarters, v);
+        prepare_quarter(to, number, stores && quarter < end / 8 ? quarter : end / 8, v);
     }
 }
 

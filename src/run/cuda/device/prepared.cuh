@@ -41,6 +41,14 @@ __device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) 
     return magnitude;
 }
 
+/* v / divisor, rounded as a division's result is, for many v: reciprocal is 1 / divisor. Exact where nothing
+ * underflows. (Markstein) */
+__device__ inline float quotient(float v, float divisor, float reciprocal) {
+    float q = v * reciprocal;
+    q = fmaf(fmaf(-q, divisor, v), reciprocal, q);
+    return fmaf(fmaf(-q, divisor, v), reciprocal, q);
+}
+
 /* Columns in 8 bits: their even ones and their odd ones; their group's scale, and the scale times the sum of
  * the group's integers. */
 struct byte_columns {
@@ -63,11 +71,14 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
     scale = scale < 0x1p-126f ? 0.0f : scale;
     const bool has_codes = scale > 0;
+    const float enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f, divisor = has_codes ? scale * enlarged : 1.0f;
+    const float reciprocal = 1.0f / divisor;
     byte_columns made = {{0, 0}, scale, 0};
     int sum = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int code = has_codes ? (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u) : 0;
+        const float ratio = quotient(v[i] * enlarged, divisor, reciprocal);
+        const int code = has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
         made.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
         sum += code;
     }
@@ -133,6 +144,20 @@ __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size
     reinterpret_cast<uint4 *>(to.values)[row * to.units * 4 + quarter] = packed;
     if (quarter % 2 == 0)
         to.sums[row * to.units * 2 + quarter / 2] = sum;
+}
+
+/* Prepares four columns from `column` on, where they are there. The lanes of a warp have the columns that
+ * follow; a whole warp calls it. */
+__device__ inline void prepare_four(const prepared_rows &to, size_t row, unsigned column, bool is_there,
+                                    const float y[4]) {
+    const unsigned lane = threadIdx.x % WARP, none = (unsigned)to.units * UNIT;
+    if (to.group > 0)
+        return store_in_bytes<4>(to, row, is_there ? column : none, y);
+    float v[8];
+    for (unsigned i = 0; i < 8; i++)
+        v[i] = __shfl_sync(0xffffffffu, y[i % 4], (int)(lane * 2 % WARP + i / 4));
+    const unsigned first = __shfl_sync(0xffffffffu, is_there ? column : none, (int)(lane * 2 % WARP));
+    prepare_quarter(to, row, (lane < WARP / 2 ? first : none) / 8, v);
 }
 
 } // namespace gb_cuda

@@ -100,12 +100,14 @@ __host__ __device__ inline unsigned place_of(const row_view &view, unsigned i) {
 
 /* Kernels of one kind of chain each, which they launch; false: it is another one.
  * norm_chain.cu: long norms with what stands between them.
- * combine_chain.cu: what experts found, with the shared expert's and the residual, and the next norm.
  * head_chain.cu: norms and rotary positions of heads.
  * gate_chain.cu: products with an activation, for generated tokens. */
 bool gb_cuda_norm_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
-bool gb_cuda_combine_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
 bool gb_cuda_head_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
 bool gb_cuda_gate_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
+
+/* norm_chain.cu: launches a norm of long rows x alone; false: it does not have such ones. */
+bool gb_cuda_long_norm(const gb_cuda_call *call, const gb_cuda::normalization &norm,
+                       const gb_cuda::prepared_rows &prepared);
 
 #endif
