@@ -11,7 +11,7 @@
 namespace gb_cuda {
 
 enum {
-    FEW_PARTS = 8,              /* warps that multiply */
+    FEW_PARTS = 8,           /* warps that multiply */
     FEW_COPYING = FEW_PARTS, /* the number of the warp that copies weights */
     FEW_THREADS = (FEW_PARTS + 1) * WARP,
     FEW_BLOCK_ROWS = 16,

@@ -182,9 +182,8 @@ struct few_rows {
                 for_turns(s, [&](uint32_t atom, uint32_t count) { add_turn(part, atom, count, y); });
                 const float sum = add_parts(part, y);
                 if (gridDim.y > 1)
-                    store(sum, [&](uint32_t in_block, size_t row) {
-                        return slice_sum(s, block, in_block, row);
-                    });
+                    store(sum,
+                          [&](uint32_t in_block, size_t row) { return slice_sum(s, block, in_block, row); });
                 total = s == first_slice ? sum : total + sum;
             }
             if (gridDim.y == 1)
