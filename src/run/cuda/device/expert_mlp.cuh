@@ -15,6 +15,11 @@
 
 namespace gb_cuda {
 
+/* The first of `atoms` that a warp has, of FEW_PARTS of them. */
+__device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
+    return atoms * warp / FEW_PARTS;
+}
+
 enum {
     EXPERT_GROUP = 64, /* columns of a scale: an atom */
     ATOM_CODES = 512,
@@ -193,8 +198,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GR
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
-    const uint32_t first = few_part_begin(p.weight.atoms, warp, FEW_PARTS),
-                   end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
+    const uint32_t first = warp_begin(p.weight.atoms, warp), end = warp_begin(p.weight.atoms, warp + 1);
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
@@ -352,8 +356,8 @@ static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CO
     const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
     inner_atoms inner;
-    inner.first = few_part_begin(p.weight.atoms, warp, FEW_PARTS);
-    inner.count = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS) - inner.first;
+    inner.first = warp_begin(p.weight.atoms, warp);
+    inner.count = warp_begin(p.weight.atoms, warp + 1) - inner.first;
     inner.most = (p.weight.atoms + FEW_PARTS - 1) / FEW_PARTS;
     inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
