@@ -9,23 +9,18 @@ bundle=${1:-build/cuda-bundle}
 architectures=${2:-90a-real}
 build=$bundle-build
 
-tests="sample token_ops norm_chain products attention attention_tensor_cores same_tokens recurrent sampling_settings session step agreement bundled_models penalty_agreement"
-targets=gumbel-program
-for test in $tests; do
-    targets="$targets test_cuda_$test"
-done
-
 # Tests find their data relative to the bundle.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_CUDA=ON -DGUMBEL_MLX=OFF \
     -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DGUMBEL_TEST_DATA=data -DGUMBEL_TEST_MODELS=models
+targets=$(ninja -C "$build" -t targets all | sed -n 's/^\(test_cuda_[a-z0-9_]*\): phony$/\1/p')
 # shellcheck disable=SC2086 # a list of words
-ninja -C "$build" $targets
+ninja -C "$build" gumbel-program $targets
 
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/data/export"
 cp "$build/src/cli/gumbel" "$bundle/bin/"
-for test in $tests; do
-    cp "$build/tests/cuda/test_cuda_$test" "$bundle/bin/"
+for test in $targets; do
+    cp "$build/tests/cuda/$test" "$bundle/bin/"
 done
 strip "$bundle"/bin/*
 ldd "$bundle"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u | while read -r library; do

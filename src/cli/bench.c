@@ -185,32 +185,62 @@ static gumbel_status open_model(const cli_model_options *options, bench_run *run
     return GUMBEL_OK;
 }
 
-/* A backend that cannot measure them leaves them unknown. */
-static gumbel_status measure_limits(bench_run *run, gumbel_error *error) {
-    gumbel_machine_limits limits = {.size = sizeof limits};
-    gumbel_status status = gumbel_engine_measure_limits(run->bench.model.engine, &limits, error);
+/* A backend that cannot measure them leaves them 0. */
+static gumbel_status measure_limits(bench_run *run, gumbel_machine_limits *limits, gumbel_error *error) {
+    *limits = (gumbel_machine_limits){.size = sizeof *limits};
+    gumbel_status status = gumbel_engine_measure_limits(run->bench.model.engine, limits, error);
     if (status == GUMBEL_ERROR_UNSUPPORTED)
         return GUMBEL_OK;
     if (status != GUMBEL_OK)
         return status;
-    cli_average_add(&run->results.read_rate, limits.read_bytes_per_second);
-    if (limits.int8_products_per_second > 0)
-        cli_average_add(&run->results.int8_rate, limits.int8_products_per_second);
+    cli_average_add(&run->results.read_rate, limits->read_bytes_per_second);
+    if (limits->int8_products_per_second > 0)
+        cli_average_add(&run->results.int8_rate, limits->int8_products_per_second);
     return GUMBEL_OK;
+}
+
+static void add_limits(cli_bench_test *test, const gumbel_machine_limits *limits) {
+    if (limits->read_bytes_per_second > 0)
+        cli_average_add(&test->read_rate, limits->read_bytes_per_second);
+    if (limits->int8_products_per_second > 0)
+        cli_average_add(&test->int8_rate, limits->int8_products_per_second);
+}
+
+/* A test between two measurements of the limits, of which the first was made when the test before it ended.
+ */
+static gumbel_status measure_test(bench_run *run, cli_bench_test *test, gumbel_machine_limits *limits,
+                                  gumbel_error *error) {
+    add_limits(test, limits);
+    gumbel_status status = cli_bench_run(&run->bench, test, error);
+    if (status == GUMBEL_OK)
+        status = measure_limits(run, limits, error);
+    if (status == GUMBEL_OK)
+        add_limits(test, limits);
+    return status;
+}
+
+/* Each test once, which does not count: what it touches for the first time comes from the file. */
+static gumbel_status warm_up(bench_run *run, gumbel_error *error) {
+    cli_bench_results *results = &run->results;
+    gumbel_status status = GUMBEL_OK;
+    for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++) {
+        cli_bench_test once = results->tests[i];
+        status = cli_bench_run(&run->bench, &once, error);
+    }
+    results->peak_megabytes = cli_peak_megabytes(); /* measuring limits takes memory, too */
+    return status;
 }
 
 /* Everything in turns, so that a machine that is slow for a while is so for all of it. */
 static gumbel_status measure_rounds(bench_run *run, gumbel_error *error) {
     cli_bench_results *results = &run->results;
-    gumbel_status status = GUMBEL_OK;
-    for (uint32_t round = 0; round < run->repetitions && status == GUMBEL_OK; round++) {
+    gumbel_machine_limits limits;
+    gumbel_status status = warm_up(run, error);
+    if (status == GUMBEL_OK)
+        status = measure_limits(run, &limits, error);
+    for (uint32_t round = 0; round < run->repetitions && status == GUMBEL_OK; round++)
         for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++)
-            status = cli_bench_run(&run->bench, &results->tests[i], error);
-        if (round == 0)
-            results->peak_megabytes = cli_peak_megabytes(); /* measuring limits takes memory, too */
-        if (status == GUMBEL_OK)
-            status = measure_limits(run, error);
-    }
+            status = measure_test(run, &results->tests[i], &limits, error);
     return status;
 }
 
@@ -294,7 +324,8 @@ const cli_command cli_command_bench = {
         "Measures prompts up to their first token, decoding after some positions, and an answer drawn with "
         "the sampling settings; also the time to load, peak memory, and in the same run the rate at which "
         "this machine's memory is read and 8-bit products are added up. Each result is given as a fraction "
-        "of what these two allow for the bytes and products that the program needs.\nPrompts are random "
+        "of what these two, measured just before and just after it, allow for the bytes and products that "
+        "the program needs. Everything is run once before it is measured.\nPrompts are random "
         "tokens, and answers are drawn with seed 0 unless --seed says otherwise. Results are means and "
         "standard "
         "deviations over the repetitions.",

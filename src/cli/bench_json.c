@@ -20,11 +20,11 @@ static json_t *profile_json(const cli_profile *profile) {
     return list;
 }
 
-static json_t *test_json(const cli_bench_results *r, const cli_bench_test *test, const cli_profile *profile) {
+static json_t *test_json(const cli_bench_test *test, const cli_profile *profile) {
     static const char *const kinds[] = {"prompt", "decode", "answer"};
     char name[CLI_BENCH_NAME];
     const char *limit;
-    double fraction = cli_bench_fraction(r, test, &limit);
+    double fraction = cli_bench_fraction(test, &limit);
     json_t *object =
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f}", "test", kinds[test->kind], "name",
                   cli_bench_name(test, name), "prompt_tokens", (json_int_t)test->prompt, "new_tokens",
@@ -34,6 +34,8 @@ static json_t *test_json(const cli_bench_results *r, const cli_bench_test *test,
                   test->read_bytes, "int8_products", test->int8_products);
     if (test->kind == CLI_BENCH_ANSWER)
         json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));
+    json_object_set_new(object, "read_bytes_per_second", average_json(&test->read_rate));
+    json_object_set_new(object, "int8_products_per_second", average_json(&test->int8_rate));
     json_object_set_new(object, "limit", *limit ? json_string(limit) : json_null());
     json_object_set_new(object, "fraction_of_limit", *limit ? json_real(fraction) : json_null());
     if (profile && profile->count > 0)
@@ -45,7 +47,7 @@ void cli_bench_print_json(const cli_bench_results *r, FILE *file) {
     const gumbel_program_info *info = &r->bench->model.info;
     json_t *tests = json_array();
     for (size_t i = 0; i < r->test_count; i++)
-        json_array_append_new(tests, test_json(r, &r->tests[i], r->profiles ? &r->profiles[i] : NULL));
+        json_array_append_new(tests, test_json(&r->tests[i], r->profiles ? &r->profiles[i] : NULL));
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "gumbel", gumbel_version(),
                   "program", r->program, "architecture", info->architecture, "engine",

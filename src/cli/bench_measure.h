@@ -25,6 +25,8 @@ typedef struct cli_bench_test {
     cli_average seconds;
     cli_average rate;        /* all tokens of all sequences per second */
     cli_average decode_rate; /* ANSWER: tokens after the first per second */
+    /* Limits of the machine just before and just after each repetition; count 0: not known. */
+    cli_average read_rate, int8_rate;
 } cli_bench_test;
 
 /* A model with what the tests need besides its session. */

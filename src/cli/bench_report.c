@@ -19,12 +19,12 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
     return text;
 }
 
-double cli_bench_fraction(const cli_bench_results *results, const cli_bench_test *test, const char **limit) {
+double cli_bench_fraction(const cli_bench_test *test, const char **limit) {
     double reading = 0, multiplying = 0;
-    if (results->read_rate.count > 0 && results->read_rate.mean > 0)
-        reading = test->read_bytes / results->read_rate.mean;
-    if (results->int8_rate.count > 0 && results->int8_rate.mean > 0)
-        multiplying = test->int8_products / results->int8_rate.mean;
+    if (test->read_rate.count > 0 && test->read_rate.mean > 0)
+        reading = test->read_bytes / test->read_rate.mean;
+    if (test->int8_rate.count > 0 && test->int8_rate.mean > 0)
+        multiplying = test->int8_products / test->int8_rate.mean;
     double least = reading > multiplying ? reading : multiplying;
     *limit = least <= 0 ? "" : reading > multiplying ? "read bandwidth" : "int8 peak";
     return test->seconds.mean > 0 ? least / test->seconds.mean : 0;
@@ -57,10 +57,10 @@ static double milliseconds(const cli_bench_test *test, const cli_average *second
     return 1e3 * (deviation ? cli_average_deviation(seconds) : seconds->mean) / steps;
 }
 
-static void print_test(const cli_bench_results *r, const cli_bench_test *test, FILE *file) {
+static void print_test(const cli_bench_test *test, FILE *file) {
     char name[CLI_BENCH_NAME];
     const char *limit;
-    double fraction = cli_bench_fraction(r, test, &limit);
+    double fraction = cli_bench_fraction(test, &limit);
     fprintf(file, "%-30s %9.2f +- %-7.2f %10.2f +- %-7.2f", cli_bench_name(test, name), test->rate.mean,
             cli_average_deviation(&test->rate), milliseconds(test, &test->seconds, false),
             milliseconds(test, &test->seconds, true));
@@ -90,7 +90,7 @@ void cli_bench_print_table(const cli_bench_results *r, FILE *file) {
     if (r->test_count > 0)
         fprintf(file, "\n%-30s %20s %21s\n", "", "tokens/s", "ms, or ms a step");
     for (size_t i = 0; i < r->test_count; i++)
-        print_test(r, &r->tests[i], file);
+        print_test(&r->tests[i], file);
     for (size_t i = 0; r->profiles && i < r->test_count; i++)
         if (r->profiles[i].count > 0)
             print_profile(&r->tests[i], &r->profiles[i], file);

@@ -20,7 +20,7 @@ typedef struct cli_bench_results {
     cli_average first_token_seconds;  /* the same and a step of one token */
     double cold_first_token_seconds;  /* the first of them, which may have read the file from disk */
     double peak_megabytes;            /* before the limits were measured */
-    cli_average read_rate, int8_rate; /* limits of the machine; count 0: not known */
+    cli_average read_rate, int8_rate; /* limits of the machine, all there are; count 0: not known */
 } cli_bench_results;
 
 /* "prompt 256", "decode 64 at 2048, 8 sequences", "answer 256 + 64"; returns text. */
@@ -29,7 +29,7 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
 
 /* The time that the limits allow, as a part of the time that it took, and which limit that is: "read
  * bandwidth" or "int8 peak". 0 and "" where limits are not known. */
-double cli_bench_fraction(const cli_bench_results *results, const cli_bench_test *test, const char **limit);
+double cli_bench_fraction(const cli_bench_test *test, const char **limit);
 
 void cli_bench_print_table(const cli_bench_results *results, FILE *file);
 void cli_bench_print_json(const cli_bench_results *results, FILE *file);

@@ -214,6 +214,13 @@ uint64_t gb_state_bytes(const gb_state *state) {
     return gb_type_bytes(&state->type, &bytes) ? bytes : UINT64_MAX;
 }
 
+bool gb_has_recurrent_state(const gb_program *program) {
+    for (uint32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].kind == GB_STATE_RECURRENT)
+            return true;
+    return false;
+}
+
 const char *gb_state_kind_name(gb_state_kind kind) {
     static const char *const names[] = {"?", "cache", "ring", "recurrent"};
     return names[kind <= GB_STATE_RECURRENT ? kind : 0];

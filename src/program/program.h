@@ -275,6 +275,9 @@ gb_ref gb_program_output(const gb_program *program, gb_role role);
 /* Bytes of one slot's state. */
 uint64_t gb_state_bytes(const gb_state *state);
 
+/* Whether a state of a slot can only be restored, not truncated. */
+bool gb_has_recurrent_state(const gb_program *program);
+
 /* "cache", "ring" or "recurrent". */
 const char *gb_state_kind_name(gb_state_kind kind);
 

@@ -34,10 +34,13 @@ typedef struct gb_batch {
      * step's rows draw. A backend may begin it before it waits for them. What it began is undone by any other
      * step or function of one of the slots, so that nobody sees it. The pointer is valid during the step. */
     const struct gb_batch *following;
+    /* Where there is one: how many steps may follow, that one included. Each has the token that the one
+     * before it drew, at the next position, with the next seed where its temperature is not 0. */
+    uint32_t following_count;
     /* out */
     int32_t *next; /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
     /* The backend's own memory until the next step; NULL where the program lacks the output. */
-    const float *logits;       /* [B, V] */
+    const float *logits;       /* [B, V]; also NULL where a backend has begun what follows */
     const float *logprob;      /* [B] */
     const int32_t *top_ids;    /* [B, max_top_logprobs] */
     const float *top_logprobs; /* [B, max_top_logprobs] */
@@ -64,17 +67,21 @@ typedef struct gb_backend gb_backend;
 typedef struct gb_backend_functions {
     void (*destroy)(gb_backend *backend);
 
-    /* Executes the program. Does not allocate. */
+    /* Executes the program. Does not allocate memory of the host. */
     gumbel_status (*step)(gb_backend *backend, gb_batch *batch, gumbel_error *error);
 
     /* Makes the slot's state that of an empty session. */
     void (*reset_slot)(gb_backend *backend, uint32_t slot);
 
-    /* Gives slot `to` the state that slot `from` has after `position` tokens. */
-    void (*copy_slot)(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position);
+    /* Gives slot `to` the state that slot `from` has after `position` tokens. Errors: MEMORY (the device's).
+     */
+    gumbel_status (*copy_slot)(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error);
 
-    /* Keeps the slot's state at position in its snapshot, and puts it back. Only with options.snapshots. */
-    void (*take_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
+    /* Keeps the slot's state at position in its snapshot, and puts it back. Only with options.snapshots.
+     * Errors: MEMORY (the device's). */
+    gumbel_status (*take_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error);
     void (*restore_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
 
     /* Streams the slot's state at position; the bytes do not depend on slots, threads or max_context. */
@@ -90,7 +97,8 @@ typedef struct gb_backend_functions {
 /* The first member of every backend's own structure. */
 struct gb_backend {
     const gb_backend_functions *functions;
-    char description[96]; /* "cpu avx512 2 threads" */
+    char description[96];    /* "cpu avx512 2 threads" */
+    uint32_t most_following; /* how many steps it begins before they are asked for; 0: none are announced */
 };
 
 /* A backend maker: turns the program into a plan and reserves everything that steps will need. */

@@ -124,6 +124,21 @@ static bool reserve_sessions(gumbel_engine *engine) {
     return true;
 }
 
+/* How many steps are announced: as many as the backend begins, and as rings have room for without losing a
+ * position that the first of them reads. */
+static uint32_t most_following(const gumbel_engine *engine) {
+    const gb_program *program = engine->program;
+    uint64_t most = engine->backend->most_following;
+    for (uint32_t i = 0; i < program->state_count; i++) {
+        const gb_state *state = &program->states[i];
+        if (state->kind != GB_STATE_RING)
+            continue;
+        const uint64_t room = (uint64_t)state->type.shape.dims[0] - state->window + 1;
+        most = room < most ? room : most;
+    }
+    return (uint32_t)most;
+}
+
 static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_options *options,
                                     gumbel_error *error) {
     const gb_backend_entry *entry;
@@ -169,6 +184,7 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
         gumbel_engine_destroy(made);
         return status;
     }
+    made->most_following = most_following(made);
     *engine = made;
     return GUMBEL_OK;
 }

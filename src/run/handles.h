@@ -64,6 +64,7 @@ struct gumbel_engine {
     void *batch_storage, *settings_storage; /* what the batch's arrays are cut from */
     gb_batch batch;                         /* arrays of step_tokens and slots */
     gb_batch following;                     /* the step after it, of one row */
+    uint32_t most_following;                /* steps that are announced */
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;

@@ -181,7 +181,7 @@ gumbel_status gumbel_session_snapshot(gumbel_session *session, gumbel_error *err
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "snapshot: the engine was created without the option snapshots");
     gb_backend *backend = session->engine->backend;
-    backend->functions->take_snapshot(backend, session->slot, session->position);
+    GB_TRY(backend->functions->take_snapshot(backend, session->slot, session->position, error));
     session->has_snapshot = true;
     session->snapshot_position = session->position;
     return GUMBEL_OK;
@@ -191,7 +191,13 @@ gumbel_status gumbel_session_fork(const gumbel_session *session, gumbel_session 
     GB_TRY(gumbel_session_create(session->engine, copy, error));
     gumbel_session *made = *copy;
     gb_backend *backend = session->engine->backend;
-    backend->functions->copy_slot(backend, session->slot, made->slot, session->position);
+    gumbel_status status =
+        backend->functions->copy_slot(backend, session->slot, made->slot, session->position, error);
+    if (status != GUMBEL_OK) {
+        gumbel_session_destroy(made);
+        *copy = NULL;
+        return status;
+    }
     memcpy(made->tokens, session->tokens, session->position * sizeof *made->tokens);
     memcpy(made->generated, session->generated, session->position * sizeof *made->generated);
     made->position = session->position;

@@ -224,20 +224,28 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests,
     return add_requests(engine, requests, count, false, error);
 }
 
-/* Whether the session will go on with the token that it draws, unless that is a stop token. */
-static bool will_go_on(const gumbel_request *request) {
+/* How many steps of a generation follow on this one, each with the token that the one before draws, unless
+ * that is a stop token. Steps that it asks for have its own settings; nobody reads their logits. */
+static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const gb_generation *generation = &session->generation;
+    if (!request->wants_token || !generation->active || request->sampling != &generation->sampling)
+        return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
-    return request->wants_token && generation->active &&
-           generation->generated + 1 != generation->max_new_tokens && end < session->engine->max_context;
+    uint32_t count = session->engine->max_context - end;
+    if (generation->max_new_tokens > 0 && generation->max_new_tokens - generation->generated - 1 < count)
+        count = generation->max_new_tokens - generation->generated - 1;
+    return count < session->engine->most_following ? count : session->engine->most_following;
 }
 
 /* Says what follows a step for one session that generates: its token at the next position, with the next
  * seed. A greedy row has none. */
 static void announce_following(gumbel_engine *engine, const gumbel_request *request, size_t count) {
     engine->batch.following = NULL;
-    if (count != 1 || !engine->program->metadata.use_sampling || !will_go_on(request))
+    engine->batch.following_count = 0;
+    if (count == 1 && engine->program->metadata.use_sampling)
+        engine->batch.following_count = steps_to_come(request);
+    if (engine->batch.following_count == 0)
         return;
     gb_batch *following = &engine->following;
     *following = engine->batch;
@@ -255,17 +263,10 @@ static void announce_following(gumbel_engine *engine, const gumbel_request *requ
     engine->batch.following = following;
 }
 
-static bool is_recurrent(const gb_program *program) {
-    for (uint32_t i = 0; i < program->state_count; i++)
-        if (program->states[i].kind == GB_STATE_RECURRENT)
-            return true;
-    return false;
-}
-
-/* A failed step, or one that the backend began ahead, may have overwritten the oldest rows of rings;
+/* A failed step, or those that the backend began ahead, may have overwritten the oldest rows of rings;
  * rewinding must know. What has a recurrent state does not rewind, and the backend undoes what it began. */
 static void note_written(const gumbel_engine *engine, gumbel_request *requests, size_t count) {
-    const uint32_t ahead = engine->batch.following && !is_recurrent(engine->program) ? 1 : 0;
+    const uint32_t ahead = gb_has_recurrent_state(engine->program) ? 0 : engine->batch.following_count;
     for (size_t i = 0; i < count; i++) {
         const gumbel_request *request = request_at(requests, i);
         uint32_t end = request->session->position + (uint32_t)request->token_count + ahead;
@@ -355,7 +356,7 @@ static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, s
 
 /* Whether a failed step has left something that the session's next tokens do not overwrite. */
 static bool is_ahead(const gumbel_session *session) {
-    return is_recurrent(session->engine->program) && session->written_end > session->position;
+    return gb_has_recurrent_state(session->engine->program) && session->written_end > session->position;
 }
 
 /* Makes the state that of the session's position again, by running tokens again. A session whose own tokens

@@ -33,9 +33,9 @@ static void steps_do_not_allocate(void **unused) {
             batch.temperature[0] = 0.8f;
             run_batch(backend, &batch);
         }
-        backend->functions->take_snapshot(backend, 1, 40);
+        backend->functions->take_snapshot(backend, 1, 40, NULL);
         backend->functions->restore_snapshot(backend, 1, 40);
-        backend->functions->copy_slot(backend, 1, 0, 40);
+        backend->functions->copy_slot(backend, 1, 0, 40, NULL);
         backend->functions->reset_slot(backend, 1);
         gb_set_allocation_hook(NULL, NULL);
         assert_int_equal(b.asked, 0);

@@ -44,7 +44,7 @@ static void copy(void **unused) {
         static tiny_logits scrap[LENGTH];
         run_text(backend, 3, 1, 0, LENGTH, 4, scrap); /* what the copy replaces */
         run_text(backend, 1, 0, 0, turns[i], 2, scrap);
-        backend->functions->copy_slot(backend, 1, 3, turns[i]);
+        backend->functions->copy_slot(backend, 1, 3, turns[i], NULL);
         assert_continues(backend, 1, 0, turns[i]);
         assert_continues(backend, 3, 0, turns[i]);
         backend->functions->destroy(backend);
@@ -59,7 +59,7 @@ static void snapshot(void **unused) {
         static tiny_logits scrap[LENGTH];
         backend->functions->reset_slot(backend, 2);
         run_text(backend, 2, 0, 0, turns[i], 4, scrap);
-        backend->functions->take_snapshot(backend, 2, turns[i]);
+        backend->functions->take_snapshot(backend, 2, turns[i], NULL);
         run_text(backend, 2, 1, turns[i], LENGTH, 4, scrap); /* another continuation */
         backend->functions->restore_snapshot(backend, 2, turns[i]);
         assert_continues(backend, 2, 0, turns[i]);

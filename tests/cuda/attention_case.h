@@ -5,8 +5,7 @@
 #ifndef GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
 #define GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
 
-#include "cuda/device_memory.h"
-#include "tensor/convert.h"
+#include "cuda/prepared_pairs.h"
 
 #include <math.h>
 
@@ -94,6 +93,9 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
                     .attribute_count = 2,
                     .attributes = {gb_float(GB_ATTRIBUTE_SCALE, c->scale),
                                    gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)c->window)}};
+    gb_cuda_tensor merged = tensors[6];
+    merged.rank = 2;
+    merged.dims[1] *= merged.dims[2];
     gb_cuda_scratch scratch = {0};
     gb_cuda_call call = {
         .node = &node,
@@ -101,15 +103,24 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .results = {&tensors[6]},
         .runs = {tensors[5].data, (uint32_t)batch.slots},
         .is_prefill = batch.is_prefill,
-        .scratch = &scratch};
+        .scratch = &scratch,
+        .prepares = !batch.is_prefill,
+        .prepares_as = &merged};
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.bytes = device_copy(NULL, gb_cuda_attention_scratch(&call));
+    scratch.arrivals = device_copy(zeros, sizeof zeros);
+    scratch.prepared = device_copy(NULL, gb_cuda_elements(&merged) * 3);
     gb_cuda_attention(&call);
     fetch_tensor(&tensors[6], y);
+    if (scratch.prepared_from)
+        check_prepared(scratch.prepared, y, all, merged.dims[1]);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         free_on_device(&tensors[i]);
     for (size_t i = 0; i < 3; i++)
         free(rows[i]);
     assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.arrivals));
+    assert_cuda(cudaFree(scratch.prepared));
 }
 
 static inline double rounded(bool to_bf16, float x) {

@@ -8,24 +8,17 @@
 
 #include "base/memory.h"
 #include "cuda/device_memory.h"
-#include "run/sampler/sampler.h"
+#include "cuda/sample_rows.h"
 
 #include <math.h>
 
-enum { MOST_ROWS = 64, BIASES = 5, COUNTS = 40 };
+enum { BIASES = 5 };
 
-typedef struct rows {
-    uint32_t size, count;
-    float *logits;
-    float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
-    int32_t top_k[MOST_ROWS];
-    uint64_t seed[MOST_ROWS];
-    int32_t bias_ids[MOST_ROWS][BIASES];
-    float bias_values[MOST_ROWS][BIASES];
-    gb_token_count counts[MOST_ROWS][COUNTS];
-    float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
-    int32_t prompt[MOST_ROWS];
-} rows;
+/* What a sample step finds of a row. */
+typedef struct row_result {
+    int32_t token;
+    float logprob; /* 0 where it is not wanted */
+} row_result;
 
 /* Flat, peaked, with many ties, almost all banned, like a language model's, infinite, or with a NaN. */
 static inline void fill_logits(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
@@ -56,7 +49,7 @@ static inline float pick(uint64_t *random, const float *values, size_t count) {
     return values[next_random(random) % count];
 }
 
-static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
+static inline void fill_settings(sample_rows *r, uint32_t b, uint64_t *random) {
     static const float temperatures[] = {0, 1, 0.8f, 0.3f, 2.5f, 1e-4f, 1e4f};
     static const float top_ps[] = {1, 0.95f, 0.5f, 0.01f, 1, 0.999f}, min_ps[] = {0, 0, 0.05f, 0.5f, 1};
     static const float repetitions[] = {1, 1, 1.3f, 0.7f}, penalties[] = {0, 0, 0.5f, -1.5f};
@@ -66,74 +59,91 @@ static inline void fill_settings(rows *r, uint32_t b, uint64_t *random) {
     r->min_p[b] = pick(random, min_ps, 5);
     r->top_k[b] = top_ks[next_random(random) % 7];
     r->seed[b] = (uint64_t)next_random(random) << 32 | next_random(random);
-    for (uint32_t i = 0; i < BIASES; i++) {
-        r->bias_ids[b][i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
-        r->bias_values[b][i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
+    for (size_t i = (size_t)b * BIASES; i < (size_t)(b + 1) * BIASES; i++) {
+        r->bias_ids[i] = next_random(random) % 4 ? (int32_t)(next_random(random) % r->size) : -1;
+        r->bias_values[i] = next_random(random) % 5 ? 4 * next_float(random) : -INFINITY;
     }
-    uint32_t length = next_random(random) % (COUNTS + 1), step = r->size / COUNTS + 1;
-    for (uint32_t i = 0; i < COUNTS; i++)
-        r->counts[b][i] =
-            (gb_token_count){i < length ? (int32_t)(i * step) : -1, (int32_t)(next_random(random) % 3),
-                             (int32_t)(next_random(random) % 3)};
+    gb_token_count *counts = r->counts + (size_t)b * r->count_limit;
+    uint32_t length = next_random(random) % (r->count_limit + 1), step = r->size / r->count_limit + 1;
+    for (uint32_t i = 0; i < r->count_limit; i++)
+        counts[i] = (gb_token_count){i < length ? (int32_t)(i * step) : -1,
+                                     (int32_t)(next_random(random) % 3), (int32_t)(next_random(random) % 3)};
     r->repetition[b] = pick(random, repetitions, 4);
     r->frequency[b] = pick(random, penalties, 4);
     r->presence[b] = pick(random, penalties, 4);
     r->prompt[b] = (int32_t)(next_random(random) % 4);
+    r->wanted[b] = next_random(random) % 4 == 0;
 }
 
-static inline int32_t token_on_cpu(rows *r, uint32_t b, void *scratch) {
-    gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
-    gb_bias_list bias = {r->bias_ids[b], r->bias_values[b], BIASES};
-    gb_penalties penalties = {r->counts[b],    COUNTS,         r->repetition[b],
-                              r->frequency[b], r->presence[b], r->prompt[b]};
-    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
-                                  scratch);
+/* Makes rows of which size, count and count_limit are set; false where there is no memory. */
+static inline bool make_rows(sample_rows *r, uint32_t kind) {
+    uint64_t random = (uint64_t)kind << 20 | r->size;
+    r->bias_limit = BIASES;
+    r->logits = malloc((size_t)r->count * r->size * sizeof *r->logits);
+    r->bias_ids = malloc((size_t)r->count * BIASES * sizeof *r->bias_ids);
+    r->bias_values = malloc((size_t)r->count * BIASES * sizeof *r->bias_values);
+    r->counts = malloc((size_t)r->count * r->count_limit * sizeof *r->counts);
+    if (!r->logits || !r->bias_ids || !r->bias_values || !r->counts)
+        return false;
+    for (uint32_t b = 0; b < r->count; b++) {
+        fill_settings(r, b, &random);
+        fill_logits(r->logits + (size_t)b * r->size, r->size, kind * MOST_ROWS + b, &random);
+    }
+    return true;
 }
 
-static inline void sample_on_device(const rows *r, int32_t *tokens, float *logits_after) {
-    size_t n = r->count;
-    gb_cuda_tensor tensors[GB_SAMPLE_OPERANDS] = {
-        [GB_SAMPLE_LOGITS] = device_tensor(GB_F32, r->logits, 2, n, r->size, 1),
-        [GB_SAMPLE_TEMPERATURE] = device_tensor(GB_F32, r->temperature, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_K] = device_tensor(GB_I32, r->top_k, 1, n, 1, 1),
-        [GB_SAMPLE_TOP_P] = device_tensor(GB_F32, r->top_p, 1, n, 1, 1),
-        [GB_SAMPLE_SEED] = device_tensor(GB_U64, r->seed, 1, n, 1, 1),
-        [GB_SAMPLE_MIN_P] = device_tensor(GB_F32, r->min_p, 1, n, 1, 1),
-        [GB_SAMPLE_BIAS_IDS] = device_tensor(GB_I32, r->bias_ids, 2, n, BIASES, 1),
-        [GB_SAMPLE_BIAS_VALUES] = device_tensor(GB_F32, r->bias_values, 2, n, BIASES, 1),
-        [GB_SAMPLE_COUNTS] = device_tensor(GB_I32, r->counts, 3, n, COUNTS, 3),
-        [GB_SAMPLE_REPETITION] = device_tensor(GB_F32, r->repetition, 1, n, 1, 1),
-        [GB_SAMPLE_FREQUENCY] = device_tensor(GB_F32, r->frequency, 1, n, 1, 1),
-        [GB_SAMPLE_PRESENCE] = device_tensor(GB_F32, r->presence, 1, n, 1, 1),
-        [GB_SAMPLE_PENALIZE_PROMPT] = device_tensor(GB_I32, r->prompt, 1, n, 1, 1),
-    };
-    gb_cuda_tensor token = device_tensor(GB_I32, NULL, 1, n, 1, 1);
-    gb_cuda_scratch scratch = {0};
-    gb_cuda_call call = {.results = {&token}, .scratch = &scratch};
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        call.operands[i] = &tensors[i];
-    scratch.bytes = device_copy(NULL, gb_cuda_sample_scratch(&call));
-    gb_cuda_sample(&call);
-    fetch_tensor(&token, tokens);
-    fetch_tensor(&tensors[GB_SAMPLE_LOGITS], logits_after);
-    for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        free_on_device(&tensors[i]);
-    free_on_device(&token);
-    assert_cuda(cudaFree(scratch.bytes));
+static inline void free_rows(sample_rows *r) {
+    free(r->logits);
+    free(r->bias_ids);
+    free(r->bias_values);
+    free(r->counts);
 }
 
-/* Fails where the device draws another token than `expected`, or changes the logits. */
-static inline void compare_with_device(const rows *r, const int32_t *expected, uint32_t kind) {
-    int32_t found[MOST_ROWS];
+static inline row_result sample_on_cpu(const sample_rows *r, uint32_t b, void *scratch) {
+    const float *logits = r->logits + (size_t)b * r->size;
+    float normalizer[2];
+    row_result result = {token_on_cpu(r, b, scratch), 0};
+    if (r->wanted[b]) {
+        gb_log_normalizer(logits, r->size, normalizer);
+        result.logprob = gb_log_probability(logits, r->size, normalizer, result.token);
+    }
+    return result;
+}
+
+static inline void sample_on_device(const sample_rows *r, bool has_logprobs, row_result *results,
+                                    float *logits_after) {
+    int32_t tokens[MOST_ROWS];
+    float logprobs[MOST_ROWS] = {0};
+    device_step step;
+    assert_cuda(make_device_step(r, r->count, NULL, &step));
+    launch_step(&step, has_logprobs);
+    fetch_tensor(&step.token, tokens);
+    if (has_logprobs)
+        fetch_tensor(&step.logprob, logprobs);
+    fetch_tensor(&step.operands[GB_SAMPLE_LOGITS], logits_after);
+    for (uint32_t b = 0; b < r->count; b++)
+        results[b] = (row_result){tokens[b], logprobs[b]};
+    free_device_step(&step);
+}
+
+/* Fails where the device draws another token than `expected`, finds another log-probability (which it does in
+ * every other batch; those of a row with a NaN mean nothing), or changes the logits. */
+static inline void compare_with_device(const sample_rows *r, const row_result *expected, uint32_t kind) {
+    const bool has_logprobs = kind % 2;
+    row_result found[MOST_ROWS];
     float *after = malloc((size_t)r->count * r->size * sizeof(float));
     assert_true(after);
-    sample_on_device(r, found, after);
+    sample_on_device(r, has_logprobs, found, after);
     assert_memory_equal(after, r->logits, (size_t)r->count * r->size * sizeof(float));
-    for (uint32_t b = 0; b < r->count; b++)
-        if (found[b] != expected[b])
+    for (uint32_t b = 0; b < r->count; b++) {
+        if (found[b].token != expected[b].token)
             fail_msg("batch %u: row %u of %u, %u logits: token %d, expected %d (T %g, k %d, p %g, min-p %g)",
-                     kind, b, r->count, r->size, found[b], expected[b], (double)r->temperature[b],
+                     kind, b, r->count, r->size, found[b].token, expected[b].token, (double)r->temperature[b],
                      r->top_k[b], (double)r->top_p[b], (double)r->min_p[b]);
+        if (has_logprobs && found[b].token >= 0 && found[b].logprob != expected[b].logprob)
+            fail_msg("batch %u: row %u of %u, %u logits: log-probability %.9g, expected %.9g", kind, b,
+                     r->count, r->size, (double)found[b].logprob, (double)expected[b].logprob);
+    }
     free(after);
 }
 

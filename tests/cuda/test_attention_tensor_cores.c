@@ -10,7 +10,7 @@ enum { CHUNK = 96, GENERATED = 3 };
 static const attention_case cases[] = {
     {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, false},
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, false},
-    {CHUNK + 44, 3, 1, 512, 512, 0, CHUNK + 44, GB_BF16, 0.04, false},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, false},
     {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, false},
 };
 

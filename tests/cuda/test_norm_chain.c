@@ -3,8 +3,7 @@
  * Norms of long rows with what stands between them, in one launch: the bits are those of the ops' own
  * kernels, and the last result is prepared for a product as it is.
  */
-#include "cuda/device_memory.h"
-#include "run/math.h"
+#include "cuda/prepared_pairs.h"
 
 enum { ROWS = 3, MOST_OPS = 4 };
 
@@ -83,23 +82,6 @@ static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratc
     free_on_device(&x);
 }
 
-/* Whether the prepared pairs are those of the rows rounded to bfloat16. */
-static void check_prepared(const gb_cuda_scratch *scratch, const float *rows, uint32_t width) {
-    const uint32_t units = (width + 31) / 32;
-    uint32_t *words = malloc((size_t)ROWS * units * 64);
-    assert_non_null(words);
-    assert_cuda(cudaMemcpy(words, scratch->prepared, (size_t)ROWS * units * 64, cudaMemcpyDeviceToHost));
-    for (uint32_t row = 0; row < ROWS; row++)
-        for (uint32_t w = 0; w < units * 16; w++) {
-            const uint32_t first = w / 4 * 8 + w % 4, second = first + 4;
-            const float *x = rows + (size_t)row * width;
-            const uint32_t low = first < width ? gb_bf16_from_float(x[first]) : 0;
-            const uint32_t high = second < width ? gb_bf16_from_float(x[second]) : 0;
-            assert_int_equal(words[(size_t)row * units * 16 + w], low | high << 16);
-        }
-    free(words);
-}
-
 static void same_bits_as_alone(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -112,7 +94,7 @@ static void same_bits_as_alone(void **unused) {
         run_case(c, false, &scratch, expected);
         run_case(c, true, &scratch, found);
         assert_memory_equal(expected, found, count * sizeof *found);
-        check_prepared(&scratch, found + (size_t)(c->count - 1) * ROWS * c->width, c->width);
+        check_prepared(scratch.prepared, found + (size_t)(c->count - 1) * ROWS * c->width, ROWS, c->width);
         assert_cuda(cudaFree(scratch.prepared));
         free(expected);
         free(found);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sample step against the CPU's sampler: the same tokens for random rows of many kinds, every row of a
- * batch with settings of its own, and the logits as they were. On a real device there are 100,000 rows and
- * all words' noise.
+ * The sample step against the CPU's sampler: the same tokens and log-probabilities for random rows of many
+ * kinds, every row of a batch with settings of its own, and the logits as they were. On a real device there
+ * are 100,000 rows and all words' noise.
  */
 #include "cuda/noise_sum.h"
 #include "cuda/random_rows.h"
@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #if defined(GUMBEL_EMULATED_DEVICE)
-enum { SMALL_BATCHES = 64, LONG_BATCHES = 2, LONG_ROWS = 4 };
+enum { SMALL_BATCHES = 64, LONG_BATCHES = 4, LONG_ROWS = 4 };
 #else
 enum { SMALL_BATCHES = 3072, LONG_BATCHES = 96, LONG_ROWS = 64 };
 #endif
@@ -20,30 +20,27 @@ static const uint32_t small_sizes[] = {48, 49, 1000, 5003, 160, 2048, 1, 300, 12
 static const uint32_t long_sizes[] = {262144, 248320, 262143, 151936};
 
 typedef struct random_batch {
-    rows rows;
+    sample_rows rows;
+    bool is_made;
     uint32_t kind;
-    int32_t expected[MOST_ROWS];
+    row_result expected[MOST_ROWS];
 } random_batch;
 
 static void *make_batch(void *argument) {
     random_batch *batch = argument;
-    rows *r = &batch->rows;
-    uint64_t random = (uint64_t)batch->kind << 20 | r->size;
-    void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r->size, BIASES, COUNTS), 1);
-    r->logits = malloc((size_t)r->count * r->size * sizeof(float));
-    for (uint32_t b = 0; scratch && r->logits && b < r->count; b++) {
-        fill_settings(r, b, &random);
-        fill_logits(r->logits + (size_t)b * r->size, r->size, batch->kind * MOST_ROWS + b, &random);
-        batch->expected[b] = token_on_cpu(r, b, scratch);
-    }
+    sample_rows *r = &batch->rows;
+    void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r->size, BIASES, r->count_limit), 1);
+    batch->is_made = make_rows(r, batch->kind) && scratch;
+    for (uint32_t b = 0; batch->is_made && b < r->count; b++)
+        batch->expected[b] = sample_on_cpu(r, b, scratch);
     gb_free(scratch);
     return NULL;
 }
 
 /* Batches first .. first + count - 1, count <= TOGETHER: sizes go round, and so do numbers of rows up to
- * most_rows. */
+ * most_rows and those of counted tokens. */
 static uint32_t compare_batches(uint32_t first, uint32_t count, const uint32_t *sizes, uint32_t size_count,
-                                uint32_t most_rows) {
+                                uint32_t most_rows, const uint32_t most_counts[2]) {
     static random_batch batches[TOGETHER];
     pthread_t threads[TOGETHER];
     uint32_t compared = 0;
@@ -52,15 +49,16 @@ static uint32_t compare_batches(uint32_t first, uint32_t count, const uint32_t *
         batches[i] = (random_batch){.kind = kind};
         batches[i].rows.size = sizes[kind % size_count];
         batches[i].rows.count = 1 + kind * 7 % most_rows;
+        batches[i].rows.count_limit = most_counts[kind / 2 % 2];
         assert_int_equal(pthread_create(&threads[i], NULL, make_batch, &batches[i]), 0);
     }
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (uint32_t i = 0; i < count; i++) {
-        assert_non_null(batches[i].rows.logits);
+        assert_true(batches[i].is_made);
         compare_with_device(&batches[i].rows, batches[i].expected, batches[i].kind);
         compared += batches[i].rows.count;
-        free(batches[i].rows.logits);
+        free_rows(&batches[i].rows);
     }
     return compared;
 }
@@ -70,7 +68,8 @@ static void same_tokens_as_the_cpu(void **unused) {
     enum { SIZES = sizeof small_sizes / sizeof *small_sizes };
     uint32_t compared = 0;
     for (uint32_t first = 0; first < SMALL_BATCHES; first += TOGETHER)
-        compared += compare_batches(first, TOGETHER, small_sizes, SIZES, MOST_ROWS);
+        compared +=
+            compare_batches(first, TOGETHER, small_sizes, SIZES, MOST_ROWS, (const uint32_t[2]){40, 40});
     print_message("%u rows\n", compared);
 }
 
@@ -80,7 +79,8 @@ static void same_tokens_of_long_rows(void **unused) {
     const uint32_t batches = LONG_BATCHES, most = TOGETHER, at_once = batches < most ? batches : most;
     uint32_t compared = 0;
     for (uint32_t first = 0; first < batches; first += at_once)
-        compared += compare_batches(first, at_once, long_sizes, SIZES, LONG_ROWS);
+        compared +=
+            compare_batches(first, at_once, long_sizes, SIZES, LONG_ROWS, (const uint32_t[2]){40, 6000});
     print_message("%u rows\n", compared);
 }
 

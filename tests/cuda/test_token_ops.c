@@ -116,7 +116,8 @@ static void compare_counts(uint32_t length, uint32_t step, int32_t from, int32_t
         device_tensor(GB_I32, history, 2, SLOTS, MOST_TOKENS, 1),
     };
     enum { COUNT = sizeof operands / sizeof *operands };
-    gb_cuda_tensor counts = device_tensor(GB_I32, NULL, 3, 1, MOST_TOKENS, 3);
+    memset(found, 0x55, sizeof found); /* what no token of the list takes stays so */
+    gb_cuda_tensor counts = device_tensor(GB_I32, found, 3, 1, MOST_TOKENS, 3);
     gb_cuda_call call = {.results = {&counts}};
     operands[COUNT - 1].slot_bytes = sizeof history[0];
     for (int i = 0; i < COUNT; i++)

@@ -52,12 +52,18 @@ static void reset_slot(gb_backend *backend, uint32_t slot) {
     gb_slots_reset(&cpu(backend)->slots, slot);
 }
 
-static void copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position) {
+static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error) {
+    (void)error;
     gb_slots_copy(&cpu(backend)->slots, from, to, position);
+    return GUMBEL_OK;
 }
 
-static void take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
+static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error) {
+    (void)error;
     gb_slots_take_snapshot(&cpu(backend)->slots, slot, position);
+    return GUMBEL_OK;
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {

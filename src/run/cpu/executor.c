@@ -85,15 +85,48 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
+/* While a thread waits memory would be idle: it asks for the weights of the products to come, as many as stay
+ * in its own cache until they are used. */
+enum { FETCHED_BYTES = 384 * 1024, FETCHED_AT_ONCE = 2048 };
+
 /* One thread on its way through the steps. */
 typedef struct walker {
     gb_executor *executor;
     gb_worker worker;
+    uint32_t next;    /* step */
+    uint32_t fetched; /* the step whose weights are asked for, not before next */
+    size_t offset;    /* how far in that */
+    size_t bytes;     /* that have been asked for and not used */
 } walker;
+
+/* Asks for a few more bytes. False where the way branches, and when it has been enough. */
+static bool fetch_more(void *user) {
+    walker *w = user;
+    const gb_ready_steps *steps = &w->executor->steps;
+    if (w->fetched < w->next) {
+        w->fetched = w->next;
+        w->offset = w->bytes = 0;
+    }
+    while (w->fetched < steps->count && w->bytes < FETCHED_BYTES) {
+        const gb_ready_step *step = &steps->list[w->fetched];
+        if (!step->kernel)
+            return false;
+        const size_t bytes = gb_kernel_can_fetch(&step->call)
+                                 ? gb_kernel_fetch(&step->call, &w->worker, w->offset, FETCHED_AT_ONCE)
+                                 : 0;
+        w->offset += bytes;
+        w->bytes += bytes;
+        if (bytes > 0)
+            return true;
+        w->fetched++;
+        w->offset = 0;
+    }
+    return false;
+}
 
 static void wait_for_others(walker *w) {
     if (!w->executor->steps.is_alone)
-        gb_team_wait(w->executor->team);
+        gb_team_wait_with(w->executor->team, fetch_more, w);
 }
 
 /* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
@@ -131,10 +164,12 @@ static void execute_timed(walker *w, const gb_ready_step *step) {
 
 static void walk(void *user, unsigned index) {
     gb_executor *e = user;
-    walker w = {e, {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
+    walker w = {.executor = e,
+                .worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
     bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
     for (uint32_t s = 0; s < e->steps.count;) {
         const gb_ready_step *step = &e->steps.list[s++];
+        w.next = s - 1;
         if (step->needs_rows && !has_rows)
             continue;
         if (!step->kernel) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/limits.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
 
 enum {
-    LINE = 64,
+    LARGE_PAGE = 2 << 20,
     READ_BYTES = 512 << 20, /* far more than caches hold */
     READ_TRIES = 8,
     PEAK_TRIES = 4,
@@ -24,12 +25,6 @@ typedef struct probe {
         uint32_t sum; /* keeps the compiler from leaving the work out */
     } * results;      /* [thread_count] */
 } probe;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* The thread's part of the memory. */
 static uint8_t *part_of(const probe *p, unsigned index, size_t *bytes) {
@@ -59,21 +54,28 @@ static void multiply(void *user, unsigned index) {
 }
 
 static double seconds_of(gb_team *team, gb_team_work work, probe *p) {
-    double begin = now();
+    double begin = gb_seconds();
     gb_team_run(team, work, p);
-    return now() - begin;
+    return gb_seconds() - begin;
+}
+
+/* Large pages, as programs and caches have where the system has any. */
+static void fill_memory(gb_team *team, probe *p) {
+#if defined(MADV_HUGEPAGE)
+    madvise(p->memory, READ_BYTES, MADV_HUGEPAGE);
+#endif
+    gb_team_run(team, fill_part, p);
 }
 
 static double measure_reading(gb_team *team, probe *p) {
     size_t bytes;
     part_of(p, 0, &bytes);
-    double best = 0;
-    gb_team_run(team, fill_part, p);
-    for (size_t i = 0; i < READ_TRIES; i++) {
-        double rate = (double)bytes * p->thread_count / seconds_of(team, read_part, p);
-        best = rate > best ? rate : best;
-    }
-    return best;
+    fill_memory(team, p);
+    seconds_of(team, read_part, p); /* the first time the threads may still have to wake up */
+    double seconds = 0;
+    for (size_t i = 0; i < READ_TRIES; i++)
+        seconds += seconds_of(team, read_part, p);
+    return (double)bytes * p->thread_count * READ_TRIES / seconds;
 }
 
 static double measure_products(gb_team *team, probe *p) {
@@ -89,8 +91,8 @@ static double measure_products(gb_team *team, probe *p) {
 gumbel_status gb_measure_limits(gb_team *team, unsigned thread_count, const gb_vector_kernels *vector,
                                 gumbel_machine_limits *limits, gumbel_error *error) {
     probe p = {.thread_count = thread_count, .vector = vector};
-    uint8_t *block = gb_allocate(READ_BYTES + LINE, 1); /* whose pages nobody has touched yet */
-    p.memory = block ? block + (LINE - (uintptr_t)block % LINE) : NULL;
+    uint8_t *block = gb_allocate(READ_BYTES + LARGE_PAGE, 1); /* whose pages nobody has touched yet */
+    p.memory = block ? block + (LARGE_PAGE - (uintptr_t)block % LARGE_PAGE) : NULL;
     p.results = gb_allocate_aligned(thread_count, sizeof *p.results);
     gumbel_status status = GUMBEL_OK;
     if (p.memory && p.results) {

@@ -9,8 +9,9 @@
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/team.h"
 
-/* Measures with thread_count threads, those of the team, and these kernels. The
- * best of some tries each, since all that can disturb a measurement makes it slower. Errors: MEMORY. */
+/* Measures with thread_count threads, those of the team, and these kernels. Reading: the mean of a tenth of a
+ * second, since the bandwidth of a machine that others share is what it is at the time. Products: the best of
+ * some tries, since all that can disturb them makes them slower. Errors: MEMORY. */
 gumbel_status gb_measure_limits(gb_team *team, unsigned thread_count, const gb_vector_kernels *vector,
                                 gumbel_machine_limits *limits, gumbel_error *error);
 

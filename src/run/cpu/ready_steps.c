@@ -156,7 +156,6 @@ static void share_out(gb_ready_step *step, gb_kernel_units units, unsigned threa
     if (units.count == 0 || step->call.split != GB_SPLIT_OWN)
         return;
     step->queue = (gb_work_queue){step->queue.parts, thread_count, units.count, units.least};
-    gb_work_queue_fill(&step->queue);
     step->call.queue = &step->queue;
 }
 
@@ -175,12 +174,39 @@ static gb_split preferred_split(const gb_ready_step *step, size_t thread_count) 
     return GB_SPLIT_OWN;
 }
 
-void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsigned thread_count,
-                             uint64_t least_shared_work, const void *shared) {
+/* What the batch's schedule depends on. Work grows with positions; for its estimate they need not be exact,
+ * and so most batches that follow each other have the same schedule. */
+static gb_batch_shape shape_of(const gb_batch *batch, unsigned thread_count, uint64_t least_shared_work,
+                               const void *shared) {
+    enum { POSITIONS = 256 };
     size_t positions = 0;
     for (uint32_t n = 0; n < batch->token_count; n++)
         if ((size_t)batch->positions[n] >= positions)
-            positions = (size_t)batch->positions[n] + 1;
+            positions = ((size_t)batch->positions[n] / POSITIONS + 1) * POSITIONS;
+    return (gb_batch_shape){batch->token_count, batch->row_count,  thread_count,
+                            positions,          least_shared_work, shared};
+}
+
+static bool is_same_shape(const gb_batch_shape *a, const gb_batch_shape *b) {
+    return a->tokens == b->tokens && a->rows == b->rows && a->thread_count == b->thread_count &&
+           a->positions == b->positions && a->least_shared_work == b->least_shared_work &&
+           a->shared == b->shared;
+}
+
+static void fill_queues(gb_ready_steps *steps) {
+    for (uint32_t s = 0; s < steps->count; s++)
+        if (steps->list[s].call.queue)
+            gb_work_queue_fill(&steps->list[s].queue);
+}
+
+void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsigned thread_count,
+                             uint64_t least_shared_work, const void *shared) {
+    const gb_batch_shape shape = shape_of(batch, thread_count, least_shared_work, shared);
+    if (is_same_shape(&shape, &steps->shape)) {
+        fill_queues(steps);
+        return;
+    }
+    steps->shape = shape;
     gb_schedule_begin(&steps->schedule, shared);
     steps->is_alone = true;
     steps->work = 0;
@@ -194,7 +220,7 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         }
         if (must_meet)
             gb_schedule_meet(&steps->schedule);
-        uint64_t work = gb_kernel_work(&step->call, positions);
+        uint64_t work = gb_kernel_work(&step->call, shape.positions);
         steps->work += work;
         bool is_shared = thread_count > 1 && work >= least_shared_work;
         gb_kernel_units units = is_shared ? gb_find_kernel_units(&step->call) : (gb_kernel_units){0};
@@ -207,4 +233,5 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         must_meet = false;
         steps->is_alone = steps->is_alone && step->call.split == GB_SPLIT_ALONE;
     }
+    fill_queues(steps);
 }

@@ -23,12 +23,22 @@ typedef struct gb_ready_step {
     gb_work_queue queue; /* the call's, in batches that need one */
 } gb_ready_step;
 
+/* What a batch's schedule was made for; all zero: none was. */
+typedef struct gb_batch_shape {
+    uint32_t tokens, rows;
+    unsigned thread_count;
+    size_t positions; /* that slots hold at most, about */
+    uint64_t least_shared_work;
+    const void *shared;
+} gb_batch_shape;
+
 typedef struct gb_ready_steps {
     gb_ready_step *list;
     uint32_t count;
     uint64_t shared_bytes; /* that kernels keep for the kernels after them, at the largest batch */
     bool is_alone;         /* in this batch: thread 0 executes every step */
-    uint64_t work;         /* of this batch, as gb_kernel_work has it */
+    uint64_t work;         /* of this batch, about, as gb_kernel_work has it */
+    gb_batch_shape shape;  /* of this batch */
     gb_schedule schedule;
     gb_work_part *parts; /* of all queues: [count, thread_count] */
 } gb_ready_steps;

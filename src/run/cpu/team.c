@@ -60,7 +60,7 @@ static void wake_sleepers(gb_team *team) {
     pthread_mutex_unlock(&team->mutex);
 }
 
-static void meet(gb_team *team, unsigned spins) {
+static void meet(gb_team *team, unsigned spins, gb_team_pastime pastime, void *user) {
     if (team->count == 1)
         return;
     unsigned generation = atomic_load(&team->generation);
@@ -73,20 +73,25 @@ static void meet(gb_team *team, unsigned spins) {
     for (unsigned i = 0; team->has_cores && i < spins; i++) {
         if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation)
             return;
-        relax();
+        if (!pastime || !pastime(user))
+            relax();
     }
     sleep_until_changed(team, generation);
 }
 
 void gb_team_wait(gb_team *team) {
-    meet(team, MEETING_SPINS);
+    meet(team, MEETING_SPINS, NULL, NULL);
+}
+
+void gb_team_wait_with(gb_team *team, gb_team_pastime pastime, void *user) {
+    meet(team, MEETING_SPINS, pastime, user);
 }
 
 static void *member_main(void *argument) {
     struct member *member = argument;
     gb_team *team = member->team;
     for (;;) {
-        meet(team, SPINS);
+        meet(team, SPINS, NULL, NULL);
         if (team->stop)
             return NULL;
         team->work(team->user, member->index);

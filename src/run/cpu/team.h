@@ -10,6 +10,8 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
+
 typedef struct gb_team gb_team;
 
 /* What each thread of a run executes; index is 0 .. count - 1. */
@@ -21,11 +23,18 @@ gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error
 /* Ends the threads. NULL is allowed. */
 void gb_team_destroy(gb_team *team);
 
+/* What a thread may do while it waits: a little, for much less than a microsecond; false when nothing is
+ * left. */
+typedef bool (*gb_team_pastime)(void *user);
+
 /* Calls work on every thread and returns when all have returned. One run at a time; does not allocate. */
 void gb_team_run(gb_team *team, gb_team_work work, void *user);
 
 /* Waits until every thread of the run is here. Each must call it equally often. What any thread wrote before
  * it is seen by all after it. */
 void gb_team_wait(gb_team *team);
+
+/* The same; as long as others are awaited, calls pastime until that has nothing left to do. */
+void gb_team_wait_with(gb_team *team, gb_team_pastime pastime, void *user);
 
 #endif

@@ -39,6 +39,14 @@ static uint32_t gather_products(gb_plan *plan, uint32_t first) {
     return count;
 }
 
+static bool reads(const gb_plan *plan, const gb_step *step, gb_ref value) {
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        if (step->operands[i] != GB_NO_VALUE &&
+            plan->places[step->operands[i]].storage == plan->places[value].storage)
+            return true;
+    return false;
+}
+
 /* ---- Ops on rows --------------------------------------------------------------------------------------- */
 
 /* A slice of a slice is none of row_chain.cu's views, nor are norms of long rows within a row. */
@@ -79,27 +87,76 @@ static int64_t rows_of(const gb_plan *plan, const gb_step *step) {
     return plan->program->values[step->results[0]].type.shape.dims[0];
 }
 
+/* Puts slices that their own chain does not need in front of what reads them: from the last one on, so that
+ * what they read follows them. */
+static void move_slices(gb_plan *plan, uint32_t end) {
+    for (uint32_t s = end; s-- > 0;) {
+        const gb_step slice = plan->steps[s];
+        if (!is_node(&slice, GB_OP_SLICE) || !is_on_rows(plan->program, &slice))
+            continue;
+        uint32_t reader = s + 1;
+        bool is_later = false;
+        for (; reader < end && !reads(plan, &plan->steps[reader], slice.results[0]); reader++)
+            is_later = is_later || !is_on_rows(plan->program, &plan->steps[reader]);
+        if (reader == end || !is_later)
+            continue;
+        memmove(plan->steps + s, plan->steps + s + 1, (reader - 1 - s) * sizeof slice);
+        plan->steps[reader - 1] = slice;
+    }
+}
+
+/* Ops on rows join those before them. Behind a delta net's convolution so does its memory, and what follows
+ * that. */
 static void join_rows(gb_plan *plan) {
-    uint32_t count = 0; /* steps of the chain that step s would join */
+    uint32_t count = 0; /* steps that step s would join */
+    bool in_delta_net = false;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         gb_step *step = &plan->steps[s], *before = s > 0 ? step - 1 : NULL;
         if (step->kind == GB_STEP_BRANCH || step->kind == GB_STEP_JUMP)
             return; /* a target must not be in the middle of a chain: they are further on */
-        if (!is_on_rows(plan->program, step)) {
+        const bool begins_delta_net = is_node(step, GB_OP_CAUSAL_CONV);
+        const bool is_memory = in_delta_net && is_node(step, GB_OP_GATED_DELTA);
+        if (!begins_delta_net && !is_memory && !is_on_rows(plan->program, step)) {
             count = 0;
+            in_delta_net = false;
             continue;
         }
-        step->joins = count > 0 && count < GB_CUDA_MOST_CHAINED && step->needs_rows == before->needs_rows &&
-                      rows_of(plan, step) == rows_of(plan, before);
-        count = step->joins ? count + 1 : 1;
+        const uint32_t most = in_delta_net ? GB_CUDA_MOST_TOGETHER : GB_CUDA_MOST_CHAINED;
+        step->joins = !begins_delta_net && count > 0 && count < most &&
+                      step->needs_rows == before->needs_rows && rows_of(plan, step) == rows_of(plan, before);
+        in_delta_net = begins_delta_net || (in_delta_net && step->joins);
+        count = step->joins ? count + 1 : !is_memory;
+    }
+}
+
+/* ---- Log-probabilities --------------------------------------------------------------------------------- */
+
+/* A sample step finds the log-probability of its tokens in passing. */
+static void join_log_probabilities(gb_plan *plan) {
+    const gb_place *places = plan->places;
+    for (uint32_t s = 0; s + 2 < plan->step_count; s++) {
+        const gb_step *sample = &plan->steps[s];
+        gb_step *normalizer = &plan->steps[s + 1], *logprob = &plan->steps[s + 2];
+        if (sample->kind != GB_STEP_SAMPLE || !is_node(normalizer, GB_OP_LOG_NORMALIZER) ||
+            !is_node(logprob, GB_OP_LOG_PROBABILITY))
+            continue;
+        const gb_ref logits = places[sample->operands[GB_SAMPLE_LOGITS]].storage;
+        normalizer->joins = logprob->joins =
+            places[normalizer->operands[0]].storage == logits &&
+            places[logprob->operands[0]].storage == logits &&
+            places[logprob->operands[1]].storage == places[normalizer->results[0]].storage &&
+            places[logprob->operands[2]].storage == places[sample->results[0]].storage;
     }
 }
 
 void gb_cuda_arrange_steps(gb_plan *plan) {
-    for (uint32_t s = 0; s < plan->step_count;) {
-        if (plan->steps[s].kind == GB_STEP_BRANCH || plan->steps[s].kind == GB_STEP_JUMP)
-            break;
+    uint32_t end = 0; /* of the steps that may be moved: nothing passes a branch */
+    while (end < plan->step_count && plan->steps[end].kind != GB_STEP_BRANCH &&
+           plan->steps[end].kind != GB_STEP_JUMP)
+        end++;
+    for (uint32_t s = 0; s < end;)
         s += is_node(&plan->steps[s], GB_OP_LINEAR) ? gather_products(plan, s) : 1;
-    }
+    move_slices(plan, end);
     join_rows(plan);
+    join_log_probabilities(plan);
 }

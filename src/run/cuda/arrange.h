@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The backend's pass over a plan: what is computed by one launch stands together. Those are products of the
- * same input, and ops on rows of which each needs only its own row of the results before (row_chain.cu).
+ * The backend's pass over a plan: what can be computed by one launch stands together. Those are products of
+ * the same input; ops on rows of which each needs only its own row of the results before (row_chain.cu); and
+ * a delta net's convolution, its memory and the ops on rows around them (delta_layer.h).
  */
 #ifndef GUMBEL_RUN_CUDA_ARRANGE_H
 #define GUMBEL_RUN_CUDA_ARRANGE_H
 
 #include "run/plan/plan.h"
 
-/* Steps of one launch. */
-enum { GB_CUDA_MOST_LINEAR = 4, GB_CUDA_MOST_CHAINED = 12 };
+/* Steps of one launch: products, ops on rows, all. */
+enum { GB_CUDA_MOST_LINEAR = 4, GB_CUDA_MOST_CHAINED = 12, GB_CUDA_MOST_TOGETHER = 16 };
 
 /* Moves products up to the first one of their input, and sets gb_step.joins. */
 void gb_cuda_arrange_steps(gb_plan *plan);

@@ -66,6 +66,16 @@ static attention attention_of(const gb_cuda_call *call) {
     return a;
 }
 
+/* Where a call prepares its result for the product that follows; heads are whole groups. */
+static prepared_rows prepared_place(const gb_cuda_call *call, const attention &a) {
+    const gb_cuda_tensor *as = call->prepares_as, *weight = call->prepares_for;
+    if (!call->prepares || as->dims[as->rank - 1] != a.heads * a.values.size ||
+        (weight && weight->takes_bytes && a.values.size % weight->format.group != 0))
+        return prepared_rows{};
+    call->scratch->prepared_from = as;
+    return gb_cuda_prepared_place(call, as);
+}
+
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call) {
     const attention a = attention_of(call);
     const uint64_t generated = has_tensor_core_caches(a) ? attend_generated_scratch(a) : 0;
@@ -77,7 +87,7 @@ void gb_cuda_attention(const gb_cuda_call *call) {
     const attention a = attention_of(call);
     const bool uses_tensor_cores = has_tensor_core_caches(a);
     if (uses_tensor_cores && !call->is_prefill) {
-        attend_generated(a, call->scratch, call->stream);
+        attend_generated(a, prepared_place(call, a), call->scratch, call->stream);
         return;
     }
     append_to_caches(a, call->stream);

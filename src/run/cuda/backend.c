@@ -43,30 +43,38 @@ static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *er
     return gb_cuda_executor_run(cuda(backend)->executor, batch, error);
 }
 
+/* The slots' states, as the steps that were asked for have left them. */
+static gb_cuda_slots *slots_of(gb_backend *backend) {
+    gb_cuda_executor_settle(cuda(backend)->executor);
+    return &cuda(backend)->slots;
+}
+
 static void reset_slot(gb_backend *backend, uint32_t slot) {
-    gb_cuda_slots_reset(&cuda(backend)->slots, slot);
+    gb_cuda_slots_reset(slots_of(backend), slot);
 }
 
-static void copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position) {
-    gb_cuda_slots_copy(&cuda(backend)->slots, from, to, position);
+static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error) {
+    return gb_cuda_slots_copy(slots_of(backend), from, to, position, error);
 }
 
-static void take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_cuda_slots_take_snapshot(&cuda(backend)->slots, slot, position);
+static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error) {
+    return gb_cuda_slots_take_snapshot(slots_of(backend), slot, position, error);
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_cuda_slots_restore_snapshot(&cuda(backend)->slots, slot, position);
+    gb_cuda_slots_restore_snapshot(slots_of(backend), slot, position);
 }
 
 static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
                                void *user, gumbel_error *error) {
-    return gb_cuda_slots_save(&cuda(backend)->slots, slot, position, write, user, error);
+    return gb_cuda_slots_save(slots_of(backend), slot, position, write, user, error);
 }
 
 static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
                                void *user, gumbel_error *error) {
-    return gb_cuda_slots_load(&cuda(backend)->slots, slot, position, read, user, error);
+    return gb_cuda_slots_load(slots_of(backend), slot, position, read, user, error);
 }
 
 /* Far more than the device's caches hold. */
@@ -128,9 +136,9 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
     GB_TRY(gb_plan_create(program, &plan_options, &b->plan, error));
     GB_TRY(gb_cuda_weights_create(program, options, b->stream, &b->weights, error));
     GB_TRY(gb_cuda_slots_create(program, options, b->stream, &b->slots, error));
-    gb_cuda_executor_options executor_options = {
+    const gb_cuda_resources resources = {
         .plan = b->plan, .backend = options, .slots = &b->slots, .weights = &b->weights, .stream = b->stream};
-    GB_TRY(gb_cuda_executor_create(&executor_options, &b->executor, error));
+    GB_TRY(gb_cuda_executor_create(&resources, &b->executor, error));
     snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
     return GUMBEL_OK;
 }
@@ -142,6 +150,7 @@ gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
     made->base.functions = &functions;
+    made->base.most_following = GB_CUDA_MOST_AHEAD;
     gumbel_status status = prepare(made, program, options, error);
     if (status != GUMBEL_OK) {
         destroy(&made->base);

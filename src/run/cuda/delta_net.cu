@@ -21,15 +21,16 @@ struct convolution {
     gb_dtype dtype;
     size_t channels, width;
     size_t tile; /* tokens of a block: width - 1 or more, so that the first tile alone reads the tail */
-    const int32_t *slots, *run_first;
+    gb_cuda_versions slots;
+    const int32_t *run_first;
     float *tail; /* [width - 1, channels] */
     size_t slot_bytes;
     float *y;
 };
 
 /* A block has some channels of tile number blockIdx.y of run blockIdx.z. The sum goes from the oldest x to
- * the newest. The tail's new rows are written from old to new, so that none is overwritten before it is
- * moved. */
+ * the newest. The tail's new rows are written from old to new, so that in place none is overwritten before it
+ * is moved. */
 static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     wait_for_earlier();
     const size_t first = (size_t)v.run_first[blockIdx.z],
@@ -38,7 +39,8 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     const size_t begin = blockIdx.y * v.tile, end = begin + v.tile < tokens ? begin + v.tile : tokens;
     if (c >= v.channels || begin >= tokens)
         return;
-    float *tail = state_of(v.tail, v.slot_bytes, v.slots, first);
+    const float *tail = state_of(v.tail, v.slot_bytes, v.slots.from, first);
+    float *new_tail = state_of(v.tail, v.slot_bytes, v.slots.to, first);
     const float *x = v.x + first * v.channels;
     for (size_t n = begin; n < end; n++) {
         float sum = 0;
@@ -52,7 +54,8 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     }
     for (size_t r = 0; r < kept && begin == 0; r++) {
         const size_t row = r + tokens;
-        tail[r * v.channels + c] = row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
+        new_tail[r * v.channels + c] =
+            row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
     }
 }
 
@@ -65,7 +68,7 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
     v.channels = x->dims[1];
     v.width = weight->dims[2];
     v.tile = v.width > FEWEST_TILE_TOKENS ? v.width : (size_t)FEWEST_TILE_TOKENS;
-    v.slots = data_of<const int32_t>(call->operands[2]);
+    v.slots = gb_cuda_versions_of(call, call->operands[2]);
     v.run_first = call->runs.first;
     v.tail = data_of<float>(tail);
     v.slot_bytes = tail->slot_bytes;
@@ -84,7 +87,8 @@ constexpr unsigned STEP_ROWS = 4 * PARTS, LANES_A_TOKEN = THREADS / STAGED;
 
 struct delta {
     const float *query, *key, *value, *decay, *beta;
-    const int32_t *slots, *run_first;
+    gb_cuda_versions slots;
+    const int32_t *run_first;
     float *memory;
     size_t slot_bytes, heads, key_heads, key_size, value_size;
     bool is_tiled;
@@ -238,7 +242,8 @@ __device__ static void update_staged(const delta &v, const delta_block &b, size_
 }
 
 /* Where a lane's row of step i / 4 has its pair of elements, of the head's memory [key size, value size]. */
-__device__ static float *pair_in(const delta &v, const delta_block &b, float *state, unsigned i) {
+template <typename T>
+__device__ static T *pair_in(const delta &v, const delta_block &b, T *state, unsigned i) {
     const size_t row = i / 4 * STEP_ROWS + threadIdx.x % PARTS * 4 + i % 4;
     const size_t column = b.column + threadIdx.x / PARTS * PAIR;
     return row < v.key_size && column < v.value_size ? state + row * v.value_size + column : nullptr;
@@ -251,7 +256,7 @@ __device__ static bool has_whole_pairs(const delta &v) {
 }
 
 template <unsigned STEPS>
-__device__ static void load_memory(const delta &v, const delta_block &b, float *state,
+__device__ static void load_memory(const delta &v, const delta_block &b, const float *state,
                                    float memory[STEPS][4][PAIR]) {
     const bool whole = has_whole_pairs(v);
 #pragma unroll
@@ -289,7 +294,9 @@ static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(staged_tokens<STEPS>, staged);
     const delta_block b = block_of(v);
-    float *state = state_of(v.memory, v.slot_bytes, v.slots, b.first) + b.head * v.key_size * v.value_size;
+    const size_t of_head = b.head * v.key_size * v.value_size;
+    const float *state = state_of(v.memory, v.slot_bytes, v.slots.from, b.first) + of_head;
+    float *new_state = state_of(v.memory, v.slot_bytes, v.slots.to, b.first) + of_head;
     float memory[STEPS][4][PAIR];
     stage<STEPS>(v, b, b.first, staged[0]);
     commit_copies();
@@ -305,7 +312,7 @@ static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
         update_staged<STEPS>(v, b, n, staged[turn], memory);
         __syncthreads();
     }
-    store_memory<STEPS>(v, b, state, memory);
+    store_memory<STEPS>(v, b, new_state, memory);
 }
 
 template <unsigned STEPS>
@@ -324,7 +331,7 @@ void gb_cuda_gated_delta(const gb_cuda_call *call) {
     v.value = data_of<const float>(value);
     v.decay = data_of<const float>(call->operands[3]);
     v.beta = data_of<const float>(call->operands[4]);
-    v.slots = data_of<const int32_t>(call->operands[5]);
+    v.slots = gb_cuda_versions_of(call, call->operands[5]);
     v.run_first = call->runs.first;
     v.memory = data_of<float>(memory);
     v.slot_bytes = memory->slot_bytes;

@@ -7,20 +7,23 @@ gumbel_status gb_cuda_check(cudaError_t result, const char *doing, gumbel_error 
     return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: %s: %s", doing, cudaGetErrorString(result));
 }
 
-static gumbel_status check_memory(cudaError_t result, uint64_t size, const char *what, void **memory,
-                                  gumbel_error *error) {
+gumbel_status gb_cuda_no_memory(uint64_t size, const char *what, gumbel_error *error) {
     const double gigabyte = 1e9;
-    if (result == cudaSuccess)
-        return GUMBEL_OK;
-    *memory = NULL;
-    cudaGetLastError(); /* it would be found after the next launch */
-    if (result != cudaErrorMemoryAllocation)
-        return gb_cuda_check(result, what, error);
     size_t left = 0, all = 0;
     cudaMemGetInfo(&left, &all);
     return gb_fail(error, GUMBEL_ERROR_MEMORY,
                    "cuda: no memory for %s: %.2f GB are needed, %.2f of the device's %.2f GB are left", what,
                    (double)size / gigabyte, (double)left / gigabyte, (double)all / gigabyte);
+}
+
+static gumbel_status check_memory(cudaError_t result, uint64_t size, const char *what, void **memory,
+                                  gumbel_error *error) {
+    if (result == cudaSuccess)
+        return GUMBEL_OK;
+    *memory = NULL;
+    cudaGetLastError(); /* it would be found after the next launch */
+    return result == cudaErrorMemoryAllocation ? gb_cuda_no_memory(size, what, error)
+                                               : gb_cuda_check(result, what, error);
 }
 
 gumbel_status gb_cuda_allocate(uint64_t size, const char *what, void **memory, gumbel_error *error) {

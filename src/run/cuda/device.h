@@ -13,6 +13,10 @@
 /* OK, or status BACKEND with what was being done and what CUDA says. */
 gumbel_status gb_cuda_check(cudaError_t result, const char *doing, gumbel_error *error);
 
+/* Status MEMORY: what was needed for `what`, which completes "no memory for ..", and what the device has
+ * left. */
+gumbel_status gb_cuda_no_memory(uint64_t size, const char *what, gumbel_error *error);
+
 /* Memory of the device; of both, where the device's pages move to the host as it touches them; of the host,
  * where the device can copy from and to it at full speed. `what` completes "no memory for ..". A size of 0
  * gives NULL. Errors: MEMORY, with what was needed and what there was. Free with gb_cuda_free and

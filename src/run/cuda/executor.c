@@ -2,248 +2,235 @@
 #include "run/cuda/executor.h"
 
 #include "base/memory.h"
-#include "run/cuda/activations.h"
 #include "run/cuda/device.h"
-#include "run/cuda/groups.h"
-#include "run/cuda/inputs.h"
-#include "run/cuda/kernels.h"
+#include "run/cuda/graphs.h"
 #include "run/cuda/passes.h"
+#include "run/cuda/results.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
+/* A step's results are read before so many more are begun. */
+enum { RING_ENTRIES = 2 * GB_CUDA_MOST_AHEAD };
 
-enum { MOST_GRAPHS = 64 };
-
-typedef struct ready_step {
-    const gb_step *planned;
-    gb_cuda_kernel kernel; /* NULL: a branch or jump */
-    gb_cuda_call call;
-} ready_step;
-
-/* The launches of a decoding batch of some size. */
-typedef struct decode_graph {
-    uint32_t tokens, rows;
-    cudaGraphExec_t instance; /* NULL: it came once */
-} decode_graph;
+/* Steps of one sequence that follow on one another. */
+typedef struct gb_cuda_course {
+    bool goes_on;       /* the inputs, here and on the device, are those of the step after the last one */
+    uint32_t slot;      /* the sequence's */
+    uint32_t last;      /* number of the last step that was asked for */
+    uint32_t version;   /* where that step left recurrent states, 0: in the slot */
+    uint32_t confirmed; /* steps that came as they were announced, up to GB_CUDA_MOST_AHEAD */
+} gb_cuda_course;
 
 struct gb_cuda_executor {
-    const gb_plan *plan;
+    const gb_program *program;
     cudaStream_t stream;
-    gb_cuda_tensor *tensors; /* by value */
-    ready_step *steps;       /* by step of the plan */
-    gb_cuda_group *groups;   /* likewise */
+    gb_cuda_slots *slots;
+    gb_cuda_launches launches;
     gb_cuda_inputs inputs;
     gb_cuda_passes passes;
-    gb_cuda_scratch scratch;
-    gb_cuda_runs runs;
-    uint8_t *arena;
-    void *outputs[GB_ROLE_LIMIT];   /* of the roles that the host reads: managed memory */
-    gb_cuda_handed_out *handed_out; /* the host's, pinned */
-    bool *condition;                /* of a branch: likewise */
-    uint32_t number;                /* of the last pass */
-    bool has_branches;
-    uint32_t row_count; /* of this pass */
-    bool is_prefill;    /* this pass */
-    decode_graph graphs[MOST_GRAPHS];
-    uint32_t graph_count;
-    gumbel_profile_callback profile;
-    void *profile_user;
-    cudaEvent_t begin, end; /* of a timed step */
+    gb_cuda_results results;
+    gb_cuda_graphs graphs;
+    gb_cuda_course course;
+    uint32_t number; /* of the last step that was enqueued */
 };
 
-static const gb_role host_roles[] = {GB_ROLE_LOGITS, GB_ROLE_LOGPROB, GB_ROLE_TOP_IDS, GB_ROLE_TOP_LOGPROBS};
+/* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* ---- Values -------------------------------------------------------------------------------------------- */
+/* The kernels of the step that is bound, in the stream's order, and handing out what they found. */
+static gumbel_status enqueue(void *user, gumbel_error *error) {
+    gb_cuda_executor *e = user;
+    const gb_cuda_step_sizes *sizes = &e->launches.sizes;
+    GB_TRY(gb_cuda_launches_enqueue(&e->launches, error));
+    gb_cuda_handing handing = {.number = gb_cuda_inputs_number(&e->inputs)};
+    gb_cuda_results_to_hand(&e->results, e->launches.tensors, sizes->rows, &handing);
+    const gb_ref next = gb_program_output(e->program, GB_ROLE_NEXT);
+    if (next != GB_NO_VALUE && !sizes->is_prefill && sizes->rows == sizes->tokens)
+        handing.advance = gb_cuda_inputs_advancing(&e->inputs, e->launches.tensors[next].data, sizes->rows,
+                                                   GB_CUDA_MOST_AHEAD);
+    gb_cuda_hand_out(&handing, e->stream);
+    return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
+}
 
-static gumbel_status place_tensor(gb_cuda_executor *e, const gb_cuda_executor_options *options, gb_ref ref,
-                                  gumbel_error *error) {
-    const gb_program *program = e->plan->program;
-    const gb_value *value = &program->values[ref];
-    const gb_place *place = &e->plan->places[ref];
-    gb_cuda_tensor *tensor = &e->tensors[ref];
-    tensor->dtype = value->type.dtype;
-    tensor->rank = value->type.shape.rank;
-    for (int32_t i = 0; i < tensor->rank; i++)
-        tensor->dims[i] = value->type.shape.dims[i] > 0 ? (size_t)value->type.shape.dims[i] : 0;
-    if (place->in_arena)
-        tensor->data = e->arena + place->offset;
-    if (value->kind == GB_VALUE_STATE) {
-        const gb_cuda_state *state = &options->slots->states[value->index];
-        tensor->data = options->slots->memory + state->offset;
-        tensor->slot_bytes = (size_t)options->slots->slot_bytes;
-        if (state->kind != GB_STATE_RECURRENT)
-            tensor->dims[0] = (size_t)state->rows;
+/* Whether the launches of a step depend on its sizes alone. */
+static bool can_capture(const gb_cuda_executor *e) {
+    const gb_cuda_step_sizes *sizes = &e->launches.sizes;
+    return !e->launches.has_branches && !e->launches.profile && !sizes->is_prefill &&
+           sizes->runs.count == sizes->tokens && sizes->first_row == 0;
+}
+
+/* Enqueues the step that is bound. */
+static gumbel_status launch(gb_cuda_executor *e, gumbel_error *error) {
+    const gb_cuda_step_sizes *sizes = &e->launches.sizes;
+    gb_cuda_graph *graph =
+        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows) : NULL;
+    if (!graph)
+        return enqueue(e, error);
+    if (!graph->instance) {
+        gumbel_status status = gb_cuda_graph_capture(graph, e->stream, enqueue, e, error);
+        if (status != GUMBEL_OK && graph->has_failed)
+            return status;
+        graph->has_failed = status != GUMBEL_OK;
+        if (graph->has_failed)
+            return enqueue(e, error);
     }
-    if (value->kind == GB_VALUE_CONSTANT) {
-        const gb_constant *constant = &program->constants[value->index];
-        tensor->data = options->weights->memory + options->weights->offsets[value->index];
-        tensor->format = constant->format;
-        tensor->is_packed = options->weights->packings[value->index].block_rows > 0;
-        tensor->takes_bytes = options->weights->takes_bytes[value->index];
-        if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
+    return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
+}
+
+/* Waits until the device has handed out a step: while it decodes, by looking at its memory, which is quicker
+ * than the driver. */
+static gumbel_status wait_for(gb_cuda_executor *e, uint32_t number, gumbel_error *error) {
+    enum { LOOKS = 1 << 12 }; /* before the driver is asked whether something went wrong */
+    for (uint32_t looks = 1; !e->launches.sizes.is_prefill && !e->launches.profile; looks++) {
+        if (gb_cuda_results_are_there(&e->results, number))
+            return GUMBEL_OK;
+        if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
+            break;
     }
+    return gb_cuda_check(cudaStreamSynchronize(e->stream), "executing a step", error);
+}
+
+static void bind(gb_cuda_executor *e, bool is_prefill, uint32_t first_row) {
+    const gb_cuda_step_sizes sizes = {.tokens = e->inputs.token_count,
+                                      .rows = e->inputs.row_count,
+                                      .first_row = first_row,
+                                      .is_prefill = is_prefill,
+                                      .runs = gb_cuda_inputs_runs(&e->inputs),
+                                      .versions = gb_cuda_inputs_versions(&e->inputs)};
+    gb_cuda_launches_bind(&e->launches, &sizes);
+}
+
+/* ---- Passes -------------------------------------------------------------------------------------------- */
+
+/* Executes the batch's generated tokens, or the others, and waits for them. */
+static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool generated,
+                              gumbel_error *error) {
+    uint32_t first_row;
+    const gb_batch pass = gb_cuda_pass_of(&e->passes, batch, generated, &first_row);
+    if (pass.token_count == 0)
+        return GUMBEL_OK;
+    gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
+    bind(e, !generated, first_row);
+    gb_cuda_inputs_send(&e->inputs, e->stream);
+    gumbel_status status = launch(e, error);
+    if (status != GUMBEL_OK) {
+        cudaStreamSynchronize(e->stream); /* the inputs are in use */
+        return status;
+    }
+    GB_TRY(wait_for(e, e->number, error));
+    gb_cuda_results_collect(&e->results, e->number, first_row, pass.row_count);
     return GUMBEL_OK;
 }
 
-/* What the host may read lies where it can without a copy being made for it. */
-static gumbel_status place_outputs(gb_cuda_executor *e, gumbel_error *error) {
-    for (size_t i = 0; i < sizeof host_roles / sizeof *host_roles; i++) {
-        gb_ref value = gb_program_output(e->plan->program, host_roles[i]);
-        if (value == GB_NO_VALUE)
-            continue;
-        gb_ref storage = e->plan->places[value].storage;
-        const gb_place *place = &e->plan->places[storage];
-        void **output = &e->outputs[host_roles[i]];
-        if (!place->in_arena)
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                           "an output that no op makes: the cuda backend does not have that");
-        GB_TRY(gb_cuda_allocate_managed(place->size, "a step's outputs", output, error));
-        e->tensors[storage].data = *output;
+/* ---- Steps ahead --------------------------------------------------------------------------------------- */
+
+static bool is_one_generated_token(const gb_batch *batch) {
+    return batch->token_count == 1 && batch->row_count == 1 && batch->generated[0];
+}
+
+/* Whether the batch is the step that was announced. Where none was announced after it, its logits may be
+ * read, so that nothing may have run after it. */
+static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
+    return e->course.goes_on && is_one_generated_token(batch) &&
+           (batch->following || e->number - e->course.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
+}
+
+/* Gives the batch its results, from where a step of one generated token may go on. */
+static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
+    gb_cuda_results_give(&e->results, e->program, batch);
+    e->course.last = number;
+    e->course.goes_on = batch->following && is_one_generated_token(batch) && can_capture(e);
+    if (e->course.goes_on)
+        gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
+    batch->logits = batch->row_count > 0 && !e->course.goes_on ? e->launches.logits : NULL;
+}
+
+/* How many steps are to be under way after the one that was announced. */
+static uint32_t steps_ahead(gb_cuda_executor *e, const gb_batch *batch) {
+    if (e->course.confirmed < GB_CUDA_MOST_AHEAD)
+        e->course.confirmed++;
+    return batch->following_count < e->course.confirmed ? batch->following_count : e->course.confirmed;
+}
+
+/* Enqueues the step that was announced, unless it is under way, and some of those that will follow: one more
+ * each time that the engine keeps its word. */
+static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    gumbel_error ignored;
+    const uint32_t number = e->course.last + 1, end = (uint32_t)batch->positions[0] + 1;
+    uint32_t ahead = steps_ahead(e, batch);
+    GB_TRY(gb_cuda_slots_cover(e->slots, e->course.slot, end, error));
+    if (gb_cuda_slots_cover(e->slots, e->course.slot, end + ahead, &ignored) != GUMBEL_OK)
+        ahead = 0;
+    while (e->number < number + ahead) {
+        GB_TRY(launch(e, error));
+        e->number++;
     }
+    GB_TRY(wait_for(e, number, error));
+    gb_cuda_results_collect(&e->results, number, 0, 1);
+    e->course.version = e->course.version < GB_CUDA_MOST_AHEAD ? e->course.version + 1 : 0;
+    finish(e, batch, number);
     return GUMBEL_OK;
 }
 
-static gumbel_status place_tensors(gb_cuda_executor *e, const gb_cuda_executor_options *options,
-                                   gumbel_error *error) {
-    const gb_program *program = e->plan->program;
-    for (gb_ref i = 0; i < program->value_count; i++)
-        GB_TRY(place_tensor(e, options, i, error));
-    for (uint32_t i = 0; i < program->input_count; i++)
-        e->tensors[program->inputs[i].value].data = e->inputs.device + e->inputs.offsets[i];
-    GB_TRY(place_outputs(e, error));
-    for (gb_ref i = 0; i < program->value_count; i++)
-        e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
+void gb_cuda_executor_settle(gb_cuda_executor *e) {
+    if (e->course.version > 0)
+        gb_cuda_slots_copy_recurrent(e->slots, e->slots->slot_count + e->course.version - 1, e->course.slot);
+    e->course = (gb_cuda_course){.goes_on = false};
+}
+
+/* Gives the batch's slots the memory that it needs. */
+static gumbel_status cover(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
+    for (uint32_t n = 0; n < batch->token_count; n++)
+        if (n + 1 == batch->token_count || batch->slots[n + 1] != batch->slots[n])
+            GB_TRY(gb_cuda_slots_cover(e->slots, (uint32_t)batch->slots[n], (uint32_t)batch->positions[n] + 1,
+                                       error));
     return GUMBEL_OK;
 }
 
-/* The batch's sizes take the place of N and B. */
-static void bind_sizes(gb_cuda_executor *e, uint32_t tokens, uint32_t rows) {
-    const gb_program *program = e->plan->program;
-    for (gb_ref i = 0; i < program->value_count; i++) {
-        const gb_shape *shape = &program->values[i].type.shape;
-        if (shape->rank > 0 && shape->dims[0] < 0)
-            e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? tokens : rows;
-    }
-    e->row_count = rows;
+gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
+    if (is_announced(e, batch))
+        return run_announced(e, batch, error);
+    gb_cuda_executor_settle(e);
+    GB_TRY(cover(e, batch, error));
+    GB_TRY(run_pass(e, batch, true, error));
+    GB_TRY(run_pass(e, batch, false, error));
+    e->course.slot = (uint32_t)batch->slots[0];
+    finish(e, batch, e->number);
+    return GUMBEL_OK;
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */
 
-static gumbel_status ready_steps(gb_cuda_executor *e, gumbel_error *error) {
-    for (uint32_t s = 0; s < e->plan->step_count; s++) {
-        const gb_step *step = &e->plan->steps[s];
-        ready_step *made = &e->steps[s];
-        made->planned = step;
-        made->kernel = gb_cuda_find_kernel(step);
-        made->call.node = step->node;
-        made->call.scratch = &e->scratch;
-        made->call.stream = e->stream;
-        for (uint32_t i = 0; i < step->operand_count; i++)
-            made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &e->tensors[step->operands[i]];
-        for (uint32_t i = 0; i < step->result_count; i++)
-            made->call.results[i] = &e->tensors[step->results[i]];
-        e->has_branches = e->has_branches || step->kind == GB_STEP_BRANCH;
-        if (!made->kernel && step->kind != GB_STEP_BRANCH && step->kind != GB_STEP_JUMP)
-            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cuda backend has no kernel for %s",
-                           gb_step_name(step));
-    }
+/* Captures the step of one generated token before it comes. Where that fails, the first one tries it again.
+ */
+static void capture_one_token(gb_cuda_executor *e) {
+    gumbel_error ignored;
+    const gb_cuda_step_sizes sizes = {.tokens = 1,
+                                      .rows = 1,
+                                      .runs = {gb_cuda_inputs_runs(&e->inputs).first, 1},
+                                      .versions = gb_cuda_inputs_versions(&e->inputs)};
+    gb_cuda_launches_bind(&e->launches, &sizes);
+    if (can_capture(e))
+        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1), e->stream, enqueue, e, &ignored);
+}
+
+static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
+    const gb_backend_options *options = resources->backend;
+    GB_TRY(gb_cuda_inputs_create(e->program, options, &e->inputs, error));
+    GB_TRY(gb_cuda_passes_create(e->program, options, &e->passes, error));
+    GB_TRY(gb_cuda_results_create(e->program, options->slots, RING_ENTRIES, &e->results, error));
+    GB_TRY(gb_cuda_launches_create(resources, &e->inputs, &e->launches, error));
+    capture_one_token(e);
     return GUMBEL_OK;
 }
 
-static bool is_quantized_product(const ready_step *step) {
-    return step->planned->kind == GB_STEP_NODE &&
-           (step->planned->node->op == GB_OP_LINEAR || step->planned->node->op == GB_OP_EXPERT_LINEAR) &&
-           step->call.operands[1]->dtype == GB_QUANTIZED;
-}
-
-/* Finds the steps whose result is what the next quantized product takes. */
-static void mark_preparing_steps(gb_cuda_executor *e) {
-    gb_ref taken = GB_NO_VALUE;
-    const gb_cuda_tensor *weight = NULL;
-    for (uint32_t s = e->plan->step_count; s-- > 0;) {
-        gb_cuda_call *call = &e->steps[s].call;
-        const gb_step *step = e->steps[s].planned;
-        call->prepares = taken != GB_NO_VALUE && step->result_count > 0 &&
-                         step->results[0] == e->plan->places[taken].storage;
-        call->prepares_as = call->prepares ? &e->tensors[taken] : NULL;
-        call->prepares_for = call->prepares ? weight : NULL;
-        if (is_quantized_product(&e->steps[s])) {
-            taken = step->operands[0];
-            weight = call->operands[1];
-        }
-    }
-}
-
-/* Memory that the largest batch takes beside the plan's values. */
-static gumbel_status reserve_scratch(gb_cuda_executor *e, const gb_backend_options *options,
-                                     gumbel_error *error) {
-    uint64_t prepared = 0;
-    void *memory;
-    bind_sizes(e, options->step_tokens, options->slots);
-    for (uint32_t s = 0; s < e->plan->step_count; s++) {
-        const gb_cuda_call *call = &e->steps[s].call;
-        uint64_t size = gb_cuda_scratch_bytes(call, e->steps[s].planned);
-        e->scratch.size = size > e->scratch.size ? size : e->scratch.size;
-        if (is_quantized_product(&e->steps[s])) {
-            const gb_cuda_tensor *x = call->operands[0];
-            uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-            size = gb_cuda_prepared_bytes(rows, columns);
-            prepared = size > prepared ? size : prepared;
-        }
-    }
-    GB_TRY(gb_cuda_allocate(e->scratch.size, "what kernels put down", &memory, error));
-    e->scratch.bytes = memory;
-    GB_TRY(gb_cuda_allocate(prepared, "the inputs of products", &memory, error));
-    e->scratch.prepared = memory;
-    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
-    e->scratch.arrivals = memory;
-    return gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), e->stream),
-                         "clearing counters", error);
-}
-
-static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_executor_options *options,
-                             gumbel_error *error) {
-    void *memory;
-    e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
-    e->steps = gb_allocate(e->plan->step_count, sizeof *e->steps);
-    if (!e->tensors || !e->steps)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
-    GB_TRY(gb_cuda_allocate(e->plan->arena_bytes, "the values of a step", &memory, error));
-    e->arena = memory;
-    uint64_t pinned = sizeof *e->handed_out + options->backend->slots * sizeof(int32_t);
-    GB_TRY(gb_cuda_allocate_pinned(pinned, "a step's tokens", &memory, error));
-    e->handed_out = memory;
-    e->handed_out->number = 0;
-    GB_TRY(gb_cuda_allocate_pinned(sizeof *e->condition, "a branch's condition", &memory, error));
-    e->condition = memory;
-    GB_TRY(gb_cuda_inputs_create(e->plan->program, options->backend, &e->inputs, error));
-    GB_TRY(gb_cuda_passes_create(e->plan->program, options->backend, &e->passes, error));
-    GB_TRY(place_tensors(e, options, error));
-    GB_TRY(ready_steps(e, error));
-    GB_TRY(gb_cuda_groups_create(e->plan, &e->groups, error));
-    mark_preparing_steps(e);
-    GB_TRY(reserve_scratch(e, options->backend, error));
-    if (e->profile) {
-        GB_TRY(gb_cuda_check(cudaEventCreate(&e->begin), "making an event", error));
-        GB_TRY(gb_cuda_check(cudaEventCreate(&e->end), "making an event", error));
-    }
-    return GUMBEL_OK;
-}
-
-gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, gb_cuda_executor **executor,
+gumbel_status gb_cuda_executor_create(const gb_cuda_resources *resources, gb_cuda_executor **executor,
                                       gumbel_error *error) {
     *executor = NULL;
     gb_cuda_executor *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
-    made->plan = options->plan;
-    made->stream = options->stream;
-    made->scratch.prefill_blocks = gb_cuda_prefill_blocks();
-    made->profile = options->backend->profile;
-    made->profile_user = options->backend->profile_user;
-    gumbel_status status = prepare(made, options, error);
+    made->program = resources->plan->program;
+    made->stream = resources->stream;
+    made->slots = resources->slots;
+    gumbel_status status = prepare(made, resources, error);
     if (status != GUMBEL_OK)
         gb_cuda_executor_destroy(made);
     else
@@ -254,223 +241,11 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_executor_options *options, g
 void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (!e)
         return;
-    for (uint32_t i = 0; i < e->graph_count; i++)
-        if (e->graphs[i].instance)
-            cudaGraphExecDestroy(e->graphs[i].instance);
-    for (size_t i = 0; i < GB_ROLE_LIMIT; i++)
-        gb_cuda_free(e->outputs[i]);
-    if (e->begin)
-        cudaEventDestroy(e->begin);
-    if (e->end)
-        cudaEventDestroy(e->end);
-    gb_cuda_inputs_destroy(&e->inputs);
+    cudaStreamSynchronize(e->stream); /* what ran ahead may be under way */
+    gb_cuda_graphs_destroy(&e->graphs);
+    gb_cuda_launches_destroy(&e->launches);
+    gb_cuda_results_destroy(&e->results);
     gb_cuda_passes_destroy(&e->passes);
-    gb_cuda_free(e->scratch.bytes);
-    gb_cuda_free(e->scratch.prepared);
-    gb_cuda_free(e->scratch.arrivals);
-    gb_cuda_free(e->arena);
-    gb_cuda_free_pinned(e->handed_out);
-    gb_cuda_free_pinned(e->condition);
-    gb_free(e->steps);
-    gb_free(e->groups);
-    gb_free(e->tensors);
+    gb_cuda_inputs_destroy(&e->inputs);
     gb_free(e);
-}
-
-/* ---- Steps --------------------------------------------------------------------------------------------- */
-
-/* Launches the group of steps that begins with step s. */
-static void launch_group(gb_cuda_executor *e, uint32_t s) {
-    const gb_cuda_group *group = &e->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_CHAINED];
-    for (uint32_t i = 0; i < group->count; i++) {
-        ready_step *step = &e->steps[s + i];
-        step->call.runs = e->runs;
-        step->call.is_prefill = e->is_prefill && !step->planned->needs_rows;
-        calls[i] = &step->call;
-    }
-    if (group->count == 1)
-        e->steps[s].kernel(calls[0]);
-    else if (calls[0]->node->op == GB_OP_LINEAR)
-        gb_cuda_linear_group(calls, group->count);
-    else
-        gb_cuda_row_chain(calls, group->is_kept, group->count);
-}
-
-static gumbel_status launch(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
-    char doing[96];
-    launch_group(e, s);
-    cudaError_t result = cudaGetLastError();
-    if (result == cudaSuccess)
-        return GUMBEL_OK;
-    snprintf(doing, sizeof doing, "launching %s", e->groups[s].name);
-    return gb_cuda_check(result, doing, error);
-}
-
-static gumbel_status launch_timed(gb_cuda_executor *e, uint32_t s, gumbel_error *error) {
-    const gb_constant *weight = gb_step_weight(e->plan->program, e->steps[s].planned);
-    float milliseconds = 0;
-    GB_TRY(gb_cuda_check(cudaEventRecord(e->begin, e->stream), "timing a step", error));
-    GB_TRY(launch(e, s, error));
-    GB_TRY(gb_cuda_check(cudaEventRecord(e->end, e->stream), "timing a step", error));
-    GB_TRY(gb_cuda_check(cudaEventSynchronize(e->end), "waiting for a step", error));
-    GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, e->begin, e->end), "timing a step", error));
-    e->profile(e->profile_user, e->groups[s].name, weight ? weight->name : NULL, 1e-3 * (double)milliseconds);
-    return GUMBEL_OK;
-}
-
-/* Where to go on after a branch: the host waits to read its condition. */
-static gumbel_status follow_branch(gb_cuda_executor *e, const ready_step *step, uint32_t *next,
-                                   gumbel_error *error) {
-    if (step->planned->kind == GB_STEP_BRANCH) {
-        cudaError_t result = cudaMemcpyAsync(e->condition, step->call.operands[0]->data, sizeof *e->condition,
-                                             cudaMemcpyDeviceToHost, e->stream);
-        if (result == cudaSuccess)
-            result = cudaStreamSynchronize(e->stream);
-        GB_TRY(gb_cuda_check(result, "reading a condition", error));
-        if (*e->condition)
-            return GUMBEL_OK;
-    }
-    *next = step->planned->target;
-    return GUMBEL_OK;
-}
-
-static gumbel_status launch_steps(gb_cuda_executor *e, gumbel_error *error) {
-    e->scratch.prepared_from = NULL;
-    for (uint32_t s = 0, next; s < e->plan->step_count; s = next) {
-        const ready_step *step = &e->steps[s];
-        next = s + e->groups[s].count;
-        if (step->planned->needs_rows && e->row_count == 0)
-            continue;
-        if (!step->kernel)
-            GB_TRY(follow_branch(e, step, &next, error));
-        else if (e->profile)
-            GB_TRY(launch_timed(e, s, error));
-        else
-            GB_TRY(launch(e, s, error));
-    }
-    return GUMBEL_OK;
-}
-
-/* All of a step in the stream's order: inputs, kernels, tokens. */
-static gumbel_status enqueue(gb_cuda_executor *e, gumbel_error *error) {
-    gb_cuda_inputs_send(&e->inputs, e->stream);
-    GB_TRY(launch_steps(e, error));
-    const gb_ref next = gb_program_output(e->plan->program, GB_ROLE_NEXT);
-    const bool has_tokens = next != GB_NO_VALUE && e->row_count > 0;
-    gb_cuda_hand_out(has_tokens ? e->tensors[next].data : NULL, has_tokens ? e->row_count : 0,
-                     (const uint32_t *)(const void *)(e->inputs.device + e->inputs.number_offset),
-                     e->handed_out, e->stream);
-    return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
-}
-
-/* Waits until the device has handed out the pass: while it decodes, by looking at its memory, which is
- * quicker than the driver. */
-static gumbel_status wait_for_pass(gb_cuda_executor *e, gumbel_error *error) {
-    enum { LOOKS = 1 << 12 }; /* before the driver is asked whether something went wrong */
-    const _Atomic uint32_t *number = (const _Atomic uint32_t *)&e->handed_out->number;
-    for (uint32_t looks = 1; !e->is_prefill && !e->profile; looks++) {
-        if (atomic_load_explicit(number, memory_order_acquire) == e->number)
-            return GUMBEL_OK;
-        if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
-            break;
-    }
-    return gb_cuda_check(cudaStreamSynchronize(e->stream), "executing a step", error);
-}
-
-/* ---- Graphs -------------------------------------------------------------------------------------------- */
-
-/* The graph of a batch's size; one that has just been entered has no instance. NULL where the batch is not
- * decoding, or there are too many sizes. */
-static decode_graph *find_graph(gb_cuda_executor *e, const gb_batch *batch, bool *is_new) {
-    *is_new = false;
-    if (e->has_branches || e->profile || e->is_prefill || e->runs.count != batch->token_count)
-        return NULL;
-    for (uint32_t i = 0; i < e->graph_count; i++)
-        if (e->graphs[i].tokens == batch->token_count && e->graphs[i].rows == batch->row_count)
-            return &e->graphs[i];
-    if (e->graph_count == MOST_GRAPHS)
-        return NULL;
-    *is_new = true;
-    decode_graph *made = &e->graphs[e->graph_count++];
-    *made = (decode_graph){batch->token_count, batch->row_count, NULL};
-    return made;
-}
-
-static gumbel_status capture(gb_cuda_executor *e, decode_graph *graph, gumbel_error *error) {
-    static const char doing[] = "capturing a step";
-    cudaGraph_t captured = NULL;
-    GB_TRY(gb_cuda_check(cudaStreamBeginCapture(e->stream, cudaStreamCaptureModeThreadLocal), doing, error));
-    gumbel_status status = enqueue(e, error);
-    cudaError_t result = cudaStreamEndCapture(e->stream, &captured);
-    if (status == GUMBEL_OK)
-        status = gb_cuda_check(result, doing, error);
-    if (status == GUMBEL_OK)
-        status = gb_cuda_check(cudaGraphInstantiate(&graph->instance, captured, 0), doing, error);
-    if (captured)
-        cudaGraphDestroy(captured);
-    return status;
-}
-
-/* The outputs of a pass begin with those of the batch's row first_row. */
-static void shift_outputs(gb_cuda_executor *e, uint32_t first_row) {
-    const gb_program *program = e->plan->program;
-    for (size_t i = 0; i < sizeof host_roles / sizeof *host_roles; i++) {
-        const gb_ref output = gb_program_output(program, host_roles[i]);
-        if (output == GB_NO_VALUE)
-            continue;
-        const gb_ref storage = e->plan->places[output].storage;
-        const uint64_t row_bytes = gb_cuda_elements(&e->tensors[output]) / e->tensors[output].dims[0] *
-                                   gb_dtype_size(e->tensors[output].dtype);
-        for (gb_ref v = 0; v < program->value_count; v++)
-            if (e->plan->places[v].storage == storage)
-                e->tensors[v].data = (uint8_t *)e->outputs[host_roles[i]] + first_row * row_bytes;
-    }
-}
-
-static gumbel_status launch_pass(gb_cuda_executor *e, const gb_batch *pass, gumbel_error *error) {
-    bool is_new;
-    decode_graph *graph = find_graph(e, pass, &is_new);
-    if (!graph || is_new) /* the first time loads the kernels, which a capture must not */
-        return enqueue(e, error);
-    if (!graph->instance)
-        GB_TRY(capture(e, graph, error));
-    return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
-}
-
-/* Executes the batch's generated tokens, or the others, and waits for them. */
-static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool generated,
-                              gumbel_error *error) {
-    uint32_t first_row;
-    const gb_batch pass = gb_cuda_pass_of(&e->passes, batch, generated, &first_row);
-    if (pass.token_count == 0)
-        return GUMBEL_OK;
-    bind_sizes(e, pass.token_count, pass.row_count);
-    e->is_prefill = !generated;
-    e->runs.count = gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
-    e->runs.first = (const int32_t *)(const void *)(e->inputs.device + e->inputs.runs_offset);
-    if (first_row > 0)
-        shift_outputs(e, first_row);
-    gumbel_status status = launch_pass(e, &pass, error);
-    if (status == GUMBEL_OK)
-        status = wait_for_pass(e, error);
-    else
-        cudaStreamSynchronize(e->stream); /* the inputs are in use */
-    if (first_row > 0)
-        shift_outputs(e, 0);
-    GB_TRY(status);
-    if (gb_program_output(e->plan->program, GB_ROLE_NEXT) != GB_NO_VALUE && pass.row_count > 0)
-        memcpy(pass.next, gb_cuda_handed_tokens(e->handed_out), pass.row_count * sizeof *pass.next);
-    return GUMBEL_OK;
-}
-
-gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
-    GB_TRY(run_pass(e, batch, true, error));
-    GB_TRY(run_pass(e, batch, false, error));
-    const bool has_rows = batch->row_count > 0;
-    batch->logits = has_rows ? e->outputs[GB_ROLE_LOGITS] : NULL;
-    batch->logprob = has_rows ? e->outputs[GB_ROLE_LOGPROB] : NULL;
-    batch->top_ids = has_rows ? e->outputs[GB_ROLE_TOP_IDS] : NULL;
-    batch->top_logprobs = has_rows ? e->outputs[GB_ROLE_TOP_LOGPROBS] : NULL;
-    return GUMBEL_OK;
 }

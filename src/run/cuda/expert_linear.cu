@@ -22,9 +22,12 @@ static uint64_t list_bytes(const gb_cuda_call *call) {
 }
 
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call) {
-    const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
-    return list_bytes(call) +
-           gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, experts), call->operands[1]->dims[2]);
+    const gb_cuda_tensor *weight = call->operands[1], *chosen = call->operands[2];
+    const size_t pairs = gb_cuda_elements(chosen), inputs = weight->dims[2];
+    const uint64_t of_prompt =
+        list_bytes(call) + gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]), inputs);
+    const uint64_t of_experts = gb_cuda_expert_values_bytes(chosen->dims[0], chosen->dims[1], inputs);
+    return of_prompt > of_experts ? of_prompt : of_experts; /* expert_mlp.cu's inputs of down */
 }
 
 static void multiply_prompt_by_experts(const gb_cuda_call *call, row_lists lists) {

@@ -2,6 +2,7 @@
 #include "run/cuda/groups.h"
 
 #include "base/memory.h"
+#include "run/cuda/expert_steps.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,19 @@ static void name_group(const gb_plan *plan, uint32_t first, gb_cuda_group *group
     }
 }
 
+/* The group of the steps from `first` on, up to one that does not join. */
+static void make_group(const gb_plan *plan, uint32_t first, const uint32_t *last_reader,
+                       gb_cuda_group *group) {
+    uint32_t end = first + 1;
+    while (end < plan->step_count && plan->steps[end].joins)
+        end++;
+    group->count = end - first;
+    for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_TOGETHER; i++)
+        group->is_kept[i] =
+            plan->steps[first + i].result_count > 0 && last_reader[plan->steps[first + i].results[0]] > end;
+    name_group(plan, first, group);
+}
+
 gumbel_status gb_cuda_groups_create(const gb_plan *plan, gb_cuda_group **groups, gumbel_error *error) {
     gb_cuda_group *made = gb_allocate(plan->step_count, sizeof *made);
     uint32_t *last_reader = gb_allocate(plan->program->value_count, sizeof *last_reader);
@@ -38,16 +52,13 @@ gumbel_status gb_cuda_groups_create(const gb_plan *plan, gb_cuda_group **groups,
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
     }
     find_last_readers(plan, last_reader);
-    for (uint32_t first = 0, end; first < plan->step_count; first = end) {
-        gb_cuda_group *group = &made[first];
-        end = first + 1;
-        while (end < plan->step_count && plan->steps[end].joins)
-            end++;
-        group->count = end - first;
-        for (uint32_t i = 0; i < group->count && i < GB_CUDA_MOST_CHAINED; i++)
-            group->is_kept[i] = plan->steps[first + i].result_count > 0 &&
-                                last_reader[plan->steps[first + i].results[0]] > end;
-        name_group(plan, first, group);
+    for (uint32_t first = 0; first < plan->step_count; first += made[first].count)
+        make_group(plan, first, last_reader, &made[first]);
+    for (uint32_t first = 0; first < plan->step_count; first += made[first].count) {
+        const uint32_t behind = first + GB_EXPERT_STEPS;
+        made[first].is_experts = gb_cuda_are_expert_steps(plan, first, last_reader);
+        if (made[first].is_experts && behind < plan->step_count)
+            make_group(plan, behind, last_reader, &made[behind]);
     }
     gb_free(last_reader);
     return GUMBEL_OK;

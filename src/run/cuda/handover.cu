@@ -14,15 +14,39 @@ static __global__ void bring_in(gb_cuda_parts parts, const volatile uint32_t *fr
         to[first + i] = from[first + i];
 }
 
-static __global__ void hand_out(const int32_t *tokens, uint32_t count, const uint32_t *number,
-                                volatile uint32_t *out_number, volatile int32_t *out_tokens) {
+__device__ static void advance_row(const gb_cuda_advance &a, uint32_t row) {
+    const int32_t token = a.drawn[row];
+    a.tokens[row] = token > 0 ? token : 0;
+    a.positions[row]++;
+    if (a.seed)
+        a.seed[row] += a.temperature[row] > 0;
+}
+
+/* The next step reads what this one wrote, and writes the next version. */
+__device__ static void advance_versions(const gb_cuda_advance &a) {
+    const uint32_t next = *a.turn < a.spares ? *a.turn + 1 : 0;
+    *a.from = *a.to;
+    *a.to = next == 0 ? a.slots[0] : (int32_t)(a.first_spare + next - 1);
+    *a.turn = next;
+}
+
+static __global__ void hand_out(GB_GRID_CONSTANT gb_cuda_handing h) {
     wait_for_earlier();
-    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
-        out_tokens[i] = tokens[i];
+    const uint32_t number = *h.number;
+    volatile uint32_t *entry = h.ring.memory + (size_t)(number % h.ring.entries) * h.ring.entry_words;
+    for (uint32_t r = 0; r < h.count; r++)
+        for (uint32_t i = threadIdx.x; i < h.results[r].words; i += THREADS)
+            entry[h.results[r].at + i] = h.results[r].from[i];
     __threadfence_system();
     __syncthreads();
-    if (threadIdx.x == 0)
-        *out_number = *number;
+    if (threadIdx.x == 0) {
+        *entry = number;
+        *h.number = number + 1;
+        if (h.advance.turn)
+            advance_versions(h.advance);
+    }
+    for (uint32_t row = threadIdx.x; row < h.advance.count; row += THREADS)
+        advance_row(h.advance, row);
 }
 
 void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {
@@ -30,8 +54,7 @@ void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cu
               static_cast<const volatile uint32_t *>(from), static_cast<uint32_t *>(to));
 }
 
-void gb_cuda_hand_out(const int32_t *tokens, uint32_t count, const uint32_t *number, gb_cuda_handed_out *out,
-                      cudaStream_t stream) {
-    GB_LAUNCH(hand_out, 1, THREADS, 0, stream, tokens, count, number, &out->number,
-              gb_cuda_handed_tokens(out));
+void gb_cuda_hand_out(const gb_cuda_handing *handing, cudaStream_t stream) {
+    const gb_cuda_handing h = *handing;
+    GB_LAUNCH(hand_out, 1, THREADS, 0, stream, h);
 }

@@ -31,15 +31,19 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
             !append_part(size, &inputs->offsets[i], &inputs->size))
             return false;
     }
-    uint64_t runs = ((uint64_t)options->step_tokens + 1) * sizeof(int32_t);
-    return append_part(runs, &inputs->runs_offset, &inputs->size) &&
-           append_part(ALIGNMENT, &inputs->number_offset, &inputs->size) && inputs->size <= UINT32_MAX &&
-           program->input_count + 2 <= GB_CUDA_MOST_PARTS;
+    const uint64_t tokens = (uint64_t)options->step_tokens * sizeof(int32_t);
+    return append_part(tokens + sizeof(int32_t), &inputs->runs_offset, &inputs->size) &&
+           append_part(tokens, &inputs->from_offset, &inputs->size) &&
+           append_part(tokens, &inputs->to_offset, &inputs->size) &&
+           append_part(sizeof(uint32_t), &inputs->turn_offset, &inputs->size) &&
+           append_part(sizeof(uint32_t), &inputs->number_offset, &inputs->size) &&
+           inputs->size <= UINT32_MAX && program->input_count + 5 <= GB_CUDA_MOST_PARTS;
 }
 
 gumbel_status gb_cuda_inputs_create(const gb_program *program, const gb_backend_options *options,
                                     gb_cuda_inputs *inputs, gumbel_error *error) {
-    *inputs = (gb_cuda_inputs){.program = program};
+    *inputs = (gb_cuda_inputs){
+        .program = program, .slots = options->slots, .has_versions = gb_has_recurrent_state(program)};
     inputs->offsets = gb_allocate(program->input_count, sizeof *inputs->offsets);
     inputs->element_row = gb_allocate(program->input_count, sizeof *inputs->element_row);
     if (!inputs->offsets || !inputs->element_row || !place_inputs(inputs, options))
@@ -71,29 +75,115 @@ static void use_part(gb_cuda_inputs *inputs, uint64_t offset, uint64_t size) {
     parts->words[parts->count++] = (uint32_t)((size + sizeof(uint32_t) - 1) / sizeof(uint32_t));
 }
 
-uint32_t gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t number) {
-    const gb_program *program = inputs->program;
-    inputs->parts.count = 0;
-    for (uint32_t i = 0; i < program->input_count; i++) {
-        const gb_type *type = &program->values[program->inputs[i].value].type;
-        size_t count = type->shape.dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
-        size_t size = count * (size_t)inputs->element_row[i];
-        if (size > 0)
-            memcpy(inputs->pinned + inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role), size);
-        use_part(inputs, inputs->offsets[i], size);
-    }
+/* Copies to the host's block at offset what is part of what the step uses. */
+static void put(gb_cuda_inputs *inputs, uint64_t offset, const void *data, size_t size) {
+    if (size > 0)
+        memcpy(inputs->pinned + offset, data, size);
+    use_part(inputs, offset, size);
+}
+
+static void put_runs(gb_cuda_inputs *inputs, const gb_batch *batch) {
     int32_t *first = (int32_t *)(void *)(inputs->pinned + inputs->runs_offset);
-    uint32_t runs = 0;
+    inputs->run_count = 0;
     for (uint32_t n = 0; n < batch->token_count; n++)
         if (n == 0 || batch->slots[n] != batch->slots[n - 1])
-            first[runs++] = (int32_t)n;
-    first[runs] = (int32_t)batch->token_count;
-    use_part(inputs, inputs->runs_offset, (runs + 1) * sizeof *first);
-    memcpy(inputs->pinned + inputs->number_offset, &number, sizeof number);
-    use_part(inputs, inputs->number_offset, sizeof number);
-    return runs;
+            first[inputs->run_count++] = (int32_t)n;
+    first[inputs->run_count] = (int32_t)batch->token_count;
+    use_part(inputs, inputs->runs_offset, (inputs->run_count + 1) * sizeof *first);
+}
+
+/* Bytes of the batch's input number i. */
+static size_t batch_bytes(const gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t i) {
+    const gb_type *type = &inputs->program->values[inputs->program->inputs[i].value].type;
+    const size_t count = type->shape.dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
+    return count * (size_t)inputs->element_row[i];
+}
+
+void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t number) {
+    const gb_program *program = inputs->program;
+    const uint32_t in_place = 0;
+    inputs->parts.count = 0;
+    inputs->token_count = batch->token_count;
+    inputs->row_count = batch->row_count;
+    for (uint32_t i = 0; i < program->input_count; i++)
+        put(inputs, inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role),
+            batch_bytes(inputs, batch, i));
+    put_runs(inputs, batch);
+    put(inputs, inputs->number_offset, &number, sizeof number);
+    if (!inputs->has_versions)
+        return;
+    put(inputs, inputs->from_offset, batch->slots, batch->token_count * sizeof *batch->slots);
+    put(inputs, inputs->to_offset, batch->slots, batch->token_count * sizeof *batch->slots);
+    put(inputs, inputs->turn_offset, &in_place, sizeof in_place);
 }
 
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {
     gb_cuda_bring_in(&inputs->parts, inputs->pinned, inputs->device, stream);
+}
+
+/* ---- Steps that follow on one another ------------------------------------------------------------------ */
+
+bool gb_cuda_inputs_hold(const gb_cuda_inputs *inputs, const gb_batch *batch) {
+    const gb_program *program = inputs->program;
+    if (batch->token_count != inputs->token_count || batch->row_count != inputs->row_count)
+        return false;
+    for (uint32_t i = 0; i < program->input_count; i++)
+        if (memcmp(inputs->pinned + inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role),
+                   batch_bytes(inputs, batch, i)) != 0)
+            return false;
+    return true;
+}
+
+/* The input with that role in a block, or NULL. */
+static void *input_in(const gb_cuda_inputs *inputs, uint8_t *block, gb_role role) {
+    for (uint32_t i = 0; i < inputs->program->input_count; i++)
+        if (inputs->program->inputs[i].role == role)
+            return block + inputs->offsets[i];
+    return NULL;
+}
+
+void gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn) {
+    int32_t *token = input_in(inputs, inputs->pinned, GB_ROLE_TOKENS);
+    int32_t *position = input_in(inputs, inputs->pinned, GB_ROLE_POSITIONS);
+    uint64_t *seed = input_in(inputs, inputs->pinned, GB_ROLE_SEED);
+    const float *temperature = input_in(inputs, inputs->pinned, GB_ROLE_TEMPERATURE);
+    *token = drawn > 0 ? drawn : 0;
+    (*position)++;
+    if (seed && temperature)
+        *seed += *temperature > 0;
+}
+
+gb_cuda_advance gb_cuda_inputs_advancing(const gb_cuda_inputs *inputs, const int32_t *drawn, uint32_t count,
+                                         uint32_t spares) {
+    gb_cuda_advance advance = {.count = count, .drawn = drawn};
+    advance.tokens = input_in(inputs, inputs->device, GB_ROLE_TOKENS);
+    advance.positions = input_in(inputs, inputs->device, GB_ROLE_POSITIONS);
+    advance.temperature = input_in(inputs, inputs->device, GB_ROLE_TEMPERATURE);
+    if (advance.temperature)
+        advance.seed = input_in(inputs, inputs->device, GB_ROLE_SEED);
+    if (!inputs->has_versions || count != 1)
+        return advance;
+    advance.slots = input_in(inputs, inputs->device, GB_ROLE_SLOTS);
+    advance.from = (int32_t *)(void *)(inputs->device + inputs->from_offset);
+    advance.to = (int32_t *)(void *)(inputs->device + inputs->to_offset);
+    advance.turn = (uint32_t *)(void *)(inputs->device + inputs->turn_offset);
+    advance.first_spare = inputs->slots;
+    advance.spares = spares;
+    return advance;
+}
+
+gb_cuda_runs gb_cuda_inputs_runs(const gb_cuda_inputs *inputs) {
+    return (gb_cuda_runs){(const int32_t *)(const void *)(inputs->device + inputs->runs_offset),
+                          inputs->run_count};
+}
+
+gb_cuda_versions gb_cuda_inputs_versions(const gb_cuda_inputs *inputs) {
+    if (!inputs->has_versions)
+        return (gb_cuda_versions){NULL, NULL};
+    return (gb_cuda_versions){(const int32_t *)(const void *)(inputs->device + inputs->from_offset),
+                              (const int32_t *)(const void *)(inputs->device + inputs->to_offset)};
+}
+
+uint32_t *gb_cuda_inputs_number(const gb_cuda_inputs *inputs) {
+    return (uint32_t *)(void *)(inputs->device + inputs->number_offset);
 }

@@ -30,7 +30,7 @@ typedef struct gb_cuda_tensor {
     bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
 } gb_cuda_tensor;
 
-enum { GB_CUDA_ARRIVALS = 1024 };
+enum { GB_CUDA_ARRIVALS = 4096 };
 
 /* Memory that steps share. */
 typedef struct gb_cuda_scratch {
@@ -50,11 +50,19 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
+/* Where the recurrent states of the batch's tokens are read and written, as slots of their memory: [N], on
+ * the device. A step that may have to be undone writes to another slot than it reads. NULL: both are the op's
+ * operand. */
+typedef struct gb_cuda_versions {
+    const int32_t *from, *to;
+} gb_cuda_versions;
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
+    gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
@@ -94,6 +102,8 @@ void gb_cuda_slice(const gb_cuda_call *call);
 void gb_cuda_rms_norm(const gb_cuda_call *call);
 void gb_cuda_l2_normalize(const gb_cuda_call *call);
 void gb_cuda_rope(const gb_cuda_call *call);
+
+/* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
 /* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
@@ -103,13 +113,27 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
+/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in three launches, where the
+ * kernels can: with the bits of the calls one by one. False: nothing was done. Some memory of the scratch. */
+bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls);
+uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size);
+
+/* Products of one launch. */
+enum { GB_CUDA_MOST_JOINED = 6 };
+
 /* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
  * the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
+/* linear_dense_few.cu, linear_dense_prompt.cu: products of few generated tokens, and of a prompt's, with
+ * matrices that are not quantized, and which they take: those of the same x are one launch. */
+bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
+void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count);
+bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
+void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
+
 /* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
  * to GB_CUDA_MOST_JOINED that all can. */
-enum { GB_CUDA_MOST_JOINED = 6 };
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 
@@ -133,6 +157,9 @@ uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
 void gb_cuda_causal_conv(const gb_cuda_call *call);
 void gb_cuda_gated_delta(const gb_cuda_call *call);
 
+/* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
+void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
+
 /* count_tokens.cu */
 void gb_cuda_count_tokens(const gb_cuda_call *call);
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
@@ -140,6 +167,10 @@ uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 /* sample.cu, sample_finish.cu: a sample step; its operands are those of plan.h. */
 void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
+/* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
+ * do not want them. */
+void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
+                                 const gb_cuda_call *logprob);
 
 /* chain.cu: the sampler's nodes one by one. */
 void gb_cuda_is_zero(const gb_cuda_call *call);
@@ -164,6 +195,13 @@ uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call);
 void gb_cuda_log_probability(const gb_cuda_call *call);
 void gb_cuda_top_ids(const gb_cuda_call *call);
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call);
+
+/* Where a call's recurrent states are read and written; slots is its operand. */
+static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, const gb_cuda_tensor *slots) {
+    const int32_t *in_place = (const int32_t *)slots->data;
+    const gb_cuda_versions both = {in_place, in_place};
+    return call->versions.from ? call->versions : both;
+}
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {
     size_t count = 1;

@@ -143,6 +143,10 @@ void gb_cuda_linear(const gb_cuda_call *call) {
     lists.x_reuse = 1;
     if (weight->is_packed && !call->is_prefill)
         gb_cuda_few_linears(&call, 1);
+    else if (gb_cuda_takes_dense_few(call))
+        gb_cuda_dense_few(&call, 1);
+    else if (gb_cuda_takes_dense_prompt(call))
+        gb_cuda_dense_prompt(&call, 1);
     else if (gb_cuda_takes_prefill(call, weight))
         gb_cuda_prefill_product(call, gb_cuda_prepare(call, x), weight, lists,
                                 blocks_for(lists.rows, GB_CUDA_PREFILL_ROWS));

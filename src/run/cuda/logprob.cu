@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. The same
- * integers and the same few float operations as in run/sampler/logprob.c, so the same bits.
+ * Log-probabilities and the likeliest tokens, for the rows that want them; many blocks share a row. (Those of
+ * the tokens that a sample step draws are found by it.)
  */
 #include "run/cuda/device/candidates.cuh"
 #include "run/cuda/device/last_block.cuh"
+#include "run/cuda/device/log_mass.cuh"
 
 using namespace gb_cuda;
 
 enum { THREADS = 1024 };
 
-/* ---- Normalizing --------------------------------------------------------------------------------------- */
+/* Groups of a row that a warp reads. */
+enum { EACH = 2 };
 
-/* The logarithm of a mass in units of 2^-40, above 0: that of the nearest float, and what it leaves out. */
-__device__ static float log_of_mass(weight_sum mass) {
-    const float nearest = (float)mass;
-    const double rest = ((double)mass - (double)nearest) / (double)nearest;
-    return gb_log(nearest * 0x1p-40f) + (float)rest;
-}
+/* ---- Normalizing --------------------------------------------------------------------------------------- */
 
 struct normalizing {
     const float *logits; /* [B, size] */
@@ -41,12 +38,13 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_largest(normalizing a
             a.y[b * 2 + threadIdx.x] = 0;
         return;
     }
-    float value[LOGITS_EACH];
+    float value[EACH][GROUP_EACH];
     uint32_t key = key_of(gb_negative_infinity());
-    load_block(a.logits + b * a.size, a.size, value);
+    load_groups<EACH>(a.logits + b * a.size, a.size, value);
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t own = value[j] == value[j] ? key_of(value[j]) : 0; /* a NaN is larger than nothing */
+    for (int j = 0; j < EACH * GROUP_EACH; j++) {
+        const float x = value[j / GROUP_EACH][j % GROUP_EACH];
+        const uint32_t own = x == x ? key_of(x) : 0; /* a NaN is larger than nothing */
         key = own > key ? own : key;
     }
     const weight_sum largest = block_best(largest_in_warp(key), of_warps);
@@ -61,16 +59,19 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
     __shared__ weight_sum of_warps[ROW_WARPS];
     if (!is_wanted)
         return;
-    float value[LOGITS_EACH];
-    load_block(a.logits + b * a.size, a.size, value);
+    float value[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, value);
     weight_sum own = 0;
     for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
         own = a.maxima[b * a.blocks + i] > own ? a.maxima[b * a.blocks + i] : own;
     const float max = value_of((uint32_t)block_best(own, of_warps));
     own = 0;
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++)
-        own += logit_index(blockIdx.x, j) < a.size ? gb_mass(value[j], max) : 0;
+    for (int j = 0; j < EACH * GROUP_EACH; j++) {
+        const uint32_t i = scanned_group<EACH>(j / GROUP_EACH) * GROUP + threadIdx.x % WARP * GROUP_EACH;
+        own +=
+            i + (unsigned)j % GROUP_EACH < a.size ? gb_mass(value[j / GROUP_EACH][j % GROUP_EACH], max) : 0;
+    }
     own = block_total(own, of_warps);
     if (threadIdx.x == 0)
         a.sums[b * a.blocks + blockIdx.x] = own;
@@ -88,7 +89,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) sum_masses(normalizing a) 
 
 /* Blocks that share a row of an op's operand 0. */
 static uint32_t blocks_of(const gb_cuda_call *call) {
-    return blocks_for(call->operands[0]->dims[1], BLOCK_LOGITS);
+    return blocks_for_groups(blocks_for(call->operands[0]->dims[1], GROUP), EACH);
 }
 
 uint64_t gb_cuda_log_normalizer_scratch(const gb_cuda_call *call) {
@@ -121,15 +122,7 @@ static __global__ void log_probabilities(const float *logits, const float *norma
     const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x, b = i / each;
     if (i >= count)
         return;
-    const float *of_row = normalizer + b * 2;
-    float value = gb_negative_infinity();
-    if (ids[i] >= 0 && (uint32_t)ids[i] < size) {
-        const float x = logits[b * size + (uint32_t)ids[i]];
-        value = x == of_row[0] /* also where both are infinite */
-                    ? -of_row[1]
-                    : (float)(((double)x - (double)of_row[0]) - (double)of_row[1]);
-    }
-    y[i] = value;
+    y[i] = log_probability_of(logits + b * size, size, ids[i], normalizer[b * 2], normalizer[b * 2 + 1]);
 }
 
 void gb_cuda_log_probability(const gb_cuda_call *call) {
@@ -145,10 +138,9 @@ void gb_cuda_log_probability(const gb_cuda_call *call) {
 struct ranking {
     const float *logits; /* [B, size] */
     const bool *wanted;
-    uint32_t size, groups, blocks, limit;
-    int32_t *ids;      /* [B, limit] */
-    weight_sum *bests; /* [B, blocks]: packed */
-    uint32_t *maxima;  /* [B, groups]: keys */
+    uint32_t size, groups, limit;
+    int32_t *ids; /* [B, limit] */
+    group_maxima maxima;
 };
 
 static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
@@ -157,20 +149,28 @@ static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
     const bool is_wanted = a.wanted[b];
     if (!is_wanted)
         return;
-    float value[LOGITS_EACH];
-    load_block(a.logits + b * a.size, a.size, value);
-    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
+    write_maxima<EACH>(x, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
-/* Lists at least the likeliest; false where there are too many to list, or too few candidates. */
+/* Lists at least the likeliest; false where there are too many to list, too few candidates, or a NaN. */
 __device__ static bool list_top(const ranking &a, size_t b, group_list *groups, candidate_list *list) {
-    if (threadIdx.x == 0)
-        list->count = 0;
-    const float least = list_largest(a.maxima + b * a.groups, a.groups, a.limit, 1.0f, groups, &list->select);
-    if (groups->count > MOST_GROUPS)
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys;
+    float bound;
+    if (a.groups <= MOST_GROUPS && a.limit <= MOST_WANTED) {
+        uint32_t key[KEYS_EACH];
+        load_keys(keys, a.groups, key, groups);
+        bound = reaching_logit(scaled_key(bound_of_keys(a.limit, key, groups), 1.0f), 1.0f);
+        list_keys(key, bound, groups, nullptr);
+    } else {
+        bound = reaching_logit(list_by_bins(keys, a.groups, a.limit, 1.0f, groups, &list->select), 1.0f);
+    }
+    if (groups->count > MOST_GROUPS || groups->has_nan)
         return false;
-    visit_groups(groups, a.logits + b * a.size, a.size, 1.0f, least,
-                 [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    const float *row = a.logits + b * a.size;
+    const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+    visit_groups(groups, a.size, bound, load, [&](uint32_t i) { list->append(row[i], i); });
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }
@@ -202,20 +202,19 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
             a.ids[b * a.limit + i] = -1;
         return;
     }
-    load_keys(a.maxima + b * a.groups, a.groups, &groups);
-    weight_sum best = 0;
-    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS)
-        best = a.bests[b * a.blocks + i] > best ? a.bests[b * a.blocks + i] : best;
-    const float max = best_value(block_best(best, list.of_warps));
-    if (max != max || !list_top(a, b, &groups, &list)) {
+    clear_list(&groups);
+    if (threadIdx.x == 0)
+        list.count = 0;
+    __syncthreads();
+    if (!list_top(a, b, &groups, &list)) {
         find_one_by_one(a, b, list.of_warps);
         return;
     }
     for (uint32_t i = threadIdx.x; i < list.count; i += ROW_THREADS) {
-        const weight_sum own = pack_best(list.s[i], list.index[i]);
+        const weight_sum own = pack_best(list.value[i], list.index[i]);
         uint32_t rank = 0;
         for (uint32_t j = 0; j < list.count; j++)
-            rank += pack_best(list.s[j], list.index[j]) > own ? 1u : 0u;
+            rank += pack_best(list.value[j], list.index[j]) > own ? 1u : 0u;
         if (rank < a.limit)
             a.ids[b * a.limit + rank] = (int32_t)list.index[i];
     }
@@ -223,7 +222,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) find_top(ranking a) {
 
 uint64_t gb_cuda_top_ids_scratch(const gb_cuda_call *call) {
     const uint64_t rows = call->operands[0]->dims[0], groups = blocks_for(call->operands[0]->dims[1], GROUP);
-    return rows * (blocks_of(call) * sizeof(weight_sum) + groups * sizeof(uint32_t));
+    return rows * groups * (sizeof(uint32_t) + 1);
 }
 
 void gb_cuda_top_ids(const gb_cuda_call *call) {
@@ -234,11 +233,10 @@ void gb_cuda_top_ids(const gb_cuda_call *call) {
     a.wanted = data_of<const bool>(call->operands[1]);
     a.size = (uint32_t)x->dims[1];
     a.groups = blocks_for(a.size, GROUP);
-    a.blocks = blocks_of(call);
     a.limit = (uint32_t)ids->dims[1];
     a.ids = data_of<int32_t>(ids);
-    a.bests = reinterpret_cast<weight_sum *>(call->scratch->bytes);
-    a.maxima = reinterpret_cast<uint32_t *>(a.bests + (size_t)rows * a.blocks);
-    GB_LAUNCH(scan_for_top, dim3(a.blocks, rows), ROW_THREADS, 0, call->stream, a);
+    a.maxima.keys = reinterpret_cast<uint32_t *>(call->scratch->bytes);
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.maxima.keys + (size_t)rows * a.groups);
+    GB_LAUNCH(scan_for_top, dim3(blocks_of(call), rows), ROW_THREADS, 0, call->stream, a);
     GB_LAUNCH(find_top, rows, ROW_THREADS, 0, call->stream, a);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The chains that stand around every layer, of long rows: a norm, a residual that is added, a factor and the
- * next norm, each of which may be missing. A row is a block's and stays in registers; weights come before the
+ * next norm, each of which may be missing. A block has a row in registers; weights come before the
  * wait, and all loads of a row are under way at once. Functions and orders of sums are those of row_chain.cu,
  * and so are the bits.
  */
+#include "run/cuda/device/long_rows.cuh"
 #include "run/cuda/device/row_chain.cuh"
 
 using namespace gb_cuda;
-
-constexpr unsigned MOST_EACH = 8; /* elements of a thread */
 
 /* One of the ops; what is missing has no result of its own. */
 struct norm_chain {
@@ -24,114 +23,77 @@ struct norm_chain {
     unsigned width;
 };
 
-/* A thread's elements of a row: every NORM_THREADS-th. */
 template <int EACH>
-struct row_part {
-    float v[EACH];
-
-    __device__ static bool is_there(unsigned j, unsigned width) {
-        return threadIdx.x + j * NORM_THREADS < width;
-    }
-
-    __device__ void load(const void *row, gb_dtype dtype, unsigned width) {
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            v[j] = is_there(j, width) ? load_float(row, dtype, threadIdx.x + j * NORM_THREADS) : 0.0f;
-    }
-
-    __device__ void store(float *row, unsigned width) const {
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            if (is_there(j, width))
-                row[threadIdx.x + j * NORM_THREADS] = v[j];
-    }
-
-    __device__ void keep(float *kept, unsigned width) const {
-        if (kept)
-            store(kept + (size_t)blockIdx.x * width, width);
-    }
-
-    __device__ void normalize(const normalization &norm, const row_part &weight, float *partial) {
-        float sum = 0;
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            sum += v[j] * v[j];
-        const float factor = norm_factor(norm, block_sum(sum, partial));
-#pragma unroll
-        for (unsigned j = 0; j < EACH; j++) {
-            const float value = v[j] * factor;
-            v[j] = norm.weight ? value * (norm.weight_offset + weight.v[j]) : value;
-        }
-    }
-};
-
-/* The row, which shared memory has, as the next product takes it. */
-__device__ static void prepare_row(const norm_chain &c, const float *row) {
-    const unsigned quarters = (unsigned)c.prepared.units * 4;
-#pragma unroll 1
-    for (unsigned first = 0; first < quarters; first += NORM_THREADS) {
-        const unsigned quarter = first + threadIdx.x;
-        float v[8];
-#pragma unroll
-        for (unsigned i = 0; i < 8; i++)
-            v[i] = quarter * 8 + i < c.width ? row[quarter * 8 + i] : 0.0f;
-        prepare_quarter(c.prepared, blockIdx.x, quarter < quarters ? quarter : quarters, v);
-    }
+__device__ static void keep(const row_part<EACH> &row, float *kept, unsigned width, bool stores) {
+    const unsigned column = threadIdx.x * EACH;
+    if (kept && column < width && stores)
+        row.store(kept + (size_t)blockIdx.x * width, column);
 }
 
-template <int EACH>
-static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
-    GB_DYNAMIC_SHARED(float, shared);
-    __shared__ float partial[WARP];
-    row_part<EACH> row, added = {}, first_weight = {}, last_weight = {};
-    if (c.first.weight)
-        first_weight.load(c.first.weight, c.first.dtype, c.width);
-    if (c.last.weight)
-        last_weight.load(c.last.weight, c.last.dtype, c.width);
-    const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
-    wait_for_earlier();
-    row.load(c.x + blockIdx.x * c.x_stride, GB_F32, c.width);
-    if (c.added)
-        added.load(c.added + blockIdx.x * c.added_stride, GB_F32, c.width);
+/* What follows once the row is there. In a rehearsal nothing is stored. */
+template <int EACH, typename Element>
+__device__ static void apply_ops(const norm_chain &c, row_part<EACH> row, const row_part<EACH> &added,
+                                 const weight_part<EACH, Element> &first_weight,
+                                 const weight_part<EACH, Element> &last_weight, float scale, bool stores,
+                                 float (*partial)[WARP], float *shared) {
     if (c.has_first) {
-        row.normalize(c.first, first_weight, partial);
-        row.keep(c.first_kept, c.width);
+        normalize_part(&row, c.first, first_weight, partial[0]);
+        keep(row, c.first_kept, c.width, stores);
     }
     if (c.added) {
 #pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            row.v[j] += added.v[j];
-        row.keep(c.added_kept, c.width);
+        for (int i = 0; i < EACH; i++)
+            row.v[i] += added.v[i];
+        keep(row, c.added_kept, c.width, stores);
     }
     if (c.scale) {
 #pragma unroll
-        for (unsigned j = 0; j < EACH; j++)
-            row.v[j] *= scale;
-        row.keep(c.scaled_kept, c.width);
+        for (int i = 0; i < EACH; i++)
+            row.v[i] *= scale;
+        keep(row, c.scaled_kept, c.width, stores);
     }
     if (c.has_last) {
-        row.normalize(c.last, last_weight, partial);
-        row.keep(c.last_kept, c.width);
+        normalize_part(&row, c.last, last_weight, partial[1]);
+        keep(row, c.last_kept, c.width, stores);
     }
-    if (c.prepared.values) {
-        row.store(shared, c.width);
-        __syncthreads();
-        prepare_row(c, shared);
+    if (c.prepared.values)
+        prepare_part(c.prepared, blockIdx.x, row, c.width, shared, stores);
+}
+
+/* Comes by the ops twice: before the row is there without effect, so that their code is where it is executed;
+ * between the products, whose weights take its place in every cache, it would be fetched from memory. */
+template <int EACH, typename Element>
+static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
+    GB_DYNAMIC_SHARED(float, shared);
+    __shared__ float partial[2][WARP];
+    const unsigned column = threadIdx.x * EACH;
+    const bool is_there = column < c.width, is_mine = stores_part();
+    row_part<EACH> row = {}, added = {};
+    weight_part<EACH, Element> first_weight = {}, last_weight = {};
+    const float *x = c.x + blockIdx.x * c.x_stride + column;
+    const float *other = c.added + blockIdx.x * c.added_stride + column;
+    if (c.added && is_there)
+        prefetch_line(other);
+    if (c.first.weight && is_there)
+        first_weight.load(c.first.weight, column);
+    if (c.last.weight && is_there)
+        last_weight.load(c.last.weight, column);
+    const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
+#pragma unroll 1
+    for (unsigned round = 0; round < 2; round++) {
+        const bool is_real = round == 1;
+        if (is_real)
+            wait_for_earlier();
+        if (is_real && is_there)
+            row.load(x, 0);
+        if (is_real && is_there && c.added)
+            added.load(other, 0);
+        apply_ops(c, row, added, first_weight, last_weight, scale, is_real && is_mine, partial, shared);
     }
 }
 
 /* ---- Finding it in a chain ------------------------------------------------------------------------------
  */
-
-/* Whether a view is a row in memory that no op of the chain made, as it stands there. */
-static bool is_outside(const row_view &view) {
-    return view.data && !view.inner;
-}
-
-static bool is_result(const row_view &view, const chain_op &op) {
-    return !view.inner &&
-           (view.data ? view.data == op.kept : op.offset >= 0 && view.offset == (unsigned)op.offset);
-}
 
 static bool is_long_norm(const chain_op &op) {
     return op.kind == CHAIN_NORM && op.norm.size == op.width && op.width > LONGEST_WARP_ROW;
@@ -186,22 +148,52 @@ static bool take(norm_chain *c, const row_chain &chain, unsigned k) {
     return true;
 }
 
+/* Whether the kernel can load and store the chain's rows. */
+static bool is_loadable(const norm_chain &c) {
+    return is_aligned(c.x) && is_aligned(c.added) && c.x_stride % 4 == 0 && c.added_stride % 4 == 0 &&
+           is_aligned(c.first_kept) && is_aligned(c.added_kept) && is_aligned(c.scaled_kept) &&
+           is_aligned(c.last_kept) && can_prepare(c.prepared, c.width);
+}
+
+template <typename Element>
+static void launch(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+    auto kernel = norm_piece(c.width) == 4 ? run_norm_chain<4, Element> : run_norm_chain<8, Element>;
+    const dim3 grid(rows, blocks_of_row(c.prepared, rows, c.width));
+    GB_LAUNCH(kernel, grid, threads_of_row(c.width), shared_of_row(c.prepared, c.width), stream, c);
+}
+
+static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+    if (!fits_block(c.width) || !is_loadable(c))
+        return false;
+    if (has_dtype(c.first, GB_BF16) && has_dtype(c.last, GB_BF16))
+        launch<uint16_t>(c, rows, stream);
+    else if (has_dtype(c.first, GB_F32) && has_dtype(c.last, GB_F32))
+        launch<float>(c, rows, stream);
+    else
+        return false;
+    return true;
+}
+
 bool gb_cuda_norm_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
     norm_chain c = {};
     c.width = chain.ops[0].width;
-    if (chain.columns || c.width > MOST_EACH * NORM_THREADS)
-        return false;
     for (unsigned k = 0; k < chain.count; k++)
-        if (!take(&c, chain, k))
+        if (chain.columns || !take(&c, chain, k))
             return false;
     const chain_op &last = chain.ops[chain.count - 1];
-    if (!c.has_last || (last.prepared.values && last.prepared_columns != c.width))
-        return false;
     c.prepared = last.prepared;
-    const size_t shared_bytes = c.prepared.values ? c.width * sizeof(float) : 0;
-    auto kernel = c.width <= 2 * NORM_THREADS   ? run_norm_chain<2>
-                  : c.width <= 6 * NORM_THREADS ? run_norm_chain<6>
-                                                : run_norm_chain<(int)MOST_EACH>;
-    GB_LAUNCH(kernel, rows, NORM_THREADS, shared_bytes, stream, c);
-    return true;
+    return c.has_last && (!last.prepared.values || last.prepared_columns == c.width) &&
+           launch_chain(c, rows, stream);
+}
+
+bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, const prepared_rows &prepared) {
+    norm_chain c = {};
+    c.x = data_of<const float>(call->operands[0]);
+    c.x_stride = norm.size;
+    c.width = (unsigned)norm.size;
+    c.has_last = true;
+    c.last = norm;
+    c.last_kept = data_of<float>(call->results[0]);
+    c.prepared = prepared;
+    return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->stream);
 }

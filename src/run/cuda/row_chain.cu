@@ -12,11 +12,7 @@ struct block_row {
     const float *at;
     row_view view;
     __device__ float operator[](unsigned i) const {
-        if (view.inner) {
-            const unsigned part = (unsigned)((uint64_t)i * view.inverse >> 32);
-            i += part * (view.outer - view.inner);
-        }
-        return at[i];
+        return at[place_of(view, i)];
     }
 };
 
@@ -92,33 +88,31 @@ __device__ static void map_elements(const chain_op &op, const block_place &place
     }
 }
 
-/* The sum of squares of the elements first, first + step, .. below end, in this order. */
-__device__ static float squares(const block_row &x, unsigned first, unsigned step, unsigned end) {
+/* The sum of squares of the pieces first, first + step, .. below end, in this order. */
+__device__ static float squares(const block_row &x, unsigned first, unsigned step, unsigned end,
+                                unsigned piece) {
     float sum = 0;
 #pragma unroll 1
-    for (; first < end; first += BATCH * step) {
-        float v[BATCH];
-#pragma unroll
-        for (unsigned j = 0; j < BATCH; j++)
-            v[j] = first + j * step < end ? x[first + j * step] : 0.0f;
-#pragma unroll
-        for (unsigned j = 0; j < BATCH; j++)
-            sum += v[j] * v[j];
-    }
+    for (; first < end; first += step)
+#pragma unroll 4
+        for (unsigned i = first; i < first + piece && i < end; i++)
+            sum += x[i] * x[i];
     return sum;
 }
 
 /* A row is a block's, or those within it a warp's each. Alone in its block, a warp adds its sum to 0. */
 __device__ static void normalize(const chain_op &op, const block_place &place, float *partial) {
     const bool by_warps = op.norm.size <= LONGEST_WARP_ROW;
-    const unsigned size = (unsigned)op.norm.size;
+    const unsigned size = (unsigned)op.norm.size, piece = by_warps ? 1 : norm_piece(size);
     const unsigned thread = by_warps ? threadIdx.x % WARP : threadIdx.x,
                    step = by_warps ? (unsigned)WARP : blockDim.x;
     const unsigned rows = by_warps ? blockDim.x / WARP : 1, row = by_warps ? threadIdx.x / WARP : 0;
 #pragma unroll 1
     for (unsigned begin = place.begin + row * size; begin < place.end; begin += rows * size) {
-        float sum = squares(place.row_of(op.a), begin + thread, step, begin + size);
-        sum = by_warps ? 0.0f + warp_sum(sum) : block_sum(sum, partial);
+        float sum = squares(place.row_of(op.a), begin + thread * piece, step * piece, begin + size, piece);
+        if (!by_warps)
+            __syncthreads(); /* the sums of the norm before have been read */
+        sum = by_warps ? warp_sum(sum) : norm_sum(sum, partial);
         map_elements(op, place, begin + thread, step, begin + size, begin, norm_factor(op.norm, sum));
     }
 }
@@ -280,7 +274,7 @@ static bool view_slice(chain_builder *b, const gb_cuda_call *call) {
 
 /* Ops whose thread i reads what thread i of another such op made. */
 static bool is_by_elements(const chain_op &op) {
-    return op.kind <= CHAIN_SCALE_ROWS || (op.kind == CHAIN_NORM && op.norm.size > LONGEST_WARP_ROW);
+    return op.kind <= CHAIN_SCALE_ROWS;
 }
 
 /* Whether an op must wait for the one that makes its operand. */
@@ -461,8 +455,10 @@ void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, ui
         if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
             add_op(&b, calls[i], is_kept[i]);
     const unsigned rows = (unsigned)calls[0]->results[0]->dims[0];
-    if (gb_cuda_norm_chain(b.chain, rows, calls[0]->stream))
-        return;
+    const auto of_one_kind = {gb_cuda_head_chain, gb_cuda_gate_chain, gb_cuda_norm_chain};
+    for (auto launch : of_one_kind)
+        if (launch(b.chain, rows, calls[0]->stream))
+            return;
     const dim3 grid(rows, blocks_of_row(calls, count, b.chain.columns));
     GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ops on rows: embedding, gathering, slices, norms, rotary positions, routing.
+ * Ops on rows: embedding, gathering, slices, norms, rotary positions.
  */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/prepared.cuh"
-#include "run/cuda/device/row_ops.cuh"
+#include "run/cuda/device/row_chain.cuh"
 
 using namespace gb_cuda;
 
@@ -69,16 +69,23 @@ void gb_cuda_slice(const gb_cuda_call *call) {
 
 /* ---- Norms --------------------------------------------------------------------------------------------- */
 
+/* A thread's part of a row's sum of squares. */
+__device__ static float squares(const float *x, unsigned size) {
+    const unsigned piece = size <= LONGEST_WARP_ROW ? 1 : norm_piece(size);
+    float sum = 0;
+    for (unsigned first = threadIdx.x * piece; first < size; first += blockDim.x * piece)
+        for (unsigned i = first; i < first + piece && i < size; i++)
+            sum += x[i] * x[i];
+    return sum;
+}
+
 /* A row is a block's. Where `prepared` is somewhere, y is prepared, too. */
 static __global__ void normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
     wait_for_earlier();
     __shared__ float partial[WARP];
     x += blockIdx.x * n.size;
     y += blockIdx.x * n.size;
-    float sum = 0;
-    for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
-        sum += x[i] * x[i];
-    const float factor = norm_factor(n, block_sum(sum, partial));
+    const float factor = norm_factor(n, norm_sum(squares(x, (unsigned)n.size), partial));
     if (!prepared.values) {
         for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
             y[i] = normalized(n, x[i], factor, i);
@@ -105,6 +112,8 @@ static void launch_norm(const gb_cuda_call *call) {
         prepared = gb_cuda_prepared_place(call, call->prepares_as);
         call->scratch->prepared_from = call->prepares_as;
     }
+    if (gb_cuda_long_norm(call, n, prepared))
+        return;
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
     const unsigned threads = n.size <= LONGEST_WARP_ROW ? (unsigned)WARP : (unsigned)NORM_THREADS;
     GB_LAUNCH(normalize, rows, threads, 0, call->stream, n, data_of<const float>(x), prepared,
@@ -152,70 +161,4 @@ void gb_cuda_rope(const gb_cuda_call *call) {
     GB_LAUNCH(rotate, grid, block, 0, call->stream, data_of<const float>(x),
               data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
               frequencies->dims[0], pair_offset, heads, x->dims[2], data_of<float>(call->results[0]));
-}
-
-/* ---- Routing ------------------------------------------------------------------------------------------- */
-
-struct choice {
-    float value;
-    int index; /* count: none */
-};
-
-/* The larger value, the lower index among equals; nothing is worse than a NaN but none. */
-__device__ static bool is_better(const choice &a, const choice &b, int count) {
-    if (b.index == count || a.index == count)
-        return a.index < b.index;
-    return a.value > b.value || (!(a.value < b.value) && a.index < b.index);
-}
-
-/* One warp per token; p in shared memory. What was taken is negative. */
-static __global__ void route(const float *logits, int choices, int count, bool normalized, int32_t *experts,
-                             float *weights) {
-    wait_for_earlier();
-    GB_DYNAMIC_SHARED(float, p);
-    const int lane = (int)threadIdx.x;
-    const size_t m = blockIdx.x;
-    logits += m * (size_t)choices;
-    float largest = logits[0], sum = 0, chosen_sum = 0;
-    for (int i = lane; i < choices; i += WARP)
-        largest = larger(logits[i], largest);
-    largest = warp_max(largest);
-    for (int i = lane; i < choices; i += WARP)
-        sum += p[i] = gb_exp(logits[i] - largest);
-    sum = warp_sum(sum);
-    for (int i = lane; i < choices; i += WARP)
-        p[i] /= sum;
-    for (int t = 0; t < count; t++) {
-        choice mine = {0, choices};
-        for (int i = lane; i < choices; i += WARP) {
-            const choice other = {p[i], i};
-            if (!(p[i] < 0) && is_better(other, mine, choices))
-                mine = other;
-        }
-        for (int distance = WARP / 2; distance > 0; distance /= 2) {
-            const choice other = {__shfl_xor_sync(0xffffffffu, mine.value, distance),
-                                  __shfl_xor_sync(0xffffffffu, mine.index, distance)};
-            if (is_better(other, mine, choices))
-                mine = other;
-        }
-        chosen_sum += mine.value;
-        if (lane == 0) {
-            experts[m * (size_t)count + t] = mine.index;
-            weights[m * (size_t)count + t] = mine.value;
-        }
-        if (mine.index % WARP == lane) /* the lane that reads it */
-            p[mine.index] = -1;
-    }
-    __syncwarp();
-    for (int t = lane; normalized && t < count; t += WARP)
-        weights[m * (size_t)count + t] /= chosen_sum;
-}
-
-void gb_cuda_route_top_k(const gb_cuda_call *call) {
-    const gb_cuda_tensor *logits = call->operands[0], *experts = call->results[0];
-    const int choices = (int)logits->dims[1], count = (int)experts->dims[1];
-    const bool normalized = gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0;
-    GB_LAUNCH(route, (unsigned)logits->dims[0], WARP, (size_t)choices * sizeof(float), call->stream,
-              data_of<const float>(logits), choices, count, normalized, data_of<int32_t>(experts),
-              data_of<float>(call->results[1]));
 }

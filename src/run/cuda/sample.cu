@@ -4,7 +4,7 @@
  * launches, whatever its settings, so that a captured graph holds them; a row that does not need one leaves
  * it at once.
  *
- *     scan    biases and penalties; the largest logit, and the largest of each group of 128
+ *     scan    the largest logit of each group of 128; biases and penalties, where many blocks need them
  *     settle  the token where the largest logit is it, or where top-k leaves few; otherwise many blocks share
  *             the row: they draw, or with top-p alone sum masses
  *     finish  what is left: sample_finish.cu
@@ -17,20 +17,29 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
-static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
+/* After the blocks that scan a row come some that find what biases and penalties change in it. The logits are
+ * on their way before it is known how they are taken. */
+template <int EACH>
+static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     wait_for_earlier();
-    __shared__ float logits[BLOCK_LOGITS];
     const size_t b = blockIdx.y;
-    const float *x = a.logits + b * a.size;
+    const uint32_t scanning = blocks_for_groups(a.groups, EACH);
+    if (blockIdx.x >= scanning) {
+        find_changes(a, b, (blockIdx.x - scanning) * ROW_THREADS + threadIdx.x);
+        return;
+    }
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
     const row_settings r = settings_of(a, b);
-    float value[LOGITS_EACH];
-    load_block(x, a.size, value);
-    adjust(a, b, r, value, logits);
-    write_maxima(value, a.size, a.groups, a.maxima + b * a.groups, &a.bests[b * a.blocks + blockIdx.x]);
-    for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += a.blocks * ROW_THREADS)
-        a.bins[b * MASS_BINS + i] = 0;
     if (blockIdx.x == 0 && threadIdx.x == 0)
         a.rows[b] = row_state{};
+    if (r.temperature != 0.0f && r.top_k == 0 && r.top_p < 1.0f)
+        for (unsigned i = blockIdx.x * ROW_THREADS + threadIdx.x; i < MASS_BINS; i += scanning * ROW_THREADS)
+            a.bins[b * MASS_BINS + i] = 0;
+    if (is_adjusted(r) && !r.is_short)
+        scan_adjusted<EACH>(a, b);
+    else
+        write_maxima<EACH>(x, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
 /* ---- Settling ------------------------------------------------------------------------------------------ */
@@ -39,6 +48,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 3) scan_rows(sampling a) {
 struct settling {
     group_list groups;
     candidate_list list;
+    changed_groups changed;
 };
 
 __device__ static void finish_row(const sampling &a, size_t b, weight_sum best) {
@@ -84,39 +94,145 @@ static __device__ __noinline__ float cut_whole_row(uint32_t size, const float *r
     return threshold != 0 ? value_of(threshold) : least;
 }
 
-/* top-k: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups are
- * read. Their keys are loaded. */
-__device__ static void settle_top_k(const sampling &a, size_t b, const row_settings &r, float max_s,
-                                    settling *memory) {
+/* What the largest logit says of a row: whether that settles it. */
+__device__ static bool settle_by_largest(const sampling &a, size_t b, const row_settings &r,
+                                         weight_sum best) {
+    const float max = best_value(best), infinity = -gb_negative_infinity();
+    if (max > -infinity && r.temperature != 0.0f) {
+        if (max == infinity)
+            leave_row(a, b, ROW_IS_EVEN, 0.0f, gb_negative_infinity());
+        return max == infinity;
+    }
+    if (blockIdx.x == 0)
+        finish_row(a, b, max > -infinity ? best : max == max ? 0 : ~(weight_sum)0);
+    return true;
+}
+
+/* By the whole row, in one block: where too many logits can be the token to list them. */
+static __device__ __noinline__ void settle_slowly(const sampling &a, size_t b, const row_settings &r,
+                                                  settling *memory) {
     const float *row = row_of(a, b, r);
-    const uint32_t *maxima = a.maxima + b * a.groups;
+    weight_sum best = 0;
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS) {
+        const weight_sum packed = pack_best(row[i], i);
+        best = packed > best ? packed : best;
+    }
+    best = block_best(best, memory->list.of_warps);
+    if (settle_by_largest(a, b, r, best))
+        return;
+    const float max_s = gb_scale(best_value(best), r.temperature);
+    leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, &memory->list));
+}
+
+/* Draws from the candidates that are listed; false where they are too many, or infinite. Needs all threads.
+ */
+__device__ static bool settle_by_list(const sampling &a, size_t b, const row_settings &r,
+                                      candidate_list *list) {
+    __syncthreads();
+    if (list->count > MOST_CANDIDATES)
+        return false;
+    const float largest = largest_listed(list);
+    if (largest == -gb_negative_infinity())
+        return false;
+    if (r.temperature != 0.0f) {
+        const cut_rule rule = {
+            a.size, r.temperature, gb_scale(largest, r.temperature), r.top_k, r.top_p, false, 0};
+        finish_row(a, b, draw_candidates(list, rule, r));
+        return true;
+    }
+    weight_sum best = 0;
+    for (unsigned i = threadIdx.x; i < list->count; i += ROW_THREADS) {
+        const weight_sum packed = pack_best(list->value[i], list->index[i]);
+        best = packed > best ? packed : best;
+    }
+    finish_row(a, b, block_best(best, list->of_warps));
+    return true;
+}
+
+/* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
+ * are read. What biases and penalties change is listed by itself; a group whose largest is changed counts for
+ * nothing in the bound. */
+__device__ static void settle_short(const sampling &a, size_t b, const row_settings &r, settling *memory) {
+    const float *row = a.logits + b * a.size;
     group_list *groups = &memory->groups;
     candidate_list *list = &memory->list;
+    changed_groups *changed = is_adjusted(r) ? &memory->changed : nullptr;
+    const uint32_t wanted = r.temperature == 0.0f ? 1 : r.top_k;
+    const float temperature = r.temperature == 0.0f ? 1.0f : r.temperature;
+    uint32_t key[KEYS_EACH], known[KEYS_EACH];
+    own_changes own;
+    clear_list(groups);
     if (threadIdx.x == 0)
         list->count = 0;
-    const float least = list_largest(maxima, a.groups, r.top_k, r.temperature, groups, &list->select);
-    if (groups->count <= MOST_GROUPS)
-        visit_groups(groups, row, a.size, r.temperature, least,
-                     [&](uint32_t i, float s) { append_candidate(list, s, i); });
+    if (changed)
+        clear_changes(changed);
     __syncthreads();
-    if (groups->count <= MOST_GROUPS && list->count <= MOST_CANDIDATES) {
-        const cut_rule rule = {a.size, max_s, r.top_k, r.top_p, false, 0};
-        finish_row(a, b, draw_candidates(list, rule, r));
-    } else {
-        leave_row(a, b, ROW_IS_LEFT, max_s, cut_whole_row(a.size, row, r, max_s, list));
+    wait_for_earlier();
+    if (changed)
+        load_changes(a, b, &own);
+    load_keys(maxima_of_row(a.maxima, b, a.groups).keys, a.groups, key, groups);
+    if (changed)
+        keep_changes(&own, changed);
+#pragma unroll
+    for (unsigned j = 0; j < KEYS_EACH; j++)
+        known[j] = changed && changed->before[threadIdx.x + j * ROW_THREADS] == key[j] ? 0 : key[j];
+    const float least = scaled_key(bound_of_keys(wanted, known, groups), temperature);
+    const float bound = reaching_logit(least, temperature);
+    if (groups->has_nan) {
+        finish_row(a, b, ~(weight_sum)0);
+        return;
     }
+    list_keys(key, bound, groups, changed ? changed->place_of : nullptr);
+    if (!changed || groups->count <= MOST_PLACES) {
+        if (changed) {
+            list_changes(own, bound, changed, list);
+            __syncthreads();
+        }
+        const auto load = [&](unsigned place, uint32_t i, float *x) {
+            load_logits(row, a.size, i, x);
+            if (!changed || i >= a.size)
+                return;
+            for (unsigned j = 0; j < GROUP_EACH; j++)
+                x[j] = changed->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
+        };
+        visit_groups(groups, a.size, bound, load, [&](uint32_t i) { list->append(row[i], i); });
+        if (settle_by_list(a, b, r, list))
+            return;
+    }
+    if (changed)
+        copy_adjusted(a, b);
+    settle_slowly(a, b, r, memory);
+}
+
+/* Likewise with a long list, or a long row. */
+static __device__ __noinline__ void settle_long(const sampling &a, size_t b, const row_settings &r,
+                                                settling *memory) {
+    const float *row = row_of(a, b, r);
+    group_list *groups = &memory->groups;
+    candidate_list *list = &memory->list;
+    clear_list(groups);
+    if (threadIdx.x == 0)
+        list->count = 0;
+    __syncthreads();
+    const float least =
+        list_by_bins(maxima_of(a, b, r).keys, a.groups, r.top_k, r.temperature, groups, &list->select);
+    if (groups->count <= MOST_GROUPS) {
+        const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
+        visit_groups(groups, a.size, reaching_logit(least, r.temperature), load,
+                     [&](uint32_t i) { list->append(row[i], i); });
+        if (settle_by_list(a, b, r, list))
+            return;
+    }
+    settle_slowly(a, b, r, memory);
 }
 
 /* Neither top-k nor top-p: what noise can lift above the largest, and min-p keeps, is drawn. */
-__device__ static void draw_plain(const sampling &a, size_t b, const row_settings &r, weight_sum best_of_row,
+__device__ static void draw_plain(const sampling &a, size_t b, const row_settings &r, weight_sum best_logit,
                                   weight_sum *of_warps) {
-    const float max = best_value(best_of_row);
-    const bool is_even = max == -gb_negative_infinity();
-    const float max_s = is_even ? 0.0f : gb_scale(max, r.temperature);
-    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_of_row));
+    const float max_s = gb_scale(best_value(best_logit), r.temperature);
+    weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_logit));
     const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
-    drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
-    d.is_even = is_even;
+    const drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
         if (exists && is_in(d, x, &s))
@@ -162,39 +278,67 @@ __device__ static void sum_masses(const sampling &a, size_t b, const row_setting
     leave_row(a, b, ROW_IS_CUT, max_s, gb_negative_infinity());
 }
 
+/* A part of a row's mass, of its own logits at temperature 1, for the log-probability of its token. */
+static __device__ __noinline__ void add_mass(const sampling &a, size_t b, unsigned part, unsigned parts) {
+    enum { AT_ONCE = 2 }; /* reads under way */
+    __shared__ weight_sum of_warps[ROW_WARPS];
+    const float *row = a.logits + b * a.size;
+    const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys, step = parts * ROW_THREADS * GROUP_EACH;
+    uint32_t key = 0;
+    wait_for_earlier();
+#pragma unroll 4
+    for (uint32_t g = threadIdx.x; g < a.groups; g += ROW_THREADS)
+        key = keys[g] > key ? keys[g] : key;
+    const float max = value_of((uint32_t)block_best(key, of_warps));
+    weight_sum own = 0;
+#pragma unroll 1
+    for (uint32_t i = (part * ROW_THREADS + threadIdx.x) * GROUP_EACH; i < a.size; i += step * AT_ONCE) {
+        float x[AT_ONCE * GROUP_EACH];
+#pragma unroll
+        for (unsigned k = 0; k < AT_ONCE; k++)
+            load_logits(row, a.size, i + k * step, x + k * GROUP_EACH);
+#pragma unroll
+        for (unsigned j = 0; j < AT_ONCE * GROUP_EACH; j++)
+            own += i + j / GROUP_EACH * step + j % GROUP_EACH < a.size ? gb_mass(x[j], max) : 0;
+    }
+    own = block_total(own, of_warps);
+    if (threadIdx.x == 0)
+        atomicAdd(&a.rows[b].mass, own);
+    if (threadIdx.x == 0 && part == 0)
+        a.rows[b].largest = max;
+}
+
 union settle_memory {
     settling of_row;
     weight_bins<MASS_BINS> bins;
 };
 
-static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(sampling a) {
+/* Where one block settles a row, the others find its mass, if that is wanted. */
+static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ settle_memory memory;
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b); /* which are there since before the scan */
-    wait_for_earlier();
-    const bool has_one_block = r.temperature == 0.0f || r.top_k != 0;
-    if (has_one_block && r.temperature != 0.0f && blockIdx.x == 0)
-        load_keys(a.maxima + b * a.groups, a.groups, &memory.of_row.groups);
-    const weight_sum best = best_logit(a, b, of_warps);
-    const float max = best_value(best), infinity = -gb_negative_infinity();
-    const float max_s = gb_scale(max, r.temperature);
-    if (!(max > -infinity)) { /* nor is a NaN */
-        if (blockIdx.x == 0)
-            finish_row(a, b, max == max ? 0 : ~(weight_sum)0);
-    } else if (has_one_block && max < infinity) {
-        if (blockIdx.x == 0 && r.temperature == 0.0f)
-            finish_row(a, b, best);
-        else if (blockIdx.x == 0)
-            settle_top_k(a, b, r, max_s, &memory.of_row);
-    } else if (r.temperature == 0.0f) {
-        if (blockIdx.x == 0)
-            finish_row(a, b, best);
-    } else if (r.top_p < 1.0f && max < infinity && max_s > -infinity) {
-        sum_masses(a, b, r, best, &memory.bins);
-    } else {
-        draw_plain(a, b, r, best, of_warps);
+    const bool is_alone = r.temperature == 0.0f || r.top_k != 0;
+    const unsigned settling = is_alone && gridDim.x > 1 ? 1 : 0; /* blocks that do not sum */
+    if (a.wanted && a.wanted[b] && blockIdx.x >= settling)
+        add_mass(a, b, blockIdx.x - settling, gridDim.x - settling);
+    if (is_alone && blockIdx.x != 0)
+        return;
+    if (r.is_short && (r.temperature != 0.0f || is_adjusted(r))) {
+        settle_short(a, b, r, &memory.of_row);
+        return;
     }
+    wait_for_earlier();
+    const weight_sum best = best_of_row(maxima_of(a, b, r), a.groups, of_warps);
+    if (settle_by_largest(a, b, r, best))
+        return;
+    if (r.top_k != 0)
+        settle_long(a, b, r, &memory.of_row);
+    else if (r.top_p < 1.0f && gb_scale(best_value(best), r.temperature) > gb_negative_infinity())
+        sum_masses(a, b, r, best, &memory.bins);
+    else
+        draw_plain(a, b, r, best, of_warps);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -208,10 +352,9 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.logits = data_of<const float>(logits);
     a.size = (uint32_t)logits->dims[1];
     a.groups = (a.size + GROUP - 1) / GROUP;
-    a.blocks = (a.size + BLOCK_LOGITS - 1) / BLOCK_LOGITS;
     a.parts = sharing_blocks / (uint32_t)*rows;
     a.parts = a.parts > most_parts ? most_parts : a.parts < least_parts ? least_parts : a.parts;
-    a.parts = a.parts > a.blocks ? a.blocks : a.parts;
+    a.parts = a.parts > blocks_for_groups(a.groups, 1) ? blocks_for_groups(a.groups, 1) : a.parts;
     a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
     a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
     a.top_p = data_or_null<const float>(operands[GB_SAMPLE_TOP_P]);
@@ -231,8 +374,8 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
 }
 
 static uint64_t row_bytes(const sampling &a) {
-    return sizeof(row_state) + ((uint64_t)MASS_BINS + a.blocks) * sizeof(weight_sum) +
-           ((uint64_t)a.groups + 2 * (uint64_t)a.size) * sizeof(uint32_t);
+    const uint64_t words = 2 * (uint64_t)a.size + 3 * MOST_CHANGES + 2 * a.groups;
+    return sizeof(row_state) + MASS_BINS * sizeof(weight_sum) + words * sizeof(uint32_t) + 2 * a.groups;
 }
 
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
@@ -241,17 +384,49 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
     return rows * row_bytes(a);
 }
 
-void gb_cuda_sample(const gb_cuda_call *call) {
-    size_t rows;
-    sampling a = sampling_of(call, &rows);
+template <int EACH>
+static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
+    const bool can_adjust = a.counts || a.bias_ids;
+    const uint32_t blocks =
+        blocks_for_groups(a.groups, EACH) + (can_adjust ? blocks_for(MOST_CHANGES, ROW_THREADS) : 0);
+    GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
+}
+
+static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     a.adjusted = reinterpret_cast<float *>(call->scratch->bytes);
     a.listed = reinterpret_cast<uint32_t *>(a.adjusted + rows * a.size);
     a.rows = reinterpret_cast<row_state *>(a.listed + rows * a.size);
     a.bins = reinterpret_cast<weight_sum *>(a.rows + rows);
-    a.bests = a.bins + rows * MASS_BINS;
-    a.maxima = reinterpret_cast<uint32_t *>(a.bests + rows * a.blocks);
-    const dim3 scanning(a.blocks, (unsigned)rows), sharing(a.parts, (unsigned)rows);
-    GB_LAUNCH(scan_rows, scanning, ROW_THREADS, 0, call->stream, a);
+    a.changes.ids = reinterpret_cast<int32_t *>(a.bins + rows * MASS_BINS);
+    a.changes.values = reinterpret_cast<float *>(a.changes.ids + rows * MOST_CHANGES);
+    a.changes.before = reinterpret_cast<uint32_t *>(a.changes.values + rows * MOST_CHANGES);
+    a.maxima.keys = a.changes.before + rows * MOST_CHANGES;
+    a.adjusted_maxima.keys = a.maxima.keys + rows * a.groups;
+    a.maxima.offsets = reinterpret_cast<uint8_t *>(a.adjusted_maxima.keys + rows * a.groups);
+    a.adjusted_maxima.offsets = a.maxima.offsets + rows * a.groups;
+    const dim3 sharing(a.parts, (unsigned)rows);
+    /* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more
+     * reads under way. */
+    if (blocks_for_groups(a.groups, 1) * rows <= 512)
+        launch_scan<1>(a, rows, call->stream);
+    else
+        launch_scan<4>(a, rows, call->stream);
     GB_LAUNCH(settle_rows, sharing, ROW_THREADS, 0, call->stream, a);
     launch_finish(a, sharing, call->stream);
+}
+
+void gb_cuda_sample(const gb_cuda_call *call) {
+    size_t rows;
+    const sampling a = sampling_of(call, &rows);
+    launch_sample(call, a, rows);
+}
+
+void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
+                                 const gb_cuda_call *logprob) {
+    size_t rows;
+    sampling a = sampling_of(sample, &rows);
+    a.wanted = data_of<const bool>(normalizer->operands[1]);
+    a.normalizer = data_of<float>(normalizer->results[0]);
+    a.logprob = data_of<float>(logprob->results[0]);
+    launch_sample(sample, a, rows);
 }

@@ -6,6 +6,7 @@
 #include "run/cuda/device/candidates.cuh"
 #include "run/cuda/device/draw.cuh"
 #include "run/cuda/device/last_block.cuh"
+#include "run/cuda/device/log_mass.cuh"
 
 using namespace gb_cuda;
 
@@ -46,12 +47,12 @@ static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, ui
     const auto s_of = [&](uint32_t i) { return gb_scale(d.row[listed[i]], d.temperature); };
     if (count <= MOST_CANDIDATES) {
         for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
-            list->s[i] = s_of(i);
+            list->value[i] = s_of(i);
             list->index[i] = listed[i];
         }
         if (threadIdx.x == 0)
             list->count = count;
-        const cut_rule rule = {d.size, d.max_s, 0, r.top_p, true, limit};
+        const cut_rule rule = {d.size, 1.0f, d.max_s, 0, r.top_p, true, limit};
         return draw_candidates(list, rule, r);
     }
     const uint32_t threshold = select_in_block(count, limit, &list->select, [&](unsigned i, uint32_t *key) {
@@ -70,7 +71,21 @@ static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, ui
     return block_best(best, list->of_warps);
 }
 
-static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
+/* Writes what the step says of a row; one thread does. */
+__device__ static void write_token(const sampling &a, size_t b, int32_t token) {
+    a.token[b] = token;
+    if (!a.wanted)
+        return;
+    const bool is_wanted = a.wanted[b];
+    const float largest = is_wanted ? a.rows[b].largest : 0.0f;
+    const float log_of_sum = is_wanted ? log_of_mass(a.rows[b].mass) : 0.0f;
+    a.normalizer[b * 2] = largest;
+    a.normalizer[b * 2 + 1] = log_of_sum;
+    a.logprob[b] =
+        is_wanted ? log_probability_of(a.logits + b * a.size, a.size, token, largest, log_of_sum) : 0.0f;
+}
+
+static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(GB_GRID_CONSTANT sampling a) {
     __shared__ candidate_list list;
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b);
@@ -78,15 +93,17 @@ static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
     row_state &state = a.rows[b];
     const uint32_t kind = state.kind;
     weight_sum best = state.drawn;
-    if (kind == ROW_IS_DRAWN && blockIdx.x == 0 && threadIdx.x == 0)
-        a.token[b] = token_of(best);
-    if (kind == ROW_IS_DONE || kind == ROW_IS_DRAWN)
+    if (kind == ROW_IS_DONE || kind == ROW_IS_DRAWN) {
+        if (blockIdx.x == 0 && threadIdx.x == 0)
+            write_token(a, b, kind == ROW_IS_DONE ? a.token[b] : token_of(best));
         return;
+    }
     drawing d = drawing_of(a, b, r, state.max_s, state.least);
     mass_cut cut = {-1, 0, 0};
     if (kind == ROW_IS_CUT)
         cut = find_cut(a.bins + b * MASS_BINS, r.top_p, &list);
     d.bin = cut.bin;
+    d.is_even = kind == ROW_IS_EVEN;
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
         const bool competes = exists && is_in(d, x, &s);
@@ -107,7 +124,7 @@ static __global__ void __launch_bounds__(ROW_THREADS) finish_rows(sampling a) {
         best = of_list > best ? of_list : best;
     }
     if (threadIdx.x == 0)
-        a.token[b] = token_of(best);
+        write_token(a, b, token_of(best));
 }
 
 void gb_cuda::launch_finish(const sampling &a, dim3 grid, cudaStream_t stream) {

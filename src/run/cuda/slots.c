@@ -3,16 +3,16 @@
 
 #include "base/memory.h"
 #include "run/cuda/device.h"
-#include "run/saved_rows.h"
 
-enum { ALIGNMENT = 256, STAGING_BYTES = 4 << 20 };
+#include <stdio.h>
 
-static uint8_t *state_of(const gb_cuda_slots *slots, uint32_t slot, const gb_cuda_state *state) {
-    return slots->memory + slot * slots->slot_bytes + state->offset;
-}
+enum {
+    ALIGNMENT = 256,
+    TOGETHER = 256 /* positions that are given memory at once; kernels may read so far past the last one */
+};
 
 static uint8_t *snapshot_of(const gb_cuda_slots *slots, uint32_t slot, const gb_cuda_state *state) {
-    return slots->snapshots + slot * slots->snapshot_bytes + state->snapshot_offset;
+    return slots->snapshots.memory + slot * slots->snapshots.slot_bytes + state->snapshot_offset;
 }
 
 /* Bytes, from the state's first on, that hold something at that position. */
@@ -29,7 +29,7 @@ static bool append_part(uint64_t size, uint64_t *offset, uint64_t *end) {
 }
 
 static bool place_state(const gb_state *state, uint32_t max_context, gb_cuda_slots *slots,
-                        gb_cuda_state *place) {
+                        uint64_t *cache_bytes, gb_cuda_state *place) {
     *place = (gb_cuda_state){.kind = state->kind, .rows = 1, .window = state->window};
     uint64_t size = gb_state_bytes(state);
     place->row_bytes = size;
@@ -38,34 +38,43 @@ static bool place_state(const gb_state *state, uint32_t max_context, gb_cuda_slo
         place->row_bytes = size / rows;
         place->rows = state->kind == GB_STATE_CACHE && max_context < rows ? max_context : rows;
     }
-    if (!gb_multiply_size(place->rows, place->row_bytes, &size) ||
-        !append_part(size, &place->offset, &slots->slot_bytes))
+    uint64_t *end = state->kind == GB_STATE_RECURRENT ? &slots->recurrent_bytes : cache_bytes;
+    if (!gb_multiply_size(place->rows, place->row_bytes, &size) || !append_part(size, &place->offset, end))
         return false;
     return state->kind == GB_STATE_CACHE ||
            append_part(size, &place->snapshot_offset, &slots->snapshot_bytes);
 }
 
-static gumbel_status reserve(uint64_t slot_count, uint64_t slot_bytes, const char *what, uint8_t **memory,
-                             gumbel_error *error) {
-    uint64_t size;
-    void *made = NULL;
-    if (!gb_multiply_size(slot_count, slot_bytes, &size) || size > SIZE_MAX / 2)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%llu slots of %llu bytes are more than there can be",
-                       (unsigned long long)slot_count, (unsigned long long)slot_bytes);
-    gumbel_status status = gb_cuda_allocate(size, what, &made, error);
-    *memory = made;
-    return status;
-}
-
 static gumbel_status place_states(const gb_program *program, uint32_t max_context, gb_cuda_slots *slots,
-                                  gumbel_error *error) {
+                                  uint64_t *cache_bytes, gumbel_error *error) {
     bool fits = true;
+    *cache_bytes = 0;
     for (uint32_t i = 0; i < program->state_count && fits; i++)
-        fits = place_state(&program->states[i], max_context, slots, &slots->states[i]);
-    if (!fits || !gb_align_size(slots->slot_bytes, ALIGNMENT, &slots->slot_bytes) ||
+        fits = place_state(&program->states[i], max_context, slots, cache_bytes, &slots->states[i]);
+    if (!fits || !gb_align_size(*cache_bytes, ALIGNMENT, cache_bytes) ||
+        !gb_align_size(slots->recurrent_bytes, ALIGNMENT, &slots->recurrent_bytes) ||
         !gb_align_size(slots->snapshot_bytes, ALIGNMENT, &slots->snapshot_bytes))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
     return GUMBEL_OK;
+}
+
+static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error) {
+    uint64_t size;
+    void *memory;
+    if (!gb_multiply_size((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, slots->recurrent_bytes, &size))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
+    GB_TRY(gb_cuda_allocate(size, "the recurrent states of all slots", &memory, error));
+    slots->recurrent = memory;
+    return GUMBEL_OK;
+}
+
+static void point_to_states(gb_cuda_slots *slots) {
+    for (uint32_t i = 0; i < slots->state_count; i++) {
+        gb_cuda_state *state = &slots->states[i];
+        const bool is_recurrent = state->kind == GB_STATE_RECURRENT;
+        state->memory = (is_recurrent ? slots->recurrent : slots->caches.memory) + state->offset;
+        state->slot_bytes = is_recurrent ? slots->recurrent_bytes : slots->caches.slot_bytes;
+    }
 }
 
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
@@ -73,38 +82,94 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     *slots =
         (gb_cuda_slots){.slot_count = options->slots, .state_count = program->state_count, .stream = stream};
     slots->states = gb_allocate(program->state_count, sizeof *slots->states);
-    if (!slots->states)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of states");
-    GB_TRY(place_states(program, options->max_context, slots, error));
-    GB_TRY(reserve(slots->slot_count, slots->slot_bytes, "the caches of all slots (see --max-context)",
-                   &slots->memory, error));
+    slots->positions = gb_allocate(options->slots, sizeof *slots->positions);
+    slots->is_empty = gb_allocate(options->slots, sizeof *slots->is_empty);
+    if (!slots->states || !slots->positions || !slots->is_empty)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the lists of states and slots");
+    uint64_t cache_bytes;
+    GB_TRY(place_states(program, options->max_context, slots, &cache_bytes, error));
+    GB_TRY(gb_cuda_region_create(options->slots, cache_bytes, "the caches of all slots (see --max-context)",
+                                 &slots->caches, error));
     if (options->snapshots)
-        GB_TRY(reserve(slots->slot_count, slots->snapshot_bytes, "the snapshots of all slots",
-                       &slots->snapshots, error));
+        GB_TRY(gb_cuda_region_create(options->slots, slots->snapshot_bytes, "the snapshots of all slots",
+                                     &slots->snapshots, error));
+    GB_TRY(reserve_recurrent(slots, error));
+    point_to_states(slots);
     void *staging;
-    GB_TRY(gb_cuda_allocate_pinned(STAGING_BYTES, "saving sessions", &staging, error));
+    GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
+    GB_TRY(gb_cuda_slots_cover(slots, 0, options->step_tokens, error)); /* the first prompt need not wait */
     for (uint32_t slot = 0; slot < slots->slot_count; slot++)
         gb_cuda_slots_reset(slots, slot);
     return GUMBEL_OK;
 }
 
 void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
-    gb_cuda_free(slots->memory);
-    gb_cuda_free(slots->snapshots);
+    gb_cuda_region_destroy(&slots->caches);
+    gb_cuda_region_destroy(&slots->snapshots);
+    gb_cuda_free(slots->recurrent);
     gb_cuda_free_pinned(slots->staging);
     gb_free(slots->states);
+    gb_free(slots->positions);
+    gb_free(slots->is_empty);
     *slots = (gb_cuda_slots){0};
+}
+
+/* ---- Giving memory ------------------------------------------------------------------------------------- */
+
+/* Takes the memory of empty slots back, but for one's; false: they had none. */
+static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
+    const uint64_t before = slots->caches.covered_bytes + slots->snapshots.covered_bytes;
+    cudaStreamSynchronize(slots->stream);
+    for (uint32_t slot = 0; slot < slots->slot_count; slot++) {
+        if (slot == but || !slots->is_empty[slot])
+            continue;
+        gb_cuda_region_uncover(&slots->caches, slot);
+        gb_cuda_region_uncover(&slots->snapshots, slot);
+        slots->positions[slot] = 0;
+    }
+    return slots->caches.covered_bytes + slots->snapshots.covered_bytes < before;
+}
+
+static gumbel_status cover_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+    char what[96];
+    snprintf(what, sizeof what, "the caches of slot %u up to position %u (see --max-context)", slot, count);
+    for (uint32_t i = 0; i < slots->state_count; i++) {
+        const gb_cuda_state *state = &slots->states[i];
+        if (state->kind != GB_STATE_RECURRENT)
+            GB_TRY(gb_cuda_region_cover(&slots->caches, slot, state->offset, used_bytes(state, count), what,
+                                        error));
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+    slots->is_empty[slot] = false;
+    if (count <= slots->positions[slot])
+        return GUMBEL_OK;
+    const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
+    gumbel_status status = cover_states(slots, slot, rounded, error);
+    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+        status = cover_states(slots, slot, rounded, error);
+    if (status == GUMBEL_OK)
+        slots->positions[slot] = rounded;
+    return status;
+}
+
+static gumbel_status cover_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_error *error) {
+    char what[48];
+    snprintf(what, sizeof what, "the snapshot of slot %u", slot);
+    return gb_cuda_region_cover(&slots->snapshots, slot, 0, slots->snapshot_bytes, what, error);
 }
 
 /* ---- Moving states ------------------------------------------------------------------------------------- */
 
 /* Nothing reads a cache's row before it is written, so only recurrent states have to be made zero. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
-    for (uint32_t i = 0; i < slots->state_count; i++)
-        if (slots->states[i].kind == GB_STATE_RECURRENT)
-            cudaMemsetAsync(state_of(slots, slot, &slots->states[i]), 0, (size_t)slots->states[i].row_bytes,
-                            slots->stream);
+    slots->is_empty[slot] = true;
+    if (slots->recurrent)
+        cudaMemsetAsync(slots->recurrent + slot * slots->recurrent_bytes, 0, (size_t)slots->recurrent_bytes,
+                        slots->stream);
 }
 
 static void copy_bytes(const gb_cuda_slots *slots, void *to, const void *from, size_t size) {
@@ -112,98 +177,45 @@ static void copy_bytes(const gb_cuda_slots *slots, void *to, const void *from, s
         cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, slots->stream);
 }
 
-void gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position) {
-    for (uint32_t i = 0; i < slots->state_count && from != to; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        copy_bytes(slots, state_of(slots, to, state), state_of(slots, from, state),
-                   used_bytes(state, position));
-    }
+void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to) {
+    if (slots->recurrent && from != to)
+        copy_bytes(slots, slots->recurrent + to * slots->recurrent_bytes,
+                   slots->recurrent + from * slots->recurrent_bytes, (size_t)slots->recurrent_bytes);
 }
 
-void gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
-    for (uint32_t i = 0; i < slots->state_count && slots->snapshots; i++) {
+gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
+                                 gumbel_error *error) {
+    GB_TRY(gb_cuda_slots_cover(slots, to, position, error));
+    for (uint32_t i = 0; i < slots->state_count && from != to; i++) {
+        const gb_cuda_state *state = &slots->states[i];
+        copy_bytes(slots, gb_cuda_state_of(to, state), gb_cuda_state_of(from, state),
+                   used_bytes(state, position));
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                          gumbel_error *error) {
+    if (!slots->snapshots.memory)
+        return GUMBEL_OK;
+    gumbel_status status = cover_snapshot(slots, slot, error);
+    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+        status = cover_snapshot(slots, slot, error);
+    GB_TRY(status);
+    for (uint32_t i = 0; i < slots->state_count; i++) {
         const gb_cuda_state *state = &slots->states[i];
         if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, snapshot_of(slots, slot, state), state_of(slots, slot, state),
+            copy_bytes(slots, snapshot_of(slots, slot, state), gb_cuda_state_of(slot, state),
                        used_bytes(state, position));
     }
+    return GUMBEL_OK;
 }
 
 void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
-    for (uint32_t i = 0; i < slots->state_count && slots->snapshots; i++) {
+    for (uint32_t i = 0; i < slots->state_count && slots->snapshots.memory; i++) {
         const gb_cuda_state *state = &slots->states[i];
         if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, state_of(slots, slot, state), snapshot_of(slots, slot, state),
+            copy_bytes(slots, gb_cuda_state_of(slot, state), snapshot_of(slots, slot, state),
                        used_bytes(state, position));
     }
-}
-
-/* ---- Saving and loading -------------------------------------------------------------------------------- */
-
-/* How many of the rows left lie in memory one after the other. */
-static uint64_t rows_together(const gb_cuda_state *state, gb_saved_rows left) {
-    uint64_t to_end = state->rows - left.first % state->rows;
-    return left.count < to_end ? left.count : to_end;
-}
-
-static gumbel_status save_bytes(const gb_cuda_slots *slots, const uint8_t *from, uint64_t size,
-                                gb_save_stream write, void *user, gumbel_error *error) {
-    for (uint64_t done = 0; done < size;) {
-        size_t part = size - done < STAGING_BYTES ? (size_t)(size - done) : STAGING_BYTES;
-        cudaError_t result =
-            cudaMemcpyAsync(slots->staging, from + done, part, cudaMemcpyDeviceToHost, slots->stream);
-        if (result == cudaSuccess)
-            result = cudaStreamSynchronize(slots->stream);
-        GB_TRY(gb_cuda_check(result, "reading a session's state", error));
-        GB_TRY(write(user, slots->staging, part, error));
-        done += part;
-    }
-    return GUMBEL_OK;
-}
-
-static gumbel_status load_bytes(const gb_cuda_slots *slots, uint8_t *to, uint64_t size, gb_load_stream read,
-                                void *user, gumbel_error *error) {
-    for (uint64_t done = 0; done < size;) {
-        size_t part = size - done < STAGING_BYTES ? (size_t)(size - done) : STAGING_BYTES;
-        GB_TRY(read(user, slots->staging, part, error));
-        cudaError_t result =
-            cudaMemcpyAsync(to + done, slots->staging, part, cudaMemcpyHostToDevice, slots->stream);
-        if (result == cudaSuccess)
-            result = cudaStreamSynchronize(slots->stream);
-        GB_TRY(gb_cuda_check(result, "writing a session's state", error));
-        done += part;
-    }
-    return GUMBEL_OK;
-}
-
-static gb_saved_rows rows_of(const gb_cuda_state *state, uint32_t position) {
-    return gb_rows_to_save(state->kind, state->rows, state->window, position);
-}
-
-gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
-                                 gb_save_stream write, void *user, gumbel_error *error) {
-    for (uint32_t i = 0; i < slots->state_count; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        for (gb_saved_rows left = rows_of(state, position); left.count > 0;) {
-            uint64_t count = rows_together(state, left);
-            const uint8_t *from = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
-            GB_TRY(save_bytes(slots, from, count * state->row_bytes, write, user, error));
-            left = (gb_saved_rows){left.first + count, left.count - count};
-        }
-    }
-    return GUMBEL_OK;
-}
-
-gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,
-                                 void *user, gumbel_error *error) {
-    for (uint32_t i = 0; i < slots->state_count; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        for (gb_saved_rows left = rows_of(state, position); left.count > 0;) {
-            uint64_t count = rows_together(state, left);
-            uint8_t *to = state_of(slots, slot, state) + left.first % state->rows * state->row_bytes;
-            GB_TRY(load_bytes(slots, to, count * state->row_bytes, read, user, error));
-            left = (gb_saved_rows){left.first + count, left.count - count};
-        }
-    }
-    return GUMBEL_OK;
 }

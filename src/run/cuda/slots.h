@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of all slots' states and of their snapshots, on the device. What is saved of a slot are the
- * bytes that the CPU backend saves.
+ * The memory of all slots' states and of their snapshots, on the device: caches take it as positions are
+ * used. What is saved of a slot are the bytes that the CPU backend saves.
  */
 #ifndef GUMBEL_RUN_CUDA_SLOTS_H
 #define GUMBEL_RUN_CUDA_SLOTS_H
 
 #include "run/backend.h"
+#include "run/cuda/region.h"
 
 #include <cuda_runtime_api.h>
 
@@ -15,32 +16,60 @@ typedef struct gb_cuda_state {
     uint64_t row_bytes;       /* a recurrent state is one row */
     uint64_t rows;            /* of one slot: max_context, the ring's capacity, or 1 */
     uint64_t window;          /* RING */
-    uint64_t offset;          /* in a slot */
+    uint8_t *memory;          /* that of slot 0 */
+    uint64_t slot_bytes;      /* from one slot's to the next one's */
+    uint64_t offset;          /* in a slot of caches and rings, or in one of recurrent states */
     uint64_t snapshot_offset; /* in a slot's snapshot; of a cache unused */
 } gb_cuda_state;
 
+/* How many steps may be under way that were not asked for. */
+enum { GB_CUDA_MOST_AHEAD = 4, GB_CUDA_STAGING_BYTES = 4 << 20 };
+
+/* Recurrent states have more slots than there are sequences: those from slot_count on hold what steps that
+ * run ahead make of one sequence's, so that they can be undone. */
 typedef struct gb_cuda_slots {
     uint32_t slot_count, state_count;
     gb_cuda_state *states;
-    uint64_t slot_bytes, snapshot_bytes; /* of one slot */
-    uint8_t *memory;                     /* [slot_count, slot_bytes], recurrent states zero at first */
-    uint8_t *snapshots;                  /* [slot_count, snapshot_bytes], or NULL */
-    uint8_t *staging;                    /* the host's, pinned: what is saved and loaded goes through it */
+    gb_cuda_region caches, snapshots; /* caches with the rings; no snapshots: of size 0 */
+    uint64_t recurrent_bytes, snapshot_bytes;
+    uint8_t *recurrent;  /* [slot_count + GB_CUDA_MOST_AHEAD, recurrent_bytes], zero at first */
+    uint32_t *positions; /* [slot_count] so many have memory */
+    bool *is_empty;      /* [slot_count] since it was reset: other slots that need memory get its */
+    uint8_t *staging;    /* the host's, pinned: what is saved and loaded goes through it */
     cudaStream_t stream;
 } gb_cuda_slots;
 
-/* Reserves the memory. Safe to destroy after a failure. Errors: MEMORY, FORMAT (sizes out of range). */
+/* Reserves addresses for caches and snapshots, and memory for recurrent states. Safe to destroy after a
+ * failure. Errors: MEMORY, FORMAT (sizes out of range). */
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
                                    cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error);
 
 /* Safe on a zeroed structure. */
 void gb_cuda_slots_destroy(gb_cuda_slots *slots);
 
+/* Gives memory to a slot's first `count` positions, which a step may use from then on. Waits for the device
+ * where that takes the memory of empty slots. Errors: MEMORY. */
+gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error);
+
+/* Where a state of a slot is; of a recurrent one, maybe a version. */
+static inline uint8_t *gb_cuda_state_of(uint32_t slot, const gb_cuda_state *state) {
+    return state->memory + slot * state->slot_bytes;
+}
+
+/* Gives the recurrent states of slot `to` the values of those of slot `from`, either of which may be a
+ * version.
+ */
+void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to);
+
 /* See backend.h for what these do; they are done in the stream's order. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot);
-void gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position);
-void gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position);
+gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
+                                 gumbel_error *error);
+gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                          gumbel_error *error);
 void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position);
+
+/* saved_slots.c */
 gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                  gb_save_stream write, void *user, gumbel_error *error);
 gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,

@@ -225,15 +225,17 @@ static void reset_slot(gb_backend *backend, uint32_t slot) {
     lose(mlx(backend), slot);
 }
 
-static void copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t) {
+static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t, gumbel_error *) {
     undo(mlx(backend), from);
     undo(mlx(backend), to);
     mlx(backend).states.copy(from, to);
+    return GUMBEL_OK;
 }
 
-static void take_snapshot(gb_backend *backend, uint32_t slot, uint32_t) {
+static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t, gumbel_error *) {
     undo(mlx(backend), slot);
     mlx(backend).states.take_snapshot(slot);
+    return GUMBEL_OK;
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t) {
@@ -310,6 +312,7 @@ gumbel_status gb_mlx_backend_create(const gb_program *program, const gb_backend_
         return guarded(stream, error, [&] {
             auto *made = new mlx_backend(*program, *options, stream);
             made->base.functions = &functions;
+            made->base.most_following = 1;
             snprintf(made->base.description, sizeof made->base.description, "mlx %s %s", mx::version(),
                      device_name(stream.device));
             *backend = &made->base;

@@ -11,11 +11,14 @@ static inline float larger(float a, float b) {
 }
 
 /* Folds a whole block onto a few columns: elementwise loops of fixed length, which compilers vectorize
- * without being allowed to reorder anything. One comparison finds a NaN in either of two values. */
+ * without being allowed to reorder anything. One comparison finds a NaN in either of two values. Where
+ * another core wrote the row its lines take long to come: they are asked for in time. */
 static float full_block_max(const float *x, bool *has_nan) {
-    enum { COLUMNS = GB_BLOCK / 8 };
+    enum { COLUMNS = GB_BLOCK / 8, LINE = 16, AHEAD = 8192 };
     float max[COLUMNS];
     uint32_t unordered = 0;
+    for (size_t i = 0; i < GB_BLOCK; i += LINE)
+        __builtin_prefetch((const void *)((uintptr_t)(x + i) + AHEAD));
     for (size_t i = 0; i < COLUMNS; i++) {
         const float *column = x + i;
         const float a = column[0], b = column[COLUMNS], c = column[2 * COLUMNS], d = column[3 * COLUMNS];

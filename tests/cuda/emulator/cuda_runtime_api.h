@@ -9,6 +9,7 @@
 
 #define GUMBEL_EMULATED_DEVICE 1 /* tests do less there */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,8 +43,14 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToDevice = 3,
     cudaMemcpyDefault = 4
 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeRelaxed = 2 };
 enum { cudaStreamNonBlocking = 1, cudaMemAttachGlobal = 1 };
+
+enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess = 0,
+    cudaDriverEntryPointSymbolNotFound = 1
+};
+enum { cudaEnableDefault = 0 };
 
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError(void);
@@ -51,6 +58,11 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found);
+extern size_t emulated_memory_bytes;       /* for tests: how much there is */
+extern bool emulated_driver_has_no_memory; /* for tests: it knows no virtual memory */
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 
 /* New memory is filled with 0xff, so that what reads it before it is written finds NaNs. */
@@ -71,7 +83,9 @@ cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t instance, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream);
+extern unsigned emulated_graph_launches; /* for tests: how many there have been */
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance);
 

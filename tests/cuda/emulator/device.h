@@ -140,6 +140,10 @@ T atomicCAS(T *at, T expected, T value) {
 inline int __clz(int x) {
     return x ? __builtin_clz((unsigned)x) : 32;
 }
+inline int __ffs(int value) {
+    return __builtin_ffs(value);
+}
+
 inline int __popc(unsigned x) {
     return __builtin_popcount(x);
 }

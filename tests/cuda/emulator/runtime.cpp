@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory, streams and graphs of the emulated device.
+ * Streams and graphs of the emulated device.
  */
 #include "device.h"
 
@@ -48,7 +48,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
-    *properties = {"emulated device", (size_t)8 << 30, 4, 9, 0};
+    *properties = {"emulated device", emulated_memory_bytes, 4, 9, 0};
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) {
@@ -56,32 +56,6 @@ cudaError_t cudaSetDevice(int) {
 }
 cudaError_t cudaDriverGetVersion(int *version) {
     *version = 13000;
-    return cudaSuccess;
-}
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-    *free_bytes = *total_bytes = (size_t)8 << 30;
-    return cudaSuccess;
-}
-
-cudaError_t cudaMalloc(void **pointer, size_t size) {
-    *pointer = nullptr;
-    if (posix_memalign(pointer, 256, size ? size : 1) != 0)
-        return cudaErrorMemoryAllocation;
-    memset(*pointer, 0xff, size);
-    return cudaSuccess;
-}
-cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned) {
-    return cudaMalloc(pointer, size);
-}
-cudaError_t cudaMallocHost(void **pointer, size_t size) {
-    return cudaMalloc(pointer, size);
-}
-cudaError_t cudaFree(void *pointer) {
-    free(pointer);
-    return cudaSuccess;
-}
-cudaError_t cudaFreeHost(void *pointer) {
-    free(pointer);
     return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind) {
@@ -125,7 +99,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, u
     *instance = new CUgraphExec_st{graph->work};
     return cudaSuccess;
 }
+unsigned emulated_graph_launches;
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) {
+    return cudaSuccess;
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t) {
+    emulated_graph_launches++;
     for (const auto &work : instance->work)
         work();
     return cudaSuccess;

@@ -81,6 +81,19 @@ typedef struct gb_kernel_units {
  * different speeds would wait for each other longer than a barrier takes. */
 gb_kernel_units gb_find_kernel_units(const gb_kernel_call *call);
 
+/* The most tokens for which threads share a product out by a queue, so that reading the weight is what takes
+ * the time. */
+enum { GB_MOST_QUEUE_TOKENS = 8 };
+
+/* Whether what a worker reads of the call's weight is known before its input is: of a linear of few tokens
+ * that the threads share. */
+bool gb_kernel_can_fetch(const gb_kernel_call *call);
+
+/* Asks for a part of what such a call reads first, so that it comes to the core's own cache: of the codes (or
+ * of a matrix that is not quantized) so many bytes from offset on, and what belongs to them. Returns how many
+ * there were, 0 at the end of the worker's share. */
+size_t gb_kernel_fetch(const gb_kernel_call *call, const gb_worker *worker, size_t offset, size_t bytes);
+
 /* The longest rows that a plan's sampling works on. */
 typedef struct gb_row_lengths {
     uint32_t logits, bias, counts;

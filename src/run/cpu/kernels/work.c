@@ -37,7 +37,7 @@ uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions) {
 
 /* Pieces of so many bytes take long enough, at what a thread reads in a microsecond, that taking them does
  * not show; matrices are so large that a few percent of the time are more than a barrier. */
-enum { PIECE_BYTES = 64 * 1024, LEAST_QUEUE_BYTES = 2 << 20, MOST_QUEUE_TOKENS = 8, EXPERT_UNIT_ROWS = 32 };
+enum { PIECE_BYTES = 64 * 1024, LEAST_QUEUE_BYTES = 2 << 20, EXPERT_UNIT_ROWS = 32 };
 
 static size_t weight_bytes(const gb_tensor *weight) {
     return weight->quantized ? (size_t)weight->quantized->planes.size
@@ -60,7 +60,7 @@ gb_kernel_units gb_find_kernel_units(const gb_kernel_call *call) {
         return (gb_kernel_units){0};
     const gb_tensor *weight = call->operands[1];
     const size_t tokens = call->operands[0]->dims[0];
-    if (tokens > MOST_QUEUE_TOKENS || gb_elements(weight) == 0)
+    if (tokens > GB_MOST_QUEUE_TOKENS || gb_elements(weight) == 0)
         return (gb_kernel_units){0};
     if (op == GB_OP_LINEAR)
         return units_of_rows(weight, weight->dims[0], GB_COLUMN_UNIT, tokens);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and penalties, on the logits that a block has of a row: each block goes through the row's lists for
- * what concerns it.
+ * Biases and penalties. Where one block samples from a row, the scan finds the logits that they change, one
+ * by one; otherwise its blocks copy the row, each going through the row's lists for what concerns it.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ADJUST_CUH
 
-#include "run/cuda/device/sampling.cuh"
+#include "run/cuda/device/candidates.cuh"
 
 namespace gb_cuda {
 
@@ -49,9 +49,21 @@ __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
     }
 }
 
-/* Adds a row's biases to logits first .. first + BLOCK_LOGITS - 1, which shared memory has, in their order:
- * an id may stand in the list several times. By one warp. */
-__device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, float *logits) {
+static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
+                                               float presence, int32_t prompt) {
+    const int32_t repeats = token.generated + (prompt & 1 ? token.prompt : 0);
+    const int32_t occurs = token.generated + (prompt & 2 ? token.prompt : 0);
+    if (repeats != 0)
+        x = gb_repetition_penalized(x, repetition);
+    return occurs != 0 ? gb_occurrence_penalized(x, (float)occurs, frequency, presence) : x;
+}
+
+/* ---- Whole copies -------------------------------------------------------------------------------------- */
+
+/* Adds a row's biases to logits first .. first + count - 1, which shared memory has, in their order: an id
+ * may stand in the list several times. By one warp. */
+__device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, uint32_t count,
+                                  float *logits) {
     const int32_t *ids = a.bias_ids + b * a.bias_limit;
     const float *values = a.bias_values + b * a.bias_limit;
     const unsigned lane = threadIdx.x % WARP;
@@ -63,7 +75,7 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, f
         const unsigned ends = __ballot_sync(0xffffffffu, id < 0);
         const unsigned before_end = ends ? (ends & (0u - ends)) - 1 : 0xffffffffu;
         const uint32_t at = (uint32_t)id - first;
-        unsigned here = __ballot_sync(0xffffffffu, at < BLOCK_LOGITS) & before_end;
+        unsigned here = __ballot_sync(0xffffffffu, at < count) & before_end;
         for (; here != 0; here &= here - 1) {
             if (1u << lane == (here & (0u - here)))
                 logits[at] = gb_biased(logits[at], value);
@@ -74,47 +86,211 @@ __device__ inline void add_biases(const sampling &a, size_t b, uint32_t first, f
     }
 }
 
-static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
-                                               float presence, int32_t prompt) {
-    const int32_t repeats = token.generated + (prompt & 1 ? token.prompt : 0);
-    const int32_t occurs = token.generated + (prompt & 2 ? token.prompt : 0);
-    if (repeats != 0)
-        x = gb_repetition_penalized(x, repetition);
-    return occurs != 0 ? gb_occurrence_penalized(x, (float)occurs, frequency, presence) : x;
-}
-
-/* Likewise the penalties; their ids are distinct. */
+/* Likewise the penalties; their ids are distinct. By all threads. */
 __device__ inline void penalize(const sampling &a, size_t b, const row_settings &r, uint32_t first,
-                                float *logits) {
+                                uint32_t count, float *logits) {
     visit_list(a.counts + b * a.count_limit, a.count_limit, [&](token_count token) {
         const uint32_t at = (uint32_t)token.id - first;
-        if (at < BLOCK_LOGITS)
+        if (at < count)
             logits[at] = penalized(logits[at], token, r.repetition, r.frequency, r.presence, r.prompt);
     });
 }
 
-/* Adjusts what the block's threads hold of a row, and writes it to the row's copy. logits: BLOCK_LOGITS in
- * shared memory. Needs all threads. */
-__device__ inline void adjust(const sampling &a, size_t b, const row_settings &r, float value[LOGITS_EACH],
-                              float *logits) {
-    if (!r.is_biased && !r.is_penalized)
-        return;
-    const uint32_t first = blockIdx.x * BLOCK_LOGITS;
+template <int COUNT>
+struct block_logits {
+    alignas(16) float x[COUNT];
+};
+
+/* Scans the block's groups of a row with biases and penalties, and writes them to the row's copy; where
+ * masses are wanted also without. Needs all threads. */
+template <int EACH>
+static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
+    enum { COUNT = EACH * ROW_WARPS * GROUP };
+    const row_settings r = settings_of(a, b);
+    __shared__ block_logits<COUNT> memory;
+    float *logits = memory.x;
+    const uint32_t first = blockIdx.x * COUNT;
+    const uint32_t own = scanned_group<EACH>(0) * GROUP + threadIdx.x % WARP * GROUP_EACH;
+    float *copy = a.adjusted + b * a.size;
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++)
-        logits[logit_index(blockIdx.x, j) - first] = value[j];
+    for (int g = 0; g < EACH; g++)
+        store_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+    if (a.wanted && a.wanted[b])
+        for (int g = 0; g < EACH; g++)
+            write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.maxima, b, a.groups));
     __syncthreads();
     if (r.is_biased && threadIdx.x < WARP)
-        add_biases(a, b, first, logits);
+        add_biases(a, b, first, COUNT, logits);
     if (r.is_penalized) /* which has barriers before it changes a logit */
-        penalize(a, b, r, first, logits);
+        penalize(a, b, r, first, COUNT, logits);
     __syncthreads();
 #pragma unroll
-    for (int j = 0; j < LOGITS_EACH; j++) {
-        const uint32_t i = logit_index(blockIdx.x, j);
-        value[j] = logits[i - first];
-        if (i < a.size)
-            a.adjusted[b * a.size + i] = value[j];
+    for (int g = 0; g < EACH; g++) {
+        load_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);
+        store_logits(copy, a.size, own + (unsigned)g * GROUP, x[g]);
+        write_maximum(x[g], scanned_group<EACH>(g), a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
+    }
+}
+
+/* The same for a whole row, by one block: for a row that turned out not to be short. */
+static __device__ __noinline__ void copy_adjusted(const sampling &a, size_t b) {
+    const row_settings r = settings_of(a, b);
+    float *copy = a.adjusted + b * a.size;
+    for (uint32_t i = threadIdx.x; i < a.size; i += ROW_THREADS)
+        copy[i] = a.logits[b * a.size + i];
+    __syncthreads();
+    if (r.is_biased && threadIdx.x < WARP)
+        add_biases(a, b, 0, a.size, copy);
+    if (r.is_penalized)
+        penalize(a, b, r, 0, a.size, copy);
+    __syncthreads();
+    for (uint32_t group = threadIdx.x / WARP; group < a.groups; group += ROW_WARPS) {
+        float x[GROUP_EACH];
+        load_logits(copy, a.size, group * GROUP + threadIdx.x % WARP * GROUP_EACH, x);
+        write_maximum(x, group, a.groups, maxima_of_row(a.adjusted_maxima, b, a.groups));
+    }
+    __syncthreads();
+}
+
+/* ---- Short rows ---------------------------------------------------------------------------------------- */
+
+/* The logit x of a token after its biases, in their order; *first: the place of the first, from 1 on, 0 where
+ * it has none. */
+static __device__ __noinline__ float biased_of_list(const sampling &a, size_t b, int32_t token, float x,
+                                                    uint32_t *first) {
+    const int32_t *ids = a.bias_ids + b * a.bias_limit;
+    for (uint32_t e = 0; e < a.bias_limit && ids[e] >= 0; e++)
+        if (ids[e] == token) {
+            x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
+            *first = *first == 0 ? e + 1 : *first;
+        }
+    return x;
+}
+
+/* A thread finds the i-th change of a row, if that is short, from its lists: counted tokens have the first
+ * MOST_SHORT_COUNTS, then come the biases. What follows a list's end is found as well, for nothing. Needs all
+ * threads. */
+__device__ inline void find_changes(const sampling &a, size_t b, uint32_t i) {
+    __shared__ int32_t biased[MOST_SHORT_BIASES];
+    const bool is_counted = i < MOST_SHORT_COUNTS;
+    const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
+    token_count token = {NO_CHANGE, 0, 0};
+    if (threadIdx.x < MOST_SHORT_BIASES)
+        biased[threadIdx.x] = threadIdx.x < a.bias_limit ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
+    if (is_counted && a.counts)
+        token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
+    const row_settings r = settings_of(a, b);
+    __syncthreads();
+    if (!is_adjusted(r) || !r.is_short || i >= MOST_CHANGES)
+        return;
+    if (is_counted ? !r.is_penalized : r.is_biased)
+        token.id = is_counted ? (int32_t)NO_CHANGE : biased[entry];
+    const bool is_in = (uint32_t)token.id < a.size;
+    const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
+    float x = before;
+    uint32_t first = 0;
+    bool is_biased = false;
+#pragma unroll 8
+    for (unsigned e = 0; e < MOST_SHORT_BIASES; e++)
+        is_biased |= biased[e] == token.id;
+    if (is_biased && r.is_biased && is_in)
+        x = biased_of_list(a, b, token.id, x, &first);
+    if (is_counted)
+        x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
+    const bool is_change = is_in && (is_counted || first == entry + 1);
+    const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
+    const size_t at = b * MOST_CHANGES + i;
+    a.changes.ids[at] = is_change ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
+    a.changes.values[at] = x;
+    a.changes.before[at] = logit_key(before);
+}
+
+enum { MOST_PLACES = 512 };
+
+/* What changes mean for the groups of a short row, in the shared memory of the block that samples from it. */
+struct changed_groups {
+    alignas(16) uint32_t changed[MOST_PLACES][GROUP_EACH]; /* of a listed group, bits by lane: changed ones */
+    uint32_t before[MOST_GROUPS];   /* the largest of the changed logits of a group before the change: keys */
+    uint16_t place_of[MOST_GROUPS]; /* of a group in the list, from 1 on */
+    uint32_t is_counted[MOST_SHORT_BIASES]; /* of biases, by place: the change is that of a counted token */
+    uint32_t end;                           /* of the list of counts */
+};
+
+/* To be called before a barrier. */
+__device__ inline void clear_changes(changed_groups *groups) {
+    for (unsigned g = threadIdx.x; g < MOST_GROUPS; g += ROW_THREADS) {
+        groups->before[g] = groups->place_of[g] = 0;
+        groups->changed[g / GROUP_EACH][g % GROUP_EACH] = 0;
+    }
+    if (threadIdx.x < MOST_SHORT_BIASES)
+        groups->is_counted[threadIdx.x] = 0;
+    if (threadIdx.x == 0)
+        groups->end = MOST_SHORT_COUNTS;
+}
+
+/* A thread's changes; the last is of a bias. */
+struct own_changes {
+    int32_t id[CHANGES_EACH];
+    float value[CHANGES_EACH];
+    uint32_t before[CHANGES_EACH];
+};
+
+__device__ inline void load_changes(const sampling &a, size_t b, own_changes *own) {
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        const size_t at = b * MOST_CHANGES + i;
+        own->id[j] = i < MOST_CHANGES ? a.changes.ids[at] : NO_CHANGE;
+        own->value[j] = i < MOST_CHANGES ? a.changes.values[at] : 0.0f;
+        own->before[j] = i < MOST_CHANGES ? a.changes.before[at] : 0;
+    }
+}
+
+/* Keeps the changes before the list's end, and each token's once; tells the groups. Needs all threads, and a
+ * barrier after clear_changes. */
+__device__ inline void keep_changes(own_changes *own, changed_groups *groups) {
+    uint32_t end = MOST_SHORT_COUNTS;
+#pragma unroll
+    for (unsigned j = 0; j + 1 < CHANGES_EACH; j++) {
+        const uint32_t i = j * ROW_THREADS + threadIdx.x;
+        end = own->id[j] == -1 && i < end ? i : end;
+    }
+    if (end < MOST_SHORT_COUNTS)
+        atomicMin(&groups->end, end);
+    __syncthreads();
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const bool is_counted = j + 1 < CHANGES_EACH;
+        if (is_counted && j * ROW_THREADS + threadIdx.x >= groups->end)
+            own->id[j] = NO_CHANGE;
+        if (own->id[j] < 0)
+            continue;
+        const unsigned bias = (unsigned)own->id[j] >> CHANGE_BIAS_SHIFT;
+        own->id[j] &= (1 << CHANGE_BIAS_SHIFT) - 1;
+        if (is_counted && bias > 0)
+            groups->is_counted[bias - 1] = 1;
+        atomicMax(&groups->before[(unsigned)own->id[j] / GROUP], own->before[j]);
+    }
+    __syncthreads();
+    if (threadIdx.x < MOST_SHORT_BIASES && groups->is_counted[threadIdx.x])
+        own->id[CHANGES_EACH - 1] = NO_CHANGE;
+}
+
+/* Marks the changed logits of the listed groups, and lists those that reach a bound. */
+__device__ inline void list_changes(const own_changes &own, float bound, changed_groups *groups,
+                                    candidate_list *list) {
+#pragma unroll
+    for (unsigned j = 0; j < CHANGES_EACH; j++) {
+        const uint32_t id = (uint32_t)own.id[j];
+        if (own.id[j] < 0)
+            continue;
+        const unsigned place = groups->place_of[id / GROUP];
+        if (place > 0)
+            atomicOr(&groups->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
+        if (own.value[j] >= bound)
+            list->append(own.value[j], id);
     }
 }
 

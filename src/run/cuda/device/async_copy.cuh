@@ -12,6 +12,17 @@
 
 namespace gb_cuda {
 
+/* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
+ * waiting for them: from Hopper on. */
+__device__ inline void prefetch_bulk(const void *from, unsigned bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#else
+    (void)from;
+    (void)bytes;
+#endif
+}
+
 #if defined(__CUDACC__)
 
 typedef uint64_t copy_barrier;
@@ -146,6 +157,35 @@ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *
 }
 
 #endif
+
+/* Copies that warps of a block of threads share, by the copy engine from Hopper on, before that by the lanes:
+ * a warp announces how many bytes it is going to copy in a barrier's phase, and begins to copy them. */
+__device__ inline void announce_by_warp(copy_barrier *barrier, unsigned bytes) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (threadIdx.x % WARP == 0)
+        arrive_expecting(barrier, bytes);
+#endif
+}
+
+__device__ inline void copy_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes, copy_barrier *barrier) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (threadIdx.x % WARP == 0)
+        copy_bulk(to, from, bytes, barrier);
+#else
+    for (unsigned at = threadIdx.x % WARP * 16; at < bytes; at += WARP * 16)
+        copy_16(to + at, from + at);
+#endif
+}
+
+/* All threads call it; before Hopper it waits for all copies that have begun. */
+__device__ inline void wait_for_block_copies(copy_barrier *barrier, unsigned parity) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    wait_for_phase(barrier, parity);
+#else
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+#endif
+}
 
 } // namespace gb_cuda
 

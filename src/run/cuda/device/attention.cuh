@@ -6,7 +6,7 @@
 #ifndef GUMBEL_RUN_CUDA_DEVICE_ATTENTION_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_ATTENTION_CUH
 
-#include "run/cuda/device/mma.cuh"
+#include "run/cuda/device/prepared.cuh"
 
 namespace gb_cuda {
 
@@ -101,8 +101,10 @@ inline bool has_tensor_core_caches(const attention &a) {
            a.values.dtype == GB_BF16 && a.keys.capacity >= 64;
 }
 
-/* Of such caches. Tokens of which each continues its slot: appends and reads. attention_decode.cu */
-void attend_generated(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
+/* Of such caches. Tokens of which each continues its slot: appends, reads, and prepares the result where
+ * `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
+void attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
+                      cudaStream_t stream);
 uint64_t attend_generated_scratch(const attention &a);
 
 /* Of such caches. Tokens of prompts, already appended; where the device's blocks have the shared memory that

@@ -35,7 +35,7 @@ __device__ inline drawing drawing_of(const sampling &a, size_t b, const row_sett
                                      float least) {
     drawing d;
     d.row = row_of(a, b, r);
-    d.maxima = a.maxima + b * a.groups;
+    d.maxima = maxima_of(a, b, r).keys;
     d.size = a.size;
     d.groups = a.groups;
     d.is_even = false;

@@ -10,14 +10,15 @@
 
 namespace gb_cuda {
 
-/* Whether this block is the last of `blocks` to come here; to it, what the others wrote before is visible.
- * *counter is 0 before the first comes, and again after the last. Needs all threads. */
-__device__ inline bool is_last_block(uint32_t *counter, unsigned blocks) {
+/* Whether this block is the last of `blocks` to come here, or stands for the last `mine` of them; to it, what
+ * the others wrote before is visible. *counter is 0 before the first comes, and again after the last. Needs
+ * all threads. */
+__device__ inline bool is_last_block(uint32_t *counter, unsigned blocks, unsigned mine = 1) {
     __shared__ bool is_last;
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        is_last = atomicAdd(counter, 1u) == blocks - 1;
+        is_last = atomicAdd(counter, mine) == blocks - mine;
         if (is_last) {
             *counter = 0;
             __threadfence();

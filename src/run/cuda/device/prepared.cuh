@@ -41,11 +41,28 @@ __device__ inline uint32_t largest_of_lanes(uint32_t magnitude, unsigned lanes) 
     return magnitude;
 }
 
-/* Rounds a quarter to 8 bits, as the CPU's kernels do. */
-__device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_t quarter, const float v[8]) {
-    const unsigned lanes = (unsigned)to.group / 8;
+/* v / divisor, rounded as a division's result is, for many v: reciprocal is 1 / divisor. Exact where nothing
+ * underflows. (Markstein) */
+__device__ inline float quotient(float v, float divisor, float reciprocal) {
+    float q = v * reciprocal;
+    q = fmaf(fmaf(-q, divisor, v), reciprocal, q);
+    return fmaf(fmaf(-q, divisor, v), reciprocal, q);
+}
+
+/* Columns in 8 bits: their even ones and their odd ones; their group's scale, and the scale times the sum of
+ * the group's integers. */
+struct byte_columns {
+    uint32_t words[2];
+    float scale, sum;
+};
+
+/* Rounds EACH = 2, 4 or 8 columns to 8 bits, as the CPU's kernels do; so many neighbouring lanes have the
+ * group's columns. A whole warp calls it. */
+template <int EACH>
+__device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     uint32_t magnitude = 0;
-    for (int i = 0; i < 8; i++) {
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
         const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
         magnitude = magnitude < of_one ? of_one : magnitude;
     }
@@ -53,22 +70,47 @@ __device__ inline void store_in_bytes(const prepared_rows &to, size_t row, size_
     const float largest = gb_float_from_bits(magnitude);
     float scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u) : largest / 127.0f;
     scale = scale < 0x1p-126f ? 0.0f : scale;
+    const bool has_codes = scale > 0;
+    const float enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f, divisor = has_codes ? scale * enlarged : 1.0f;
+    const float reciprocal = 1.0f / divisor;
+    byte_columns made = {{0, 0}, scale, 0};
     int sum = 0;
-    uint32_t words[2] = {0, 0}; /* even columns, odd ones */
-    for (int i = 0; i < 8 && scale > 0; i++) {
-        const int code = (int)(gb_float_bits(v[i] / scale + 0x1.8p+23f) - 0x4b400000u);
-        words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const float ratio = quotient(v[i] * enlarged, divisor, reciprocal);
+        const int code = has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
+        made.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
         sum += code;
     }
     for (unsigned distance = 1; distance < lanes; distance *= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-    if (quarter >= to.units * 4)
+    made.sum = scale * (float)sum;
+    return made;
+}
+
+/* Rounds and stores EACH columns from `column` on. The lanes of a warp have the columns that follow (zeros
+ * past the row's end), and a group's lie in one warp; a whole warp calls it. */
+template <int EACH>
+__device__ inline void store_in_bytes(const prepared_rows &to, size_t row, unsigned column, const float *v) {
+    const unsigned group = (unsigned)to.group;
+    const byte_columns made = round_to_bytes<EACH>(v, group / EACH);
+    if (column >= to.units * UNIT)
         return;
-    const size_t unit = quarter / 4, at = (row * to.units + unit / 2 * 2) * 4 + quarter % 4 * 2 + unit % 2;
-    reinterpret_cast<uint2 *>(to.values)[at] = uint2{words[0], words[1]};
-    if (quarter % lanes == 0)
-        reinterpret_cast<float2 *>(to.sums)[(row * to.units * 4 + quarter) / lanes] =
-            float2{scale, scale * (float)sum};
+    const unsigned unit = column / UNIT, quarter = column / 8 % 4;
+    uint8_t *at = reinterpret_cast<uint8_t *>(to.values) + row * to.units * UNIT +
+                  (unit / 2 * 8 + quarter * 2 + unit % 2) * 8 + column % 8 / 2;
+    if (EACH == 8) {
+        *reinterpret_cast<uint2 *>(at) = uint2{made.words[0], made.words[1]};
+    } else if (EACH == 4) {
+        *reinterpret_cast<uint16_t *>(at) = (uint16_t)made.words[0];
+        *reinterpret_cast<uint16_t *>(at + 4) = (uint16_t)made.words[1];
+    } else {
+        at[0] = (uint8_t)made.words[0];
+        at[4] = (uint8_t)made.words[1];
+    }
+    if (column % group == 0)
+        reinterpret_cast<float2 *>(to.sums)[(row * to.units * UNIT + column) / group] =
+            float2{made.scale, made.sum};
 }
 
 /* Stores a quarter's pairs in the layout by pairs of units. */
@@ -85,7 +127,7 @@ __device__ inline void store_in_pair(const prepared_rows &to, size_t row, size_t
 __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size_t quarter,
                                        const float v[8]) {
     if (to.group > 0)
-        return store_in_bytes(to, row, quarter, v);
+        return store_in_bytes<8>(to, row, (unsigned)quarter * 8, v);
     const uint32_t pairs[4] = {pack_bf16(v[0], v[4]), pack_bf16(v[1], v[5]), pack_bf16(v[2], v[6]),
                                pack_bf16(v[3], v[7])};
     if (to.pair_rows > 0) {
@@ -102,6 +144,20 @@ __device__ inline void prepare_quarter(const prepared_rows &to, size_t row, size
     reinterpret_cast<uint4 *>(to.values)[row * to.units * 4 + quarter] = packed;
     if (quarter % 2 == 0)
         to.sums[row * to.units * 2 + quarter / 2] = sum;
+}
+
+/* Prepares four columns from `column` on, where they are there. The lanes of a warp have the columns that
+ * follow; a whole warp calls it. */
+__device__ inline void prepare_four(const prepared_rows &to, size_t row, unsigned column, bool is_there,
+                                    const float y[4]) {
+    const unsigned lane = threadIdx.x % WARP, none = (unsigned)to.units * UNIT;
+    if (to.group > 0)
+        return store_in_bytes<4>(to, row, is_there ? column : none, y);
+    float v[8];
+    for (unsigned i = 0; i < 8; i++)
+        v[i] = __shfl_sync(0xffffffffu, y[i % 4], (int)(lane * 2 % WARP + i / 4));
+    const unsigned first = __shfl_sync(0xffffffffu, is_there ? column : none, (int)(lane * 2 % WARP));
+    prepare_quarter(to, row, (lane < WARP / 2 ? first : none) / 8, v);
 }
 
 } // namespace gb_cuda

@@ -67,9 +67,47 @@ struct row_chain {
     unsigned columns; /* of a block, along the grid's second dim; 0: it has whole rows */
 };
 
+/* Whether a view is a row in memory that no op of the chain made, as it stands there. */
+inline bool is_outside(const row_view &view) {
+    return view.data && !view.inner;
+}
+
+/* Whether op k's operand has been there before the chain, as it stands or as parts of it. */
+inline bool is_made_before(const row_chain &chain, unsigned k, const row_view &view) {
+    for (unsigned i = 0; i < k; i++) {
+        const float *kept = chain.ops[i].kept;
+        if (kept && view.data >= kept && view.data < kept + chain.ops[i].width)
+            return false;
+    }
+    return view.data != nullptr;
+}
+
+/* Whether a view is an op's result. */
+inline bool is_result(const row_view &view, const chain_op &op) {
+    return !view.inner &&
+           (view.data ? view.data == op.kept : op.offset >= 0 && view.offset == (unsigned)op.offset);
+}
+
+/* Element i of a row, where it lies from the view's first one on. */
+__host__ __device__ inline unsigned place_of(const row_view &view, unsigned i) {
+    if (!view.inner)
+        return i;
+    const unsigned part = (unsigned)((uint64_t)i * view.inverse >> 32);
+    return i + part * (view.outer - view.inner);
+}
+
 } // namespace gb_cuda
 
-/* norm_chain.cu: launches a chain of long norms with what stands between them; false: it is another. */
+/* Kernels of one kind of chain each, which they launch; false: it is another one.
+ * norm_chain.cu: long norms with what stands between them.
+ * head_chain.cu: norms and rotary positions of heads.
+ * gate_chain.cu: products with an activation, for generated tokens. */
 bool gb_cuda_norm_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
+bool gb_cuda_head_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
+bool gb_cuda_gate_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
+
+/* norm_chain.cu: launches a norm of long rows x alone; false: it does not have such ones. */
+bool gb_cuda_long_norm(const gb_cuda_call *call, const gb_cuda::normalization &norm,
+                       const gb_cuda::prepared_rows &prepared);
 
 #endif

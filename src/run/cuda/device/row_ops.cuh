@@ -63,6 +63,22 @@ __device__ inline float norm_factor(const normalization &n, float sum_of_squares
     return n.scale / sqrtf(sum_of_squares / n.divisor + n.epsilon);
 }
 
+/* The sum of squares of a long row, in every thread of a block of whole warps: a thread has neighbouring
+ * columns, of every NORM_THREADS-th piece of norm_piece(size), one after the other. partial: WARP floats of
+ * shared memory, free before; after, once all threads have come by. */
+__host__ __device__ constexpr unsigned norm_piece(unsigned size) {
+    return size <= 4 * NORM_THREADS ? 4 : 8;
+}
+
+__device__ inline float norm_sum(float value, float *partial) {
+    const unsigned lane = threadIdx.x % WARP;
+    value = warp_sum(value);
+    if (lane == 0)
+        partial[threadIdx.x / WARP] = value;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / WARP ? partial[lane] : 0.0f);
+}
+
 __device__ inline float normalized(const normalization &n, float x, float factor, size_t i) {
     const float value = x * factor;
     return n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;

@@ -11,12 +11,28 @@
 namespace gb_cuda {
 
 enum { MASS_BINS = 2048 };
+/* Of a short row: biases and counted tokens at most; each thread of a block has CHANGES_EACH of them. */
+enum {
+    MOST_SHORT_BIASES = 32,
+    MOST_SHORT_COUNTS = 2048,
+    MOST_CHANGES = MOST_SHORT_COUNTS + MOST_SHORT_BIASES
+};
+enum { CHANGES_EACH = (int)MOST_SHORT_COUNTS / (int)ROW_THREADS + 1 };
+enum { NO_CHANGE = -2, CHANGE_BIAS_SHIFT = 24 };
+
+/* What biases and penalties change in short rows, in scratch: [B, MOST_CHANGES] each. */
+struct row_changes {
+    int32_t *ids; /* of tokens, and above them the place of its first bias, from 1 on; -1: a list's end */
+    float *values;
+    uint32_t *before; /* keys of the logits without the change */
+};
 
 /* What is left to be done for a row after settle_rows. */
 enum row_kind {
     ROW_IS_DONE,
     ROW_IS_DRAWN, /* `drawn` has the token */
-    ROW_IS_LEFT,  /* top-k without a short list: a token is drawn from what is kept, s >= least */
+    ROW_IS_LEFT,  /* a token is drawn from what is kept, s >= least: top-k without a short list */
+    ROW_IS_EVEN,  /* a token is drawn from the logits of +inf */
     ROW_IS_CUT,   /* top-p alone: masses have been summed, a token is drawn from what they keep */
 };
 
@@ -26,6 +42,8 @@ struct row_state {
     uint32_t listed;      /* top-p alone: logits of the bin that has the threshold */
     float max_s, least;
     weight_sum drawn; /* the best score so far, packed */
+    float largest;    /* where its log-probability is wanted: of the row's own logits */
+    weight_sum mass;  /* likewise: all of them */
 };
 
 /* What a token's counts are stored as. */
@@ -35,7 +53,7 @@ struct token_count {
 
 struct sampling {
     const float *logits; /* [B, size] */
-    uint32_t size, groups, blocks;
+    uint32_t size, groups;
     uint32_t parts;                           /* blocks that share a row after the scan */
     const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
     const int32_t *top_k;
@@ -48,13 +66,15 @@ struct sampling {
     const float *repetition, *frequency, *presence;
     const int32_t *prompt;
     int32_t *token;
+    const bool *wanted;          /* log-probabilities, or NULL */
+    float *normalizer, *logprob; /* if so, for rows that want them: [B, 2] as log_normalizer has it, [B] */
     /* scratch, by row */
     float *adjusted;  /* [size]: the logits of a row with biases or penalties */
     uint32_t *listed; /* [size]: indices */
     row_state *rows;
-    weight_sum *bins;  /* [MASS_BINS] */
-    weight_sum *bests; /* [blocks]: packed */
-    uint32_t *maxima;  /* [groups]: keys */
+    weight_sum *bins; /* [MASS_BINS] */
+    row_changes changes;
+    group_maxima maxima, adjusted_maxima;
 };
 
 /* A row's settings. */
@@ -63,6 +83,7 @@ struct row_settings {
     uint32_t top_k; /* 0: all */
     uint64_t seed, least_mass;
     bool is_biased, is_penalized;
+    bool is_short; /* one block finds the token among few groups, and knows what is adjusted */
     float repetition, frequency, presence;
     int32_t prompt;
 };
@@ -72,6 +93,10 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     row_settings r;
     const int32_t top_k = a.top_k ? a.top_k[b] : 0;
     const int32_t first_bias = a.bias_ids ? a.bias_ids[b * a.bias_limit] : -1;
+    const int32_t next_bias =
+        a.bias_limit > MOST_SHORT_BIASES ? a.bias_ids[b * a.bias_limit + MOST_SHORT_BIASES] : -1;
+    const int32_t next_count =
+        a.count_limit > MOST_SHORT_COUNTS ? a.counts[b * a.count_limit + MOST_SHORT_COUNTS].id : -1;
     const float min_p = a.min_p ? a.min_p[b] : 0.0f;
     r.repetition = a.counts ? a.repetition[b] : 1.0f;
     r.frequency = a.counts ? a.frequency[b] : 0.0f;
@@ -84,12 +109,24 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     r.least_mass = gb_least_mass(min_p);
     r.is_biased = first_bias >= 0;
     r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
+    r.is_short = a.groups <= MOST_GROUPS &&
+                 (r.temperature == 0.0f || (r.top_k != 0 && r.top_k <= MOST_WANTED)) &&
+                 (next_bias < 0 || !r.is_biased) && (next_count < 0 || !r.is_penalized);
     return r;
+}
+
+__device__ inline bool is_adjusted(const row_settings &r) {
+    return r.is_biased || r.is_penalized;
 }
 
 /* The row that is sampled from. */
 __device__ inline const float *row_of(const sampling &a, size_t b, const row_settings &r) {
-    return (r.is_biased || r.is_penalized ? a.adjusted : a.logits) + b * a.size;
+    return (is_adjusted(r) ? a.adjusted : a.logits) + b * a.size;
+}
+
+/* Its groups' largest; of a row that is not short. */
+__device__ inline group_maxima maxima_of(const sampling &a, size_t b, const row_settings &r) {
+    return maxima_of_row(is_adjusted(r) ? a.adjusted_maxima : a.maxima, b, a.groups);
 }
 
 /* A score with its index; one that is not a number is larger than all. */
@@ -112,16 +149,6 @@ __device__ inline int32_t token_of(weight_sum best) {
     if (best == ~(weight_sum)0)
         return not_a_number;
     return best == 0 ? no_candidate : (int32_t)best_index(best);
-}
-
-/* The best logit of a row, packed, from those of the scan's blocks. Needs all threads. */
-__device__ inline weight_sum best_logit(const sampling &a, size_t b, weight_sum *of_warps) {
-    weight_sum best = 0;
-    for (uint32_t i = threadIdx.x; i < a.blocks; i += ROW_THREADS) {
-        const weight_sum of_block = a.bests[b * a.blocks + i];
-        best = of_block > best ? of_block : best;
-    }
-    return block_best(best, of_warps);
 }
 
 /* sample_finish.cu */

@@ -35,6 +35,17 @@ __device__ inline float best_value(weight_sum packed) {
     return value_of((uint32_t)(packed >> 32));
 }
 
+/* The larger of two numbers; a NaN where one is. */
+__device__ inline float largest_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+#else
+    return a != a || a > b ? a : b;
+#endif
+}
+
 __device__ inline uint32_t largest_in_warp(uint32_t value) {
 #if defined(__CUDA_ARCH__)
     return __reduce_max_sync(0xffffffffu, value);
@@ -43,6 +54,17 @@ __device__ inline uint32_t largest_in_warp(uint32_t value) {
         const uint32_t other = __shfl_xor_sync(0xffffffffu, value, distance);
         value = other > value ? other : value;
     }
+    return value;
+#endif
+}
+
+/* The sum over a warp, in every lane. */
+__device__ inline uint32_t sum_in_warp(uint32_t value) {
+#if defined(__CUDA_ARCH__)
+    return __reduce_add_sync(0xffffffffu, value);
+#else
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffffu, value, distance);
     return value;
 #endif
 }

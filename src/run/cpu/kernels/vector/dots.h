@@ -17,7 +17,6 @@
 
 #include "run/cpu/kernels/vector/lanes.h"
 
-typedef int32_t gb_vector_integers __attribute__((vector_size(4 * GB_VECTOR_LANES)));
 typedef int16_t gb_vector_shorts __attribute__((vector_size(4 * GB_VECTOR_LANES)));
 
 /* 16 rows of four bytes. */

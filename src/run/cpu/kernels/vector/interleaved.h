@@ -53,6 +53,20 @@ GB_INLINE void gb_fetch(const void *from, size_t ahead) {
     __builtin_prefetch((const void *)((uintptr_t)from + ahead));
 }
 
+/* The same for what is used once. */
+GB_INLINE void gb_fetch_once(const void *from, size_t ahead) {
+    __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 0);
+}
+
+/* So far ahead that a page has been found by the time its first bytes are asked for: where a machine is a
+ * virtual one looking up an address takes as long as reading some kilobytes. */
+enum { GB_PAGE_LEAD_BYTES = 128 * 1024 };
+
+/* Has the page of an address, which may be anything, looked up. */
+GB_INLINE void gb_find_page(const void *from, size_t ahead) {
+    __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 2);
+}
+
 enum { GB_FETCH_SCALES = 1024 };
 
 #endif

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/cpu/kernels/vector/interleaved_levels.h"
 
+#include "run/cpu/kernels/vector/interleaved_ahead.h"
+
 /* One token and a matrix of two levels. Scales are made of their integers in registers, four groups at a time
  * between the codes of these groups, so that memory is asked for both all the while. */
 
-enum {
-    LEAD_BYTES = 8192,        /* of codes: what memory delivers while it answers */
-    MOST_BLOCK_BYTES = 24576, /* of codes: more would be gone from the nearest cache one block later */
-    QUAD = 4                  /* groups */
-};
+enum { QUAD = 4 /* groups */ };
 
 /* The token's activations. */
 typedef struct input {
@@ -19,9 +17,11 @@ typedef struct input {
     int32_t start; /* a group's integer sum begins with so many times its sum of codes */
 } input;
 
-/* 16 rows. */
+/* 16 rows. Codes are asked for some super-groups before they are used, the few bytes of scales and biases a
+ * block before. */
 typedef struct block {
-    gb_place codes;
+    gb_stream low, high; /* codes, their bits over 4 */
+    size_t lead;         /* super-groups */
     gb_levels scales, biases;
 } block;
 
@@ -55,9 +55,16 @@ GB_INLINE void next_scales(gb_levels *levels, uint32_t scale_bits, gb_lanes supe
 GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool has_bias, const input *in,
                               block b, float *to) {
     const size_t groups = GB_SUPER_GROUP / group;
+    gb_place at = {b.low.first, b.high.first, 0, 0};
     const int8_t *x = in->codes;
     gb_lanes y = gb_zero_lanes();
+    gb_stretch stretch = {.end = 0};
     for (size_t s = 0; s < in->supers; s++) {
+        if (s == stretch.end) {
+            stretch = gb_stretch_from(0, s, in->supers, b.lead);
+            at.low_ahead = gb_bytes_ahead(&b.low, 0, 1, &stretch);
+            at.high_ahead = gb_bytes_ahead(&b.high, 0, 1, &stretch);
+        }
         const gb_lanes super = gb_next_super(&b.scales);
         const gb_lanes super_bias = has_bias ? gb_next_super(&b.biases) : gb_zero_lanes();
         for (size_t g = 0; g < groups; g += QUAD) {
@@ -68,14 +75,14 @@ GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool 
 #pragma GCC unroll 4
             for (int i = 0; has_bias && i < QUAD; i++)
                 biases[i] = gb_negate_lanes(biases[i]);
-            x = add_quad(bits, group, in, s * groups + g, &b.codes, x, scales, has_bias ? biases : NULL, &y);
+            x = add_quad(bits, group, in, s * groups + g, &at, x, scales, has_bias ? biases : NULL, &y);
         }
     }
     gb_store_lanes(to, y);
 }
 
 #define ANY_FORMAT(bits)                                                                                     \
-    static void multiply_##bits(const gb_format *format, const input *in, const block *b, float *to) {       \
+    GB_NO_INLINE void multiply_##bits(const gb_format *format, const input *in, const block *b, float *to) { \
         multiply_block(bits, format->group, format->scale_bits, format->has_bias, in, *b, to);               \
     }
 ANY_FORMAT(4)
@@ -85,7 +92,7 @@ ANY_FORMAT(8)
 
 /* The formats of GGUF's Q4_K, Q5_K and Q6_K. */
 #define FORMAT(bits, group, scale_bits, has_bias)                                                            \
-    static void multiply_##bits##_g##group(const input *in, const block *b, float *to) {                     \
+    GB_NO_INLINE void multiply_##bits##_g##group(const input *in, const block *b, float *to) {               \
         multiply_block(bits, group, scale_bits, has_bias, in, *b, to);                                       \
     }
 FORMAT(4, 32, 6, true)
@@ -125,9 +132,15 @@ static gb_levels levels_at(const gb_quantized_matrix *matrix, const gb_plane *su
 static block block_at(const gb_quantized_matrix *matrix, size_t row) {
     const gb_planes *planes = &matrix->planes;
     const size_t bits = matrix->format.bits, low_bits = bits == 8 ? 8 : 4;
-    const uint8_t *low = plane_at(matrix, &planes->codes, row);
-    block b = {.codes = {low, low + planes->codes.row_bytes / bits * low_bits * GB_ROWS, 0, 0},
+    const size_t input_bytes = GB_SUPER_GROUP * GB_ROWS / 8; /* of a super-group's codes, a bit of each */
+    block b = {.low = {.first = plane_at(matrix, &planes->codes, row),
+                       .block_bytes = planes->codes.row_bytes * GB_ROWS,
+                       .group_bytes = low_bits * input_bytes},
+               .lead = gb_lead_of(bits * input_bytes),
                .scales = levels_at(matrix, &planes->super_scales, &planes->scales, row)};
+    b.high = b.low;
+    b.high.first += b.low.block_bytes / bits * low_bits;
+    b.high.group_bytes = (bits - low_bits) * input_bytes;
     if (matrix->format.has_bias)
         b.biases = levels_at(matrix, &planes->super_biases, &planes->biases, row);
     return b;
@@ -138,13 +151,26 @@ static size_t distance(const uint8_t *from, const uint8_t *to) {
 }
 
 /* What comes after the block is asked for while it is multiplied. */
-static void ask_ahead(block *b, const block *next, bool is_long) {
-    b->codes.low_ahead = is_long ? LEAD_BYTES : distance(b->codes.low, next->codes.low);
-    b->codes.high_ahead = distance(b->codes.high, next->codes.high);
+static void ask_ahead(block *b, const block *next) {
+    b->low.next = next->low.first;
+    b->high.next = next->high.first;
     b->scales.supers_ahead = distance(b->scales.supers, next->scales.supers);
     b->scales.integers_ahead = distance(b->scales.low, next->scales.low);
     b->biases.supers_ahead = distance(b->biases.supers, next->biases.supers);
     b->biases.integers_ahead = distance(b->biases.low, next->biases.low);
+}
+
+/* Looks up the pages of what comes some blocks after this one. */
+static void find_pages(const gb_quantized_matrix *matrix, const block *b) {
+    const gb_planes *planes = &matrix->planes;
+    const size_t rows = (1 + GB_PAGE_LEAD_BYTES / b->low.block_bytes) * GB_ROWS;
+    gb_find_page(b->low.first, rows * planes->codes.row_bytes);
+    gb_find_page(b->scales.low, rows * planes->scales.row_bytes);
+    gb_find_page(b->scales.supers, rows * planes->super_scales.row_bytes);
+    if (!matrix->format.has_bias)
+        return;
+    gb_find_page(b->biases.low, rows * planes->biases.row_bytes);
+    gb_find_page(b->biases.supers, rows * planes->super_biases.row_bytes);
 }
 
 static input input_of(const gb_linear *l) {
@@ -162,7 +188,6 @@ static input input_of(const gb_linear *l) {
 void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t end) {
     const gb_quantized_matrix *matrix = l->quantized;
     const input in = input_of(l);
-    const bool is_long = matrix->planes.codes.row_bytes * GB_ROWS > MOST_BLOCK_BYTES;
     float *y = gb_linear_result(l, 0);
     for (size_t row = first, stop; row < end; row = stop) {
         _Alignas(64) float results[GB_ROWS];
@@ -172,8 +197,9 @@ void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t
         block b = block_at(matrix, l->first_row + row - in_block);
         if (next != GB_NO_ROW) {
             const block then = block_at(matrix, next - next % GB_ROWS);
-            ask_ahead(&b, &then, is_long && stop < end);
+            ask_ahead(&b, &then);
         }
+        find_pages(matrix, &b);
         multiply(&matrix->format, &in, &b, results);
         memcpy(y + row, results + in_block, (stop - row) * sizeof *results);
     }

@@ -26,16 +26,35 @@ GB_INLINE gb_wide gb_load_byte_lanes(const uint8_t *from) {
 GB_INLINE gb_integers gb_load_signed(const uint8_t *from) {
     gb_integers four;
 #pragma GCC unroll 4
-    for (int g = 0; g < 4; g++) {
-        four.group[g] = gb_load_byte_lanes(from + g * GB_ROWS);
+    for (int g = 0; g < 4; g++)
 #pragma GCC unroll 4
         for (int p = 0; p < GB_PARTS; p++)
-            four.group[g].part[p] = four.group[g].part[p] << 24 >> 24;
-    }
+            four.group[g].part[p] = gb_widen_signed_bytes(from + g * GB_ROWS + p * GB_VECTOR_LANES);
     return four;
 }
 
 /* Six bits: the low four in nibbles of a byte for two groups, the others in a byte for all four. */
+#if defined(__AVX512BW__)
+/* All four groups at once, a quarter of the register each. */
+GB_INLINE gb_integers gb_load_six_bits(const uint8_t *low, const uint8_t *high) {
+    const __m512i shifts = _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4);
+    const __m512i turns = _mm512_setr_epi64(4, 4, 2, 2, 0, 0, 62, 62);
+    const __m256i two = _mm256_loadu_si256((const __m256i *)(const void *)low);
+    const __m512i pairs = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)high));
+    const __m512i nibbles = _mm512_srlv_epi64(
+        _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 1, 0, 1, 2, 3, 2, 3), _mm512_castsi256_si512(two)),
+        shifts);
+    const __m512i codes =
+        _mm512_or_si512(_mm512_and_si512(nibbles, _mm512_set1_epi8(0x0f)),
+                        _mm512_and_si512(_mm512_rolv_epi64(pairs, turns), _mm512_set1_epi8(0x30)));
+    gb_integers four;
+    four.group[0].part[0] = (gb_vector_integers)_mm512_cvtepu8_epi32(_mm512_castsi512_si128(codes));
+    four.group[1].part[0] = (gb_vector_integers)_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(codes, 1));
+    four.group[2].part[0] = (gb_vector_integers)_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(codes, 2));
+    four.group[3].part[0] = (gb_vector_integers)_mm512_cvtepu8_epi32(_mm512_extracti32x4_epi32(codes, 3));
+    return four;
+}
+#else
 GB_INLINE gb_integers gb_load_six_bits(const uint8_t *low, const uint8_t *high) {
     const gb_wide pairs = gb_load_byte_lanes(high);
     gb_integers four;
@@ -49,6 +68,7 @@ GB_INLINE gb_integers gb_load_six_bits(const uint8_t *low, const uint8_t *high) 
     }
     return four;
 }
+#endif
 
 /* Where a kernel is in the scales, or in the biases, of a block of rows. */
 typedef struct gb_levels {

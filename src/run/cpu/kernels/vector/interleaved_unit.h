@@ -9,6 +9,15 @@
 
 #include "run/cpu/kernels/vector/interleaved.h"
 
+/* What stands in the high nibbles is shifted into the low ones; what else comes along is not part of a code.
+ */
+GB_INLINE gb_codes gb_nibbles_of_step(gb_codes chunk, int s) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        chunk.part[p] = s % 2 == 0 ? chunk.part[p] : chunk.part[p] >> 4;
+    return chunk;
+}
+
 GB_INLINE gb_codes gb_low_nibbles(gb_codes codes) {
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++)
@@ -16,22 +25,30 @@ GB_INLINE gb_codes gb_low_nibbles(gb_codes codes) {
     return codes;
 }
 
-GB_INLINE gb_codes gb_high_nibbles(gb_codes codes) {
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        codes.part[p] = codes.part[p] >> 4 & 0x0f0f0f0fu;
-    return codes;
+/* The low nibbles of each byte of a, the high ones of b. */
+GB_INLINE gb_vector_bits gb_join_nibbles(gb_vector_bits a, gb_vector_bits b) {
+#if defined(__AVX512F__)
+    enum { WHERE_FIRST_IS_SET_SECOND_ELSE_THIRD = 0xca };
+    return (gb_vector_bits)_mm512_ternarylogic_epi32(_mm512_set1_epi32(0x0f0f0f0f), (__m512i)a, (__m512i)b,
+                                                     WHERE_FIRST_IS_SET_SECOND_ELSE_THIRD);
+#else
+    return (a & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
+#endif
 }
 
-/* Puts the bits of step s above the four of codes: 5-bit codes have one there, in bit s of each byte of high,
- * 6-bit codes two, in bits 2 s and 2 s + 1. */
-GB_INLINE gb_codes gb_with_high_bits(gb_codes codes, gb_codes high, int bits, int s) {
+/* Puts the bits of step s above the four of nibbles: 5-bit codes have one there, in bit s of each byte of
+ * high, 6-bit codes two, in bits 2 s and 2 s + 1. Once the neighbours' bits have been taken off, what a shift
+ * brings from another byte only comes to where the nibbles are. */
+GB_INLINE gb_codes gb_with_high_bits(gb_codes nibbles, gb_codes high, int bits, int s) {
     const int left = bits == 5 ? 4 - s : 4 - 2 * s;
-    const uint32_t mask = bits == 5 ? 0x10101010u : 0x30303030u;
+    const uint32_t mask = bits == 5 ? 0x01010101u << s : s % 2 == 0 ? 0x33333333u : 0xccccccccu;
 #pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        codes.part[p] |= (left >= 0 ? high.part[p] << (left & 31) : high.part[p] >> (-left & 31)) & mask;
-    return codes;
+    for (int p = 0; p < GB_PARTS; p++) {
+        const gb_vector_bits own = high.part[p] & mask;
+        nibbles.part[p] =
+            gb_join_nibbles(nibbles.part[p], left >= 0 ? own << (left & 31) : own >> (-left & 31));
+    }
+    return nibbles;
 }
 
 /* Where a kernel is in the codes of a block. */
@@ -40,18 +57,24 @@ typedef struct gb_place {
     size_t low_ahead, high_ahead;
 } gb_place;
 
+/* One token uses codes once: they need not push anything out of the caches that other cores share. */
+GB_INLINE void gb_fetch_codes(int tokens, const void *from, size_t ahead) {
+    if (tokens == 1)
+        gb_fetch_once(from, ahead);
+    else
+        gb_fetch(from, ahead);
+}
+
 /* 5 bits: the odd unit is the second one of its bytes of high bits. */
 GB_INLINE gb_codes gb_high_of_unit(int bits, const gb_place *at, bool is_odd) {
-    gb_codes high = gb_load_codes(at->high);
-    if (bits == 5 && is_odd)
-        high = gb_high_nibbles(high);
-    return high;
+    const gb_codes high = gb_load_codes(at->high);
+    return bits == 5 && is_odd ? gb_nibbles_of_step(high, 1) : high;
 }
 
 /* The codes of step s of the unit; chunk has those of steps s and s ^ 1. */
 GB_INLINE gb_codes gb_codes_of_step(int bits, gb_codes chunk, gb_codes high, int s) {
-    gb_codes codes = s % 2 == 0 ? gb_low_nibbles(chunk) : gb_high_nibbles(chunk);
-    return bits == 4 ? codes : gb_with_high_bits(codes, high, bits, s);
+    const gb_codes nibbles = gb_nibbles_of_step(chunk, s);
+    return bits == 4 ? gb_low_nibbles(nibbles) : gb_with_high_bits(nibbles, high, bits, s);
 }
 
 enum { GB_CHUNK = 64 };
@@ -60,7 +83,7 @@ enum { GB_CHUNK = 64 };
 GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at, bool is_odd,
                                   const int8_t *x, gb_wide sums[][GB_TOKENS]) {
     gb_narrow narrow[GB_BLOCKS][GB_TOKENS];
-    gb_codes high[GB_BLOCKS];
+    gb_codes high[GB_BLOCKS], chunk[GB_BLOCKS];
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++) {
         if (bits > 4)
@@ -74,10 +97,12 @@ GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at
         gb_codes codes[GB_BLOCKS];
 #pragma GCC unroll 2
         for (int b = 0; b < blocks; b++) {
-            const uint8_t *chunk = at[b].low + GB_CHUNK * (s / 2);
-            if (s % 2 == 0)
-                gb_fetch(chunk, at[b].low_ahead);
-            codes[b] = gb_codes_of_step(bits, gb_load_codes(chunk), high[b], s);
+            if (s % 2 == 0) {
+                const uint8_t *from = at[b].low + GB_CHUNK * (s / 2);
+                gb_fetch_codes(tokens, from, at[b].low_ahead);
+                chunk[b] = gb_load_codes(from);
+            }
+            codes[b] = gb_codes_of_step(bits, chunk[b], high[b], s);
         }
 #pragma GCC unroll 8
         for (int t = 0; t < tokens; t++)
@@ -92,7 +117,7 @@ GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at
     for (int b = 0; b < blocks; b++) {
         at[b].low += 2 * GB_CHUNK;
         if (bits > 4)
-            gb_fetch(at[b].high, at[b].high_ahead);
+            gb_fetch_codes(tokens, at[b].high, at[b].high_ahead);
         if (bits == 6 || (bits == 5 && is_odd))
             at[b].high += GB_CHUNK;
     }
@@ -106,7 +131,7 @@ GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_place *at
         gb_codes codes[GB_BLOCKS];
 #pragma GCC unroll 2
         for (int b = 0; b < blocks; b++) {
-            gb_fetch(at[b].low, at[b].low_ahead);
+            gb_fetch_codes(tokens, at[b].low, at[b].low_ahead);
             codes[b] = gb_load_codes(at[b].low);
             at[b].low += GB_CHUNK;
         }

@@ -23,6 +23,8 @@
 #define GB_FOR_ISA(name) GB_JOIN(name, GB_ISA)
 
 #define GB_INLINE static inline __attribute__((always_inline))
+/* So that a kernel shares its registers with no other one that the same function may call. */
+#define GB_NO_INLINE static __attribute__((noinline))
 
 enum { GB_LANES = 16, GB_PARTS = GB_LANES / GB_VECTOR_LANES };
 
@@ -89,6 +91,18 @@ GB_INLINE gb_vector_bits gb_widen_bytes(const uint8_t *from) {
     return (gb_vector_bits)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
 #else
     return (gb_vector_bits){from[0], from[1], from[2], from[3]};
+#endif
+}
+
+typedef int32_t gb_vector_integers __attribute__((vector_size(4 * GB_VECTOR_LANES)));
+
+GB_INLINE gb_vector_integers gb_widen_signed_bytes(const uint8_t *from) {
+#if defined(__AVX512F__)
+    return (gb_vector_integers)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from));
+#elif defined(__AVX2__)
+    return (gb_vector_integers)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
+#else
+    return (gb_vector_integers)gb_widen_bytes(from) << 24 >> 24;
 #endif
 }
 

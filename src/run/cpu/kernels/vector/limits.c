@@ -48,10 +48,12 @@ uint32_t GB_FOR_ISA(gb_peak)(const uint8_t *codes, uint64_t rounds, uint64_t *pr
 }
 
 uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes) {
-    enum { LINES = 4, LINE = 64, AHEAD = 8192 };
+    enum { LINES = 4, LINE = 64, AHEAD = 8192, SMALL_PAGE = 4096 };
     const uint8_t *from = memory;
     gb_codes sums[LINES] = {0};
-    for (size_t i = 0; i < bytes; i += LINES * LINE)
+    for (size_t i = 0; i < bytes; i += LINES * LINE) {
+        if (i % SMALL_PAGE == 0)
+            gb_find_page(from + i, GB_PAGE_LEAD_BYTES);
 #pragma GCC unroll 4
         for (size_t j = 0; j < LINES; j++) {
             const gb_codes line = gb_load_codes(from + i + j * LINE);
@@ -60,6 +62,7 @@ uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes) {
             for (int p = 0; p < GB_PARTS; p++)
                 sums[j % (LINES / GB_PARTS)].part[p] += line.part[p];
         }
+    }
     uint32_t sum = 0;
     for (int j = 0; j < LINES / GB_PARTS; j++)
 #pragma GCC unroll 4

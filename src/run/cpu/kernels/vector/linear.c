@@ -9,8 +9,9 @@
 
 enum {
     FEW_TOKENS = 15,
-    FEW_ROWS = 2,            /* of one token: more streams at once make memory slower */
     FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
+    FETCH_AHEAD_ONE = 8192,  /* of one stream of rows: what memory delivers while it answers */
+    PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
     BLOCK_TOKENS = 64,
     BLOCK_ROWS = 16,
     BLOCK_INPUTS = 1024 /* a multiple of 16 */
@@ -32,9 +33,10 @@ GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int
 GB_INLINE void dot_rows(const gb_linear *l, gb_dtype dtype, int rows, int columns, size_t row, size_t token) {
     const float *x[GB_TILE_COLUMNS];
     float sums[GB_TILE_COLUMNS][GB_TILE_ROWS];
+    const size_t ahead = l->tokens == 1 ? FETCH_AHEAD_ONE : token == 0 ? FETCH_AHEAD : 0;
     point_at_rows(l, token, 0, columns, x);
     gb_dot_tile(rows, columns, gb_matrix_row(l->weight, dtype, l->weight_stride, row), dtype,
-                l->weight_stride, x, l->inputs, token == 0 ? FETCH_AHEAD : 0, sums[0], 1, GB_TILE_ROWS);
+                l->weight_stride, x, l->inputs, ahead, sums[0], 1, GB_TILE_ROWS);
     for (int c = 0; c < columns; c++)
         memcpy(gb_linear_result(l, token + (size_t)c) + row, sums[c], (size_t)rows * sizeof(float));
 }
@@ -52,15 +54,16 @@ GB_INLINE void dot_all_tokens(const gb_linear *l, gb_dtype dtype, int rows, size
         dot_rows(l, dtype, rows, 1, row, token);
 }
 
-/* Several tokens read x again for each pass over rows. */
+/* Several tokens read x again for each pass over rows; one token has rows one after the other, since more
+ * streams at once make memory slower. */
 GB_INLINE void linear_few(const gb_linear *l, gb_dtype dtype, size_t first, size_t end) {
     size_t row = first;
     for (; l->tokens > 1 && end - row >= GB_TILE_ROWS; row += GB_TILE_ROWS)
         dot_all_tokens(l, dtype, GB_TILE_ROWS, row);
-    for (; end - row >= FEW_ROWS; row += FEW_ROWS)
-        dot_all_tokens(l, dtype, FEW_ROWS, row);
-    for (; row < end; row++)
+    for (; row < end; row++) {
+        gb_fetch_ahead(gb_matrix_row(l->weight, dtype, l->weight_stride, row), PAGE_AHEAD);
         dot_all_tokens(l, dtype, 1, row);
+    }
 }
 
 /* Adds the products of count elements from index on to the sums of rows x columns. */

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows that a block has in registers, for kernels of a few ops on long rows (norm_chain.cu,
+ * combine_chain.cu): a thread has EACH neighbouring columns, which it loads and stores as a whole. Sums are
+ * those of norm_sum.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
+
+#include "run/cuda/device/prepared.cuh"
+#include "run/cuda/device/row_ops.cuh"
+
+namespace gb_cuda {
+
+/* Widths whose rows fit a block, a piece for each thread. */
+inline bool fits_block(unsigned width) {
+    const unsigned piece = norm_piece(width);
+    return width > LONGEST_WARP_ROW && width % piece == 0 && width <= piece * NORM_THREADS;
+}
+
+inline unsigned threads_of_row(unsigned width) {
+    return (width / norm_piece(width) + WARP - 1) / WARP * WARP;
+}
+
+/* Whether floats at `data`, NULL among them, can be loaded four at a time. */
+inline bool is_aligned(const void *data) {
+    return reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
+/* Blocks that share each of a few rows, along the grid's second dim: all of them have the whole row, and so
+ * its sums, but each stores and prepares a part of its own. Where rows are prepared in shared memory: 1. */
+inline unsigned blocks_of_row(const prepared_rows &to, unsigned rows, unsigned width) {
+    enum { MOST_BLOCKS = 128 };
+    const unsigned pieces = threads_of_row(width) / WARP / 3, at_once = MOST_BLOCKS / rows;
+    const unsigned blocks = pieces < at_once ? pieces : at_once;
+    return blocks < 2 || (to.values && to.group == 0) ? 1 : blocks;
+}
+
+/* Whether the calling warp's part is the block's to store. */
+__device__ inline bool stores_part() {
+    return threadIdx.x / WARP * gridDim.y / (blockDim.x / WARP) == blockIdx.y;
+}
+
+template <int EACH>
+struct row_part {
+    float v[EACH];
+
+    /* The column is a multiple of EACH. */
+    __device__ void load(const float *row, unsigned column) {
+#pragma unroll
+        for (int i = 0; i < EACH; i += 4) {
+            const float4 four = *reinterpret_cast<const float4 *>(row + column + i);
+            v[i] = four.x, v[i + 1] = four.y, v[i + 2] = four.z, v[i + 3] = four.w;
+        }
+    }
+
+    __device__ void store(float *row, unsigned column) const {
+#pragma unroll
+        for (int i = 0; i < EACH; i += 4)
+            *reinterpret_cast<float4 *>(row + column + i) = float4{v[i], v[i + 1], v[i + 2], v[i + 3]};
+    }
+};
+
+/* A norm's weights of a thread's columns, as they are in memory: uint16_t for bfloat16, or float. */
+template <int EACH, typename Element>
+struct weight_part {
+    uint32_t words[EACH * sizeof(Element) / 4];
+
+    __device__ void load(const void *weight, unsigned column) {
+        constexpr unsigned count = EACH * sizeof(Element) / 4;
+        const uint32_t *from = static_cast<const uint32_t *>(weight) + column * sizeof(Element) / 4;
+        if constexpr (count == 2) {
+            const uint2 two = *reinterpret_cast<const uint2 *>(from);
+            words[0] = two.x, words[1] = two.y;
+        } else {
+#pragma unroll
+            for (unsigned i = 0; i < count; i += 4) {
+                const uint4 four = *reinterpret_cast<const uint4 *>(from + i);
+                words[i] = four.x, words[i + 1] = four.y, words[i + 2] = four.z, words[i + 3] = four.w;
+            }
+        }
+    }
+
+    __device__ float at(int i) const {
+        if (sizeof(Element) == 4)
+            return gb_float_from_bits(words[i]);
+        return i % 2 ? high_bf16(words[i / 2]) : low_bf16(words[i / 2]);
+    }
+};
+
+/* What is there in place of a row's columns past its end are zeros. */
+template <int EACH, typename Element>
+__device__ inline void normalize_part(row_part<EACH> *row, const normalization &norm,
+                                      const weight_part<EACH, Element> &weight, float *partial) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        sum += row->v[i] * row->v[i];
+    const float factor = norm_factor(norm, norm_sum(sum, partial));
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        const float value = row->v[i] * factor;
+        row->v[i] = norm.weight ? value * (norm.weight_offset + weight.at(i)) : value;
+    }
+}
+
+/* The block's row as the next product takes it: in bytes from registers, otherwise through shared memory,
+ * `width` floats aligned to 16 bytes. Where it `stores` nothing, it only goes through the motions. */
+template <int EACH>
+__device__ inline void prepare_part(const prepared_rows &to, size_t number, const row_part<EACH> &row,
+                                    unsigned width, float *shared, bool stores) {
+    const unsigned column = threadIdx.x * EACH, end = (unsigned)to.units * UNIT;
+    if (to.group > 0)
+        return store_in_bytes<EACH>(to, number, stores ? column : end, row.v);
+    __syncthreads(); /* the row before has been read */
+    if (column < width)
+        row.store(shared, column);
+    __syncthreads();
+#pragma unroll 1
+    for (unsigned first = 0; first < end / 8; first += blockDim.x) {
+        const unsigned quarter = first + threadIdx.x;
+        float v[8];
+#pragma unroll
+        for (unsigned i = 0; i < 8; i++)
+            v[i] = quarter * 8 + i < width ? shared[quarter * 8 + i] : 0.0f;
+        prepare_quarter(to, number, stores && quarter < end / 8 ? quarter : end / 8, v);
+    }
+}
+
+/* Whether a kernel whose blocks have rows of that width can prepare them so. */
+inline bool can_prepare(const prepared_rows &to, unsigned width) {
+    return !to.values || to.group == 0 || (to.group / norm_piece(width) <= WARP && width % to.group == 0);
+}
+
+inline size_t shared_of_row(const prepared_rows &to, unsigned width) {
+    return to.values && to.group == 0 ? width * sizeof(float) : 0;
+}
+
+/* Whether a kernel can have the weight in registers, as one that is NULL or of that dtype. */
+inline bool has_dtype(const normalization &norm, gb_dtype dtype) {
+    return !norm.weight || (norm.dtype == dtype && is_aligned(norm.weight));
+}
+
+} // namespace gb_cuda
+
+#endif

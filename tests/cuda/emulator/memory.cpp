@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of the emulated device: blocks, and addresses that are given memory page by page.
+ */
+#include "cuda.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+
+size_t emulated_memory_bytes = (size_t)8 << 30;
+bool emulated_driver_has_no_memory = false;
+
+static size_t taken_bytes;
+static std::map<void *, size_t> blocks;                          /* their sizes */
+static std::map<CUmemGenericAllocationHandle, size_t> pieces;    /* of virtual memory, not yet released */
+static std::map<CUdeviceptr, CUmemGenericAllocationHandle> maps; /* by address */
+static std::map<CUdeviceptr, size_t> map_sizes;
+
+static bool take(size_t size) {
+    if (size > emulated_memory_bytes - taken_bytes)
+        return false;
+    taken_bytes += size;
+    return true;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    *free_bytes = emulated_memory_bytes - taken_bytes;
+    *total_bytes = emulated_memory_bytes;
+    return cudaSuccess;
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaMallocHost(void **pointer, size_t size) {
+    *pointer = nullptr;
+    if (posix_memalign(pointer, 256, size ? size : 1) != 0)
+        return cudaErrorMemoryAllocation;
+    memset(*pointer, 0xff, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMalloc(void **pointer, size_t size) {
+    *pointer = nullptr;
+    if (!take(size))
+        return cudaErrorMemoryAllocation;
+    const cudaError_t result = cudaMallocHost(pointer, size);
+    if (result == cudaSuccess)
+        blocks[*pointer] = size;
+    else
+        taken_bytes -= size;
+    return result;
+}
+cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned) {
+    return cudaMalloc(pointer, size);
+}
+cudaError_t cudaFreeHost(void *pointer) {
+    free(pointer);
+    return cudaSuccess;
+}
+cudaError_t cudaFree(void *pointer) {
+    const auto block = blocks.find(pointer);
+    if (block != blocks.end()) {
+        taken_bytes -= block->second;
+        blocks.erase(block);
+    }
+    return cudaFreeHost(pointer);
+}
+
+/* ---- Virtual memory ------------------------------------------------------------------------------------ */
+
+constexpr size_t PAGE_BYTES = 64 << 10; /* small, so that small programs have several */
+
+static CUresult get_granularity(size_t *bytes, const CUmemAllocationProp *,
+                                CUmemAllocationGranularity_flags) {
+    *bytes = PAGE_BYTES;
+    return CUDA_SUCCESS;
+}
+
+static CUresult reserve(CUdeviceptr *address, size_t size, size_t, CUdeviceptr, unsigned long long) {
+    void *reserved = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    *address = (CUdeviceptr)(uintptr_t)reserved;
+    return reserved == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+static CUresult free_addresses(CUdeviceptr address, size_t size) {
+    const auto next = maps.lower_bound(address);
+    if (next != maps.end() && next->first < address + size)
+        return CUDA_ERROR_INVALID_VALUE;
+    munmap((void *)(uintptr_t)address, size);
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *,
+                       unsigned long long) {
+    static CUmemGenericAllocationHandle last;
+    if (size % PAGE_BYTES != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!take(size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = ++last;
+    pieces[*handle] = size;
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUmemGenericAllocationHandle handle) {
+    taken_bytes -= pieces.at(handle);
+    pieces.erase(handle);
+    return CUDA_SUCCESS;
+}
+
+static CUresult map(CUdeviceptr address, size_t size, size_t, CUmemGenericAllocationHandle handle,
+                    unsigned long long) {
+    if (maps.count(address) || pieces.at(handle) != size)
+        return CUDA_ERROR_INVALID_VALUE;
+    maps[address] = handle;
+    map_sizes[address] = size;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *, size_t) {
+    if (mprotect((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset((void *)(uintptr_t)address, 0xff, size);
+    return CUDA_SUCCESS;
+}
+
+/* The pages lose what they hold. */
+static CUresult unmap(CUdeviceptr address, size_t size) {
+    if (!maps.count(address) || map_sizes.at(address) != size)
+        return CUDA_ERROR_INVALID_VALUE;
+    maps.erase(address);
+    map_sizes.erase(address);
+    mmap((void *)(uintptr_t)address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
+    return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned, unsigned long long,
+                                             enum cudaDriverEntryPointQueryResult *found) {
+    static const std::map<std::string, void *> functions = {
+        {"cuMemGetAllocationGranularity", (void *)get_granularity},
+        {"cuMemAddressReserve", (void *)reserve},
+        {"cuMemAddressFree", (void *)free_addresses},
+        {"cuMemCreate", (void *)create},
+        {"cuMemRelease", (void *)release},
+        {"cuMemMap", (void *)map},
+        {"cuMemUnmap", (void *)unmap},
+        {"cuMemSetAccess", (void *)set_access},
+    };
+    const auto entry = functions.find(name);
+    const bool is_there = entry != functions.end() && !emulated_driver_has_no_memory;
+    *function = is_there ? entry->second : nullptr;
+    *found = is_there ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
+}

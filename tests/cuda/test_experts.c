@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
+ * three launches with the bits of one launch each, whatever other tokens there are.
+ */
+#include "cuda/device_memory.h"
+#include "run/cuda/activations.h"
+#include "run/cuda/expert_steps.h"
+#include "tensor/convert.h"
+#include "tensor/packing.h"
+
+#include <math.h>
+
+enum { MOST_TOKENS = 5, MOST_EXPERTS = 300 };
+
+/* ---- Choosing ------------------------------------------------------------------------------------------ */
+
+static const gb_node route_nodes[] = {
+    {.op = GB_OP_ROUTE_TOP_K,
+     .attribute_count = 1,
+     .attributes = {{GB_ATTRIBUTE_NORMALIZE, GB_ATTRIBUTE_INT, {.i = 0}}}},
+    {.op = GB_OP_ROUTE_TOP_K,
+     .attribute_count = 1,
+     .attributes = {{GB_ATTRIBUTE_NORMALIZE, GB_ATTRIBUTE_INT, {.i = 1}}}},
+};
+
+/* The largest of p, the first among equals, that is not taken; NaNs in their order. */
+static size_t best_left(const double *p, const bool *is_taken, size_t count) {
+    size_t best = count;
+    for (size_t i = 0; i < count; i++)
+        if (!is_taken[i] && (best == count || p[i] > p[best]))
+            best = i;
+    return best;
+}
+
+static void check_route(const float *logits, size_t experts, size_t count, bool normalize) {
+    gb_cuda_tensor from = device_tensor(GB_F32, logits, 2, 1, experts, 1);
+    gb_cuda_tensor chosen = device_tensor(GB_I32, NULL, 2, 1, count, 1),
+                   weights = device_tensor(GB_F32, NULL, 2, 1, count, 1);
+    gb_cuda_route_top_k(&(gb_cuda_call){
+        .node = &route_nodes[normalize], .operands = {&from}, .results = {&chosen, &weights}});
+    int32_t found[MOST_EXPERTS];
+    float found_weights[MOST_EXPERTS];
+    fetch_tensor(&chosen, found);
+    fetch_tensor(&weights, found_weights);
+    double p[MOST_EXPERTS], sum = 0, chosen_sum = 0, largest = -INFINITY;
+    bool is_taken[MOST_EXPERTS] = {false};
+    for (size_t i = 0; i < experts; i++)
+        largest = fmax(largest, (double)logits[i]);
+    for (size_t i = 0; i < experts; i++)
+        sum += exp((double)logits[i] - largest);
+    for (size_t i = 0; i < experts; i++)
+        p[i] = exp((double)logits[i] - largest) / sum;
+    for (size_t t = 0; t < count; t++) {
+        size_t best = best_left(p, is_taken, experts);
+        assert_int_equal(found[t], best);
+        is_taken[best] = true;
+        chosen_sum += p[best];
+    }
+    for (size_t t = 0; t < count; t++) {
+        double expected = p[found[t]] / (normalize ? chosen_sum : 1);
+        assert_true(isnan(expected) ? isnan(found_weights[t])
+                                    : fabs((double)found_weights[t] - expected) < 1e-6);
+    }
+    free_on_device(&from);
+    free_on_device(&chosen);
+    free_on_device(&weights);
+}
+
+/* Logits of few values, so that many are equal; then one that is not a number. */
+static void chooses_the_largest(void **state) {
+    (void)state;
+    static const struct {
+        size_t experts, count;
+    } sizes[] = {{1, 1}, {10, 3}, {31, 31}, {256, 8}, {257, 8}, {300, 40}};
+    uint64_t random = 21;
+    float logits[MOST_EXPERTS];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int kind = 0; kind < 4; kind++) {
+            for (size_t e = 0; e < sizes[i].experts; e++)
+                logits[e] = kind % 2 ? (float)(next_random(&random) % 3) : 4 * next_float(&random);
+            if (kind == 2)
+                logits[next_random(&random) % sizes[i].experts] = -INFINITY;
+            if (kind == 2 && sizes[i].experts == 1)
+                continue;
+            if (kind == 3)
+                logits[next_random(&random) % sizes[i].experts] = NAN;
+            check_route(logits, sizes[i].experts, sizes[i].count, kind < 2);
+        }
+}
+
+/* ---- All steps ----------------------------------------------------------------------------------------- */
+
+typedef struct mixture {
+    gb_format format;
+    size_t experts, choices, hidden, size;
+} mixture;
+
+static const mixture mixtures[] = {
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 10, 3, 64, 64},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 64}, 256, 8, 192, 128},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 7, 1, 640, 576},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 9, 8, 2048, 512},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 300, 4, 128, 64},
+};
+
+/* Random codes; small scales and biases. */
+static gb_cuda_tensor new_weight(const mixture *c, size_t experts, size_t rows, size_t columns,
+                                 uint64_t *random) {
+    gb_planes planes;
+    gb_packing packing;
+    size_t all = (experts ? experts : 1) * rows;
+    assert_true(gb_format_planes(&c->format, all, columns, &planes));
+    uint8_t *data = malloc(planes.size), *packed = malloc(planes.size);
+    assert_non_null(data);
+    assert_non_null(packed);
+    for (uint64_t i = 0; i < planes.size; i++)
+        data[i] = (uint8_t)next_random(random);
+    const gb_plane halves[] = {planes.scales, planes.biases};
+    for (int p = 0; p < 2; p++)
+        for (uint64_t i = 0; i < halves[p].row_bytes / 2 * all; i++) {
+            float value = 0.02f * next_float(random);
+            uint16_t half = c->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+            memcpy(data + halves[p].offset + 2 * i, &half, sizeof half);
+        }
+    assert_true(gb_packing_fragments(&c->format, all, columns, &packing));
+    gb_pack_matrix(&packing, &c->format, all, columns, data, packed);
+    gb_cuda_tensor made = {.dtype = GB_QUANTIZED,
+                           .rank = experts ? 3 : 2,
+                           .format = c->format,
+                           .planes = planes,
+                           .is_packed = true,
+                           .takes_bytes = true,
+                           .data = device_copy(packed, planes.size)};
+    made.dims[0] = experts ? experts : rows;
+    made.dims[1] = experts ? rows : columns;
+    made.dims[2] = experts ? columns : 0;
+    free(data);
+    free(packed);
+    return made;
+}
+
+static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
+    float *values = malloc(rows * width * sizeof *values);
+    assert_non_null(values);
+    for (size_t i = 0; i < rows * width; i++)
+        values[i] = next_float(random);
+    gb_cuda_tensor made = device_tensor(GB_F32, values, 2, rows, width, 1);
+    free(values);
+    return made;
+}
+
+/* What the steps take. */
+typedef struct inputs {
+    gb_cuda_tensor x, residual, router, shared_router, gate_up, down, shared_gate, shared_up, shared_down;
+} inputs;
+
+static inputs new_inputs(const mixture *c) {
+    uint64_t random = 31;
+    return (inputs){
+        .x = new_rows(MOST_TOKENS, c->hidden, &random),
+        .residual = new_rows(MOST_TOKENS, c->hidden, &random),
+        .router = new_rows(c->experts, c->hidden, &random),
+        .shared_router = new_rows(1, c->hidden, &random),
+        .gate_up = new_weight(c, c->experts, 2 * c->size, c->hidden, &random),
+        .down = new_weight(c, c->experts, c->hidden, c->size, &random),
+        .shared_gate = new_weight(c, 0, c->size, c->hidden, &random),
+        .shared_up = new_weight(c, 0, c->size, c->hidden, &random),
+        .shared_down = new_weight(c, 0, c->hidden, c->size, &random),
+    };
+}
+
+static void free_inputs(const inputs *i) {
+    const gb_cuda_tensor *all[] = {&i->x,    &i->residual,    &i->router,    &i->shared_router, &i->gate_up,
+                                   &i->down, &i->shared_gate, &i->shared_up, &i->shared_down};
+    for (size_t t = 0; t < sizeof all / sizeof *all; t++)
+        free_on_device(all[t]);
+}
+
+/* A tensor's rows from `first` on. */
+static gb_cuda_tensor rows_from(const gb_cuda_tensor *tensor, size_t first, size_t rows) {
+    gb_cuda_tensor part = *tensor;
+    part.data = (float *)tensor->data + first * tensor->dims[1];
+    part.dims[0] = rows;
+    return part;
+}
+
+static const gb_cuda_kernel kernels[GB_EXPERT_STEPS] = {
+    [GB_EXPERT_ROUTER] = gb_cuda_linear,      [GB_EXPERT_SHARED_GATE] = gb_cuda_linear,
+    [GB_EXPERT_SHARED_UP] = gb_cuda_linear,   [GB_EXPERT_SHARED_LOGIT] = gb_cuda_linear,
+    [GB_EXPERT_ROUTE] = gb_cuda_route_top_k,  [GB_EXPERT_GATE_UP] = gb_cuda_expert_linear,
+    [GB_EXPERT_GATE] = gb_cuda_slice,         [GB_EXPERT_UP] = gb_cuda_slice,
+    [GB_EXPERT_SILU] = gb_cuda_silu,          [GB_EXPERT_INNER] = gb_cuda_multiply,
+    [GB_EXPERT_DOWN] = gb_cuda_expert_linear, [GB_EXPERT_COMBINE] = gb_cuda_combine_experts,
+    [GB_EXPERT_SHARED_SILU] = gb_cuda_silu,   [GB_EXPERT_SHARED_INNER] = gb_cuda_multiply,
+    [GB_EXPERT_SHARED_DOWN] = gb_cuda_linear, [GB_EXPERT_SHARED_WEIGHT] = gb_cuda_sigmoid,
+    [GB_EXPERT_SHARED] = gb_cuda_scale_rows,  [GB_EXPERT_BOTH] = gb_cuda_add,
+    [GB_EXPERT_RESIDUAL] = gb_cuda_add,
+};
+
+static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
+    switch (step) {
+    case GB_EXPERT_ROUTER:
+        return device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1);
+    case GB_EXPERT_ROUTE:
+        return device_tensor(GB_I32, NULL, 2, tokens, c->choices, 1);
+    case GB_EXPERT_GATE_UP:
+        return device_tensor(GB_F32, NULL, 3, tokens, c->choices, 2 * c->size);
+    case GB_EXPERT_GATE:
+    case GB_EXPERT_UP:
+    case GB_EXPERT_SILU:
+    case GB_EXPERT_INNER:
+        return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->size);
+    case GB_EXPERT_DOWN:
+        return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->hidden);
+    case GB_EXPERT_SHARED_GATE:
+    case GB_EXPERT_SHARED_UP:
+    case GB_EXPERT_SHARED_SILU:
+    case GB_EXPERT_SHARED_INNER:
+        return device_tensor(GB_F32, NULL, 2, tokens, c->size, 1);
+    case GB_EXPERT_SHARED_LOGIT:
+    case GB_EXPERT_SHARED_WEIGHT:
+        return device_tensor(GB_F32, NULL, 2, tokens, 1, 1);
+    default:
+        return device_tensor(GB_F32, NULL, 2, tokens, c->hidden, 1);
+    }
+}
+
+static void launch_steps(gb_cuda_call *calls, bool together) {
+    const gb_cuda_call *list[GB_EXPERT_STEPS];
+    for (int i = 0; i < GB_EXPERT_STEPS; i++) {
+        list[i] = &calls[i];
+        if (!together)
+            kernels[i](&calls[i]);
+    }
+    if (together)
+        assert_true(gb_cuda_expert_mlp(list));
+    assert_cuda(cudaGetLastError());
+}
+
+/* y = the mixture of tokens first .. first + tokens - 1. */
+static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens, bool together, float *y) {
+    gb_node nodes[GB_EXPERT_STEPS] = {[GB_EXPERT_ROUTE] = route_nodes[1]};
+    const gb_attribute starts[] = {{GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = 0}},
+                                   {GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = (int64_t)c->size}}};
+    for (int i = 0; i < 2; i++) {
+        nodes[GB_EXPERT_GATE + i].attribute_count = 1;
+        nodes[GB_EXPERT_GATE + i].attributes[0] = starts[i];
+    }
+    gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
+                   r[GB_EXPERT_STEPS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1);
+    gb_cuda_scratch scratch = {0};
+    gb_cuda_call calls[GB_EXPERT_STEPS];
+    for (int i = 0; i < GB_EXPERT_STEPS; i++) {
+        r[i] = result_of(c, i, tokens);
+        calls[i] = (gb_cuda_call){.node = &nodes[i], .results = {&r[i]}, .scratch = &scratch};
+    }
+    calls[GB_EXPERT_ROUTE].results[1] = &weights;
+    const gb_cuda_tensor *operands[GB_EXPERT_STEPS][3] = {
+        [GB_EXPERT_ROUTER] = {&x, &in->router},
+        [GB_EXPERT_SHARED_GATE] = {&x, &in->shared_gate},
+        [GB_EXPERT_SHARED_UP] = {&x, &in->shared_up},
+        [GB_EXPERT_SHARED_LOGIT] = {&x, &in->shared_router},
+        [GB_EXPERT_ROUTE] = {&r[GB_EXPERT_ROUTER]},
+        [GB_EXPERT_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERT_ROUTE]},
+        [GB_EXPERT_GATE] = {&r[GB_EXPERT_GATE_UP]},
+        [GB_EXPERT_UP] = {&r[GB_EXPERT_GATE_UP]},
+        [GB_EXPERT_SILU] = {&r[GB_EXPERT_GATE]},
+        [GB_EXPERT_INNER] = {&r[GB_EXPERT_SILU], &r[GB_EXPERT_UP]},
+        [GB_EXPERT_DOWN] = {&r[GB_EXPERT_INNER], &in->down, &r[GB_EXPERT_ROUTE]},
+        [GB_EXPERT_COMBINE] = {&r[GB_EXPERT_DOWN], &weights},
+        [GB_EXPERT_SHARED_SILU] = {&r[GB_EXPERT_SHARED_GATE]},
+        [GB_EXPERT_SHARED_INNER] = {&r[GB_EXPERT_SHARED_SILU], &r[GB_EXPERT_SHARED_UP]},
+        [GB_EXPERT_SHARED_DOWN] = {&r[GB_EXPERT_SHARED_INNER], &in->shared_down},
+        [GB_EXPERT_SHARED_WEIGHT] = {&r[GB_EXPERT_SHARED_LOGIT]},
+        [GB_EXPERT_SHARED] = {&r[GB_EXPERT_SHARED_DOWN], &r[GB_EXPERT_SHARED_WEIGHT]},
+        [GB_EXPERT_BOTH] = {&r[GB_EXPERT_COMBINE], &r[GB_EXPERT_SHARED]},
+        [GB_EXPERT_RESIDUAL] = {&residual, &r[GB_EXPERT_BOTH]},
+    };
+    for (int i = 0; i < GB_EXPERT_STEPS; i++)
+        memcpy(calls[i].operands, operands[i], sizeof operands[i]);
+    scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size));
+    scratch.bytes = device_copy(NULL, gb_cuda_expert_linear_scratch(&calls[GB_EXPERT_DOWN]));
+    launch_steps(calls, together);
+    fetch_tensor(&r[GB_EXPERT_RESIDUAL], y);
+    for (int i = 0; i < GB_EXPERT_STEPS; i++)
+        free_on_device(&r[i]);
+    free_on_device(&weights);
+    assert_cuda(cudaFree(scratch.prepared));
+    assert_cuda(cudaFree(scratch.bytes));
+}
+
+static void has_the_bits_of_the_steps(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
+        const mixture *c = &mixtures[i];
+        inputs in = new_inputs(c);
+        float expected[MOST_TOKENS * 2048], found[MOST_TOKENS * 2048];
+        mix(c, &in, 0, MOST_TOKENS, false, expected);
+        mix(c, &in, 0, MOST_TOKENS, true, found);
+        assert_memory_equal(found, expected, MOST_TOKENS * c->hidden * sizeof *found);
+        mix(c, &in, MOST_TOKENS - 1, 1, true, found);
+        assert_memory_equal(found, expected + (MOST_TOKENS - 1) * c->hidden, c->hidden * sizeof *found);
+        free_inputs(&in);
+    }
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chooses_the_largest),
+        cmocka_unit_test(has_the_bits_of_the_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
