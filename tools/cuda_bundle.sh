@@ -9,15 +9,6 @@ bundle=${1:-build/cuda-bundle}
 architectures=${2:-90a-real}
 build=$bundle-build
 
-<<<<<<< HEAD
-tests="sample token_ops norm_chain products attention attention_tensor_cores same_tokens run_ahead slot_memory soak recurrent sampling_settings session step agreement bundled_models penalty_agreement"
-targets=gumbel-program
-for test in $tests; do
-    targets="$targets test_cuda_$test"
-done
-
-=======
->>>>>>> integ
 # Tests find their data relative to the bundle.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_CUDA=ON -DGUMBEL_MLX=OFF \
     -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DGUMBEL_TEST_DATA=data -DGUMBEL_TEST_MODELS=models
