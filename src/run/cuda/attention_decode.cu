@@ -179,6 +179,7 @@ __device__ static void finish(const decoding &d, const query_tile &t, const deco
 template <unsigned SIZE>
 static __global__ void __launch_bounds__(SPAN_THREADS, 2) decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(decode_memory<SIZE>, shared);
+    let_next_begin();
     const attention &a = d.a;
     query_tile t = heads_of(a, blockIdx.x);
     t.first = blockIdx.z;

@@ -114,6 +114,7 @@ __device__ static void step(const delta_step &v, const step_place &p, const step
         const unsigned column = threadIdx.x - 2 * SIZE;
         change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
     }
+    let_next_begin();
     arrive_in_cluster();
     __syncthreads();
     if (has.last) {

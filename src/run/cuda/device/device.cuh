@@ -75,7 +75,8 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
 #endif
 
 /* The next kernel may get ready: it will wait for this one to end before it reads or writes what any kernel
- * writes. */
+ * writes. Small kernels before products do it at once, so that weights come while even the kernel before them
+ * is at work; products only when they have waited, so that what is written long before is. */
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
