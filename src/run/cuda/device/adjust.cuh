@@ -156,36 +156,53 @@ static __device__ __noinline__ void copy_adjusted(const sampling &a, size_t b) {
 
 /* ---- Short rows ---------------------------------------------------------------------------------------- */
 
-/* Finds the i-th change of a short row, from its lists: counted tokens have the first MOST_SHORT_COUNTS, then
- * come the biases of others. What follows a list's end is found as well, for nothing. */
-__device__ inline void find_change(const sampling &a, size_t b, const row_settings &r, uint32_t i) {
+/* The logit x of a token after its biases, in their order; *first: the place of the first, from 1 on, 0 where
+ * it has none. */
+static __device__ __noinline__ float biased_of_list(const sampling &a, size_t b, int32_t token, float x,
+                                                    uint32_t *first) {
+    const int32_t *ids = a.bias_ids + b * a.bias_limit;
+    for (uint32_t e = 0; e < a.bias_limit && ids[e] >= 0; e++)
+        if (ids[e] == token) {
+            x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
+            *first = *first == 0 ? e + 1 : *first;
+        }
+    return x;
+}
+
+/* A thread finds the i-th change of a row, if that is short, from its lists: counted tokens have the first
+ * MOST_SHORT_COUNTS, then come the biases. What follows a list's end is found as well, for nothing. Needs all
+ * threads. */
+__device__ inline void find_changes(const sampling &a, size_t b, uint32_t i) {
+    __shared__ int32_t biased[MOST_SHORT_BIASES];
     const bool is_counted = i < MOST_SHORT_COUNTS;
     const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
     token_count token = {NO_CHANGE, 0, 0};
-    if (is_counted && r.is_penalized)
+    if (threadIdx.x < MOST_SHORT_BIASES)
+        biased[threadIdx.x] = threadIdx.x < a.bias_limit ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
+    if (is_counted && a.counts)
         token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
-    if (!is_counted && r.is_biased && entry < a.bias_limit)
-        token.id = a.bias_ids[b * a.bias_limit + entry];
+    const row_settings r = settings_of(a, b);
+    __syncthreads();
+    if (!is_adjusted(r) || !r.is_short || i >= MOST_CHANGES)
+        return;
+    if (is_counted ? !r.is_penalized : r.is_biased)
+        token.id = is_counted ? (int32_t)NO_CHANGE : biased[entry];
     const bool is_in = (uint32_t)token.id < a.size;
     const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
     float x = before;
-    uint32_t first = 0; /* of the biases of the token: its place, from 1 on */
-#pragma unroll 1
-    for (uint32_t e = 0; r.is_biased && e < a.bias_limit && e < MOST_SHORT_BIASES; e++) {
-        const int32_t other = a.bias_ids[b * a.bias_limit + e];
-        if (other < 0)
-            break;
-        if (other != token.id)
-            continue;
-        x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
-        first = first == 0 ? e + 1 : first;
-    }
+    uint32_t first = 0;
+    bool is_biased = false;
+#pragma unroll 8
+    for (unsigned e = 0; e < MOST_SHORT_BIASES; e++)
+        is_biased |= biased[e] == token.id;
+    if (is_biased && r.is_biased && is_in)
+        x = biased_of_list(a, b, token.id, x, &first);
     if (is_counted)
         x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
-    const bool counts = is_in && (is_counted || first == entry + 1);
+    const bool is_change = is_in && (is_counted || first == entry + 1);
     const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
     const size_t at = b * MOST_CHANGES + i;
-    a.changes.ids[at] = counts ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
+    a.changes.ids[at] = is_change ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
     a.changes.values[at] = x;
     a.changes.before[at] = logit_key(before);
 }
@@ -273,7 +290,7 @@ __device__ inline void list_changes(const own_changes &own, float bound, changed
         if (place > 0)
             atomicOr(&groups->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
         if (own.value[j] >= bound)
-            list->put(list->take(1), own.value[j], id);
+            list->append(own.value[j], id);
     }
 }
 
