@@ -169,36 +169,41 @@ static __device__ __noinline__ float biased_of_list(const sampling &a, size_t b,
     return x;
 }
 
-/* A thread finds the i-th change of a row, if that is short, from its lists: counted tokens have the first
- * MOST_SHORT_COUNTS, then come the biases. What follows a list's end is found as well, for nothing. Needs all
- * threads. */
-__device__ inline void find_changes(const sampling &a, size_t b, uint32_t i) {
-    __shared__ int32_t biased[MOST_SHORT_BIASES];
-    const bool is_counted = i < MOST_SHORT_COUNTS;
+/* A thread finds the i-th change of a row from its lists: counted tokens have the first MOST_SHORT_COUNTS,
+ * then come the biases; i may be larger. What follows a list's end is found as well, for nothing, and so are
+ * the changes of a row that is not short. Needs all threads. */
+__device__ inline void find_change(const sampling &a, size_t b, uint32_t i) {
+    __shared__ struct { alignas(16) int32_t ids[MOST_SHORT_BIASES]; } biased;
+    const bool is_counted = i < MOST_SHORT_COUNTS, exists = i < MOST_CHANGES;
     const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
     token_count token = {NO_CHANGE, 0, 0};
     if (threadIdx.x < MOST_SHORT_BIASES)
-        biased[threadIdx.x] = threadIdx.x < a.bias_limit ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
+        biased.ids[threadIdx.x] =
+            threadIdx.x < a.bias_limit ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
     if (is_counted && a.counts)
         token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
-    const row_settings r = settings_of(a, b);
+    const float repetition = a.counts ? a.repetition[b] : 1.0f, frequency = a.counts ? a.frequency[b] : 0.0f;
+    const float presence = a.counts ? a.presence[b] : 0.0f;
+    const int32_t prompt = a.counts ? a.prompt[b] : 0;
     __syncthreads();
-    if (!is_adjusted(r) || !r.is_short || i >= MOST_CHANGES)
-        return;
-    if (is_counted ? !r.is_penalized : r.is_biased)
-        token.id = is_counted ? (int32_t)NO_CHANGE : biased[entry];
+    if (!is_counted && exists)
+        token.id = biased.ids[entry];
     const bool is_in = (uint32_t)token.id < a.size;
     const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
     float x = before;
     uint32_t first = 0;
     bool is_biased = false;
-#pragma unroll 8
-    for (unsigned e = 0; e < MOST_SHORT_BIASES; e++)
-        is_biased |= biased[e] == token.id;
-    if (is_biased && r.is_biased && is_in)
+    const int4 *four = reinterpret_cast<const int4 *>(biased.ids);
+#pragma unroll 2
+    for (unsigned e = 0; e < MOST_SHORT_BIASES / 4; e++)
+        is_biased |= (four[e].x == token.id) | (four[e].y == token.id) | (four[e].z == token.id) |
+                     (four[e].w == token.id);
+    if (is_biased && is_in)
         x = biased_of_list(a, b, token.id, x, &first);
     if (is_counted)
-        x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
+        x = penalized(x, token, repetition, frequency, presence, prompt);
+    if (!exists)
+        return;
     const bool is_change = is_in && (is_counted || first == entry + 1);
     const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
     const size_t at = b * MOST_CHANGES + i;
