@@ -30,7 +30,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
     const size_t b = blockIdx.y;
     const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     if (blockIdx.x >= scanning) {
-        const uint32_t own = threadIdx.x < changes_of_block(EACH) ? threadIdx.x : MOST_CHANGES;
+        const uint32_t own = threadIdx.x < changes_of_block(EACH) ? threadIdx.x : (uint32_t)MOST_CHANGES;
         find_change(a, b, (blockIdx.x - scanning) * changes_of_block(EACH) + own);
         return;
     }
