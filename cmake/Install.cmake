@@ -21,13 +21,20 @@ set(private_libraries PkgConfig::XXHASH PkgConfig::JANSSON PkgConfig::PCRE2 PkgC
   Threads::Threads m)
 set(run_language C)
 set(run_libraries "")
+set(backend_libraries "") # for gumbel.pc: what a static libgumbel needs beside them
 if(MLX_FOUND)
   set(run_language CXX)
   set(run_libraries mlx)
+  get_target_property(mlx_library mlx LOCATION)
+  string(APPEND backend_libraries " ${mlx_library}")
 endif()
-
 if(CUDA_FOUND)
   list(APPEND run_libraries CUDA::cudart_static)
+  get_target_property(cuda_library CUDA::cudart_static LOCATION)
+  string(APPEND backend_libraries " ${cuda_library} -ldl -lrt")
+endif()
+if(backend_libraries)
+  string(APPEND backend_libraries " -lstdc++")
 endif()
 
 add_library(gumbel SHARED ${run_objects})

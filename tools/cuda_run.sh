@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the CUDA backend's tests and measures it, in a bundle that cuda_bundle.sh made:
 #
-#     run.sh [tests] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
+#     run.sh [tests] [sanitize] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
 #
+# sanitize runs the tests under compute-sanitizer, where the machine has it, for at most 300 seconds each.
 # LAYERS of the full-size model are exported with random weights at 4 bits; 0: all of them. Programs are written
 # to the folder `programs` beside this script and kept.
 set -u
@@ -34,6 +35,31 @@ run_tests() {
     done
 }
 
+sanitize() {
+    if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
+        echo "skipped  sanitize: this machine has no compute-sanitizer"
+        return
+    fi
+    mkdir -p logs
+    for tool in memcheck racecheck initcheck; do
+        for test in bin/test_cuda_*; do
+            name=${test#bin/test_cuda_}
+            log=logs/$name.$tool.log
+            timeout 300 "$sanitizer" --tool $tool --error-exitcode 99 "$test" >"$log" 2>&1
+            result=$?
+            case $result in
+            0) echo "clean    $name ($tool)" ;;
+            124) echo "unended  $name ($tool): $(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log") reports" ;;
+            *)
+                echo "FAILED   $name ($tool, $result)"
+                grep '^=========' "$log" | head -n 12
+                status=1
+                ;;
+            esac
+        done
+    done
+}
+
 measure() { # config, layers
     program=programs/$1-$2.gumbel
     mkdir -p programs
@@ -54,6 +80,7 @@ $gumbel inspect --backends
 while [ $# -gt 0 ]; do
     case $1 in
     tests) run_tests ;;
+    sanitize) sanitize ;;
     gemma) measure gemma4-31b "$2" && shift ;;
     qwen) measure qwen3.5-35b-a3b "$2" && shift ;;
     *)

@@ -66,6 +66,7 @@ template <int EACH, typename Element>
 static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
     GB_DYNAMIC_SHARED(float, shared);
     __shared__ float partial[2][WARP];
+    let_next_begin();
     const unsigned column = threadIdx.x * EACH;
     const bool is_there = column < c.width, is_mine = stores_part();
     row_part<EACH> row = {}, added = {};
