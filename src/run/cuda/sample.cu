@@ -17,6 +17,11 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
+/* Changes that a block of the scan finds: few where blocks are few, so that all end at once. */
+__host__ __device__ constexpr uint32_t changes_of_block(int each) {
+    return each == 1 ? 128u : (uint32_t)ROW_THREADS;
+}
+
 /* After the blocks that scan a row come some that find what biases and penalties change in it. The logits are
  * on their way before it is known how they are taken. */
 template <int EACH>
@@ -25,7 +30,8 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
     const size_t b = blockIdx.y;
     const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     if (blockIdx.x >= scanning) {
-        find_changes(a, b, (blockIdx.x - scanning) * ROW_THREADS + threadIdx.x);
+        const uint32_t own = threadIdx.x < changes_of_block(EACH) ? threadIdx.x : (uint32_t)MOST_CHANGES;
+        find_change(a, b, (blockIdx.x - scanning) * changes_of_block(EACH) + own);
         return;
     }
     float x[EACH][GROUP_EACH];
@@ -387,8 +393,8 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
 template <int EACH>
 static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
     const bool can_adjust = a.counts || a.bias_ids;
-    const uint32_t blocks =
-        blocks_for_groups(a.groups, EACH) + (can_adjust ? blocks_for(MOST_CHANGES, ROW_THREADS) : 0);
+    const uint32_t blocks = blocks_for_groups(a.groups, EACH) +
+                            (can_adjust ? blocks_for(MOST_CHANGES, changes_of_block(EACH)) : 0);
     GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
 }
 
