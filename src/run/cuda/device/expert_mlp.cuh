@@ -15,12 +15,9 @@
 
 namespace gb_cuda {
 
-/* The first of `atoms` that a warp has, of FEW_PARTS of them. */
-__device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
-    return atoms * warp / FEW_PARTS;
-}
-
 enum {
+    EXPERT_WARPS = 8, /* of a block: each has as many atoms of a sum */
+    EXPERT_THREADS = EXPERT_WARPS * WARP,
     EXPERT_GROUP = 64, /* columns of a scale: an atom */
     ATOM_CODES = 512,
     ATOM_SCALES = 32, /* bytes of a packed block's atom */
@@ -28,6 +25,11 @@ enum {
     MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
     MOST_INNER_ATOMS = 4               /* that a warp has of a row of gate and up */
 };
+
+/* The first of `atoms` that a warp has, of EXPERT_WARPS of them. */
+__device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
+    return atoms * warp / EXPERT_WARPS;
+}
 
 /* As many matrices as there are experts. */
 struct packed_matrices {
@@ -111,7 +113,7 @@ __device__ inline void store_part(float (*parts)[FEW_BLOCK_ROWS], const float y[
 
 __device__ inline float add_parts(const float (*parts)[FEW_BLOCK_ROWS], uint32_t row) {
     float sum = 0;
-    for (int part = 0; part < FEW_PARTS; part++)
+    for (int part = 0; part < EXPERT_WARPS; part++)
         sum += parts[part][row];
     return sum;
 }
@@ -165,10 +167,10 @@ __device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
     if (first >= end)
         return;
 #pragma unroll 1
-    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += FEW_THREADS * CACHE_LINE)
+    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += EXPERT_THREADS * CACHE_LINE)
         prefetch_line(m.codes + from * m.code_bytes + at);
 #pragma unroll 1
-    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += FEW_THREADS * CACHE_LINE) {
+    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += EXPERT_THREADS * CACHE_LINE) {
         prefetch_line(m.scales + from * m.scale_bytes + at);
         if (m.biases)
             prefetch_line(m.biases + from * m.scale_bytes + at);
@@ -190,11 +192,12 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
 
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
 template <bool IS_BF16, int ATOMS>
-static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
+    make_inner_values(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived;
     __shared__ block_routing routing;
-    __shared__ float parts[2][FEW_PARTS][FEW_BLOCK_ROWS];
+    __shared__ float parts[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
@@ -337,19 +340,19 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 /* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
  */
 inline size_t outer_bytes(const packed_matrices &m, uint32_t choices, unsigned stages) {
-    const size_t atoms = (m.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    const size_t atoms = (m.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
     return (choices + 1) *
-           (stages * m.atoms * (size_t)ATOM_BYTES + FEW_PARTS * atoms * (EXPERT_GROUP + sizeof(float2)));
+           (stages * m.atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * atoms * (EXPERT_GROUP + sizeof(float2)));
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
  * while it multiplies one the next one comes. */
 template <bool IS_BF16>
-static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
+static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived[STAGES];
-    __shared__ float parts[MATRICES][FEW_PARTS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
+    __shared__ float parts[MATRICES][EXPERT_WARPS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
     const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
@@ -358,14 +361,14 @@ static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CO
     inner_atoms inner;
     inner.first = warp_begin(p.weight.atoms, warp);
     inner.count = warp_begin(p.weight.atoms, warp + 1) - inner.first;
-    inner.most = (p.weight.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    inner.most = (p.weight.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
     inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
-                                            FEW_PARTS * matrices * inner.most * EXPERT_GROUP) +
+                                            EXPERT_WARPS * matrices * inner.most * EXPERT_GROUP) +
                  warp * matrices * inner.most;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++)
-            begin_barrier(&arrived[s], FEW_PARTS + 1);
+            begin_barrier(&arrived[s], EXPERT_WARPS + 1);
         finish_barriers();
     }
     let_next_begin();
