@@ -40,6 +40,11 @@ static few_cut cut_of(size_t inputs) {
 struct few_launch {
     dim3 grid;
     few_memory memory;
+    uint32_t turns; /* of a block of threads, of which the ring needs no more slots */
+
+    bool has_slots(uint32_t wanted) const {
+        return memory.slots >= wanted || memory.slots == turns;
+    }
 };
 
 /* With the slices shared by that many blocks of threads. */
@@ -50,23 +55,20 @@ static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t 
     const uint32_t most = MULTIPROCESSORS / (shares * tiles), slices = pieces_of(cut.slices(), shares);
     few_launch made;
     made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
-    const uint32_t items =
-        pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
+    made.turns = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
     const uint32_t atoms = slices * cut.slice_atoms < cut.atoms ? slices * cut.slice_atoms : cut.atoms;
-    made.memory = few_memory_of<Shape>(cut, atoms, column_tiles, tile_rows, most_shared_bytes(), items);
+    made.memory = few_memory_of<Shape>(cut, atoms, column_tiles, tile_rows, most_shared_bytes(), made.turns);
     return made;
 }
 
-/* With as few shares as leave room for enough slots. */
+/* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices. */
 template <typename Shape>
 static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t column_tiles,
                               uint32_t tile_rows) {
-    few_launch made;
-    for (uint32_t shares = 1; shares <= cut.slices(); shares++) {
+    const uint32_t most = p.expert ? 1 : cut.slices();
+    few_launch made = launch_of<Shape>(p, cut, 1, column_tiles, tile_rows);
+    for (uint32_t shares = 2; shares <= most && !made.has_slots(ENOUGH_SLOTS); shares++)
         made = launch_of<Shape>(p, cut, shares, column_tiles, tile_rows);
-        if (made.memory.slots >= ENOUGH_SLOTS)
-            break;
-    }
     return made;
 }
 
@@ -98,7 +100,7 @@ static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
             p.tile_rows = rows - first < most ? rows - first : most;
             p.rows = p.expert ? rows : p.tile_rows;
             made = best_launch<Shape>(p, p.cut, p.tile_rows > FEW_COLUMNS ? 2 : 1, p.tile_rows);
-            if (made.memory.slots >= LEAST_SLOTS || most == 1)
+            if (made.has_slots(LEAST_SLOTS) || most == 1)
                 break;
         }
         p.memory = made.memory;

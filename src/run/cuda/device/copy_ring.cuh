@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rings of slots in a block's shared memory, which some warps fill ahead of others that use them, and copies
- * of a warp's from device memory: by the copy engine from Hopper on, before that by the lanes.
+ * Rings of slots in a block's shared memory, which one warp fills from device memory ahead of those that use
+ * them.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_COPY_RING_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_COPY_RING_CUH
@@ -16,41 +16,21 @@
 
 namespace gb_cuda {
 
-/* A copy that a barrier's phase counts, of one warp: the announcement of all its bytes, then its pieces, then
- * the end. Pieces are multiples of 16 bytes, from and to multiples of 16. */
+/* How many arrivals make a barrier's phase complete that a warp fills by announce_by_warp, copy_by_warp and
+ * end_copies: before Hopper each lane says when its copies are there. */
 #if GB_LANES_COPY
-
 constexpr unsigned COPY_ARRIVALS = WARP;
-
-__device__ inline void announce_copy(copy_barrier *, uint32_t, uint32_t) {}
-
-__device__ inline void copy_piece(void *to, const void *from, uint32_t bytes, copy_barrier *, uint32_t lane) {
-    for (uint32_t at = lane * 16; at < bytes; at += WARP * 16)
-        copy_16(static_cast<uint8_t *>(to) + at, static_cast<const uint8_t *>(from) + at);
-}
-
-__device__ inline void end_copy(copy_barrier *barrier) {
-    arrive_when_copied(barrier);
-}
-
 #else
-
 constexpr unsigned COPY_ARRIVALS = 1;
-
-__device__ inline void announce_copy(copy_barrier *barrier, uint32_t bytes, uint32_t lane) {
-    if (lane == 0)
-        arrive_expecting(barrier, bytes);
-}
-
-__device__ inline void copy_piece(void *to, const void *from, uint32_t bytes, copy_barrier *barrier,
-                                  uint32_t lane) {
-    if (lane == 0)
-        copy_bulk(to, from, bytes, barrier);
-}
-
-__device__ inline void end_copy(copy_barrier *) {}
-
 #endif
+
+__device__ inline void end_copies(copy_barrier *barrier) {
+#if GB_LANES_COPY
+    arrive_when_copied(barrier);
+#else
+    (void)barrier;
+#endif
+}
 
 /* A warp's place in a ring. All warps go through the slots in the same order: those that fill wait until one
  * is empty, the others until it is full. */

@@ -91,11 +91,11 @@ struct few_shape {
     static constexpr int TURN_ATOMS = 48 / ATOM_STEPS > 1 ? 48 / ATOM_STEPS : 1;
 };
 
-/* For tiles of FEW_COLUMNS and rows whose first atoms.. are in shared memory; most_bytes bound its size where
- * a slot or two fit at all. items: the turns of a block of threads. */
+/* For so many atoms of so many rows, in that many tiles of FEW_COLUMNS. The ring takes what is left of
+ * most_bytes, but no more slots than a block of threads has turns; there may be room for none. */
 template <typename Shape>
 __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uint32_t tiles, uint32_t rows,
-                                         size_t most_bytes, uint32_t items) {
+                                         size_t most_bytes, uint32_t turns) {
     few_memory m;
     const uint32_t scales = cut.turn_atoms * Shape::SCALE_BYTES;
     m.scales = cut.turn_atoms * Shape::CODE_BYTES;
@@ -109,7 +109,7 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uin
     const uint32_t rest = partial + sums + rows * m.x_stride;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
-    m.slots = m.slots > items ? items : m.slots;
+    m.slots = m.slots > turns ? turns : m.slots;
     m.partial = m.slots * m.slot_bytes;
     m.sums = m.partial + partial;
     m.x = m.sums + (sums + 15) / 16 * 16;

@@ -2,8 +2,8 @@
  *
  * Products of packed matrices (gb_packing_fragments) with few prepared rows, at the speed at which weights
  * come from memory. A block of threads goes through blocks of 16 outputs. One of its warps keeps copies of
- * the next weights under way in a ring, which begin before the kernels before it end; FEW_PARTS warps
- * multiply; and one adds up what these have and stores it.
+ * the next weights under way in a ring, which begin before the kernels before it end; the other FEW_PARTS
+ * multiply, and meet at the end of a block to add up what they have.
  *
  * The sum over k is cut into slices, a slice into turns, of which each is a slot of the ring, and a turn into
  * parts, one for each multiplying warp, all of whole groups. For each group of its parts of a slice, in the
@@ -110,12 +110,12 @@ struct few_rows {
             arrived.next();
         }
         ring.wait_until_empty();
-        announce_copy(full, codes + scales + (shape::HAS_BIASES ? scales : 0), lane);
-        copy_piece(to, from.codes + code, codes, full, lane);
-        copy_piece(to + p.memory.scales, from.scales + scale, scales, full, lane);
+        announce_by_warp(full, codes + scales + (shape::HAS_BIASES ? scales : 0));
+        copy_by_warp(to, from.codes + code, codes, full);
+        copy_by_warp(to + p.memory.scales, from.scales + scale, scales, full);
         if (shape::HAS_BIASES)
-            copy_piece(to + p.memory.biases, from.biases + scale, scales, full, lane);
-        end_copy(full);
+            copy_by_warp(to + p.memory.biases, from.biases + scale, scales, full);
+        end_copies(full);
         ring.next();
     }
 
