@@ -39,7 +39,9 @@ __device__ inline void begin_barrier(copy_barrier *barrier, unsigned arrivals) {
 }
 
 __device__ inline void finish_barriers() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 /* for the copy engine */
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
 }
 
 __device__ inline void arrive(copy_barrier *barrier) {
