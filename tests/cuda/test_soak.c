@@ -96,7 +96,7 @@ static void engines_give_all_back(void **state) {
         if (round == 1) /* the first one loads the kernels */
             left = free_bytes();
         if (round > 1)
-            assert_int_equal(free_bytes(), left);
+            assert_true(free_bytes() >= left); /* the driver gives back some of its own, too */
     }
     gumbel_program_close(program);
 }
