@@ -263,14 +263,10 @@ static gb_cuda_kernel kernel_of(gb_op op) {
         gb_op op;
         gb_cuda_kernel kernel;
     } kernels[] = {
-        {GB_OP_ADD, gb_cuda_add},
-        {GB_OP_MULTIPLY, gb_cuda_multiply},
-        {GB_OP_SCALE, gb_cuda_scale},
-        {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
-        {GB_OP_SILU, gb_cuda_silu},
-        {GB_OP_SIGMOID, gb_cuda_sigmoid},
-        {GB_OP_SLICE, gb_cuda_slice},
-        {GB_OP_RMS_NORM, gb_cuda_rms_norm},
+        {GB_OP_ADD, gb_cuda_add},     {GB_OP_MULTIPLY, gb_cuda_multiply},
+        {GB_OP_SCALE, gb_cuda_scale}, {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
+        {GB_OP_SILU, gb_cuda_silu},   {GB_OP_SIGMOID, gb_cuda_sigmoid},
+        {GB_OP_SLICE, gb_cuda_slice}, {GB_OP_RMS_NORM, gb_cuda_rms_norm},
         {GB_OP_ROPE, gb_cuda_rope},
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)

@@ -87,7 +87,7 @@ static int64_t rows_of(const gb_plan *plan, const gb_step *step) {
     return plan->program->values[step->results[0]].type.shape.dims[0];
 }
 
-/* Puts slices that only a later chain needs in front of what reads them there: from the last one on, so that
+/* Puts slices that their own chain does not need in front of what reads them: from the last one on, so that
  * what they read follows them. */
 static void move_slices(gb_plan *plan, uint32_t end) {
     for (uint32_t s = end; s-- > 0;) {
@@ -98,7 +98,7 @@ static void move_slices(gb_plan *plan, uint32_t end) {
         bool is_later = false;
         for (; reader < end && !reads(plan, &plan->steps[reader], slice.results[0]); reader++)
             is_later = is_later || !is_on_rows(plan->program, &plan->steps[reader]);
-        if (reader == end || !is_later || !is_on_rows(plan->program, &plan->steps[reader]))
+        if (reader == end || !is_later)
             continue;
         memmove(plan->steps + s, plan->steps + s + 1, (reader - 1 - s) * sizeof slice);
         plan->steps[reader - 1] = slice;

@@ -132,7 +132,7 @@ __device__ static bool join_spans(const decoding &d, const query_tile &t, const 
                                   unsigned mine, decode_memory<SIZE> &shared) {
     if (all.count == 1)
         return true;
-    uint32_t *counters = d.arrivals + ((size_t)blockIdx.z * gridDim.y + blockIdx.y) * COUNTERS;
+    uint32_t *counters = d.arrivals + ((size_t)blockIdx.z * gridDim.x + blockIdx.x) * COUNTERS;
     const unsigned group = number / TOGETHER, groups = (all.count + TOGETHER - 1) / TOGETHER;
     const unsigned first = group * TOGETHER,
                    count = all.count - first < TOGETHER ? all.count - first : TOGETHER;
@@ -150,38 +150,45 @@ __device__ static bool join_spans(const decoding &d, const query_tile &t, const 
 /* The result leaves the block, also as the next product takes it. */
 template <unsigned SIZE>
 __device__ static void finish(const decoding &d, const query_tile &t, const decode_memory<SIZE> &shared) {
-    constexpr unsigned FOURS = SIZE / 4;
-    const unsigned all = count_of(t) * FOURS;
+    constexpr unsigned QUARTERS = SIZE / 8;
+    const unsigned all = count_of(t) * QUARTERS;
 #pragma unroll 1
     for (unsigned first = 0; first < all; first += SPAN_THREADS) {
-        const unsigned i = first + threadIdx.x, q = i / FOURS, column = i % FOURS * 4;
+        const unsigned i = first + threadIdx.x, q = i / QUARTERS, quarter = i % QUARTERS;
         const bool is_there = i < all;
-        float4 four = {0, 0, 0, 0};
+        float4 four[2] = {};
         if (is_there) {
-            four = *reinterpret_cast<const float4 *>(&shared.result[q][column]);
-            *reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + column) = four;
+            const float4 *from = reinterpret_cast<const float4 *>(&shared.result[q][quarter * 8]);
+            float4 *to =
+                reinterpret_cast<float4 *>(d.a.y + (t.first * d.a.heads + t.head + q) * SIZE + quarter * 8);
+            to[0] = four[0] = from[0];
+            to[1] = four[1] = from[1];
         }
-        const float v[4] = {four.x, four.y, four.z, four.w};
+        const float v[8] = {four[0].x, four[0].y, four[0].z, four[0].w,
+                            four[1].x, four[1].y, four[1].z, four[1].w};
         if (d.prepared.values)
-            prepare_four(d.prepared, d.first_row + t.first, (t.head + q) * SIZE + column, is_there, v);
+            prepare_quarter(d.prepared, d.first_row + t.first,
+                            is_there ? (t.head + q) * QUARTERS + quarter : d.prepared.units * 4, v);
     }
 }
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
-/* Token blockIdx.z, kv head and part blockIdx.y; of its spans the share number blockIdx.x, one after the
- * other. */
+/* Token blockIdx.z, kv head and part blockIdx.x; of its spans the share number blockIdx.y, one after the
+ * other. Of few spans the first blocks have all, which therefore start first. */
 template <unsigned SIZE>
 static __global__ void __launch_bounds__(SPAN_THREADS, 2) decode(GB_GRID_CONSTANT decoding d) {
     GB_DYNAMIC_SHARED(decode_memory<SIZE>, shared);
+    let_next_begin();
     const attention &a = d.a;
-    query_tile t = heads_of(a, blockIdx.y);
+    query_tile t = heads_of(a, blockIdx.x);
     t.first = blockIdx.z;
     t.end = t.first + 1;
+    fetch_parameters(d);
     if (!d.appends) /* the kernel before this one wrote to the caches */
         wait_for_earlier();
     const span all = spans_of(d, (unsigned)a.positions[t.first], decode_shape<SIZE>::KEYS);
-    const unsigned share = (all.count + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * share;
+    const unsigned share = (all.count + gridDim.y - 1) / gridDim.y, begin = blockIdx.y * share;
     const unsigned end = begin + share < all.count ? begin + share : all.count;
     for (unsigned number = begin, mine = 0; number < end; number++) {
         key_range range = {all.first + number * all.size, all.end, all.end, d.appends && number == begin};
@@ -228,7 +235,7 @@ template <unsigned SIZE>
 static void launch_decode(const decoding &d, cudaStream_t stream) {
     const size_t across = d.a.keys.heads * d.a.parts, pairs = across * d.a.tokens;
     const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
-    const dim3 grid((unsigned)(blocks < d.most_spans ? blocks : d.most_spans), (unsigned)across,
+    const dim3 grid((unsigned)across, (unsigned)(blocks < d.most_spans ? blocks : d.most_spans),
                     (unsigned)d.a.tokens);
     GB_LAUNCH(decode<SIZE>, grid, SPAN_THREADS, sizeof(decode_memory<SIZE>), stream, d);
 }

@@ -74,74 +74,94 @@ __device__ static void finish(const delta_step &v, const step_place &p, size_t n
 
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
+/* What a warp has. */
+struct step_role {
+    bool memory, unit, value, other, last;
+};
+
+template <unsigned SHARES>
+__device__ static step_role role_of_warp() {
+    using shape = step_shape<SHARES>;
+    const unsigned warp = threadIdx.x / WARP;
+    return step_role{warp < shape::MEMORY_WARPS, warp < shape::UNIT_WARPS,
+                     warp >= shape::UNIT_WARPS && warp < shape::DECAY_WARP,
+                     warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP, warp == shape::LAST_WARP};
+}
+
+/* Token n. */
+template <unsigned SHARES>
+__device__ static void step(const delta_step &v, const step_place &p, const step_role &has, size_t n,
+                            channel &mine, float4 *memory, step_memory<SHARES> &shared) {
+    using shape = step_shape<SHARES>;
+    float *y = shared.y[n % 2], value = 0;
+    float4 of_token = {};
+    unit_factors unit = {};
+    if (has.unit || has.value)
+        value = convolve(v, n, mine);
+    if (has.unit)
+        put_unit(value, shared);
+    if (has.other)
+        of_token = load_token<SHARES>(v, p, n);
+    __syncthreads();
+    if (has.memory)
+        multiply(memory, shared);
+    if (has.value)
+        unit = find_factors(v, shared);
+    if (has.other)
+        activate(of_token, shared);
+    __syncthreads();
+    if (has.value) {
+        const unsigned column = threadIdx.x - 2 * SIZE;
+        change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
+    }
+    let_next_begin();
+    arrive_in_cluster();
+    __syncthreads();
+    if (has.last) {
+        wait_for_cluster();
+        if (p.share == 0)
+            finish(v, p, n, y, of_token, shared);
+    }
+    if (n == p.first && threadIdx.x == shape::BETA_WARP * WARP)
+        shared.is_last = count_block(v, p, SHARES);
+    if (has.memory)
+        update(memory, shared);
+}
+
 /* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
 template <unsigned SHARES>
 static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
     run_delta_step(GB_GRID_CONSTANT delta_step v) {
-    using shape = step_shape<SHARES>;
     __shared__ step_memory<SHARES> shared;
     arrive_in_cluster();
-    const unsigned warp = threadIdx.x / WARP;
-    const bool has_memory = warp < shape::MEMORY_WARPS, has_unit = warp < shape::UNIT_WARPS,
-               has_value = !has_unit && warp < shape::DECAY_WARP, is_last_warp = warp == shape::LAST_WARP,
-               is_other = warp >= shape::DECAY_WARP && warp <= shape::LAST_WARP;
+    const step_role has = role_of_warp<SHARES>();
     const step_place p = place_of<SHARES>(v);
     channel mine = {};
-    float4 memory[shape::LOADS];
-    if (has_memory)
+    float4 memory[step_shape<SHARES>::LOADS];
+    if (has.memory)
         load_memory<SHARES>(v, p, memory);
-    if (has_unit || has_value)
+    if (has.unit || has.value)
         mine = load_channel<SHARES>(v, p);
     load_constants(v, p, shared);
+    fetch_parameters(v);
     wait_for_earlier();
     wait_for_cluster();
     for (size_t n = p.first; n < p.end; n++) {
-        float *y = shared.y[n % 2], value = 0;
-        float4 of_token = {};
-        unit_factors unit = {};
-        if (has_unit || has_value)
-            value = convolve(v, n, mine);
-        if (has_unit)
-            put_unit(value, shared);
-        if (is_other)
-            of_token = load_token<SHARES>(v, p, n);
-        __syncthreads();
-        if (has_memory)
-            multiply(memory, shared);
-        if (has_value)
-            unit = find_factors(v, shared);
-        if (is_other)
-            activate(of_token, shared);
-        __syncthreads();
-        if (has_value) {
-            const unsigned column = threadIdx.x - 2 * SIZE;
-            change_column(column, value, unit, &y[p.share * shape::COLUMNS + column], shared);
-        }
-        arrive_in_cluster();
-        __syncthreads();
-        if (is_last_warp) {
-            wait_for_cluster();
-            if (p.share == 0)
-                finish(v, p, n, y, of_token, shared);
-        }
-        if (has_memory)
-            update(memory, shared);
-        if (n + 1 < p.end) {
-            if (!is_last_warp)
+        if (n > p.first) {
+            if (!has.last)
                 wait_for_cluster();
             __syncthreads();
         }
+        step(v, p, has, n, mine, memory, shared);
     }
-    if (threadIdx.x == shape::BETA_WARP * WARP)
-        shared.is_last = count_block(v, p, SHARES);
-    if (has_memory)
+    if (has.memory)
         store_memory<SHARES>(v, p, memory);
-    if (has_value)
+    if (has.value)
         store_tail(v, p, mine);
     __syncthreads();
-    if (has_unit && shared.is_last)
+    if (has.unit && shared.is_last)
         store_tail(v, p, mine);
-    if (!is_last_warp)
+    if (!has.last)
         wait_for_cluster();
 }
 

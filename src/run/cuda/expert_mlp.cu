@@ -11,7 +11,7 @@ using namespace gb_cuda;
 
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
 
-enum { MOST_HIDDEN = MOST_INNER_ATOMS * FEW_PARTS * EXPERT_GROUP, MOST_SIZE = 1024 /* two stages fit */ };
+enum { MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_GROUP, MOST_SIZE = 1024 /* two stages fit */ };
 
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
 static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
@@ -85,6 +85,7 @@ static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_valu
     if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
         p.logits = data_of<const float>(route->operands[0]);
         p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1]);
+        p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
     } else {
         gb_cuda_route_top_k(route);
         p.chosen = data_of<const int32_t>(route->results[0]);
@@ -115,7 +116,7 @@ template <bool IS_BF16, int ATOMS>
 static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
     const auto kernel = make_inner_values<IS_BF16, ATOMS>;
     const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
-    GB_LAUNCH(kernel, grid, FEW_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
+    GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
 }
 
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs. */
@@ -126,12 +127,12 @@ static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t toke
     const unsigned rounds = blocks_for(p.weight.blocks * tokens, RESIDENT);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
     const size_t bytes = outer_bytes(p.weight, p.from.choices, rounds > 1 ? 2 : 1);
-    GB_LAUNCH(kernel, grid, FEW_THREADS, bytes, stream, p);
+    GB_LAUNCH(kernel, grid, EXPERT_THREADS, bytes, stream, p);
 }
 
 template <bool IS_BF16>
 static void launch(cudaStream_t stream, const expert_inner &inner, const expert_outer &outer, size_t tokens) {
-    const uint32_t atoms = blocks_for(inner.weight.atoms, FEW_PARTS);
+    const uint32_t atoms = blocks_for(inner.weight.atoms, EXPERT_WARPS);
     if (atoms == 1)
         launch_inner<IS_BF16, 1>(stream, inner, tokens);
     else if (atoms == 2)

@@ -41,6 +41,7 @@ __device__ static void load_columns(const row_view &view, unsigned row, unsigned
 
 template <chain_kind KIND, int EACH>
 static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTANT gate_chain c) {
+    let_next_begin();
     const gate &g = c.gates[blockIdx.z];
     const unsigned column = (blockIdx.x * THREADS + threadIdx.x) * EACH, number = blockIdx.y;
     const unsigned row = number / g.parts, part = number % g.parts;

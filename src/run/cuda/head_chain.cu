@@ -50,6 +50,7 @@ __device__ static void normalize_head(const normalization &norm, const Element *
 template <int EACH, int PAIR, typename Element>
 static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB_GRID_CONSTANT head_chain c) {
     __shared__ float2 turns[MOST_PAIRS];
+    let_next_begin();
     const unsigned lane = threadIdx.x % WARP, row = blockIdx.y;
     unsigned head = blockIdx.x * HEADS_OF_BLOCK + threadIdx.x / WARP, number = 0;
     while (number < c.count - 1 && head >= c.parts[number].heads)

@@ -11,46 +11,65 @@ using namespace gb_cuda;
 
 enum {
     MULTIPROCESSORS = 132, /* for which the work is cut; others get through it too */
-    MOST_RESIDENT = 3,     /* blocks of threads on one of them */
-    SHARED_BYTES = 227 << 10,
-    MOST_SLICE_COLUMNS = 5376 /* of which 16 rows in 8 bits are in shared memory */
+    MOST_SLICE_COLUMNS = 5376,
+    ENOUGH_SLOTS = 4, /* of the ring, to keep memory busy */
+    LEAST_SLOTS = 2
 };
 
 /* ---- Cutting the work ---------------------------------------------------------------------------------- */
 
-/* Slices of the sums of a matrix: enough for its rows to fit, and so many that the last of the rounds in
- * which the device does blocks of outputs is not a waste. */
-static uint32_t slices_of(size_t outputs, size_t inputs) {
-    enum { MORE = 4, COST = 50 /* of a round, of which a slice costs 1 */ };
-    const uint32_t least = (uint32_t)blocks_for(inputs, MOST_SLICE_COLUMNS);
-    uint32_t best = least;
-    size_t best_rounds = 0;
-    for (uint32_t s = least; least > 1 && s < least + MORE; s++) {
-        const size_t rounds = blocks_for(outputs / FEW_BLOCK_ROWS * s, MULTIPROCESSORS);
-        if (best_rounds == 0 || rounds * (COST + s) * best < best_rounds * (COST + best) * s) {
-            best = s;
-            best_rounds = rounds;
-        }
-    }
-    return best;
+/* How many pieces of at most that size a whole has; they are as even as can be. */
+static uint32_t pieces_of(size_t whole, size_t most) {
+    return (uint32_t)((whole + most - 1) / most);
 }
 
-static uint32_t largest_slice(uint32_t atoms, uint32_t slices) {
-    uint32_t largest = 0;
-    for (uint32_t s = 0; s < slices; s++) {
-        const uint32_t parts = slices * FEW_PARTS, begin = few_part_begin(atoms, s * FEW_PARTS, parts);
-        const uint32_t size = few_part_begin(atoms, (s + 1) * FEW_PARTS, parts) - begin;
-        largest = size > largest ? size : largest;
-    }
-    return largest;
+static uint32_t slices_of(size_t inputs) {
+    return pieces_of(inputs, MOST_SLICE_COLUMNS);
 }
 
-/* Ranges of blocks of outputs, as many as fill the device together with the grid's other dims. */
-static uint32_t ranges_of(uint32_t blocks, size_t others, uint32_t shared_bytes) {
-    size_t resident = SHARED_BYTES / (shared_bytes + 1024);
-    resident = resident < 1 ? 1 : resident > MOST_RESIDENT ? (size_t)MOST_RESIDENT : resident;
-    const size_t ranges = MULTIPROCESSORS * resident / others;
-    return ranges < 1 ? 1 : ranges > blocks ? blocks : (uint32_t)ranges;
+template <typename Shape>
+static few_cut cut_of(size_t inputs) {
+    few_cut cut;
+    cut.atoms = (uint32_t)(inputs / Shape::ATOM_COLUMNS);
+    cut.slice_atoms = pieces_of(cut.atoms, slices_of(inputs));
+    cut.turn_atoms = pieces_of(cut.slice_atoms, pieces_of(cut.slice_atoms, Shape::TURN_ATOMS));
+    return cut;
+}
+
+/* A launch's grid and shared memory. */
+struct few_launch {
+    dim3 grid;
+    few_memory memory;
+    uint32_t turns; /* of a block of threads, of which the ring needs no more slots */
+
+    bool has_slots(uint32_t wanted) const {
+        return memory.slots >= wanted || memory.slots == turns;
+    }
+};
+
+/* With the slices shared by that many blocks of threads. */
+template <typename Shape>
+static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t shares, uint32_t column_tiles,
+                            uint32_t tile_rows) {
+    const uint32_t tiles = pieces_of(p.rows, tile_rows), blocks = p.of[p.count - 1].blocks_end;
+    const uint32_t most = MULTIPROCESSORS / (shares * tiles), slices = pieces_of(cut.slices(), shares);
+    few_launch made;
+    made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
+    made.turns = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
+    const uint32_t atoms = slices * cut.slice_atoms < cut.atoms ? slices * cut.slice_atoms : cut.atoms;
+    made.memory = few_memory_of<Shape>(cut, atoms, column_tiles, tile_rows, most_shared_bytes(), made.turns);
+    return made;
+}
+
+/* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices. */
+template <typename Shape>
+static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t column_tiles,
+                              uint32_t tile_rows) {
+    const uint32_t most = p.expert ? 1 : cut.slices();
+    few_launch made = launch_of<Shape>(p, cut, 1, column_tiles, tile_rows);
+    for (uint32_t shares = 2; shares <= most && !made.has_slots(ENOUGH_SLOTS); shares++)
+        made = launch_of<Shape>(p, cut, shares, column_tiles, tile_rows);
+    return made;
 }
 
 /* Leaves the first rows of a product's inputs and outputs out. */
@@ -64,61 +83,65 @@ static void skip_rows(few_products &p, size_t rows, size_t inputs) {
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16, int TILES>
-static void launch_tiles(cudaStream_t stream, const few_products &p, uint32_t slices) {
-    typedef few_shape<IN_BYTES, BITS, GROUP> shape;
-    const auto kernel = multiply_few<IN_BYTES, BITS, GROUP, IS_BF16, TILES>;
-    const uint32_t tiles = blocks_for(p.rows, p.tile_rows), blocks = p.of[p.count - 1].blocks_end;
-    const few_memory memory = few_memory_of<shape>(largest_slice(p.atoms, slices), TILES, p.tile_rows);
-    const dim3 grid(ranges_of(blocks, (size_t)slices * tiles, memory.size), slices, tiles);
-    GB_LAUNCH(kernel, grid, FEW_THREADS, memory.size, stream, p);
+template <typename Shape, int TILES>
+static void launch_tiles(cudaStream_t stream, const few_products &p, dim3 grid) {
+    const auto kernel = multiply_few<Shape, TILES>;
+    GB_LAUNCH(kernel, grid, FEW_THREADS, p.memory.size, stream, p);
 }
 
-template <bool IN_BYTES, int BITS, int GROUP, bool IS_BF16>
-static void launch_rows(cudaStream_t stream, few_products p, size_t inputs, uint32_t slices) {
-    typedef few_shape<IN_BYTES, BITS, GROUP> shape;
-    p.atoms = (uint32_t)(inputs / shape::ATOM_COLUMNS);
-    if (p.expert)
-        return launch_tiles<IN_BYTES, BITS, GROUP, IS_BF16, 1>(stream, p, slices);
-    const few_memory wide = few_memory_of<shape>(largest_slice(p.atoms, slices), 2, 2 * FEW_COLUMNS);
-    const uint32_t rows = p.rows, most = FEW_COLUMNS * (wide.size <= most_shared_bytes() ? 2 : 1);
-    for (uint32_t first = 0; first < rows; first += most) {
-        p.rows = p.tile_rows = rows - first < most ? rows - first : most;
-        if (p.rows > FEW_COLUMNS)
-            launch_tiles<IN_BYTES, BITS, GROUP, IS_BF16, 2>(stream, p, slices);
+/* As many rows at a time as leave room for the ring. */
+template <typename Shape>
+static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
+    const uint32_t rows = p.rows;
+    p.cut = cut_of<Shape>(inputs);
+    for (uint32_t first = 0; first < rows; first += p.rows) {
+        few_launch made;
+        for (uint32_t most = p.expert ? 1 : 2 * FEW_COLUMNS;; most /= 2) {
+            p.tile_rows = rows - first < most ? rows - first : most;
+            p.rows = p.expert ? rows : p.tile_rows;
+            made = best_launch<Shape>(p, p.cut, p.tile_rows > FEW_COLUMNS ? 2 : 1, p.tile_rows);
+            if (made.has_slots(LEAST_SLOTS) || most == 1)
+                break;
+        }
+        p.memory = made.memory;
+        if (p.tile_rows > FEW_COLUMNS)
+            launch_tiles<Shape, 2>(stream, p, made.grid);
         else
-            launch_tiles<IN_BYTES, BITS, GROUP, IS_BF16, 1>(stream, p, slices);
+            launch_tiles<Shape, 1>(stream, p, made.grid);
         skip_rows(p, p.rows, inputs);
     }
 }
 
-template <int BITS, int GROUP>
-static void launch_format(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight,
-                          uint32_t slices) {
+template <bool IN_BYTES, int BITS, int GROUP>
+static void launch_inputs(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
     const size_t inputs = weight->dims[weight->rank - 1];
     const bool is_bf16 = weight->format.scale == GB_BF16;
-    if (weight->takes_bytes && GROUP)
-        return is_bf16 ? launch_rows<true, BITS, GROUP, true>(stream, p, inputs, slices)
-                       : launch_rows<true, BITS, GROUP, false>(stream, p, inputs, slices);
-    return is_bf16 ? launch_rows<false, BITS, GROUP, true>(stream, p, inputs, slices)
-                   : launch_rows<false, BITS, GROUP, false>(stream, p, inputs, slices);
+    if (weight->format.has_bias)
+        return is_bf16 ? launch_rows<few_shape<IN_BYTES, BITS, GROUP, true, true>>(stream, p, inputs)
+                       : launch_rows<few_shape<IN_BYTES, BITS, GROUP, false, true>>(stream, p, inputs);
+    return is_bf16 ? launch_rows<few_shape<IN_BYTES, BITS, GROUP, true, false>>(stream, p, inputs)
+                   : launch_rows<few_shape<IN_BYTES, BITS, GROUP, false, false>>(stream, p, inputs);
 }
 
-static void launch(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight,
-                   uint32_t slices) {
+template <int BITS, int GROUP>
+static void launch_format(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
+    if (weight->takes_bytes && GROUP)
+        launch_inputs<true, BITS, GROUP>(stream, p, weight);
+    else
+        launch_inputs<false, BITS, GROUP>(stream, p, weight);
+}
+
+static void launch(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
     const bool is_4_bit = weight->format.bits == 4;
     switch (weight->format.group) {
     case 0:
-        return launch_format<8, 0>(stream, p, weight, slices);
+        return launch_format<8, 0>(stream, p, weight);
     case 32:
-        return is_4_bit ? launch_format<4, 32>(stream, p, weight, slices)
-                        : launch_format<8, 32>(stream, p, weight, slices);
+        return is_4_bit ? launch_format<4, 32>(stream, p, weight) : launch_format<8, 32>(stream, p, weight);
     case 64:
-        return is_4_bit ? launch_format<4, 64>(stream, p, weight, slices)
-                        : launch_format<8, 64>(stream, p, weight, slices);
+        return is_4_bit ? launch_format<4, 64>(stream, p, weight) : launch_format<8, 64>(stream, p, weight);
     default:
-        return is_4_bit ? launch_format<4, 128>(stream, p, weight, slices)
-                        : launch_format<8, 128>(stream, p, weight, slices);
+        return is_4_bit ? launch_format<4, 128>(stream, p, weight) : launch_format<8, 128>(stream, p, weight);
     }
 }
 
@@ -143,7 +166,6 @@ static few_products products_of(const gb_cuda_tensor *weight) {
     p.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * FEW_BLOCK_ROWS);
     const bool is_raised = weight->format.bits == 4 && !weight->takes_bytes;
     p.offset = (float)((is_raised ? 128 : 0) + gb_format_center(&weight->format));
-    p.has_biases = weight->format.has_bias;
     p.x_reuse = 1;
     return p;
 }
@@ -157,7 +179,7 @@ void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const 
     p.tile_rows = 1;
     p.expert = lists.expert;
     p.x_reuse = (uint32_t)lists.x_reuse;
-    launch(call->stream, p, weight, 1);
+    launch(call->stream, p, weight);
 }
 
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
@@ -165,7 +187,7 @@ bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
     return !call->is_prefill && !other->is_prefill && call->operands[0] == other->operands[0] &&
            a->is_packed && b->is_packed && gb_format_equal(&a->format, &b->format) &&
            a->takes_bytes == b->takes_bytes && a->rank == 2 && b->rank == 2 && a->dims[1] == b->dims[1] &&
-           slices_of(a->dims[0], a->dims[1]) == 1 && slices_of(b->dims[0], b->dims[1]) == 1;
+           slices_of(a->dims[1]) == 1;
 }
 
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count) {
@@ -177,13 +199,13 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count) {
     p.rows = p.tile_rows = (uint32_t)x->dims[0];
     p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
     p.arrivals = calls[0]->scratch->arrivals;
-    launch(calls[0]->stream, p, weight, slices_of(weight->dims[0], weight->dims[1]));
+    launch(calls[0]->stream, p, weight);
 }
 
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     if (!weight->is_packed)
         return 0;
-    const uint32_t slices = slices_of(weight->dims[0], weight->dims[1]);
+    const uint32_t slices = slices_of(weight->dims[1]);
     return slices == 1 ? 0 : (uint64_t)slices * 2 * FEW_COLUMNS * weight->dims[0] * sizeof(float);
 }

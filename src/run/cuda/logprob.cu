@@ -147,8 +147,11 @@ static __global__ void __launch_bounds__(ROW_THREADS) scan_for_top(ranking a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
     const bool is_wanted = a.wanted[b];
-    if (is_wanted)
-        scan_groups<EACH>(a.logits + b * a.size, a.size, a.groups, maxima_of_row(a.maxima, b, a.groups));
+    if (!is_wanted)
+        return;
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
+    write_maxima<EACH>(x, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
 /* Lists at least the likeliest; false where there are too many to list, too few candidates, or a NaN. */
@@ -167,7 +170,7 @@ __device__ static bool list_top(const ranking &a, size_t b, group_list *groups, 
         return false;
     const float *row = a.logits + b * a.size;
     const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
-    gather_candidates(groups, a.size, bound, load, list);
+    visit_groups(groups, a.size, bound, load, [&](uint32_t i) { list->append(row[i], i); });
     __syncthreads();
     return list->count >= a.limit && list->count <= MOST_CANDIDATES;
 }

@@ -23,73 +23,58 @@ struct norm_chain {
     unsigned width;
 };
 
+/* Stores the calling warp's columns, where they are the block's to store. */
 template <int EACH>
-__device__ static void keep(const row_part<EACH> &row, float *kept, unsigned width, bool stores) {
+__device__ static void keep(const row_part<EACH> &row, float *kept, unsigned width) {
     const unsigned column = threadIdx.x * EACH;
-    if (kept && column < width && stores)
+    if (kept && column < width && stores_part())
         row.store(kept + (size_t)blockIdx.x * width, column);
 }
 
-/* What follows once the row is there. In a rehearsal nothing is stored. */
-template <int EACH, typename Element>
-__device__ static void apply_ops(const norm_chain &c, row_part<EACH> row, const row_part<EACH> &added,
-                                 const weight_part<EACH, Element> &first_weight,
-                                 const weight_part<EACH, Element> &last_weight, float scale, bool stores,
-                                 float (*partial)[WARP], float *shared) {
-    if (c.has_first) {
-        normalize_part(&row, c.first, first_weight, partial[0]);
-        keep(row, c.first_kept, c.width, stores);
-    }
-    if (c.added) {
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            row.v[i] += added.v[i];
-        keep(row, c.added_kept, c.width, stores);
-    }
-    if (c.scale) {
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            row.v[i] *= scale;
-        keep(row, c.scaled_kept, c.width, stores);
-    }
-    if (c.has_last) {
-        normalize_part(&row, c.last, last_weight, partial[1]);
-        keep(row, c.last_kept, c.width, stores);
-    }
-    if (c.prepared.values)
-        prepare_part(c.prepared, blockIdx.x, row, c.width, shared, stores);
-}
-
-/* Comes by the ops twice: before the row is there without effect, so that their code is where it is executed;
- * between the products, whose weights take its place in every cache, it would be fetched from memory. */
 template <int EACH, typename Element>
 static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
     GB_DYNAMIC_SHARED(float, shared);
     __shared__ float partial[2][WARP];
+    let_next_begin();
     const unsigned column = threadIdx.x * EACH;
-    const bool is_there = column < c.width, is_mine = stores_part();
+    const bool is_there = column < c.width;
     row_part<EACH> row = {}, added = {};
     weight_part<EACH, Element> first_weight = {}, last_weight = {};
-    const float *x = c.x + blockIdx.x * c.x_stride + column;
-    const float *other = c.added + blockIdx.x * c.added_stride + column;
+    const float *other = c.added + blockIdx.x * c.added_stride;
     if (c.added && is_there)
-        prefetch_line(other);
+        prefetch_line(other + column); /* it is older than the weights that have passed since */
     if (c.first.weight && is_there)
         first_weight.load(c.first.weight, column);
     if (c.last.weight && is_there)
         last_weight.load(c.last.weight, column);
     const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
-#pragma unroll 1
-    for (unsigned round = 0; round < 2; round++) {
-        const bool is_real = round == 1;
-        if (is_real)
-            wait_for_earlier();
-        if (is_real && is_there)
-            row.load(x, 0);
-        if (is_real && is_there && c.added)
-            added.load(other, 0);
-        apply_ops(c, row, added, first_weight, last_weight, scale, is_real && is_mine, partial, shared);
+    wait_for_earlier();
+    if (is_there)
+        row.load(c.x + blockIdx.x * c.x_stride, column);
+    if (c.added && is_there)
+        added.load(other, column);
+    if (c.has_first) {
+        normalize_part(&row, c.first, first_weight, partial[0]);
+        keep(row, c.first_kept, c.width);
     }
+    if (c.added) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            row.v[i] += added.v[i];
+        keep(row, c.added_kept, c.width);
+    }
+    if (c.scale) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            row.v[i] *= scale;
+        keep(row, c.scaled_kept, c.width);
+    }
+    if (c.has_last) {
+        normalize_part(&row, c.last, last_weight, partial[1]);
+        keep(row, c.last_kept, c.width);
+    }
+    if (c.prepared.values && stores_part())
+        prepare_part(c.prepared, blockIdx.x, row, c.width, shared);
 }
 
 /* ---- Finding it in a chain ------------------------------------------------------------------------------

@@ -17,19 +17,26 @@ using namespace gb_cuda;
 
 /* ---- Scanning ------------------------------------------------------------------------------------------ */
 
-/* After the blocks that scan a row come some that find what biases and penalties change in it. */
+/* Changes that a block of the scan finds: few where blocks are few, so that all end at once. */
+__host__ __device__ constexpr uint32_t changes_of_block(int each) {
+    return each == 1 ? 128u : (uint32_t)ROW_THREADS;
+}
+
+/* After the blocks that scan a row come some that find what biases and penalties change in it. The logits are
+ * on their way before it is known how they are taken. */
 template <int EACH>
 static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     wait_for_earlier();
     const size_t b = blockIdx.y;
     const uint32_t scanning = blocks_for_groups(a.groups, EACH);
-    const row_settings r = settings_of(a, b);
     if (blockIdx.x >= scanning) {
-        const uint32_t change = (blockIdx.x - scanning) * ROW_THREADS + threadIdx.x;
-        if (is_adjusted(r) && r.is_short && change < MOST_CHANGES)
-            find_change(a, b, r, change);
+        const uint32_t own = threadIdx.x < changes_of_block(EACH) ? threadIdx.x : (uint32_t)MOST_CHANGES;
+        find_change(a, b, (blockIdx.x - scanning) * changes_of_block(EACH) + own);
         return;
     }
+    float x[EACH][GROUP_EACH];
+    load_groups<EACH>(a.logits + b * a.size, a.size, x);
+    const row_settings r = settings_of(a, b);
     if (blockIdx.x == 0 && threadIdx.x == 0)
         a.rows[b] = row_state{};
     if (r.temperature != 0.0f && r.top_k == 0 && r.top_p < 1.0f)
@@ -38,7 +45,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
     if (is_adjusted(r) && !r.is_short)
         scan_adjusted<EACH>(a, b);
     else
-        scan_groups<EACH>(a.logits + b * a.size, a.size, a.groups, maxima_of_row(a.maxima, b, a.groups));
+        write_maxima<EACH>(x, a.groups, maxima_of_row(a.maxima, b, a.groups));
 }
 
 /* ---- Settling ------------------------------------------------------------------------------------------ */
@@ -194,7 +201,7 @@ __device__ static void settle_short(const sampling &a, size_t b, const row_setti
             for (unsigned j = 0; j < GROUP_EACH; j++)
                 x[j] = changed->changed[place][j] >> threadIdx.x % WARP & 1 ? gb_negative_infinity() : x[j];
         };
-        gather_candidates(groups, a.size, bound, load, list);
+        visit_groups(groups, a.size, bound, load, [&](uint32_t i) { list->append(row[i], i); });
         if (settle_by_list(a, b, r, list))
             return;
     }
@@ -217,7 +224,8 @@ static __device__ __noinline__ void settle_long(const sampling &a, size_t b, con
         list_by_bins(maxima_of(a, b, r).keys, a.groups, r.top_k, r.temperature, groups, &list->select);
     if (groups->count <= MOST_GROUPS) {
         const auto load = [&](unsigned, uint32_t i, float *x) { load_logits(row, a.size, i, x); };
-        gather_candidates(groups, a.size, reaching_logit(least, r.temperature), load, list);
+        visit_groups(groups, a.size, reaching_logit(least, r.temperature), load,
+                     [&](uint32_t i) { list->append(row[i], i); });
         if (settle_by_list(a, b, r, list))
             return;
     }
@@ -385,8 +393,8 @@ uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call) {
 template <int EACH>
 static void launch_scan(const sampling &a, size_t rows, cudaStream_t stream) {
     const bool can_adjust = a.counts || a.bias_ids;
-    const uint32_t blocks =
-        blocks_for_groups(a.groups, EACH) + (can_adjust ? blocks_for(MOST_CHANGES, ROW_THREADS) : 0);
+    const uint32_t blocks = blocks_for_groups(a.groups, EACH) +
+                            (can_adjust ? blocks_for(MOST_CHANGES, changes_of_block(EACH)) : 0);
     GB_LAUNCH(scan_rows<EACH>, dim3(blocks, (unsigned)rows), ROW_THREADS, 0, stream, a);
 }
 

@@ -156,36 +156,58 @@ static __device__ __noinline__ void copy_adjusted(const sampling &a, size_t b) {
 
 /* ---- Short rows ---------------------------------------------------------------------------------------- */
 
-/* Finds the i-th change of a short row, from its lists: counted tokens have the first MOST_SHORT_COUNTS, then
- * come the biases of others. What follows a list's end is found as well, for nothing. */
-__device__ inline void find_change(const sampling &a, size_t b, const row_settings &r, uint32_t i) {
-    const bool is_counted = i < MOST_SHORT_COUNTS;
+struct short_biases {
+    alignas(16) int32_t ids[MOST_SHORT_BIASES];
+    float values[MOST_SHORT_BIASES];
+};
+
+/* A thread finds the i-th change of a row from its lists: counted tokens have the first MOST_SHORT_COUNTS,
+ * then come the biases; i may be larger. What follows a list's end is found as well, for nothing, and so are
+ * the changes of a row that is not short. Needs all threads. */
+__device__ inline void find_change(const sampling &a, size_t b, uint32_t i) {
+    __shared__ short_biases biased;
+    const bool is_counted = i < MOST_SHORT_COUNTS, exists = i < MOST_CHANGES;
     const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
     token_count token = {NO_CHANGE, 0, 0};
-    if (is_counted && r.is_penalized)
+    if (threadIdx.x < MOST_SHORT_BIASES) {
+        const bool has_bias = threadIdx.x < a.bias_limit;
+        biased.ids[threadIdx.x] = has_bias ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
+        biased.values[threadIdx.x] = has_bias ? a.bias_values[b * a.bias_limit + threadIdx.x] : 0.0f;
+    }
+    if (is_counted && a.counts)
         token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
-    if (!is_counted && r.is_biased && entry < a.bias_limit)
-        token.id = a.bias_ids[b * a.bias_limit + entry];
+    const float repetition = a.counts ? a.repetition[b] : 1.0f, frequency = a.counts ? a.frequency[b] : 0.0f;
+    const float presence = a.counts ? a.presence[b] : 0.0f;
+    const int32_t prompt = a.counts ? a.prompt[b] : 0;
+    __syncthreads();
+    if (repetition == 1.0f && frequency == 0.0f && presence == 0.0f && biased.ids[0] < 0)
+        return;
+    if (!is_counted && exists)
+        token.id = biased.ids[entry];
     const bool is_in = (uint32_t)token.id < a.size;
     const float before = is_in ? a.logits[b * a.size + (uint32_t)token.id] : 0.0f;
     float x = before;
-    uint32_t first = 0; /* of the biases of the token: its place, from 1 on */
-#pragma unroll 1
-    for (uint32_t e = 0; r.is_biased && e < a.bias_limit && e < MOST_SHORT_BIASES; e++) {
-        const int32_t other = a.bias_ids[b * a.bias_limit + e];
-        if (other < 0)
-            break;
-        if (other != token.id)
-            continue;
-        x = gb_biased(x, a.bias_values[b * a.bias_limit + e]);
-        first = first == 0 ? e + 1 : first;
+    uint32_t equal = 0, negative = 0; /* biases, by bits */
+#pragma unroll 2
+    for (unsigned e = 0; e < MOST_SHORT_BIASES; e += 4) {
+        const int4 ids = *reinterpret_cast<const int4 *>(biased.ids + e);
+        equal |= ((ids.x == token.id) | (ids.y == token.id) << 1 | (ids.z == token.id) << 2 |
+                  (ids.w == token.id) << 3)
+                 << e;
+        negative |= ((ids.x < 0) | (ids.y < 0) << 1 | (ids.z < 0) << 2 | (ids.w < 0) << 3) << e;
     }
+    equal &= (negative & (0u - negative)) - 1; /* the first negative id is the list's end */
+    const uint32_t first = equal == 0 ? 0 : 32u - (uint32_t)__clz((int)(equal & (0u - equal)));
+    for (; equal != 0; equal &= equal - 1)
+        x = gb_biased(x, biased.values[31u - (uint32_t)__clz((int)(equal & (0u - equal)))]);
     if (is_counted)
-        x = penalized(x, token, r.repetition, r.frequency, r.presence, r.prompt);
-    const bool counts = is_in && (is_counted || first == entry + 1);
+        x = penalized(x, token, repetition, frequency, presence, prompt);
+    if (!exists)
+        return;
+    const bool is_change = is_in && (is_counted || first == entry + 1);
     const int32_t none = token.id < 0 ? token.id : (int32_t)NO_CHANGE;
     const size_t at = b * MOST_CHANGES + i;
-    a.changes.ids[at] = counts ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
+    a.changes.ids[at] = is_change ? token.id | (int32_t)(first << CHANGE_BIAS_SHIFT) : none;
     a.changes.values[at] = x;
     a.changes.before[at] = logit_key(before);
 }
@@ -273,7 +295,7 @@ __device__ inline void list_changes(const own_changes &own, float bound, changed
         if (place > 0)
             atomicOr(&groups->changed[place - 1][id % GROUP_EACH], 1u << id % GROUP / GROUP_EACH);
         if (own.value[j] >= bound)
-            list->put(list->take(1), own.value[j], id);
+            list->append(own.value[j], id);
     }
 }
 

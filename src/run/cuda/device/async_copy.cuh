@@ -39,7 +39,9 @@ __device__ inline void begin_barrier(copy_barrier *barrier, unsigned arrivals) {
 }
 
 __device__ inline void finish_barriers() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 /* for the copy engine */
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
 }
 
 __device__ inline void arrive(copy_barrier *barrier) {
@@ -57,7 +59,11 @@ __device__ inline void wait_for_phase(copy_barrier *barrier, unsigned parity) {
     asm volatile("{\n"
                  ".reg .pred done;\n"
                  "again:\n"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+#else
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+#endif
                  "@done bra finished;\n"
                  "bra again;\n"
                  "finished:\n"
@@ -69,6 +75,16 @@ __device__ inline void wait_for_phase(copy_barrier *barrier, unsigned parity) {
 /* Copies 16 bytes from and to multiples of 16. */
 __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
+/* The same with 8 bytes. */
+__device__ inline void copy_8(void *to, const void *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
+/* Waits for all that the thread has begun with these. */
+__device__ inline void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 /* Arrives when all that the thread has begun with copy_16 has been copied. */
@@ -125,6 +141,12 @@ inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
 inline void copy_16(void *to, const void *from) {
     memcpy(to, from, 16);
 }
+
+inline void copy_8(void *to, const void *from) {
+    memcpy(to, from, 8);
+}
+
+inline void wait_for_copies() {}
 
 inline void arrive_when_copied(copy_barrier *barrier) {
     arrive(barrier);

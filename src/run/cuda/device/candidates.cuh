@@ -33,10 +33,8 @@ struct candidate_list {
         select_memory select;
     };
 
-    __device__ uint32_t take(uint32_t places) {
-        return atomicAdd(&count, places);
-    }
-    __device__ void put(uint32_t at, float x, uint32_t i) {
+    __device__ void append(float x, uint32_t i) {
+        const uint32_t at = atomicAdd(&count, 1u);
         if (at < MOST_CANDIDATES) {
             value[at] = x;
             index[at] = i;
@@ -100,7 +98,7 @@ __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule
     const unsigned lanes = count <= ROW_THREADS / 4 ? 4 : 2, own = t / lanes, lane = t % lanes;
     const float s = own < count ? few->s[own] : gb_negative_infinity();
     uint32_t greater = 0, high = 0, low = 0;
-#pragma unroll 2
+#pragma unroll 1
     for (unsigned i = lane * 4; i < padded; i += lanes * 4) {
         const float4 others = *reinterpret_cast<const float4 *>(few->s + i);
         const uint4 highs = *reinterpret_cast<const uint4 *>(few->high + i);

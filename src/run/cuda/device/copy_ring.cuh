@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A warp's ring of stages in shared memory, which copies from device memory fill ahead of their use: by the
- * copy engine from Hopper on, before that by the lanes. A stage is filled with begin, pieces and end, in the
- * order of the ring; wait is for the stage that was filled longest ago and not waited for yet. Before a stage
- * is filled again the warp meets.
+ * Rings of slots in a block's shared memory, which one warp fills from device memory ahead of those that use
+ * them.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_COPY_RING_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_COPY_RING_CUH
@@ -18,67 +16,59 @@
 
 namespace gb_cuda {
 
-template <int STAGES>
-struct copy_ring {
-    copy_barrier *barriers; /* [STAGES] in shared memory */
-    uint32_t lane;
-    uint32_t filling, using_now; /* stages */
-    uint32_t parity;             /* of the phase of the stage that is used next */
+/* How many arrivals make a barrier's phase complete that a warp fills by announce_by_warp, copy_by_warp and
+ * end_copies: before Hopper each lane says when its copies are there. */
+#if GB_LANES_COPY
+constexpr unsigned COPY_ARRIVALS = WARP;
+#else
+constexpr unsigned COPY_ARRIVALS = 1;
+#endif
 
-    __device__ void create(copy_barrier *of_warp, uint32_t of_lane) {
-        barriers = of_warp;
-        lane = of_lane;
-        filling = using_now = parity = 0;
-#if !GB_LANES_COPY
-        if (lane == 0) {
-            for (int i = 0; i < STAGES; i++)
-                begin_barrier(&barriers[i], 1);
-            finish_barriers();
+__device__ inline void end_copies(copy_barrier *barrier) {
+#if GB_LANES_COPY
+    arrive_when_copied(barrier);
+#else
+    (void)barrier;
+#endif
+}
+
+/* A warp's place in a ring. All warps go through the slots in the same order: those that fill wait until one
+ * is empty, the others until it is full. */
+struct shared_ring {
+    copy_barrier *full, *empty; /* [slots] in shared memory */
+    uint32_t slots, slot, parity;
+
+    __device__ shared_ring(copy_barrier *of_full, copy_barrier *of_empty, uint32_t of_slots)
+        : full(of_full), empty(of_empty), slots(of_slots), slot(0), parity(0) {}
+
+    /* By one thread, before all others begin; then finish_barriers. fillers: how many arrivals make a slot
+     * full; users: how many warps use it. */
+    __device__ void create(unsigned fillers, unsigned users) const {
+        for (uint32_t i = 0; i < slots; i++) {
+            begin_barrier(&full[i], fillers);
+            begin_barrier(&empty[i], users);
         }
-#endif
+    }
+
+    __device__ void wait_until_empty() const {
+        wait_for_phase(&empty[slot], parity ^ 1);
+    }
+
+    __device__ void wait_until_full() const {
+        wait_for_phase(&full[slot], parity);
+    }
+
+    /* What the warp has done with the slot is done. */
+    __device__ void pass_on(copy_barrier *to, uint32_t lane) const {
         __syncwarp();
-    }
-
-    /* bytes: of all pieces that follow. */
-    __device__ void begin(uint32_t bytes) {
-#if !GB_LANES_COPY
         if (lane == 0)
-            arrive_expecting(&barriers[filling], bytes);
-#endif
-    }
-
-    /* Multiples of 16 bytes, from and to multiples of 16. */
-    __device__ void piece(uint8_t *to, const uint8_t *from, uint32_t bytes) {
-#if GB_LANES_COPY
-        for (uint32_t at = lane * 16; at < bytes; at += WARP * 16)
-            copy_16(to + at, from + at);
-#else
-        if (lane == 0)
-            copy_bulk(to, from, bytes, &barriers[filling]);
-#endif
-    }
-
-    /* Also where there is nothing left to fill the stage with. */
-    __device__ void end() {
-#if GB_LANES_COPY
-        asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-        filling = filling + 1 == STAGES ? 0 : filling + 1;
-    }
-
-    __device__ void wait() {
-#if GB_LANES_COPY
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
-        __syncwarp();
-#else
-        wait_for_phase(&barriers[using_now], parity);
-#endif
+            arrive(&to[slot]);
     }
 
     __device__ void next() {
-        using_now++;
-        if (using_now == STAGES) {
-            using_now = 0;
+        slot++;
+        if (slot == slots) {
+            slot = 0;
             parity ^= 1;
         }
     }

@@ -68,14 +68,15 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
     config.stream = stream;
     config.attrs = &overlap;
     config.numAttrs = can_overlap ? 1 : 0;
-    if (shared_bytes > 48 * 1024) /* what a kernel gets without asking */
+    if (shared_bytes > 32 * 1024) /* with its own variables a kernel gets 48 KB without asking */
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 }
 #endif
 
 /* The next kernel may get ready: it will wait for this one to end before it reads or writes what any kernel
- * writes. */
+ * writes. Small kernels before products do it at once, so that weights come while even the kernel before them
+ * is at work; products only when they have waited, so that what is written long before is. */
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -83,12 +84,32 @@ __device__ inline void let_next_begin() {
 }
 
 /* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
- * ready. Only weights may be read before it. */
+ * ready. So the kernel before the last one has ended when a kernel begins, unless the last one let it begin
+ * before it waited itself. Weights may be read before it, and what was written long before: a step's inputs,
+ * and what earlier steps left in caches and states. */
 __device__ inline void wait_for_earlier() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
     let_next_begin();
+}
+
+/* Brings a kernel's parameters nearer, all at once and while it waits for the kernel before it: the first use
+ * of each line of them takes as long as one of global memory. */
+template <typename T>
+__device__ inline void fetch_parameters(const T &parameters) {
+#if defined(__CUDA_ARCH__)
+    constexpr unsigned LINE_WORDS = 16;
+    const uint32_t *words = reinterpret_cast<const uint32_t *>(&parameters);
+    uint32_t all = 0;
+#pragma unroll
+    for (unsigned at = 0; at < sizeof(T) / sizeof(uint32_t); at += LINE_WORDS)
+        all ^= words[at];
+    /* Something that needs them, does nothing, and is not left out for that. */
+    asm volatile("{.reg .pred p; setp.eq.u32 p, %0, 1; @p nanosleep.u32 0;}" ::"r"(all));
+#else
+    (void)parameters;
+#endif
 }
 
 /* Brings a line of memory that nothing writes nearer, without waiting for it. */

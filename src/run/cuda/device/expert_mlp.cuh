@@ -16,6 +16,8 @@
 namespace gb_cuda {
 
 enum {
+    EXPERT_WARPS = 8, /* of a block: each has as many atoms of a sum */
+    EXPERT_THREADS = EXPERT_WARPS * WARP,
     EXPERT_GROUP = 64, /* columns of a scale: an atom */
     ATOM_CODES = 512,
     ATOM_SCALES = 32, /* bytes of a packed block's atom */
@@ -23,6 +25,11 @@ enum {
     MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
     MOST_INNER_ATOMS = 4               /* that a warp has of a row of gate and up */
 };
+
+/* The first of `atoms` that a warp has, of EXPERT_WARPS of them. */
+__device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
+    return atoms * warp / EXPERT_WARPS;
+}
 
 /* As many matrices as there are experts. */
 struct packed_matrices {
@@ -106,7 +113,7 @@ __device__ inline void store_part(float (*parts)[FEW_BLOCK_ROWS], const float y[
 
 __device__ inline float add_parts(const float (*parts)[FEW_BLOCK_ROWS], uint32_t row) {
     float sum = 0;
-    for (int part = 0; part < FEW_PARTS; part++)
+    for (int part = 0; part < EXPERT_WARPS; part++)
         sum += parts[part][row];
     return sum;
 }
@@ -124,6 +131,7 @@ struct expert_inner {
     const float *chosen_weights;
     const float *shared_logit; /* [tokens] */
     uint32_t experts;
+    uint32_t next_share; /* blocks of next that a block of threads brings nearer */
     bool normalized;
     expert_values to;
 };
@@ -150,18 +158,22 @@ __device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_
     return __shfl_sync(0xffffffffu, mine.expert, (int)number);
 }
 
-/* The block's threads bring a share of an expert's next matrix nearer, one of gridDim.x: its blocks are as
- * many bytes as one of the matrix before it, or a little more. */
-__device__ inline void prefetch_share(const packed_matrices &m, size_t expert) {
-    const uint32_t share = (m.blocks + gridDim.x - 1) / gridDim.x;
-    const size_t block = expert * m.blocks + blockIdx.x * share;
-    const uint32_t count = blockIdx.x * share < m.blocks ? share : 0, thread = threadIdx.x * CACHE_LINE;
-    for (uint32_t at = thread; at < count * m.code_bytes; at += FEW_THREADS * CACHE_LINE)
-        prefetch_line(m.codes + block * m.code_bytes + at);
-    for (uint32_t at = thread; at < count * m.scale_bytes; at += FEW_THREADS * CACHE_LINE) {
-        prefetch_line(m.scales + block * m.scale_bytes + at);
+/* The block's threads bring a share of an expert's next matrix nearer: next_share blocks of 16 rows. */
+__device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
+    const packed_matrices &m = p.next;
+    const uint32_t first = blockIdx.x * p.next_share, thread = threadIdx.x * CACHE_LINE;
+    const uint32_t end = first + p.next_share < m.blocks ? first + p.next_share : m.blocks;
+    const size_t from = expert * m.blocks + first;
+    if (first >= end)
+        return;
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += EXPERT_THREADS * CACHE_LINE)
+        prefetch_line(m.codes + from * m.code_bytes + at);
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += EXPERT_THREADS * CACHE_LINE) {
+        prefetch_line(m.scales + from * m.scale_bytes + at);
         if (m.biases)
-            prefetch_line(m.biases + block * m.scale_bytes + at);
+            prefetch_line(m.biases + from * m.scale_bytes + at);
     }
 }
 
@@ -180,16 +192,16 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
 
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
 template <bool IS_BF16, int ATOMS>
-static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
+    make_inner_values(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived;
     __shared__ block_routing routing;
-    __shared__ float parts[2][FEW_PARTS][FEW_BLOCK_ROWS];
+    __shared__ float parts[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
-    const uint32_t first = few_part_begin(p.weight.atoms, warp, FEW_PARTS),
-                   end = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS);
+    const uint32_t first = warp_begin(p.weight.atoms, warp), end = warp_begin(p.weight.atoms, warp + 1);
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
@@ -213,7 +225,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 4) make_inner_values(GB_GR
         const size_t of_gate = expert * p.weight.blocks + block;
         copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
         if (p.next.codes)
-            prefetch_share(p.next, expert);
+            prefetch_share(p, expert);
     } else if (block == 0 && threadIdx.x == 0) {
         p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
@@ -253,37 +265,44 @@ struct inner_atoms {
     float2 *sums;                /* [experts, atoms of a part] */
     uint32_t first, count, most; /* atoms of the warp's part, and of the largest one */
 
-    /* The lane's eight columns of task number task / 8, one of an expert's atom each. */
-    __device__ void load(const expert_values &from, size_t token, uint32_t task, float v[8]) const {
-        const uint32_t expert = task / most, atom = task % most, lane = threadIdx.x % 8;
+    /* The lane's eight columns of an expert's atom. */
+    __device__ void load(const expert_values &from, size_t token, uint32_t expert, uint32_t atom,
+                         float v[8]) const {
         float4 halves[2] = {};
         if (expert <= from.choices && atom < count) {
             const float *row = from.inner + (token * (from.choices + 1) + expert) * from.size;
             const float4 *at =
-                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + lane * 2;
+                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + threadIdx.x % 8 * 2;
             halves[0] = at[0];
             halves[1] = at[1];
         }
         memcpy(v, halves, sizeof halves);
     }
 
-    /* Eight lanes have an atom; what comes next is under way. */
-    __device__ void create(const expert_values &from, size_t token) const {
-        const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8, tasks = (from.choices + 1) * most;
+    /* An atom of all experts: eight lanes have one, and what comes next is under way. */
+    __device__ void create_atom(const expert_values &from, size_t token, uint32_t atom) const {
+        const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8;
         float v[8], next[8];
-        load(from, token, lane / 8, next);
+        load(from, token, lane / 8, atom, next);
 #pragma unroll 1
-        for (uint32_t task = lane / 8; task < tasks + lane / 8; task += 4) {
+        for (uint32_t begin = 0; begin <= from.choices; begin += 4) {
+            const uint32_t expert = begin + lane / 8, task = expert * most + atom;
             memcpy(v, next, sizeof v);
-            load(from, token, task + 4, next);
+            load(from, token, expert + 4, atom, next);
             const byte_columns made = round_to_bytes<8>(v, 8);
-            if (task >= tasks)
+            if (expert > from.choices)
                 continue;
             *reinterpret_cast<uint2 *>(bytes + task * EXPERT_GROUP + (quarter % 4 * 2 + quarter / 4) * 8) =
                 uint2{made.words[0], made.words[1]};
             if (quarter == 0)
                 sums[task] = float2{made.scale, made.sum};
         }
+    }
+
+    __device__ void create(const expert_values &from, size_t token) const {
+#pragma unroll 1
+        for (uint32_t atom = 0; atom < most; atom++)
+            create_atom(from, token, atom);
         __syncwarp();
     }
 };
@@ -321,35 +340,35 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 /* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
  */
 inline size_t outer_bytes(const packed_matrices &m, uint32_t choices, unsigned stages) {
-    const size_t atoms = (m.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    const size_t atoms = (m.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
     return (choices + 1) *
-           (stages * m.atoms * (size_t)ATOM_BYTES + FEW_PARTS * atoms * (EXPERT_GROUP + sizeof(float2)));
+           (stages * m.atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * atoms * (EXPERT_GROUP + sizeof(float2)));
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
  * while it multiplies one the next one comes. */
 template <bool IS_BF16>
-static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
+static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived[STAGES];
-    __shared__ float parts[MATRICES][FEW_PARTS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
+    __shared__ float parts[MATRICES][EXPERT_WARPS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
     const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
     const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
     inner_atoms inner;
-    inner.first = few_part_begin(p.weight.atoms, warp, FEW_PARTS);
-    inner.count = few_part_begin(p.weight.atoms, warp + 1, FEW_PARTS) - inner.first;
-    inner.most = (p.weight.atoms + FEW_PARTS - 1) / FEW_PARTS;
+    inner.first = warp_begin(p.weight.atoms, warp);
+    inner.count = warp_begin(p.weight.atoms, warp + 1) - inner.first;
+    inner.most = (p.weight.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
     inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
-                                            FEW_PARTS * matrices * inner.most * EXPERT_GROUP) +
+                                            EXPERT_WARPS * matrices * inner.most * EXPERT_GROUP) +
                  warp * matrices * inner.most;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++)
-            begin_barrier(&arrived[s], FEW_PARTS + 1);
+            begin_barrier(&arrived[s], EXPERT_WARPS + 1);
         finish_barriers();
     }
     let_next_begin();
@@ -375,6 +394,7 @@ static __global__ void __launch_bounds__(FEW_THREADS, 2) join_outputs(GB_GRID_CO
         for (uint32_t e = 0; e < matrices; e++) {
             const packed_block of = {memory + (stage * matrices + e) * pitch};
             float of_rows[2] = {};
+#pragma unroll 1
             for (uint32_t i = 0; i < inner.count; i++) {
                 const uint32_t task = e * inner.most + i;
                 const uint4 x =

@@ -89,11 +89,9 @@ __device__ void load_groups(const float *row, uint32_t size, float x[EACH][GROUP
         load_logits(row, size, scanned_group<EACH>(g) * GROUP + threadIdx.x % WARP * GROUP_EACH, x[g]);
 }
 
-/* Reads them, and finds the largest of each. */
+/* Finds the largest of each of them. */
 template <int EACH>
-__device__ void scan_groups(const float *row, uint32_t size, uint32_t groups, const group_maxima &maxima) {
-    float x[EACH][GROUP_EACH];
-    load_groups<EACH>(row, size, x);
+__device__ void write_maxima(const float x[EACH][GROUP_EACH], uint32_t groups, const group_maxima &maxima) {
 #pragma unroll
     for (int g = 0; g < EACH; g++)
         write_maximum(x[g], scanned_group<EACH>(g), groups, maxima);
@@ -119,7 +117,7 @@ __device__ inline weight_sum best_of_row(const group_maxima &maxima, uint32_t gr
 
 /* Groups that are to be read, in shared memory. */
 struct group_list {
-    alignas(16) uint32_t of_pairs[ROW_THREADS / 2]; /* the largest key of each two threads */
+    alignas(16) uint32_t of_warps[2 * MOST_WANTED]; /* the largest keys that each warp knows */
     uint32_t count;                                 /* may exceed MOST_GROUPS: then not all are listed */
     uint32_t bound, has_nan;
     uint16_t groups[MOST_GROUPS];
@@ -148,30 +146,40 @@ __device__ inline void load_keys(const uint32_t *keys, uint32_t groups, uint32_t
 }
 
 /* A key that at least `wanted` <= MOST_WANTED of the threads' keys reach, 0 where not so many are above 0:
- * the wanted-th largest of the pairs of threads', which few other keys reach. Needs all threads, and a
- * barrier after clear_list. */
+ * each warp tells the largest of its threads', altogether twice as many as are wanted, and of those it is the
+ * wanted-th. Few other keys reach it. Needs all threads, and a barrier after clear_list. */
 __device__ inline uint32_t bound_of_keys(uint32_t wanted, const uint32_t key[KEYS_EACH], group_list *list) {
-    enum { PAIRS = ROW_THREADS / 2 };
-    const unsigned pair = threadIdx.x / 2, half = threadIdx.x % 2;
-    uint32_t own = 0, greater = 0;
+    enum { LANES = 4 }; /* that compare a key with the others */
+    const uint32_t each = (wanted + 7) / 8, count = each * ROW_WARPS;
+    uint32_t own = 0;
 #pragma unroll
     for (unsigned j = 0; j < KEYS_EACH; j++)
         own = key[j] > own ? key[j] : own;
-    const uint32_t other = __shfl_xor_sync(0xffffffffu, own, 1);
-    own = other > own ? other : own;
-    if (half == 0)
-        list->of_pairs[pair] = own;
-    __syncthreads();
-    const uint4 *four = reinterpret_cast<const uint4 *>(list->of_pairs) + half;
-#pragma unroll 8
-    for (unsigned i = 0; i < PAIRS / 8; i++) {
-        const uint4 keys = four[i * 2];
-        greater += (keys.x > own) + (keys.y > own) + (keys.z > own) + (keys.w > own);
+#pragma unroll 1
+    for (uint32_t i = threadIdx.x / WARP; i < count; i += ROW_WARPS) {
+        const uint32_t largest = largest_in_warp(own);
+        const unsigned votes = __ballot_sync(0xffffffffu, own == largest);
+        if ((votes & (0u - votes)) == 1u << threadIdx.x % WARP) { /* one of equals */
+            list->of_warps[i] = largest;
+            own = 0;
+        }
     }
-    greater += __shfl_xor_sync(0xffffffffu, greater, 1);
-    const uint32_t least = ~largest_in_warp(greater < wanted ? ~own : 0);
-    if (threadIdx.x % WARP == 0)
-        atomicMin(&list->bound, least);
+    __syncthreads();
+    const uint4 *four = reinterpret_cast<const uint4 *>(list->of_warps);
+#pragma unroll 1
+    for (uint32_t i = threadIdx.x / LANES; i < count; i += ROW_THREADS / LANES) {
+        const uint32_t compared = list->of_warps[i];
+        uint32_t greater = 0;
+#pragma unroll 2
+        for (uint32_t k = threadIdx.x % LANES; k < count / 4; k += LANES)
+            greater += (four[k].x > compared) + (four[k].y > compared) + (four[k].z > compared) +
+                       (four[k].w > compared);
+        greater += __shfl_xor_sync(0xffffffffu, greater, 1);
+        greater += __shfl_xor_sync(0xffffffffu, greater, 2);
+        const uint32_t least = ~largest_in_warp(greater < wanted ? ~compared : 0);
+        if (threadIdx.x % WARP == 0)
+            atomicMin(&list->bound, least);
+    }
     __syncthreads();
     return list->bound;
 }
@@ -234,34 +242,31 @@ static __device__ __noinline__ float list_by_bins(const uint32_t *keys, uint32_t
     return least;
 }
 
-/* Lets a list have the logits of the listed groups that reach a bound: list->take(count) gives a place for so
- * many, list->put(place, logit, index) puts one there. load(place, i, x) reads logits i .. i + GROUP_EACH - 1
- * of the group at a place of the list, -inf past the row's end. A warp has several groups on their way. */
-template <typename Load, typename List>
-__device__ void gather_candidates(const group_list *groups, uint32_t size, float bound, Load load,
-                                  List *list) {
+/* Visits the logits of the listed groups that reach a bound: take(i) for logit i of the row. load(place, i,
+ * x) reads logits i .. i + GROUP_EACH - 1, -inf past the row's end. A warp has several groups on their way;
+ * few logits are taken. */
+template <typename Load, typename Take>
+__device__ void visit_groups(const group_list *groups, uint32_t size, float bound, Load load, Take take) {
     enum { EACH = 6 };
     const unsigned lane = threadIdx.x % WARP, count = groups->count;
 #pragma unroll 1
     for (unsigned begin = threadIdx.x / WARP; begin < count; begin += ROW_WARPS * EACH) {
         float x[EACH][GROUP_EACH];
-        uint32_t first[EACH], own = 0;
+        uint32_t taken = 0; /* bits */
 #pragma unroll
         for (unsigned g = 0; g < EACH; g++) {
             const unsigned at = begin + g * ROW_WARPS;
-            first[g] = at < count ? groups->groups[at] * GROUP + lane * GROUP_EACH : size;
-            load(at, first[g], x[g]);
+            load(at, at < count ? groups->groups[at] * GROUP + lane * GROUP_EACH : size, x[g]);
         }
 #pragma unroll
         for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
-            own += x[i / GROUP_EACH][i % GROUP_EACH] >= bound ? 1u : 0u;
-        if (own == 0)
-            continue;
-        uint32_t at = list->take(own);
-#pragma unroll
-        for (unsigned i = 0; i < EACH * GROUP_EACH; i++)
-            if (x[i / GROUP_EACH][i % GROUP_EACH] >= bound)
-                list->put(at++, x[i / GROUP_EACH][i % GROUP_EACH], first[i / GROUP_EACH] + i % GROUP_EACH);
+            taken |= x[i / GROUP_EACH][i % GROUP_EACH] >= bound ? 1u << i : 0u;
+#pragma unroll 1
+        for (; taken != 0; taken &= taken - 1) {
+            const unsigned i = 31u - (unsigned)__clz((int)(taken & (0u - taken)));
+            const unsigned at = begin + i / GROUP_EACH * ROW_WARPS;
+            take(groups->groups[at] * GROUP + lane * GROUP_EACH + i % GROUP_EACH);
+        }
     }
 }
 

@@ -105,25 +105,25 @@ __device__ inline void normalize_part(row_part<EACH> *row, const normalization &
 }
 
 /* The block's row as the next product takes it: in bytes from registers, otherwise through shared memory,
- * `width` floats aligned to 16 bytes. Where it `stores` nothing, it only goes through the motions. */
+ * `width` floats aligned to 16 bytes; then all of the block calls it. */
 template <int EACH>
 __device__ inline void prepare_part(const prepared_rows &to, size_t number, const row_part<EACH> &row,
-                                    unsigned width, float *shared, bool stores) {
-    const unsigned column = threadIdx.x * EACH, end = (unsigned)to.units * UNIT;
+                                    unsigned width, float *shared) {
+    const unsigned column = threadIdx.x * EACH;
     if (to.group > 0)
-        return store_in_bytes<EACH>(to, number, stores ? column : end, row.v);
-    __syncthreads(); /* the row before has been read */
+        return store_in_bytes<EACH>(to, number, column, row.v);
     if (column < width)
         row.store(shared, column);
     __syncthreads();
+    const unsigned quarters = (unsigned)to.units * 4;
 #pragma unroll 1
-    for (unsigned first = 0; first < end / 8; first += blockDim.x) {
+    for (unsigned first = 0; first < quarters; first += blockDim.x) {
         const unsigned quarter = first + threadIdx.x;
         float v[8];
 #pragma unroll
         for (unsigned i = 0; i < 8; i++)
             v[i] = quarter * 8 + i < width ? shared[quarter * 8 + i] : 0.0f;
-        prepare_quarter(to, number, stores && quarter < end / 8 ? quarter : end / 8, v);
+        prepare_quarter(to, number, quarter < quarters ? quarter : quarters, v);
     }
 }
 

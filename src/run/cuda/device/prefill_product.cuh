@@ -283,8 +283,11 @@ __device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Sh
                 if ((pair * 2 + unit) % Shape::GROUP_UNITS == 0)
                     work.load_group(stage, (pair * 2 + unit) / Shape::GROUP_UNITS, fragment, has_bias);
                 wait_for_products<1>();
-                if (unit == 1 && pair == 0 && first > 0 && lane == 0) /* the stage before has been read */
-                    arrive(&tile.empty[last]);
+                if (unit == 1 && pair == 0 && first > 0) {
+                    __syncwarp(); /* all lanes have read the stage before: who arrives speaks for them */
+                    if (lane == 0)
+                        arrive(&tile.empty[last]);
+                }
                 work.make_weights(unit, tile.weight.minus_center);
                 work.add_unit(unit, b);
             }

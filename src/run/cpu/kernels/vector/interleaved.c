@@ -267,11 +267,13 @@ static void add_panel(const gb_linear *l, const panel *p, size_t first, size_t e
 
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     panel *p = scratch;
-    if (l->tokens == 1) {
-        if (l->quantized->format.kind == GB_FORMAT_ONE_LEVEL)
-            GB_FOR_ISA(gb_linear_token)(l, first, end);
-        else
-            GB_FOR_ISA(gb_linear_token_levels)(l, first, end);
+    const bool is_one_level = l->quantized->format.kind == GB_FORMAT_ONE_LEVEL;
+    if (l->tokens == 1 && is_one_level) {
+        GB_FOR_ISA(gb_linear_token)(l, first, end);
+        return;
+    }
+    if (l->tokens == 1 && l->activations->groups <= GB_MOST_TOKEN_GROUPS) {
+        GB_FOR_ISA(gb_linear_token_levels)(l, first, end, scratch);
         return;
     }
     for (p->token = 0; p->token < l->tokens; p->token += p->tokens) {

@@ -34,24 +34,26 @@ GB_INLINE gb_stretch gb_stretch_from(size_t block, size_t g, size_t groups, size
     return (gb_stretch){end < groups ? end : groups, block + blocks, lead, whole};
 }
 
+/* Where the block with that number is, counted from the first one, which may lie past the end; 0: unknown. */
+GB_INLINE uintptr_t gb_block_address(const gb_stream *s, size_t block, size_t blocks) {
+    if (block < blocks)
+        return (uintptr_t)s->first + block * s->block_bytes;
+    return s->next ? (uintptr_t)s->next + (block - blocks) * s->block_bytes : 0;
+}
+
 /* Bytes from what is used of block to what is asked for. */
 GB_INLINE size_t gb_bytes_ahead(const gb_stream *s, size_t block, size_t blocks, const gb_stretch *to) {
-    const bool is_here = to->block < blocks;
-    if (!is_here && !s->next)
+    const uintptr_t target = gb_block_address(s, to->block, blocks);
+    if (target == 0)
         return 0;
-    const uint8_t *target =
-        is_here ? s->first + to->block * s->block_bytes : s->next + (to->block - blocks) * s->block_bytes;
-    return (uintptr_t)target - (uintptr_t)(s->first + block * s->block_bytes) +
-           (to->lead - to->whole) * s->group_bytes;
+    return target - gb_block_address(s, block, blocks) + (to->lead - to->whole) * s->group_bytes;
 }
 
 /* Looks up the page of a block so far after this one that it is found in time. */
 GB_INLINE void gb_find_page_after(const gb_stream *s, size_t block, size_t blocks, size_t after) {
-    const size_t target = block + after;
-    if (target < blocks)
-        gb_find_page(s->first + target * s->block_bytes, 0);
-    else if (s->next)
-        gb_find_page(s->next + (target - blocks) * s->block_bytes, 0);
+    const uintptr_t target = gb_block_address(s, block + after, blocks);
+    if (target != 0)
+        gb_find_page((const void *)target, 0);
 }
 
 /* Groups of so many bytes that make up the lead. */

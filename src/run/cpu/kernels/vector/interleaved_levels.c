@@ -13,8 +13,7 @@ typedef struct input {
     size_t supers;
     const int8_t *codes;
     const float *scales, *sums;
-    const int32_t *code_sums;
-    int32_t start; /* a group's integer sum begins with so many times its sum of codes */
+    const int32_t *starts; /* of each group's integer sum */
 } input;
 
 /* 16 rows. Codes are asked for some super-groups before they are used, the few bytes of scales and biases a
@@ -31,11 +30,12 @@ typedef struct block {
 GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_place *at,
                                  const int8_t *x, const gb_lanes *scales, const gb_lanes *biases,
                                  gb_lanes *y) {
+    const bool has_start = !biases || bits == 8;
     bool is_odd = false;
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUAD; i++) {
         gb_wide sums[1][GB_TOKENS];
-        sums[0][0] = gb_fill_wide(in->start * in->code_sums[g + i]);
+        sums[0][0] = gb_fill_wide(has_start ? in->starts[g + i] : 0);
         x = gb_add_inputs(bits, 1, 1, group, at, &is_odd, x, sums);
         *y = gb_add_product(*y, gb_multiply_by(scales[i], in->scales[g + i]), gb_floats_of(sums[0][0]));
         if (biases)
@@ -173,21 +173,30 @@ static void find_pages(const gb_quantized_matrix *matrix, const block *b) {
     gb_find_page(b->biases.supers, rows * planes->super_biases.row_bytes);
 }
 
-static input input_of(const gb_linear *l) {
-    const gb_activations *x = l->activations;
+/* A group's integer sum is of c * (q - offset), or of c * q: what is missing is a multiple of its sum of c.
+ */
+static const int32_t *starts_of(const gb_linear *l, const int32_t *code_sums, int32_t *starts) {
     const gb_format *format = &l->quantized->format;
+    const int32_t start = (format->bits == 8 ? GB_BYTE_OFFSET : 0) - gb_format_center(format);
+    const size_t groups = l->activations->groups;
+    for (size_t g = 0; g < groups; g++)
+        starts[g] = start * code_sums[g];
+    return starts;
+}
+
+static input input_of(const gb_linear *l, int32_t *starts) {
+    const gb_activations *x = l->activations;
     const size_t row = gb_linear_input_row(l, 0);
     return (input){.supers = l->inputs / GB_SUPER_GROUP,
                    .codes = x->codes + row * x->stride,
                    .scales = x->scales + row * x->groups,
                    .sums = x->sums + row * x->groups,
-                   .code_sums = x->code_sums + row * x->groups,
-                   .start = (format->bits == 8 ? GB_BYTE_OFFSET : 0) - gb_format_center(format)};
+                   .starts = starts_of(l, x->code_sums + row * x->groups, starts)};
 }
 
-void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t end) {
+void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     const gb_quantized_matrix *matrix = l->quantized;
-    const input in = input_of(l);
+    const input in = input_of(l, scratch);
     float *y = gb_linear_result(l, 0);
     for (size_t row = first, stop; row < end; row = stop) {
         _Alignas(64) float results[GB_ROWS];

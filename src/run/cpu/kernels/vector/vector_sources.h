@@ -27,8 +27,9 @@ void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t en
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 /* For one token and an interleaved matrix of one level. */
 void GB_FOR_ISA(gb_linear_token)(const gb_linear *linear, size_t first, size_t end);
-/* The same for one of two levels. */
-void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, size_t end);
+/* The same for one of two levels, with at most GB_MOST_TOKEN_GROUPS groups in a row. */
+void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+enum { GB_MOST_TOKEN_GROUPS = GB_LINEAR_SCRATCH / sizeof(int32_t) };
 void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                float *to);
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The arithmetic of few_rows.cuh: a multiplying warp's groups of a block of 16 outputs, against inputs in
+ * shared memory.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_MULTIPLY_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_FEW_MULTIPLY_CUH
+
+#include "run/cuda/device/few_product.cuh"
+
+namespace gb_cuda {
+
+/* The k-th pair of a lane's eight codes, of columns k and k + 4, as bfloat16. */
+template <int BITS>
+__device__ inline uint32_t code_pair(const uint32_t *w, int k, float center) {
+    if (BITS == 4)
+        return mask_and_set<0x000f000fu, 0x43004300u>(w[0] >> (4 * k));
+    const float first = gb_float_from_bits((w[0] >> (8 * k) & 0xffu) | 0x4b000000u) - center;
+    const float second = gb_float_from_bits((w[1] >> (8 * k) & 0xffu) | 0x4b000000u) - center;
+    return gb_float_bits(first) >> 16 | (gb_float_bits(second) & 0xffff0000u);
+}
+
+/* A lane's eight codes as bytes: those of even columns, and those of odd ones. */
+template <int BITS>
+__device__ inline void code_bytes(const uint32_t *w, uint32_t *even, uint32_t *odd) {
+    *even = BITS == 4 ? w[0] & 0x0f0f0f0fu : even_bytes(w[0], w[1]);
+    *odd = BITS == 4 ? w[0] >> 4 & 0x0f0f0f0fu : odd_bytes(w[0], w[1]);
+}
+
+/* Where a lane's share of some atoms is in shared memory. */
+template <int TILES>
+struct few_sources {
+    const uint8_t *codes, *scales, *biases;
+    const uint8_t *x[TILES];
+    const float *sums;
+};
+
+template <typename Shape, int TILES>
+struct few_multiply {
+    typedef Shape shape;
+    typedef few_sources<TILES> sources;
+    static constexpr bool IN_BYTES = shape::IN_BYTES;
+    static constexpr int BITS = shape::BITS;
+    static constexpr int ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
+
+    static constexpr bool IS_PAIRED = BITS == 4 && shape::GROUP_UNITS % 2 == 0;
+    static constexpr int32_t BITS_OF_BASE = 0x4b400000;
+    static constexpr float BASE = 12582912.0f;
+
+    float offset;
+
+    /* Scales or biases of the lane's rows r and r + 8. */
+    __device__ static void widen(const uint8_t *from, float value[2]) {
+        const uint32_t both = *reinterpret_cast<const uint32_t *>(from);
+        value[0] = shape::IS_BF16 ? low_bf16(both) : low_half(both);
+        value[1] = shape::IS_BF16 ? high_bf16(both) : high_half(both);
+    }
+
+    /* y += a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes and inputs.
+     */
+    __device__ static void add_group(const float scale[2], const float bias[2], const float *of_group,
+                                     const float sum[4], float y[4]) {
+        if (IN_BYTES) {
+            const float4 f = *reinterpret_cast<const float4 *>(of_group);
+            for (int i = 0; i < 4; i++) {
+                y[i] = fmaf(bias[i / 2], i % 2 ? f.w : f.y, y[i]);
+                y[i] = fmaf(scale[i / 2], (i % 2 ? f.z : f.x) * sum[i], y[i]);
+            }
+        } else {
+            const float2 f = *reinterpret_cast<const float2 *>(of_group);
+            for (int i = 0; i < 4; i++) {
+                y[i] = fmaf(bias[i / 2], i % 2 ? f.y : f.x, y[i]);
+                y[i] = fmaf(scale[i / 2], sum[i], y[i]);
+            }
+        }
+    }
+
+    /* The sums of the group of an atom's units u .., whose codes are w, with inputs in 8 bits from `from` on.
+     * They are added to a number whose bits, read as a float, are 3 * 2^22: integers of at most 22 bits are
+     * floats then but for that. */
+    __device__ static void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
+                                          float sum[4]) {
+        if (IS_PAIRED)
+            return multiply_nibbles(w, u, from, sum);
+        int32_t acc[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+        uint4 b = {0, 0, 0, 0};
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i++) {
+            const uint32_t *of_r = w[i / shape::STEP_UNITS] + i % shape::STEP_UNITS * 2;
+            uint32_t a[4];
+            code_bytes<BITS>(of_r, &a[0], &a[2]);
+            code_bytes<BITS>(of_r + BITS / 4, &a[1], &a[3]);
+            if (i == u || i % 2 == 0)
+                b = *reinterpret_cast<const uint4 *>(from + i / 2 * CHUNK_BYTES);
+            multiply_add_bytes(acc, a, i % 2 ? b.z : b.x, i % 2 ? b.w : b.y, acc);
+        }
+        for (int i = 0; i < 4; i++)
+            sum[i] = gb_float_from_bits((uint32_t)acc[i]) - BASE;
+    }
+
+    /* The same for 4-bit codes of whole pairs of units: those of odd columns stay where they are, sixteen
+     * times as large, and have sums of their own. */
+    __device__ static void multiply_nibbles(const uint32_t w[shape::ATOM_STEPS][4], int u,
+                                            const uint8_t *from, float sum[4]) {
+        int32_t even[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+        int32_t odd[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i += 2) {
+            uint32_t low[4], high[4];
+            for (int k = 0; k < 4; k++) {
+                low[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0x0f0f0f0fu;
+                high[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0xf0f0f0f0u;
+            }
+            const uint4 b = *reinterpret_cast<const uint4 *>(from + i / 2 * CHUNK_BYTES);
+            multiply_add_bytes(even, low, b.x, b.z, even);
+            multiply_add_bytes(odd, high, b.y, b.w, odd);
+        }
+        for (int i = 0; i < 4; i++) /* nothing of this is rounded */
+            sum[i] =
+                fmaf(gb_float_from_bits((uint32_t)odd[i]), 0.0625f, gb_float_from_bits((uint32_t)even[i])) -
+                BASE * 1.0625f;
+    }
+
+    /* The same with inputs in bfloat16. */
+    __device__ void multiply_bf16(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
+                                  float sum[4]) const {
+        const float center = 8388608.0f + offset;
+        for (int i = 0; i < 4; i++)
+            sum[i] = 0;
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i++) {
+            const uint32_t *of_r = w[i / shape::STEP_UNITS] + i % shape::STEP_UNITS * 2;
+            const uint32_t *of_r8 = of_r + BITS / 4;
+            const uint4 b = *reinterpret_cast<const uint4 *>(from + i * CHUNK_BYTES);
+#pragma unroll
+            for (int k = 0; k < 4; k += 2) {
+                const uint32_t a[4] = {code_pair<BITS>(of_r, k, center), code_pair<BITS>(of_r8, k, center),
+                                       code_pair<BITS>(of_r, k + 1, center),
+                                       code_pair<BITS>(of_r8, k + 1, center)};
+                multiply_add(sum, a, k ? b.z : b.x, k ? b.w : b.y);
+            }
+        }
+    }
+
+    /* The i-th atom from `at` on. */
+    __device__ void add_atom(const sources &at, int i, float y[TILES][4]) const {
+        uint32_t w[shape::ATOM_STEPS][4];
+#pragma unroll
+        for (int s = 0; s < shape::ATOM_STEPS; s++) {
+            const uint4 loaded =
+                *reinterpret_cast<const uint4 *>(at.codes + i * shape::CODE_BYTES + s * shape::STEP_BYTES);
+            w[s][0] = loaded.x;
+            w[s][1] = loaded.y;
+            w[s][2] = loaded.z;
+            w[s][3] = loaded.w;
+        }
+#pragma unroll
+        for (int g = 0; g < shape::ATOM_GROUPS; g++) {
+            const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
+            float scale[2], bias[2] = {0, 0}, sum[4];
+            widen(at.scales + of_group, scale);
+            if (shape::HAS_BIASES)
+                widen(at.biases + of_group, bias);
+            for (int half = 0; half < 2; half++)
+                if (IN_BYTES ? !shape::HAS_BIASES : BITS == 4) /* others are not above the format's */
+                    bias[half] = fmaf(-offset, scale[half], bias[half]);
+#pragma unroll
+            for (int c = 0; c < TILES; c++) {
+                const uint8_t *x = at.x[c] + i * shape::INPUT_BYTES;
+                const float *sums =
+                    at.sums + i * ATOM_SUMS + (g * TILES + c) * FEW_COLUMNS * shape::SUM_FLOATS;
+                if (IN_BYTES)
+                    multiply_bytes(w, g * shape::GROUP_UNITS, x, sum);
+                else
+                    multiply_bf16(w, g * shape::GROUP_UNITS, x, sum);
+                add_group(scale, bias, sums, sum, y[c]);
+            }
+        }
+    }
+
+    template <int COUNT>
+    __device__ void add_some(sources &at, float y[TILES][4]) const {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            add_atom(at, i, y);
+        at.codes += COUNT * shape::CODE_BYTES;
+        at.scales += COUNT * shape::SCALE_BYTES;
+        at.biases += COUNT * shape::SCALE_BYTES;
+        for (int c = 0; c < TILES; c++)
+            at.x[c] += COUNT * shape::INPUT_BYTES;
+        at.sums += COUNT * ATOM_SUMS;
+    }
+
+    __device__ void add_atoms(sources at, uint32_t count, float y[TILES][4]) const {
+        constexpr int AT_ONCE = shape::ATOM_STEPS * TILES <= 2 ? 4 : 2;
+        for (; count >= AT_ONCE; count -= AT_ONCE)
+            add_some<AT_ONCE>(at, y);
+        if (AT_ONCE == 4 && count >= 2)
+            add_some<2>(at, y);
+        if (count % 2)
+            add_some<1>(at, y);
+    }
+};
+
+} // namespace gb_cuda
+
+#endif

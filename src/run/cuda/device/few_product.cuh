@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a launch of few_rows.cuh is given: matrices, rows, how the sum over k is cut, and where things are in
+ * shared memory.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_PRODUCT_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_FEW_PRODUCT_CUH
+
+#include "run/cuda/device/prepared.cuh"
+
+namespace gb_cuda {
+
+enum {
+    FEW_PARTS = 8,           /* warps that multiply */
+    FEW_COPYING = FEW_PARTS, /* the number of the warp that copies weights */
+    FEW_THREADS = (FEW_PARTS + 1) * WARP,
+    FEW_BLOCK_ROWS = 16,
+    FEW_COLUMNS = 8,
+    FEW_MOST_SLOTS = 16,
+    /* Turns whose copies are under way at a time: as many as keep memory busy. With more, all that reads
+     * memory meanwhile would wait behind them, the inputs and the kernel before first of all. */
+    FEW_UNDER_WAY = 2,
+    CHUNK_BYTES = 64 /* of a prepared row: a unit in bfloat16, two in 8 bits */
+};
+
+/* One matrix of a launch. */
+struct few_product {
+    const uint8_t *codes, *scales, *biases; /* biases: where there are some */
+    float *y;                               /* [rows, outputs] */
+    uint32_t outputs;
+    uint32_t blocks_end; /* blocks of 16 outputs of this matrix and those before it */
+};
+
+/* How the sum over a matrix's atoms (few_shape) is cut: the last slice, and the last turn of a slice, may be
+ * smaller. */
+struct few_cut {
+    uint32_t atoms, slice_atoms, turn_atoms;
+
+    __host__ __device__ uint32_t slices() const {
+        return (atoms + slice_atoms - 1) / slice_atoms;
+    }
+};
+
+/* Where things are in the shared memory of a block of threads, in bytes; the ring comes first. */
+struct few_memory {
+    uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
+    uint32_t slots;
+    uint32_t partial; /* [2, FEW_PARTS, tiles, 4, WARP] floats */
+    uint32_t sums;    /* [groups, tiles * FEW_COLUMNS, SUM_FLOATS] floats */
+    uint32_t x;       /* [rows, x_stride] */
+    uint32_t x_stride;
+    uint32_t size;
+};
+
+/* Matrices of one format and one width that meet the same rows. */
+struct few_products {
+    few_product of[GB_CUDA_MOST_JOINED];
+    uint32_t count;
+    uint32_t code_bytes, scale_bytes; /* of a block of 16 rows in its plane */
+    float offset;                     /* what the codes that are multiplied are above the format's */
+    few_cut cut;
+    few_memory memory;
+    prepared_rows x;
+    uint32_t rows, tile_rows; /* blockIdx.z has rows z * tile_rows .. */
+    const int32_t *expert;    /* [rows]: the tile's, of whose outputs it takes; or NULL */
+    uint32_t x_reuse;         /* row i is made of row i / x_reuse of x */
+    float *partial;           /* [slices, rows, blocks, 16], where blocks of threads share the slices */
+    uint32_t *arrivals;       /* [gridDim.z, gridDim.x] zeros, as it leaves them */
+};
+
+/* What is known of a format when the kernel is compiled. A step is what a packed block has in 512 bytes, an
+ * atom a run of columns of whole steps and groups. */
+template <bool INPUTS_IN_BYTES, int CODE_BITS, int GROUP_COLUMNS, bool SCALES_ARE_BF16, bool WITH_BIASES>
+struct few_shape {
+    static constexpr bool IN_BYTES = INPUTS_IN_BYTES, IS_BF16 = SCALES_ARE_BF16, HAS_BIASES = WITH_BIASES;
+    static constexpr int BITS = CODE_BITS, GROUP = GROUP_COLUMNS; /* GROUP: 0 where a row has one scale */
+    static constexpr int STEP_COLUMNS = 256 / BITS, LEAST_COLUMNS = IN_BYTES ? 2 * UNIT : STEP_COLUMNS;
+    static constexpr int ATOM_COLUMNS = GROUP > LEAST_COLUMNS ? GROUP : LEAST_COLUMNS;
+    static constexpr int ATOM_STEPS = ATOM_COLUMNS / STEP_COLUMNS;
+    static constexpr int ATOM_UNITS = ATOM_COLUMNS / UNIT;
+    static constexpr int ATOM_GROUPS = GROUP ? ATOM_COLUMNS / GROUP : 1;
+    static constexpr int GROUP_UNITS = ATOM_UNITS / ATOM_GROUPS;
+    static constexpr int STEP_UNITS = STEP_COLUMNS / UNIT;
+    static constexpr int STEP_BYTES = 512, GROUP_BYTES = 32;   /* GROUP_BYTES: 16 scales or biases */
+    static constexpr int CODE_BYTES = ATOM_STEPS * STEP_BYTES; /* of an atom */
+    static constexpr int SCALE_BYTES = GROUP ? ATOM_GROUPS * GROUP_BYTES : 0;
+    /* Of the inputs: a row's bytes and a row's numbers of an atom. */
+    static constexpr int INPUT_BYTES = (IN_BYTES ? ATOM_UNITS / 2 : ATOM_UNITS) * CHUNK_BYTES;
+    static constexpr int SUM_FLOATS = IN_BYTES ? 2 : 1; /* of a group: its scale, and xsum */
+    /* How many atoms a turn has at most: a slot of the ring has some 25 KB. */
+    static constexpr int TURN_ATOMS = 48 / ATOM_STEPS > 1 ? 48 / ATOM_STEPS : 1;
+};
+
+/* For so many atoms of so many rows, in that many tiles of FEW_COLUMNS. The ring takes what is left of
+ * most_bytes, but no more slots than a block of threads has turns; there may be room for none. */
+template <typename Shape>
+__host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uint32_t tiles, uint32_t rows,
+                                         size_t most_bytes, uint32_t turns) {
+    few_memory m;
+    const uint32_t scales = cut.turn_atoms * Shape::SCALE_BYTES;
+    m.scales = cut.turn_atoms * Shape::CODE_BYTES;
+    m.biases = m.scales + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
+    m.slot_bytes = m.biases + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
+    /* Neighbouring rows begin half a line of banks apart. */
+    m.x_stride = (atoms * Shape::INPUT_BYTES + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE + CACHE_LINE / 2;
+    const uint32_t partial = 2 * FEW_PARTS * tiles * 4 * WARP * (uint32_t)sizeof(float);
+    const uint32_t sums =
+        atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tiles * FEW_COLUMNS * (uint32_t)sizeof(float);
+    const uint32_t rest = partial + sums + rows * m.x_stride;
+    m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
+    m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
+    m.slots = m.slots > turns ? turns : m.slots;
+    m.partial = m.slots * m.slot_bytes;
+    m.sums = m.partial + partial;
+    m.x = m.sums + (sums + 15) / 16 * 16;
+    m.size = m.x + rows * m.x_stride;
+    return m;
+}
+
+} // namespace gb_cuda
+
+#endif
