@@ -65,7 +65,9 @@ static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
     GB_TRY(gb_cuda_allocate(size, "the recurrent states of all slots", &memory, error));
     slots->recurrent = memory;
-    return GUMBEL_OK;
+    return size == 0 ? GUMBEL_OK /* all of it, because it is copied with what lies between the states */
+                     : gb_cuda_check(cudaMemsetAsync(memory, 0, (size_t)size, slots->stream),
+                                     "clearing recurrent states", error);
 }
 
 static void point_to_states(gb_cuda_slots *slots) {
