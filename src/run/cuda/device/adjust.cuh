@@ -49,10 +49,12 @@ __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
     }
 }
 
+/* What follows a list's end has any counts, whose sums must not overflow. */
 static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
                                                float presence, int32_t prompt) {
-    const int32_t repeats = token.generated + (prompt & 1 ? token.prompt : 0);
-    const int32_t occurs = token.generated + (prompt & 2 ? token.prompt : 0);
+    const uint32_t of_prompt = (uint32_t)token.prompt, generated = (uint32_t)token.generated;
+    const int32_t repeats = (int32_t)(generated + (prompt & 1 ? of_prompt : 0));
+    const int32_t occurs = (int32_t)(generated + (prompt & 2 ? of_prompt : 0));
     if (repeats != 0)
         x = gb_repetition_penalized(x, repetition);
     return occurs != 0 ? gb_occurrence_penalized(x, (float)occurs, frequency, presence) : x;
