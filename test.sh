@@ -6,4 +6,4 @@ cd "$(dirname "$0")"
 tools/packages.sh build test
 cmake --preset release -G Ninja >/dev/null
 cmake --build --preset release
-ctest --preset release --output-on-failure
+ctest --preset release --output-on-failure -j2
