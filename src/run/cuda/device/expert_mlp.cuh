@@ -207,11 +207,10 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         begin_barrier(&arrived, 2);
         finish_barriers();
     }
-    let_next_begin();
     __syncthreads();
     if (number == choices)
         copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
-    wait_for_earlier();
+    wait_alone();
     uint4 x[ATOMS];
     float2 x_sums[ATOMS];
 #pragma unroll
@@ -230,6 +229,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
     wait_for_block_copies(&arrived, 0);
+    let_next_begin();
     float of_rows[2][2] = {};
 #pragma unroll
     for (int i = 0; i < ATOMS; i++)
@@ -371,10 +371,9 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             begin_barrier(&arrived[s], EXPERT_WARPS + 1);
         finish_barriers();
     }
-    let_next_begin();
     __syncthreads();
     copy_shared(p, blockIdx.x, memory, &arrived[0]);
-    wait_for_earlier();
+    wait_alone();
     const int expert = warp < choices ? p.from.experts[token * choices + warp] : 0;
     copy_chosen(p, expert, blockIdx.x, memory, &arrived[0]);
     if (threadIdx.x < matrices)
@@ -390,6 +389,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             copy_chosen(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
         }
         wait_for_block_copies(&arrived[stage], used / STAGES % 2);
+        if (next >= p.weight.blocks)
+            let_next_begin();
 #pragma unroll 3
         for (uint32_t e = 0; e < matrices; e++) {
             const packed_block of = {memory + (stage * matrices + e) * pitch};
