@@ -125,21 +125,32 @@ static bool is_one_generated_token(const gb_batch *batch) {
     return batch->token_count == 1 && batch->row_count == 1 && batch->generated[0];
 }
 
-/* Whether the batch is the step that was announced. Where none was announced after it, its logits may be
+/* Whether the batch is the step that was announced. What runs after it went on, or stayed, by the stop tokens
+ * that the device has: the batch must have the same. Where no step was announced after it, its logits may be
  * read, so that nothing may have run after it. */
 static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
     return e->course.goes_on && is_one_generated_token(batch) &&
-           (batch->following || e->number - e->course.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
+           (batch->following ? gb_cuda_inputs_hold_stops(&e->inputs, batch)
+                             : e->number - e->course.last <= 1) &&
+           gb_cuda_inputs_hold(&e->inputs, batch);
 }
 
-/* Gives the batch its results, from where a step of one generated token may go on. */
+/* Gives the batch its results, from where a step of one generated token may go on.
+ *
+ * Where it drew a stop token, what is under way behind it only repeats it: the device's inputs stay, and so
+ * do this host's. The numbers of these steps are used up, their entries of the ring are read by nobody. The
+ * course must end there, because the token that was drawn may well be run next, by a caller who goes on all
+ * the same: that step equals the one that would have been announced, but nothing under way computes it. So it
+ * is filled in and sent anew, with the next number, after the repeated ones. These read the version that the
+ * stopped step read and write the one that it wrote, which is the course's. Only a step that was sent works
+ * in place, where repeating would change a recurrent state twice; nothing is enqueued behind it before its
+ * token is read. */
 static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
     gb_cuda_results_give(&e->results, e->program, batch);
     e->course.last = number;
-    e->course.goes_on = batch->following && is_one_generated_token(batch) && can_capture(e);
-    if (e->course.goes_on)
-        gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
-    batch->logits = batch->row_count > 0 && !e->course.goes_on ? e->launches.logits : NULL;
+    const bool may_go_on = batch->following && is_one_generated_token(batch) && can_capture(e);
+    e->course.goes_on = may_go_on && gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
+    batch->logits = batch->row_count > 0 && !may_go_on ? e->launches.logits : NULL;
 }
 
 /* How many steps are to be under way after the one that was announced. */
