@@ -401,32 +401,6 @@ static void inputs_advance_on_both_sides(void **unused) {
     try_program("qwen.json");
 }
 
-static void held_stops_are_told_apart(void **unused) {
-    (void)unused;
-    static const int32_t ids[] = {4, 5}, others[] = {4, 6};
-    const gb_backend_options options = {.slots = SLOTS, .step_tokens = 4};
-    gumbel_program *program = open_random_program("small.json", false);
-    gb_batch batch = batch_of_one(program->program);
-    gb_cuda_inputs inputs;
-    assert_ok(gb_cuda_inputs_create(program->program, &options, &inputs, &error), &error);
-    batch.stop_ids = ids;
-    batch.stop_count = 2;
-    gb_cuda_inputs_fill(&inputs, &batch, NUMBER);
-    assert_true(gb_cuda_inputs_hold_stops(&inputs, &batch));
-    batch.stop_count = 1;
-    assert_false(gb_cuda_inputs_hold_stops(&inputs, &batch));
-    batch.stop_ids = others;
-    batch.stop_count = 2;
-    assert_false(gb_cuda_inputs_hold_stops(&inputs, &batch));
-    batch.stop_ids = NULL;
-    batch.stop_count = 0;
-    assert_false(gb_cuda_inputs_hold_stops(&inputs, &batch));
-    gb_cuda_inputs_fill(&inputs, &batch, NUMBER);
-    assert_true(gb_cuda_inputs_hold_stops(&inputs, &batch));
-    gb_cuda_inputs_destroy(&inputs);
-    gumbel_program_close(program);
-}
-
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
@@ -438,7 +412,6 @@ int main(void) {
         cmocka_unit_test(versions_go_round),
         cmocka_unit_test(stops_leave_versions),
         cmocka_unit_test(inputs_advance_on_both_sides),
-        cmocka_unit_test(held_stops_are_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

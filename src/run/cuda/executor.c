@@ -125,14 +125,11 @@ static bool is_one_generated_token(const gb_batch *batch) {
     return batch->token_count == 1 && batch->row_count == 1 && batch->generated[0];
 }
 
-/* Whether the batch is the step that was announced. What runs after it went on, or stayed, by the stop tokens
- * that the device has: the batch must have the same. Where no step was announced after it, its logits may be
+/* Whether the batch is the step that was announced. Where none was announced after it, its logits may be
  * read, so that nothing may have run after it. */
 static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
     return e->course.goes_on && is_one_generated_token(batch) &&
-           (batch->following ? gb_cuda_inputs_hold_stops(&e->inputs, batch)
-                             : e->number - e->course.last <= 1) &&
-           gb_cuda_inputs_hold(&e->inputs, batch);
+           (batch->following || e->number - e->course.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
 }
 
 /* Gives the batch its results, from where a step of one generated token may go on.
@@ -144,7 +141,11 @@ static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
  * is filled in and sent anew, with the next number, after the repeated ones. These read the version that the
  * stopped step read and write the one that it wrote, which is the course's. Only a step that was sent works
  * in place, where repeating would change a recurrent state twice; nothing is enqueued behind it before its
- * token is read. */
+ * token is read.
+ *
+ * The stop tokens are those that the course was sent with, which the host's inputs have as well. A batch that
+ * comes as it was announced but has others is right all the same: the course ends where the device stayed,
+ * and where the device went on so does the course. */
 static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
     gb_cuda_results_give(&e->results, e->program, batch);
     e->course.last = number;

@@ -93,11 +93,6 @@ static void put_runs(gb_cuda_inputs *inputs, const gb_batch *batch) {
     use_part(inputs, inputs->runs_offset, (inputs->run_count + 1) * sizeof *first);
 }
 
-/* How many of the batch's stop tokens the blocks have room for. */
-static uint32_t held_stops(const gb_batch *batch) {
-    return batch->stop_count < GB_CUDA_MOST_STOPS ? batch->stop_count : GB_CUDA_MOST_STOPS;
-}
-
 /* The stop tokens stand behind their count. */
 static gb_cuda_stops stops_in(const gb_cuda_inputs *inputs, const uint8_t *block) {
     const void *count = block + inputs->stops_offset;
@@ -105,7 +100,7 @@ static gb_cuda_stops stops_in(const gb_cuda_inputs *inputs, const uint8_t *block
 }
 
 static void put_stops(gb_cuda_inputs *inputs, const gb_batch *batch) {
-    const uint32_t count = held_stops(batch);
+    const uint32_t count = batch->stop_count < GB_CUDA_MOST_STOPS ? batch->stop_count : GB_CUDA_MOST_STOPS;
     int32_t *stops = (int32_t *)(void *)(inputs->pinned + inputs->stops_offset);
     stops[0] = (int32_t)count;
     for (uint32_t i = 0; i < count; i++)
@@ -154,13 +149,6 @@ bool gb_cuda_inputs_hold(const gb_cuda_inputs *inputs, const gb_batch *batch) {
                    batch_bytes(inputs, batch, i)) != 0)
             return false;
     return true;
-}
-
-bool gb_cuda_inputs_hold_stops(const gb_cuda_inputs *inputs, const gb_batch *batch) {
-    const gb_cuda_stops held = stops_in(inputs, inputs->pinned);
-    const uint32_t count = held_stops(batch);
-    return *held.count == count &&
-           (count == 0 || memcmp(held.ids, batch->stop_ids, count * sizeof *held.ids) == 0);
 }
 
 /* The input with that role in a block, or NULL. */

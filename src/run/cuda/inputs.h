@@ -40,9 +40,6 @@ void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream);
 /* Whether the batch asks for what the host's block holds. */
 bool gb_cuda_inputs_hold(const gb_cuda_inputs *inputs, const gb_batch *batch);
 
-/* Whether it has the stop tokens that the host's block holds. Of too many only the first ones are held. */
-bool gb_cuda_inputs_hold_stops(const gb_cuda_inputs *inputs, const gb_batch *batch);
-
 /* Makes the host's block, of one token with a row, that of the step that follows, as gb_cuda_hand_out does
  * with the device's; false: the drawn token is a held stop token, after which both stay. */
 bool gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn);
