@@ -37,6 +37,10 @@ typedef struct gb_batch {
     /* Where there is one: how many steps may follow, that one included. Each has the token that the one
      * before it drew, at the next position, with the next seed where its temperature is not 0. */
     uint32_t following_count;
+    /* Where there is one: nothing follows after all where the row draws one of these tokens. A backend that
+     * does not look at them has begun steps for nothing then. */
+    const int32_t *stop_ids; /* [stop_count] */
+    uint32_t stop_count;     /* 0: no token stops the answer */
     /* out */
     int32_t *next; /* [B]: a token id; -1: no candidate in the row; -2: a NaN in it */
     /* The backend's own memory until the next step; NULL where the program lacks the output. */

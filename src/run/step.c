@@ -238,15 +238,23 @@ static uint32_t steps_to_come(const gumbel_request *request) {
     return count < session->engine->most_following ? count : session->engine->most_following;
 }
 
+/* Says which tokens end the session's generation. */
+static void announce_stops(gumbel_engine *engine, const gb_generation *generation) {
+    const gb_token_list *stops = &engine->program->metadata.stop_tokens;
+    engine->batch.stop_ids = stops->ids;
+    engine->batch.stop_count = generation->ignore_stop ? 0 : stops->count;
+}
+
 /* Says what follows a step for one session that generates: its token at the next position, with the next
  * seed. A greedy row has none. */
 static void announce_following(gumbel_engine *engine, const gumbel_request *request, size_t count) {
     engine->batch.following = NULL;
-    engine->batch.following_count = 0;
+    engine->batch.following_count = engine->batch.stop_count = 0;
     if (count == 1 && engine->program->metadata.use_sampling)
         engine->batch.following_count = steps_to_come(request);
     if (engine->batch.following_count == 0)
         return;
+    announce_stops(engine, &request->session->generation);
     gb_batch *following = &engine->following;
     *following = engine->batch;
     following->token_count = 1;

@@ -132,14 +132,26 @@ static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
            (batch->following || e->number - e->course.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
 }
 
-/* Gives the batch its results, from where a step of one generated token may go on. */
+/* Gives the batch its results, from where a step of one generated token may go on.
+ *
+ * Where it drew a stop token, what is under way behind it only repeats it: the device's inputs stay, and so
+ * do this host's. The numbers of these steps are used up, their entries of the ring are read by nobody. The
+ * course must end there, because the token that was drawn may well be run next, by a caller who goes on all
+ * the same: that step equals the one that would have been announced, but nothing under way computes it. So it
+ * is filled in and sent anew, with the next number, after the repeated ones. These read the version that the
+ * stopped step read and write the one that it wrote, which is the course's. Only a step that was sent works
+ * in place, where repeating would change a recurrent state twice; nothing is enqueued behind it before its
+ * token is read.
+ *
+ * The stop tokens are those that the course was sent with, which the host's inputs have as well. A batch that
+ * comes as it was announced but has others is right all the same: the course ends where the device stayed,
+ * and where the device went on so does the course. */
 static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
     gb_cuda_results_give(&e->results, e->program, batch);
     e->course.last = number;
-    e->course.goes_on = batch->following && is_one_generated_token(batch) && can_capture(e);
-    if (e->course.goes_on)
-        gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
-    batch->logits = batch->row_count > 0 && !e->course.goes_on ? e->launches.logits : NULL;
+    const bool may_go_on = batch->following && is_one_generated_token(batch) && can_capture(e);
+    e->course.goes_on = may_go_on && gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
+    batch->logits = batch->row_count > 0 && !may_go_on ? e->launches.logits : NULL;
 }
 
 /* How many steps are to be under way after the one that was announced. */

@@ -7,7 +7,8 @@
  * ahead: token, position and seed advance on the device, and the host only reads tokens. What ran ahead and
  * is not what is asked for next is undone, which costs its time alone: a cache's rows beyond a position are
  * written again before they are read, and recurrent states have versions, one for each step that may be under
- * way, so that the slot's own is still there.
+ * way, so that the slot's own is still there. The device knows the answer's stop tokens: after one of them it
+ * only repeats that step.
  */
 #ifndef GUMBEL_RUN_CUDA_EXECUTOR_H
 #define GUMBEL_RUN_CUDA_EXECUTOR_H

@@ -14,14 +14,6 @@ static __global__ void bring_in(gb_cuda_parts parts, const volatile uint32_t *fr
         to[first + i] = from[first + i];
 }
 
-__device__ static void advance_row(const gb_cuda_advance &a, uint32_t row) {
-    const int32_t token = a.drawn[row];
-    a.tokens[row] = token > 0 ? token : 0;
-    a.positions[row]++;
-    if (a.seed)
-        a.seed[row] += a.temperature[row] > 0;
-}
-
 /* The next step reads what this one wrote, and writes the next version. */
 __device__ static void advance_versions(const gb_cuda_advance &a) {
     const uint32_t next = *a.turn < a.spares ? *a.turn + 1 : 0;
@@ -30,23 +22,42 @@ __device__ static void advance_versions(const gb_cuda_advance &a) {
     *a.turn = next;
 }
 
+__device__ static bool is_stop(const int32_t *stops, uint32_t count, int32_t token) {
+    bool found = false;
+    for (uint32_t i = 0; i < count; i++)
+        found |= stops[i] == token;
+    return found;
+}
+
+__device__ static void advance_row(const gb_cuda_advance &a, uint32_t row) {
+    const int32_t token = a.drawn[row];
+    a.tokens[row] = token > 0 ? token : 0;
+    a.positions[row]++;
+    if (a.seed)
+        a.seed[row] += a.temperature[row] > 0;
+    if (a.turn)
+        advance_versions(a);
+}
+
 static __global__ void hand_out(GB_GRID_CONSTANT gb_cuda_handing h) {
+    __shared__ int32_t stops[GB_CUDA_MOST_STOPS];
     wait_for_earlier();
-    const uint32_t number = *h.number;
+    const uint32_t number = *h.number, stop_count = h.advance.count > 0 ? *h.advance.stops.count : 0;
     volatile uint32_t *entry = h.ring.memory + (size_t)(number % h.ring.entries) * h.ring.entry_words;
     for (uint32_t r = 0; r < h.count; r++)
         for (uint32_t i = threadIdx.x; i < h.results[r].words; i += THREADS)
             entry[h.results[r].at + i] = h.results[r].from[i];
+    for (uint32_t i = threadIdx.x; i < stop_count; i += THREADS)
+        stops[i] = h.advance.stops.ids[i];
     __threadfence_system();
     __syncthreads();
     if (threadIdx.x == 0) {
         *entry = number;
         *h.number = number + 1;
-        if (h.advance.turn)
-            advance_versions(h.advance);
     }
     for (uint32_t row = threadIdx.x; row < h.advance.count; row += THREADS)
-        advance_row(h.advance, row);
+        if (!is_stop(stops, stop_count, h.advance.drawn[row]))
+            advance_row(h.advance, row);
 }
 
 void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {

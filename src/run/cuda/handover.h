@@ -3,7 +3,8 @@
  * What passes between the host and the device in a step, by kernels that read and write the host's pinned
  * memory, without the pauses of copies: the host sees the tokens as soon as they are there. With the tokens
  * the inputs in the device's memory become those of the step that follows, so that it can be begun without
- * the host.
+ * the host. After a token that ends its answer a row's inputs stay: what was enqueued behind that step
+ * repeats it, writes the same values to the same places, and leaves nothing to undo.
  */
 #ifndef GUMBEL_RUN_CUDA_HANDOVER_H
 #define GUMBEL_RUN_CUDA_HANDOVER_H
@@ -15,7 +16,8 @@
 extern "C" {
 #endif
 
-enum { GB_CUDA_MOST_PARTS = 24, GB_CUDA_MOST_RESULTS = 4 };
+/* The exporter writes as many stop tokens; of a longer list the host looks for the rest. */
+enum { GB_CUDA_MOST_PARTS = 24, GB_CUDA_MOST_RESULTS = 4, GB_CUDA_MOST_STOPS = 64 };
 
 /* Parts of a block of memory, as words of 4 bytes. */
 typedef struct gb_cuda_parts {
@@ -36,9 +38,16 @@ typedef struct gb_cuda_result {
     uint32_t words, at;
 } gb_cuda_result;
 
+/* The tokens that end answers, on the device: data, so that others need no other launch. */
+typedef struct gb_cuda_stops {
+    const uint32_t *count; /* 0 .. GB_CUDA_MOST_STOPS */
+    const int32_t *ids;
+} gb_cuda_stops;
+
 /* Inputs of a step whose every token has a row, on the device. */
 typedef struct gb_cuda_advance {
-    uint32_t count;       /* rows; 0: nothing advances */
+    uint32_t count; /* rows; 0: nothing advances */
+    gb_cuda_stops stops;
     const int32_t *drawn; /* [count], as are the following ones */
     int32_t *tokens, *positions;
     uint64_t *seed;           /* NULL: the program has none */
@@ -63,7 +72,8 @@ typedef struct gb_cuda_handing {
 void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream);
 
 /* Writes a step's results to the ring, and then lets its inputs advance: each row's token is the one that was
- * drawn (0 where none was), its position one more, and its seed one more where it has a temperature. */
+ * drawn (0 where none was), its position one more, and its seed one more where it has a temperature. A row
+ * that drew a stop token keeps them, and its versions. The step's number is one more in any case. */
 void gb_cuda_hand_out(const gb_cuda_handing *handing, cudaStream_t stream);
 
 #ifdef __cplusplus

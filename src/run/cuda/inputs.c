@@ -36,8 +36,9 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
            append_part(tokens, &inputs->from_offset, &inputs->size) &&
            append_part(tokens, &inputs->to_offset, &inputs->size) &&
            append_part(sizeof(uint32_t), &inputs->turn_offset, &inputs->size) &&
+           append_part((1 + GB_CUDA_MOST_STOPS) * sizeof(int32_t), &inputs->stops_offset, &inputs->size) &&
            append_part(sizeof(uint32_t), &inputs->number_offset, &inputs->size) &&
-           inputs->size <= UINT32_MAX && program->input_count + 5 <= GB_CUDA_MOST_PARTS;
+           inputs->size <= UINT32_MAX && program->input_count + 6 <= GB_CUDA_MOST_PARTS;
 }
 
 gumbel_status gb_cuda_inputs_create(const gb_program *program, const gb_backend_options *options,
@@ -92,6 +93,21 @@ static void put_runs(gb_cuda_inputs *inputs, const gb_batch *batch) {
     use_part(inputs, inputs->runs_offset, (inputs->run_count + 1) * sizeof *first);
 }
 
+/* The stop tokens stand behind their count. */
+static gb_cuda_stops stops_in(const gb_cuda_inputs *inputs, const uint8_t *block) {
+    const void *count = block + inputs->stops_offset;
+    return (gb_cuda_stops){count, (const int32_t *)count + 1};
+}
+
+static void put_stops(gb_cuda_inputs *inputs, const gb_batch *batch) {
+    const uint32_t count = batch->stop_count < GB_CUDA_MOST_STOPS ? batch->stop_count : GB_CUDA_MOST_STOPS;
+    int32_t *stops = (int32_t *)(void *)(inputs->pinned + inputs->stops_offset);
+    stops[0] = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        stops[1 + i] = batch->stop_ids[i];
+    use_part(inputs, inputs->stops_offset, (1 + count) * sizeof *stops);
+}
+
 /* Bytes of the batch's input number i. */
 static size_t batch_bytes(const gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t i) {
     const gb_type *type = &inputs->program->values[inputs->program->inputs[i].value].type;
@@ -109,6 +125,7 @@ void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t
         put(inputs, inputs->offsets[i], gb_batch_input(batch, program->inputs[i].role),
             batch_bytes(inputs, batch, i));
     put_runs(inputs, batch);
+    put_stops(inputs, batch);
     put(inputs, inputs->number_offset, &number, sizeof number);
     if (!inputs->has_versions)
         return;
@@ -142,7 +159,17 @@ static void *input_in(const gb_cuda_inputs *inputs, uint8_t *block, gb_role role
     return NULL;
 }
 
-void gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn) {
+static bool is_held_stop(const gb_cuda_inputs *inputs, int32_t token) {
+    const gb_cuda_stops held = stops_in(inputs, inputs->pinned);
+    for (uint32_t i = 0; i < *held.count; i++)
+        if (held.ids[i] == token)
+            return true;
+    return false;
+}
+
+bool gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn) {
+    if (is_held_stop(inputs, drawn))
+        return false;
     int32_t *token = input_in(inputs, inputs->pinned, GB_ROLE_TOKENS);
     int32_t *position = input_in(inputs, inputs->pinned, GB_ROLE_POSITIONS);
     uint64_t *seed = input_in(inputs, inputs->pinned, GB_ROLE_SEED);
@@ -151,11 +178,12 @@ void gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn) {
     (*position)++;
     if (seed && temperature)
         *seed += *temperature > 0;
+    return true;
 }
 
 gb_cuda_advance gb_cuda_inputs_advancing(const gb_cuda_inputs *inputs, const int32_t *drawn, uint32_t count,
                                          uint32_t spares) {
-    gb_cuda_advance advance = {.count = count, .drawn = drawn};
+    gb_cuda_advance advance = {.count = count, .stops = stops_in(inputs, inputs->device), .drawn = drawn};
     advance.tokens = input_in(inputs, inputs->device, GB_ROLE_TOKENS);
     advance.positions = input_in(inputs, inputs->device, GB_ROLE_POSITIONS);
     advance.temperature = input_in(inputs, inputs->device, GB_ROLE_TEMPERATURE);

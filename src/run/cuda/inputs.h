@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The inputs of a step in one block of memory, of which one kernel brings to the device what the step uses:
- * the program's own, where the batch's runs of tokens of one slot begin, the versions of recurrent states and
- * the step's number. The host has a block and the device one. Where steps follow on one another, both advance
- * without being filled: the device's when it hands out a token, the host's when it reads that.
+ * the program's own, where the batch's runs of tokens of one slot begin, the versions of recurrent states,
+ * the stop tokens and the step's number. The host has a block and the device one. Where steps follow on one
+ * another, both advance without being filled: the device's when it hands out a token, the host's when it
+ * reads that.
  */
 #ifndef GUMBEL_RUN_CUDA_INPUTS_H
 #define GUMBEL_RUN_CUDA_INPUTS_H
@@ -17,7 +18,7 @@ typedef struct gb_cuda_inputs {
     const gb_program *program;
     uint64_t *offsets;     /* by input of the program, in both blocks */
     uint64_t *element_row; /* bytes of one token's or row's share of the input */
-    uint64_t runs_offset, from_offset, to_offset, turn_offset, number_offset, size;
+    uint64_t runs_offset, from_offset, to_offset, turn_offset, stops_offset, number_offset, size;
     uint32_t slots;
     bool has_versions;
     uint8_t *pinned, *device;
@@ -40,8 +41,8 @@ void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream);
 bool gb_cuda_inputs_hold(const gb_cuda_inputs *inputs, const gb_batch *batch);
 
 /* Makes the host's block, of one token with a row, that of the step that follows, as gb_cuda_hand_out does
- * with the device's. */
-void gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn);
+ * with the device's; false: the drawn token is a held stop token, after which both stay. */
+bool gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn);
 
 /* Which of the device's inputs advance in a step of so many tokens, each of which has a row. */
 gb_cuda_advance gb_cuda_inputs_advancing(const gb_cuda_inputs *inputs, const int32_t *drawn, uint32_t count,
