@@ -6,14 +6,30 @@
 #include "cuda/device_memory.h"
 #include "run/cuda/activations.h"
 #include "run/cuda/expert_steps.h"
+#include "run/math.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 
 #include <math.h>
 
-enum { MOST_TOKENS = 5, MOST_EXPERTS = 300 };
+enum { MOST_TOKENS = 5, MOST_EXPERTS = 300, MOST_CHOSEN = 40 };
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
+
+/* Rows of logits to choose from. */
+enum row_kind {
+    SPREAD,     /* all different */
+    FEW_VALUES, /* so that many are equal */
+    ALL_EQUAL,
+    NEIGHBORS,   /* so near that quotients are equal where exponentials are not */
+    UNDERFLOW,   /* one is far above, so that all others' probabilities are zero */
+    ONE_WARPS,   /* of few values, and -inf but for some 32 */
+    MANY_ABSENT, /* most are -inf */
+    NO_NUMBER,   /* NaN, of either sign, among few values */
+    INFINITE,    /* likewise +inf */
+    ALL_ABSENT,  /* all are -inf */
+    ROW_KINDS
+};
 
 static const gb_node route_nodes[] = {
     {.op = GB_OP_ROUTE_TOP_K,
@@ -24,8 +40,30 @@ static const gb_node route_nodes[] = {
      .attributes = {{GB_ATTRIBUTE_NORMALIZE, GB_ATTRIBUTE_INT, {.i = 1}}}},
 };
 
+/* The sum over a row of exponentials in the device's order: each lane's of 32, then those by halves. */
+static float sum_of_lanes(const float *values, size_t count) {
+    float sums[32] = {0};
+    for (size_t i = 0; i < count; i++)
+        sums[i % 32] += values[i];
+    for (size_t half = 16; half > 0; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sums[lane] += sums[lane + half];
+    return sums[0];
+}
+
+static void make_probabilities(const float *logits, size_t count, float *p) {
+    float largest = logits[0];
+    for (size_t i = 1; i < count; i++)
+        largest = logits[i] > largest ? logits[i] : largest;
+    for (size_t i = 0; i < count; i++)
+        p[i] = gb_exp(logits[i] - largest);
+    const float sum = sum_of_lanes(p, count);
+    for (size_t i = 0; i < count; i++)
+        p[i] /= sum;
+}
+
 /* The largest of p, the first among equals, that is not taken; NaNs in their order. */
-static size_t best_left(const double *p, const bool *is_taken, size_t count) {
+static size_t best_left(const float *p, const bool *is_taken, size_t count) {
     size_t best = count;
     for (size_t i = 0; i < count; i++)
         if (!is_taken[i] && (best == count || p[i] > p[best]))
@@ -33,60 +71,91 @@ static size_t best_left(const double *p, const bool *is_taken, size_t count) {
     return best;
 }
 
-static void check_route(const float *logits, size_t experts, size_t count, bool normalize) {
-    gb_cuda_tensor from = device_tensor(GB_F32, logits, 2, 1, experts, 1);
-    gb_cuda_tensor chosen = device_tensor(GB_I32, NULL, 2, 1, count, 1),
-                   weights = device_tensor(GB_F32, NULL, 2, 1, count, 1);
-    gb_cuda_route_top_k(&(gb_cuda_call){
-        .node = &route_nodes[normalize], .operands = {&from}, .results = {&chosen, &weights}});
-    int32_t found[MOST_EXPERTS];
-    float found_weights[MOST_EXPERTS];
-    fetch_tensor(&chosen, found);
-    fetch_tensor(&weights, found_weights);
-    double p[MOST_EXPERTS], sum = 0, chosen_sum = 0, largest = -INFINITY;
+static void compare_choice(const float *logits, size_t experts, size_t count, bool normalize,
+                           const int32_t *found, const float *weights) {
+    float p[MOST_EXPERTS], sum = 0;
     bool is_taken[MOST_EXPERTS] = {false};
-    for (size_t i = 0; i < experts; i++)
-        largest = fmax(largest, (double)logits[i]);
-    for (size_t i = 0; i < experts; i++)
-        sum += exp((double)logits[i] - largest);
-    for (size_t i = 0; i < experts; i++)
-        p[i] = exp((double)logits[i] - largest) / sum;
+    make_probabilities(logits, experts, p);
     for (size_t t = 0; t < count; t++) {
         size_t best = best_left(p, is_taken, experts);
         assert_int_equal(found[t], best);
         is_taken[best] = true;
-        chosen_sum += p[best];
+        sum += p[best];
     }
     for (size_t t = 0; t < count; t++) {
-        double expected = p[found[t]] / (normalize ? chosen_sum : 1);
-        assert_true(isnan(expected) ? isnan(found_weights[t])
-                                    : fabs((double)found_weights[t] - expected) < 1e-6);
+        float expected = p[found[t]] / (normalize ? sum : 1);
+        if (isnan(expected))
+            assert_true(isnan(weights[t]));
+        else
+            assert_memory_equal(&weights[t], &expected, sizeof expected);
     }
+}
+
+static void check_route(const float *logits, size_t tokens, size_t experts, size_t count, bool normalize) {
+    gb_cuda_tensor from = device_tensor(GB_F32, logits, 2, tokens, experts, 1);
+    gb_cuda_tensor chosen = device_tensor(GB_I32, NULL, 2, tokens, count, 1),
+                   weights = device_tensor(GB_F32, NULL, 2, tokens, count, 1);
+    gb_cuda_route_top_k(&(gb_cuda_call){
+        .node = &route_nodes[normalize], .operands = {&from}, .results = {&chosen, &weights}});
+    int32_t found[ROW_KINDS * MOST_CHOSEN];
+    float found_weights[ROW_KINDS * MOST_CHOSEN];
+    fetch_tensor(&chosen, found);
+    fetch_tensor(&weights, found_weights);
+    for (size_t m = 0; m < tokens; m++)
+        compare_choice(logits + m * experts, experts, count, normalize, found + m * count,
+                       found_weights + m * count);
     free_on_device(&from);
     free_on_device(&chosen);
     free_on_device(&weights);
 }
 
-/* Logits of few values, so that many are equal; then one that is not a number. */
+static float logit_of_kind(enum row_kind kind, size_t expert, size_t odd, uint64_t *random) {
+    const float few = (float)(next_random(random) % 3), other = 4 * next_float(random);
+    switch (kind) {
+    case SPREAD:
+        return other;
+    case ALL_EQUAL:
+        return 0.5f;
+    case NEIGHBORS:
+        return 1 + few * 0x1p-23f;
+    case UNDERFLOW:
+        return expert == odd ? 150 : few;
+    case ONE_WARPS:
+        return expert / 32 == odd / 32 ? few : -INFINITY;
+    case MANY_ABSENT:
+        return expert == odd || next_random(random) % 16 == 0 ? few : -INFINITY;
+    case NO_NUMBER:
+        return expert == odd ? copysignf(NAN, other) : few;
+    case INFINITE:
+        return expert == odd ? INFINITY : few;
+    case ALL_ABSENT:
+        return -INFINITY;
+    default:
+        return few;
+    }
+}
+
+/* A row of each kind. */
+static void check_all_kinds(size_t experts, size_t count, bool normalize, uint64_t *random) {
+    static float logits[ROW_KINDS * MOST_EXPERTS];
+    for (int kind = 0; kind < ROW_KINDS; kind++) {
+        const size_t odd = next_random(random) % experts;
+        for (size_t e = 0; e < experts; e++)
+            logits[(size_t)kind * experts + e] = logit_of_kind((enum row_kind)kind, e, odd, random);
+    }
+    check_route(logits, ROW_KINDS, experts, count, normalize);
+}
+
+/* A block of threads chooses up to 8 of up to 256, a warp does in other cases. */
 static void chooses_the_largest(void **state) {
     (void)state;
-    static const struct {
-        size_t experts, count;
-    } sizes[] = {{1, 1}, {10, 3}, {31, 31}, {256, 8}, {257, 8}, {300, 40}};
+    static const struct { size_t experts, count; } others[] = {{31, 31}, {256, 9}, {257, 8}, {300, 40}};
     uint64_t random = 21;
-    float logits[MOST_EXPERTS];
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int kind = 0; kind < 4; kind++) {
-            for (size_t e = 0; e < sizes[i].experts; e++)
-                logits[e] = kind % 2 ? (float)(next_random(&random) % 3) : 4 * next_float(&random);
-            if (kind == 2)
-                logits[next_random(&random) % sizes[i].experts] = -INFINITY;
-            if (kind == 2 && sizes[i].experts == 1)
-                continue;
-            if (kind == 3)
-                logits[next_random(&random) % sizes[i].experts] = NAN;
-            check_route(logits, sizes[i].experts, sizes[i].count, kind < 2);
-        }
+    for (size_t experts = 1; experts <= 256; experts += experts < 40 || experts > 250 ? 1 : 7)
+        for (size_t count = 1; count <= 8 && count <= experts; count++)
+            check_all_kinds(experts, count, (experts + count) % 2, &random);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        check_all_kinds(others[i].experts, others[i].count, i % 2, &random);
 }
 
 /* ---- All steps ----------------------------------------------------------------------------------------- */

@@ -18,12 +18,11 @@ static __global__ void __launch_bounds__(BLOCK_EXPERTS) route_in_block(GB_GRID_C
     __shared__ block_routing memory;
     const size_t m = blockIdx.x;
     wait_for_earlier();
-    const chosen_expert mine =
-        choose_in_block(p.logits + m * (size_t)p.experts, (uint32_t)p.experts, (uint32_t)p.choices, memory);
-    if ((int)threadIdx.x < p.choices) {
-        p.chosen[m * (size_t)p.choices + threadIdx.x] = mine.expert;
-        p.weights[m * (size_t)p.choices + threadIdx.x] =
-            p.normalized ? mine.probability / mine.sum : mine.probability;
+    const uint32_t t = threadIdx.x, choices = (uint32_t)p.choices;
+    choose_in_block(p.logits + m * (size_t)p.experts, (uint32_t)p.experts, memory);
+    if (t < choices) {
+        p.chosen[m * choices + t] = (int32_t)memory.chosen_experts[t];
+        p.weights[m * choices + t] = memory.weight(t, choices, p.normalized);
     }
 }
 

@@ -74,23 +74,31 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
 }
 #endif
 
-/* The next kernel may get ready: it will wait for this one to end before it reads or writes what any kernel
- * writes. Small kernels before products do it at once, so that weights come while even the kernel before them
- * is at work; products only when they have waited, so that what is written long before is. */
+/* The next kernel may get ready once a thread of each block of this one has said so, or the block has ended;
+ * it will wait for this one to end before it reads or writes what any kernel writes. Small kernels before
+ * products say it at once, so that weights come while even the kernel before them is at work; others not
+ * before they have waited, so that what is written long before is. Kernels whose blocks have few weights each
+ * say it when these have come, as the next one's would compete with them for memory. */
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/* Every kernel begins with it: what earlier kernels write is there from here on, and the next one may get
- * ready. So the kernel before the last one has ended when a kernel begins, unless the last one let it begin
- * before it waited itself. Weights may be read before it, and what was written long before: a step's inputs,
- * and what earlier steps left in caches and states. */
-__device__ inline void wait_for_earlier() {
+/* Every kernel begins with it or with wait_for_earlier: what earlier kernels write is there from here on. So
+ * the kernel before the last one has ended when a kernel begins, unless the last one let it begin before it
+ * waited itself. Weights may be read before it, and what was written long before: a step's inputs, and what
+ * earlier steps left in caches and states. The next kernel may not get ready yet: let_next_begin comes later.
+ */
+__device__ inline void wait_alone() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+/* The same, and the next kernel may get ready. */
+__device__ inline void wait_for_earlier() {
+    wait_alone();
     let_next_begin();
 }
 

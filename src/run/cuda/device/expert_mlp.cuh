@@ -136,26 +136,31 @@ struct expert_inner {
     expert_values to;
 };
 
-/* Number `number` of the token's experts. Where keeps is set it notes all of them. All threads call it. */
-__device__ inline int choose_expert(const expert_inner &p, size_t token, uint32_t number, bool keeps,
-                                    block_routing &memory) {
-    const uint32_t lane = threadIdx.x % WARP, choices = p.to.choices;
-    const size_t first = token * choices;
-    chosen_expert mine = {0, 0, 1};
-    if (p.logits) {
-        mine = choose_in_block(p.logits + token * p.experts, p.experts, choices, memory);
-    } else if (!keeps) {
-        return p.chosen[first + number];
-    } else if (lane < choices) {
-        mine.expert = p.chosen[first + lane];
-        mine.probability = p.chosen_weights[first + lane];
-    }
-    if (keeps && threadIdx.x < choices) {
-        p.to.experts[first + lane] = mine.expert;
-        p.to.weights[first + token + lane] =
-            p.logits && p.normalized ? mine.probability / mine.sum : mine.probability;
-    }
-    return __shfl_sync(0xffffffffu, mine.expert, (int)number);
+/* Memory of a block: the parts of its rows' sums lie where routing.keys are free again. */
+union inner_memory {
+    block_routing routing;
+    float parts[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
+};
+
+static_assert(sizeof(inner_memory::parts) <= sizeof(block_routing::keys), "what is chosen stays");
+
+/* Number `number` of the token's experts. All threads call it. */
+__device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint32_t number,
+                                       block_routing &memory) {
+    if (!p.logits)
+        return (size_t)p.chosen[token * p.to.choices + number];
+    choose_in_block(p.logits + token * p.experts, p.experts, memory);
+    return memory.chosen_experts[number];
+}
+
+/* Notes all of the token's experts, where they have been chosen. */
+__device__ inline void note_experts(const expert_inner &p, size_t token, const block_routing &memory) {
+    const uint32_t t = threadIdx.x, choices = p.to.choices;
+    const size_t at = token * choices + t;
+    if (t >= choices)
+        return;
+    p.to.experts[at] = p.logits ? (int32_t)memory.chosen_experts[t] : p.chosen[at];
+    p.to.weights[at + token] = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
 }
 
 /* The block's threads bring a share of an expert's next matrix nearer: next_share blocks of 16 rows. */
@@ -196,8 +201,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     make_inner_values(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived;
-    __shared__ block_routing routing;
-    __shared__ float parts[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
+    __shared__ inner_memory shared;
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
@@ -207,11 +211,10 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         begin_barrier(&arrived, 2);
         finish_barriers();
     }
-    let_next_begin();
     __syncthreads();
     if (number == choices)
         copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
-    wait_for_earlier();
+    wait_alone();
     uint4 x[ATOMS];
     float2 x_sums[ATOMS];
 #pragma unroll
@@ -221,15 +224,18 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
         x_sums[i] = p.x_sums[atom];
     }
     if (number < choices) {
-        const size_t expert = (size_t)choose_expert(p, token, number, block == 0 && number == 0, routing);
+        const size_t expert = choose_expert(p, token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
         copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
         if (p.next.codes)
             prefetch_share(p, expert);
+        if (block == 0 && number == 0)
+            note_experts(p, token, shared.routing);
     } else if (block == 0 && threadIdx.x == 0) {
         p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
     }
     wait_for_block_copies(&arrived, 0);
+    let_next_begin();
     float of_rows[2][2] = {};
 #pragma unroll
     for (int i = 0; i < ATOMS; i++)
@@ -237,11 +243,11 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
             of[0].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[0]);
             of[1].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[1]);
         }
-    store_part(parts[0], of_rows[0]);
-    store_part(parts[1], of_rows[1]);
+    store_part(shared.parts[0], of_rows[0]);
+    store_part(shared.parts[1], of_rows[1]);
     __syncthreads();
     if (warp == 0) {
-        const float sum = add_parts(parts[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS);
+        const float sum = add_parts(shared.parts[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, FEW_BLOCK_ROWS);
         if (lane < FEW_BLOCK_ROWS)
             p.to.inner[(token * (choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =
@@ -371,10 +377,9 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             begin_barrier(&arrived[s], EXPERT_WARPS + 1);
         finish_barriers();
     }
-    let_next_begin();
     __syncthreads();
     copy_shared(p, blockIdx.x, memory, &arrived[0]);
-    wait_for_earlier();
+    wait_alone();
     const int expert = warp < choices ? p.from.experts[token * choices + warp] : 0;
     copy_chosen(p, expert, blockIdx.x, memory, &arrived[0]);
     if (threadIdx.x < matrices)
@@ -390,6 +395,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             copy_chosen(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
         }
         wait_for_block_copies(&arrived[stage], used / STAGES % 2);
+        if (next >= p.weight.blocks)
+            let_next_begin();
 #pragma unroll 3
         for (uint32_t e = 0; e < matrices; e++) {
             const packed_block of = {memory + (stage * matrices + e) * pitch};

@@ -11,7 +11,12 @@
 
 namespace gb_cuda {
 
-enum { BLOCK_EXPERTS = 8 * WARP, MOST_BLOCK_CHOICES = 8 };
+enum {
+    ROUTING_WARPS = 8,
+    BLOCK_EXPERTS = ROUTING_WARPS * WARP,
+    MOST_BLOCK_CHOICES = 8,
+    LISTED_EXPERTS = ROUTING_WARPS * MOST_BLOCK_CHOICES
+};
 
 /* What orders probabilities: their bits and 1, NaN above all others; 0: none, or it was taken. */
 __device__ inline uint32_t probability_key(float p) {
@@ -21,77 +26,107 @@ __device__ inline float probability_of_key(uint32_t key) {
     return key > 0x7f800001u ? gb_float_from_bits(0x7fc00000u) : gb_float_from_bits(key - 1);
 }
 
-/* Memory of choose_in_block. */
+/* Memory of choose_in_block, of which keys are free again once it has returned in any thread. */
 struct block_routing {
-    float values[BLOCK_EXPERTS], maxima[BLOCK_EXPERTS / WARP];
-    uint32_t keys[BLOCK_EXPERTS / WARP * MOST_BLOCK_CHOICES],
-        experts[BLOCK_EXPERTS / WARP * MOST_BLOCK_CHOICES];
+    alignas(16) uint32_t keys[BLOCK_EXPERTS], listed_keys[LISTED_EXPERTS];
+    float values[BLOCK_EXPERTS];
+    uint32_t maxima[ROUTING_WARPS], listed_experts[LISTED_EXPERTS];
+    uint32_t chosen_keys[MOST_BLOCK_CHOICES], chosen_experts[MOST_BLOCK_CHOICES]; /* the result */
+
+    /* The weight of number t of `choices` that are chosen: its probability, divided by the sum of theirs
+     * where it is normalized. */
+    __device__ float weight(uint32_t t, uint32_t choices, bool normalized) const {
+        const float probability = probability_of_key(chosen_keys[t]);
+        float sum = 0;
+#pragma unroll
+        for (uint32_t i = 0; i < MOST_BLOCK_CHOICES; i++)
+            sum += i < choices ? probability_of_key(chosen_keys[i]) : 0.0f;
+        return normalized ? probability / sum : probability;
+    }
 };
 
-/* The lane-th expert of a token and its probability; sum: of all that are chosen. */
-struct chosen_expert {
-    int expert;
-    float probability, sum;
-};
-
-/* Thread i's probability of expert i as a key. BLOCK_EXPERTS threads call it. */
+/* Thread i's probability of expert i as a key. BLOCK_EXPERTS threads call it. Where a logit is NaN all
+ * probabilities are, whatever the largest one is found to be. */
 __device__ inline uint32_t softmax_in_block(const float *logits, uint32_t count, block_routing &memory) {
     const uint32_t i = threadIdx.x, lane = i % WARP;
     const float x = i < count ? logits[i] : gb_float_from_bits(0xff800000u);
-    const float of_warp = warp_max(x);
+    const uint32_t of_warp = largest_in_warp(key_of(x));
     if (lane == 0)
         memory.maxima[i / WARP] = of_warp;
     __syncthreads();
-    float largest = memory.maxima[0], sum = 0;
-    for (uint32_t w = 1; w < BLOCK_EXPERTS / WARP; w++)
-        largest = larger(memory.maxima[w], largest);
+    const float largest = value_of(largest_in_warp(memory.maxima[lane % ROUTING_WARPS]));
     const float e = i < count ? gb_exp(x - largest) : 0.0f;
     memory.values[i] = e;
     __syncthreads();
-    for (uint32_t j = lane; j < BLOCK_EXPERTS; j += WARP)
-        sum += memory.values[j];
+    float sum = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < ROUTING_WARPS; j++)
+        sum += memory.values[lane + j * WARP];
     sum = warp_sum(sum);
     return i < count ? probability_key(e / sum) : 0;
 }
 
-/* The largest probabilities, the lowest expert's first among equals, in every warp: choices of up to
- * MOST_BLOCK_CHOICES. Each warp lists its own, then all go through the lists. */
-__device__ inline chosen_expert choose_in_block(const float *logits, uint32_t count, uint32_t choices,
-                                                block_routing &memory) {
-    const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    uint32_t key = softmax_in_block(logits, count, memory);
-    uint32_t listed = 0, expert = 0;
-#pragma unroll 1
-    for (uint32_t t = 0; t < choices; t++) {
-        const uint32_t most = largest_in_warp(key);
-        const uint32_t winner = (uint32_t)__ffs((int)__ballot_sync(0xffffffffu, key == most)) - 1;
-        listed = lane == t ? most : listed;
-        expert = lane == t ? warp * WARP + winner : expert;
-        key = lane == winner ? 0 : key;
+/* How many of four keys are at least that large. */
+__device__ inline uint32_t count_from(const uint4 &keys, uint32_t least) {
+    return (keys.x >= least ? 1u : 0u) + (keys.y >= least ? 1u : 0u) + (keys.z >= least ? 1u : 0u) +
+           (keys.w >= least ? 1u : 0u);
+}
+
+/* The place of the lane's key among the keys [WARP] of its warp, larger ones first, then those of lower
+ * lanes: in fours before the lane's own, equal keys count as well as larger ones. */
+__device__ inline uint32_t rank_in_warp(const uint32_t *keys, uint32_t key) {
+    const uint32_t own = threadIdx.x % WARP / 4, place = threadIdx.x % 4;
+    const uint4 *fours = reinterpret_cast<const uint4 *>(keys);
+    const uint4 near = fours[own];
+    uint32_t rank = (place > 0 && near.x == key ? 1u : 0u) + (place > 1 && near.y == key ? 1u : 0u) +
+                    (place > 2 && near.z == key ? 1u : 0u);
+#pragma unroll
+    for (uint32_t i = 0; i < WARP / 4; i++)
+        rank += count_from(fours[i], i < own ? key : key + 1);
+    return rank;
+}
+
+/* The place of a key, which is number `position` of list `own`, among those of all lists, larger ones first,
+ * then those of lower lists. The four lanes who have the key look through two lists each. */
+__device__ inline uint32_t rank_in_lists(const uint32_t *keys, uint32_t key, uint32_t own,
+                                         uint32_t position) {
+    uint32_t rank = 0;
+#pragma unroll
+    for (uint32_t half = 0; half < 2; half++) {
+        const uint32_t list = threadIdx.x % 4 + half * (ROUTING_WARPS / 2),
+                       least = list < own ? key : key + 1;
+        const uint4 *fours = reinterpret_cast<const uint4 *>(keys + list * MOST_BLOCK_CHOICES);
+        const uint32_t before = count_from(fours[0], least) + count_from(fours[1], least);
+        rank += list == own ? position : before;
     }
-    if (lane < MOST_BLOCK_CHOICES) {
-        memory.keys[warp * MOST_BLOCK_CHOICES + lane] = listed;
-        memory.experts[warp * MOST_BLOCK_CHOICES + lane] = expert;
+    rank += __shfl_xor_sync(0xffffffffu, rank, 1);
+    return rank + __shfl_xor_sync(0xffffffffu, rank, 2);
+}
+
+/* The MOST_BLOCK_CHOICES largest probabilities, the lowest expert's first among equals; of fewer experts the
+ * last ones are none. Each warp lists its own, then finds the places of these among all that are listed:
+ * by counting, which waits for less than taking one after the other. */
+__device__ inline void choose_in_block(const float *logits, uint32_t count, block_routing &memory) {
+    static_assert(MOST_BLOCK_CHOICES * 4 == WARP && ROUTING_WARPS == 2 * 4, "four lanes for a listed key");
+    const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    uint32_t *const of_warp = memory.keys + warp * WARP, first = warp * MOST_BLOCK_CHOICES;
+    const uint32_t key = softmax_in_block(logits, count, memory);
+    of_warp[lane] = key;
+    __syncwarp();
+    const uint32_t place = rank_in_warp(of_warp, key);
+    if (place < MOST_BLOCK_CHOICES) {
+        memory.listed_keys[first + place] = key;
+        memory.listed_experts[first + place] = threadIdx.x;
     }
     __syncthreads();
-    uint32_t first = memory.keys[lane], second = memory.keys[lane + WARP];
-    const uint32_t first_expert = memory.experts[lane], second_expert = memory.experts[lane + WARP];
-    chosen_expert mine = {0, 0, 0};
-#pragma unroll 1
-    for (uint32_t t = 0; t < choices; t++) {
-        const uint32_t most = largest_in_warp(first > second ? first : second);
-        const uint32_t firsts = __ballot_sync(0xffffffffu, first == most),
-                       seconds = __ballot_sync(0xffffffffu, second == most);
-        const uint32_t winner = (uint32_t)__ffs((int)(firsts ? firsts : seconds)) - 1;
-        const uint32_t taken = __shfl_sync(0xffffffffu, firsts ? first_expert : second_expert, (int)winner);
-        const float probability = probability_of_key(most);
-        first = lane == winner && firsts ? 0 : first;
-        second = lane == winner && !firsts ? 0 : second;
-        mine.sum += probability;
-        mine.expert = lane == t ? (int)taken : mine.expert;
-        mine.probability = lane == t ? probability : mine.probability;
+    const uint32_t listed = memory.listed_keys[first + lane / 4],
+                   expert = memory.listed_experts[first + lane / 4];
+    const uint32_t rank = rank_in_lists(memory.listed_keys, listed, warp, lane / 4);
+    if (lane % 4 == 0 && rank < MOST_BLOCK_CHOICES) {
+        memory.chosen_keys[rank] = listed;
+        memory.chosen_experts[rank] = expert;
     }
-    return mine;
+    __syncthreads();
 }
 
 /* The lane's experts are lane, lane + 32, .. below count, at most EACH of them. */
