@@ -84,10 +84,22 @@ struct byte_sums {
     }
 };
 
+/* The lane's codes of an atom, of rows r and r + 8. */
+template <typename Shape>
+__device__ inline void load_codes(const uint8_t *from, uint32_t w[Shape::ATOM_STEPS][4]) {
+#pragma unroll
+    for (int s = 0; s < Shape::ATOM_STEPS; s++) {
+        const uint4 loaded = *reinterpret_cast<const uint4 *>(from + s * Shape::STEP_BYTES);
+        w[s][0] = loaded.x;
+        w[s][1] = loaded.y;
+        w[s][2] = loaded.z;
+        w[s][3] = loaded.w;
+    }
+}
+
 /* Scales or biases of the lane's rows r and r + 8. */
 template <typename Shape>
-__device__ inline void widen_halves(const uint8_t *from, float value[2]) {
-    const uint32_t both = *reinterpret_cast<const uint32_t *>(from);
+__device__ inline void widen_halves(uint32_t both, float value[2]) {
     value[0] = Shape::IS_BF16 ? low_bf16(both) : low_half(both);
     value[1] = Shape::IS_BF16 ? high_bf16(both) : high_half(both);
 }
@@ -169,22 +181,14 @@ struct few_multiply {
     /* The i-th atom from `at` on. */
     __device__ void add_atom(const sources &at, int i, float y[TILES][4]) const {
         uint32_t w[shape::ATOM_STEPS][4];
-#pragma unroll
-        for (int s = 0; s < shape::ATOM_STEPS; s++) {
-            const uint4 loaded =
-                *reinterpret_cast<const uint4 *>(at.codes + i * shape::CODE_BYTES + s * shape::STEP_BYTES);
-            w[s][0] = loaded.x;
-            w[s][1] = loaded.y;
-            w[s][2] = loaded.z;
-            w[s][3] = loaded.w;
-        }
+        load_codes<shape>(at.codes + i * shape::CODE_BYTES, w);
 #pragma unroll
         for (int g = 0; g < shape::ATOM_GROUPS; g++) {
             const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
             float scale[2], bias[2] = {0, 0}, sum[4];
-            widen_halves<shape>(at.scales + of_group, scale);
+            widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.scales + of_group), scale);
             if (shape::HAS_BIASES)
-                widen_halves<shape>(at.biases + of_group, bias);
+                widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.biases + of_group), bias);
             for (int half = 0; half < 2; half++)
                 if (IN_BYTES ? !shape::HAS_BIASES : BITS == 4) /* others are not above the format's */
                     bias[half] = fmaf(-offset, scale[half], bias[half]);

@@ -118,14 +118,17 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t slices, co
         2 * (tile.meets_by_slice ? 1 : slices) * tile.partial_floats * (uint32_t)sizeof(float);
     const uint32_t sums =
         atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tile.columns * (uint32_t)sizeof(float);
-    const uint32_t rest = partial + sums + tile.rows * m.x_stride;
+    const uint32_t rest =
+        partial + sums + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
     m.slots = m.slots > turns ? turns : m.slots;
     m.partial = m.slots * m.slot_bytes;
     m.sums = m.partial + partial;
     m.x = m.sums + (sums + 15) / 16 * 16;
-    m.size = m.x + tile.rows * m.x_stride;
+    /* A pass of one_row.cuh loads inputs of as many atoms as it has columns, and uses those that are there.
+     */
+    m.size = m.x + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
     return m;
 }
 

@@ -154,6 +154,7 @@ struct weight_ring {
             return;
         const uint32_t here = (blocks - blockIdx.x + gridDim.x - 1) / gridDim.x * FEW_BLOCK_ROWS;
         const uint32_t slices = p.cut.slices();
+#pragma unroll 1
         for (uint32_t e = threadIdx.x; e < here * rows; e += FEW_THREADS) {
             const size_t row = first_row + e / here;
             const uint32_t block = blockIdx.x + e % here / FEW_BLOCK_ROWS * gridDim.x,
