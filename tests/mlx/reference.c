@@ -44,9 +44,10 @@ static void place(reference *r, const gb_backend_options *options, gb_ref ref) {
             elements(r->program, ref, options->step_tokens, options->slots) + 1, sizeof(uint64_t));
         assert_non_null(tensor->data);
     } else if (value->kind == GB_VALUE_STATE) {
-        const gb_state_place *state = &r->slots.states[value->index];
-        tensor->data = r->slots.memory + state->offset;
-        tensor->slot_bytes = (size_t)r->slots.slot_bytes;
+        const gb_states *states = &r->slots.states;
+        const gb_state_place *state = &states->places[value->index];
+        tensor->data = gb_state_memory(states, state, 0);
+        tensor->slot_bytes = (size_t)gb_state_area(states, state)->stride;
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
     } else if (value->kind == GB_VALUE_CONSTANT) {

@@ -55,29 +55,29 @@ static void reset_slot(gb_backend *backend, uint32_t slot) {
 static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
                                gumbel_error *error) {
     (void)error;
-    gb_slots_copy(&cpu(backend)->slots, from, to, position);
+    gb_states_copy(&cpu(backend)->slots.states, from, to, position);
     return GUMBEL_OK;
 }
 
 static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
                                    gumbel_error *error) {
     (void)error;
-    gb_slots_take_snapshot(&cpu(backend)->slots, slot, position);
+    gb_states_take_snapshot(&cpu(backend)->slots.states, slot, position);
     return GUMBEL_OK;
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_slots_restore_snapshot(&cpu(backend)->slots, slot, position);
+    gb_states_restore_snapshot(&cpu(backend)->slots.states, slot, position);
 }
 
 static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
                                void *user, gumbel_error *error) {
-    return gb_slots_save(&cpu(backend)->slots, slot, position, write, user, error);
+    return gb_states_save(&cpu(backend)->slots.states, slot, position, write, user, error);
 }
 
 static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
                                void *user, gumbel_error *error) {
-    return gb_slots_load(&cpu(backend)->slots, slot, position, read, user, error);
+    return gb_states_load(&cpu(backend)->slots.states, slot, position, read, user, error);
 }
 
 static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
@@ -118,7 +118,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
     GB_TRY(
         gb_place_weights(b->program, b->team, threads, options->log, options->log_user, &b->weights, error));
     gb_executor_options executor_options = {.plan = b->plan,
-                                            .slots = &b->slots,
+                                            .states = &b->slots.states,
                                             .weights = &b->weights,
                                             .vector = vector,
                                             .team = b->team,

@@ -32,7 +32,7 @@ struct gb_executor {
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* Data of what does not move: values in the arena, constants and states. Inputs come with each batch. */
-static void place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref) {
+static void place_tensor(gb_executor *e, const gb_states *states, gb_ref ref) {
     const gb_program *program = e->plan->program;
     const gb_value *value = &program->values[ref];
     const gb_place *place = &e->plan->places[ref];
@@ -44,9 +44,9 @@ static void place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref) {
     if (place->in_arena)
         tensor->data = e->arena + place->offset;
     if (value->kind == GB_VALUE_STATE) {
-        const gb_state_place *state = &slots->states[value->index];
-        tensor->data = slots->memory + state->offset;
-        tensor->slot_bytes = (size_t)slots->slot_bytes;
+        const gb_state_place *state = &states->places[value->index];
+        tensor->data = gb_state_memory(states, state, 0);
+        tensor->slot_bytes = (size_t)gb_state_area(states, state)->stride;
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
     }
@@ -62,9 +62,9 @@ static void place_tensor(gb_executor *e, const gb_slots *slots, gb_ref ref) {
     }
 }
 
-static void place_tensors(gb_executor *e, const gb_slots *slots) {
+static void place_tensors(gb_executor *e, const gb_states *states) {
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
-        place_tensor(e, slots, i);
+        place_tensor(e, states, i);
     for (gb_ref i = 0; i < e->plan->program->value_count; i++)
         e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
 }
@@ -275,7 +275,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
-        place_tensors(made, options->slots);
+        place_tensors(made, options->states);
     if (status == GUMBEL_OK)
         status = gb_ready_steps_create(plan, made->tensors, options->vector, made->thread_count, &made->steps,
                                        error);

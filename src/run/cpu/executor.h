@@ -7,16 +7,16 @@
 
 #include "run/backend.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
-#include "run/cpu/slots.h"
 #include "run/cpu/team.h"
 #include "run/cpu/weights.h"
 #include "run/plan/plan.h"
+#include "run/states/states.h"
 
 typedef struct gb_executor gb_executor;
 
 typedef struct gb_executor_options {
     const gb_plan *plan;
-    const gb_slots *slots;
+    const gb_states *states;
     const gb_placed_weights *weights;
     const gb_vector_kernels *vector;
     gb_team *team;

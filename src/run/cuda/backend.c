@@ -64,7 +64,7 @@ static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t 
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_cuda_slots_restore_snapshot(slots_of(backend), slot, position);
+    gb_states_restore_snapshot(&slots_of(backend)->states, slot, position);
 }
 
 static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,

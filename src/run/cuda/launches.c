@@ -23,9 +23,10 @@ static gumbel_status place_tensor(gb_cuda_launches *l, const gb_cuda_resources *
     if (place->in_arena)
         tensor->data = l->arena + place->offset;
     if (value->kind == GB_VALUE_STATE) {
-        const gb_cuda_state *state = &resources->slots->states[value->index];
-        tensor->data = state->memory;
-        tensor->slot_bytes = (size_t)state->slot_bytes;
+        const gb_states *states = &resources->slots->states;
+        const gb_state_place *state = &states->places[value->index];
+        tensor->data = gb_state_memory(states, state, 0);
+        tensor->slot_bytes = (size_t)gb_state_area(states, state)->stride;
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
     }

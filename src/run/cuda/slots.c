@@ -11,92 +11,53 @@ enum {
     TOGETHER = 256 /* positions that are given memory at once; kernels may read so far past the last one */
 };
 
-static uint8_t *snapshot_of(const gb_cuda_slots *slots, uint32_t slot, const gb_cuda_state *state) {
-    return slots->snapshots.memory + slot * slots->snapshots.slot_bytes + state->snapshot_offset;
-}
-
-/* Bytes, from the state's first on, that hold something at that position. */
-static size_t used_bytes(const gb_cuda_state *state, uint32_t position) {
-    uint64_t rows = state->kind == GB_STATE_RECURRENT || position > state->rows ? state->rows : position;
-    return (size_t)(rows * state->row_bytes);
-}
-
 /* ---- Reserving ----------------------------------------------------------------------------------------- */
 
-/* Appends a part of that size at *end. */
-static bool append_part(uint64_t size, uint64_t *offset, uint64_t *end) {
-    return gb_align_size(*end, ALIGNMENT, offset) && gb_add_size(*offset, size, end) && *end <= INT64_MAX;
-}
-
-static bool place_state(const gb_state *state, uint32_t max_context, gb_cuda_slots *slots,
-                        uint64_t *cache_bytes, gb_cuda_state *place) {
-    *place = (gb_cuda_state){.kind = state->kind, .rows = 1, .window = state->window};
-    uint64_t size = gb_state_bytes(state);
-    place->row_bytes = size;
-    if (state->kind != GB_STATE_RECURRENT) {
-        uint64_t rows = (uint64_t)state->type.shape.dims[0];
-        place->row_bytes = size / rows;
-        place->rows = state->kind == GB_STATE_CACHE && max_context < rows ? max_context : rows;
-    }
-    uint64_t *end = state->kind == GB_STATE_RECURRENT ? &slots->recurrent_bytes : cache_bytes;
-    if (!gb_multiply_size(place->rows, place->row_bytes, &size) || !append_part(size, &place->offset, end))
-        return false;
-    return state->kind == GB_STATE_CACHE ||
-           append_part(size, &place->snapshot_offset, &slots->snapshot_bytes);
-}
-
-static gumbel_status place_states(const gb_program *program, uint32_t max_context, gb_cuda_slots *slots,
-                                  uint64_t *cache_bytes, gumbel_error *error) {
-    bool fits = true;
-    *cache_bytes = 0;
-    for (uint32_t i = 0; i < program->state_count && fits; i++)
-        fits = place_state(&program->states[i], max_context, slots, cache_bytes, &slots->states[i]);
-    if (!fits || !gb_align_size(*cache_bytes, ALIGNMENT, cache_bytes) ||
-        !gb_align_size(slots->recurrent_bytes, ALIGNMENT, &slots->recurrent_bytes) ||
-        !gb_align_size(slots->snapshot_bytes, ALIGNMENT, &slots->snapshot_bytes))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
-    return GUMBEL_OK;
-}
-
 static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error) {
+    gb_slot_area *area = &slots->states.recurrent;
     uint64_t size;
     void *memory;
-    if (!gb_multiply_size((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, slots->recurrent_bytes, &size))
+    if (!gb_multiply_size((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, area->bytes, &size))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
     GB_TRY(gb_cuda_allocate(size, "the recurrent states of all slots", &memory, error));
-    slots->recurrent = memory;
+    area->memory = memory;
+    area->stride = area->bytes;
     return size == 0 ? GUMBEL_OK /* all of it, because it is copied with what lies between the states */
                      : gb_cuda_check(cudaMemsetAsync(memory, 0, (size_t)size, slots->stream),
                                      "clearing recurrent states", error);
 }
 
-static void point_to_states(gb_cuda_slots *slots) {
-    for (uint32_t i = 0; i < slots->state_count; i++) {
-        gb_cuda_state *state = &slots->states[i];
-        const bool is_recurrent = state->kind == GB_STATE_RECURRENT;
-        state->memory = (is_recurrent ? slots->recurrent : slots->caches.memory) + state->offset;
-        state->slot_bytes = is_recurrent ? slots->recurrent_bytes : slots->caches.slot_bytes;
-    }
+static gumbel_status reserve_region(uint32_t slot_count, const char *what, gb_slot_area *area,
+                                    gb_cuda_region *region, gumbel_error *error) {
+    GB_TRY(gb_cuda_region_create(slot_count, area->bytes, what, region, error));
+    area->memory = region->memory;
+    area->stride = region->slot_bytes;
+    return GUMBEL_OK;
+}
+
+static void copy_bytes(void *stream, void *to, const void *from, size_t size) {
+    if (size > 0)
+        cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
 }
 
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
                                    cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error) {
-    *slots =
-        (gb_cuda_slots){.slot_count = options->slots, .state_count = program->state_count, .stream = stream};
-    slots->states = gb_allocate(program->state_count, sizeof *slots->states);
+    gb_states *states = &slots->states;
+    *slots = (gb_cuda_slots){.slot_count = options->slots, .stream = stream};
+    states->copy = copy_bytes;
+    states->copy_user = stream;
+    states->places = gb_allocate(program->state_count, sizeof *states->places);
     slots->positions = gb_allocate(options->slots, sizeof *slots->positions);
     slots->is_empty = gb_allocate(options->slots, sizeof *slots->is_empty);
-    if (!slots->states || !slots->positions || !slots->is_empty)
+    if (!states->places || !slots->positions || !slots->is_empty)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the lists of states and slots");
-    uint64_t cache_bytes;
-    GB_TRY(place_states(program, options->max_context, slots, &cache_bytes, error));
-    GB_TRY(gb_cuda_region_create(options->slots, cache_bytes, "the caches of all slots (see --max-context)",
-                                 &slots->caches, error));
+    GB_TRY(gb_states_place(program, options->max_context, ALIGNMENT, states, error));
+    GB_TRY(reserve_region(options->slots, "the caches of all slots (see --max-context)", &states->caches,
+                          &slots->caches, error));
     if (options->snapshots)
-        GB_TRY(gb_cuda_region_create(options->slots, slots->snapshot_bytes, "the snapshots of all slots",
-                                     &slots->snapshots, error));
+        GB_TRY(reserve_region(options->slots, "the snapshots of all slots", &states->snapshots,
+                              &slots->snapshots, error));
     GB_TRY(reserve_recurrent(slots, error));
-    point_to_states(slots);
     void *staging;
     GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
@@ -109,9 +70,9 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
 void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
     gb_cuda_region_destroy(&slots->caches);
     gb_cuda_region_destroy(&slots->snapshots);
-    gb_cuda_free(slots->recurrent);
+    gb_cuda_free(slots->states.recurrent.memory);
     gb_cuda_free_pinned(slots->staging);
-    gb_free(slots->states);
+    gb_free(slots->states.places);
     gb_free(slots->positions);
     gb_free(slots->is_empty);
     *slots = (gb_cuda_slots){0};
@@ -136,11 +97,11 @@ static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
 static gumbel_status cover_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
     char what[96];
     snprintf(what, sizeof what, "the caches of slot %u up to position %u (see --max-context)", slot, count);
-    for (uint32_t i = 0; i < slots->state_count; i++) {
-        const gb_cuda_state *state = &slots->states[i];
+    for (uint32_t i = 0; i < slots->states.count; i++) {
+        const gb_state_place *state = &slots->states.places[i];
         if (state->kind != GB_STATE_RECURRENT)
-            GB_TRY(gb_cuda_region_cover(&slots->caches, slot, state->offset, used_bytes(state, count), what,
-                                        error));
+            GB_TRY(gb_cuda_region_cover(&slots->caches, slot, state->offset,
+                                        gb_state_used_bytes(state, count), what, error));
     }
     return GUMBEL_OK;
 }
@@ -161,38 +122,29 @@ gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t 
 static gumbel_status cover_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_error *error) {
     char what[48];
     snprintf(what, sizeof what, "the snapshot of slot %u", slot);
-    return gb_cuda_region_cover(&slots->snapshots, slot, 0, slots->snapshot_bytes, what, error);
+    return gb_cuda_region_cover(&slots->snapshots, slot, 0, slots->states.snapshots.bytes, what, error);
 }
 
 /* ---- Moving states ------------------------------------------------------------------------------------- */
 
 /* Nothing reads a cache's row before it is written, so only recurrent states have to be made zero. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
+    const gb_slot_area *area = &slots->states.recurrent;
     slots->is_empty[slot] = true;
-    if (slots->recurrent)
-        cudaMemsetAsync(slots->recurrent + slot * slots->recurrent_bytes, 0, (size_t)slots->recurrent_bytes,
-                        slots->stream);
-}
-
-static void copy_bytes(const gb_cuda_slots *slots, void *to, const void *from, size_t size) {
-    if (size > 0)
-        cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, slots->stream);
+    if (area->memory)
+        cudaMemsetAsync(gb_slot_part(area, slot), 0, (size_t)area->bytes, slots->stream);
 }
 
 void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to) {
-    if (slots->recurrent && from != to)
-        copy_bytes(slots, slots->recurrent + to * slots->recurrent_bytes,
-                   slots->recurrent + from * slots->recurrent_bytes, (size_t)slots->recurrent_bytes);
+    const gb_slot_area *area = &slots->states.recurrent;
+    if (area->memory && from != to)
+        copy_bytes(slots->stream, gb_slot_part(area, to), gb_slot_part(area, from), (size_t)area->bytes);
 }
 
 gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
                                  gumbel_error *error) {
     GB_TRY(gb_cuda_slots_cover(slots, to, position, error));
-    for (uint32_t i = 0; i < slots->state_count && from != to; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        copy_bytes(slots, gb_cuda_state_of(to, state), gb_cuda_state_of(from, state),
-                   used_bytes(state, position));
-    }
+    gb_states_copy(&slots->states, from, to, position);
     return GUMBEL_OK;
 }
 
@@ -204,20 +156,6 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
     if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
         status = cover_snapshot(slots, slot, error);
     GB_TRY(status);
-    for (uint32_t i = 0; i < slots->state_count; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, snapshot_of(slots, slot, state), gb_cuda_state_of(slot, state),
-                       used_bytes(state, position));
-    }
+    gb_states_take_snapshot(&slots->states, slot, position);
     return GUMBEL_OK;
-}
-
-void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
-    for (uint32_t i = 0; i < slots->state_count && slots->snapshots.memory; i++) {
-        const gb_cuda_state *state = &slots->states[i];
-        if (state->kind != GB_STATE_CACHE)
-            copy_bytes(slots, gb_cuda_state_of(slot, state), snapshot_of(slots, slot, state),
-                       used_bytes(state, position));
-    }
 }

@@ -6,21 +6,10 @@
 #ifndef GUMBEL_RUN_CUDA_SLOTS_H
 #define GUMBEL_RUN_CUDA_SLOTS_H
 
-#include "run/backend.h"
 #include "run/cuda/region.h"
+#include "run/states/states.h"
 
 #include <cuda_runtime_api.h>
-
-typedef struct gb_cuda_state {
-    gb_state_kind kind;
-    uint64_t row_bytes;       /* a recurrent state is one row */
-    uint64_t rows;            /* of one slot: max_context, the ring's capacity, or 1 */
-    uint64_t window;          /* RING */
-    uint8_t *memory;          /* that of slot 0 */
-    uint64_t slot_bytes;      /* from one slot's to the next one's */
-    uint64_t offset;          /* in a slot of caches and rings, or in one of recurrent states */
-    uint64_t snapshot_offset; /* in a slot's snapshot; of a cache unused */
-} gb_cuda_state;
 
 /* How many steps may be under way that were not asked for. */
 enum { GB_CUDA_MOST_AHEAD = 4, GB_CUDA_STAGING_BYTES = 4 << 20 };
@@ -28,14 +17,12 @@ enum { GB_CUDA_MOST_AHEAD = 4, GB_CUDA_STAGING_BYTES = 4 << 20 };
 /* Recurrent states have more slots than there are sequences: those from slot_count on hold what steps that
  * run ahead make of one sequence's, so that they can be undone. */
 typedef struct gb_cuda_slots {
-    uint32_t slot_count, state_count;
-    gb_cuda_state *states;
-    gb_cuda_region caches, snapshots; /* caches with the rings; no snapshots: of size 0 */
-    uint64_t recurrent_bytes, snapshot_bytes;
-    uint8_t *recurrent;  /* [slot_count + GB_CUDA_MOST_AHEAD, recurrent_bytes], zero at first */
-    uint32_t *positions; /* [slot_count] so many have memory */
-    bool *is_empty;      /* [slot_count] since it was reset: other slots that need memory get its */
-    uint8_t *staging;    /* the host's, pinned: what is saved and loaded goes through it */
+    uint32_t slot_count;
+    gb_states states;                 /* recurrent: of slot_count + GB_CUDA_MOST_AHEAD, zero at first */
+    gb_cuda_region caches, snapshots; /* the memory of these areas of states */
+    uint32_t *positions;              /* [slot_count] so many have memory */
+    bool *is_empty;   /* [slot_count] since it was reset: other slots that need memory get its */
+    uint8_t *staging; /* the host's, pinned: what is saved and loaded goes through it */
     cudaStream_t stream;
 } gb_cuda_slots;
 
@@ -51,11 +38,6 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots);
  * where that takes the memory of empty slots. Errors: MEMORY. */
 gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error);
 
-/* Where a state of a slot is; of a recurrent one, maybe a version. */
-static inline uint8_t *gb_cuda_state_of(uint32_t slot, const gb_cuda_state *state) {
-    return state->memory + slot * state->slot_bytes;
-}
-
 /* Gives the recurrent states of slot `to` the values of those of slot `from`, either of which may be a
  * version.
  */
@@ -67,7 +49,6 @@ gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t t
                                  gumbel_error *error);
 gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
                                           gumbel_error *error);
-void gb_cuda_slots_restore_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position);
 
 /* saved_slots.c */
 gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
