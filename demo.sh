@@ -4,7 +4,8 @@ set -eu
 cd "$(dirname "$0")"
 
 tools/packages.sh build
-cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF >/dev/null
+cmake -S . -B build/demo -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF \
+    -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF >/dev/null # it runs on the CPU
 cmake --build build/demo >/dev/null
 
 gumbel=build/demo/src/cli/gumbel

@@ -7,9 +7,10 @@
  *
  *     bench_cuda_sampler [milliseconds per figure]
  */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cuda/sample_rows.h"
-#include "measuring.h"
+#include "random_logits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -125,13 +126,13 @@ static double time_on_host(const device_step *step, uint32_t rows, float *pinned
     sample_rows copied = inputs;
     copied.logits = pinned;
     for (int i = 0; i < 3; i++) {
-        const double start = 1e6 * now();
+        const double start = 1e6 * gb_seconds();
         check(cudaMemcpy(pinned, step->operands[GB_SAMPLE_LOGITS].data,
                          (size_t)rows * VOCABULARY * sizeof(float), cudaMemcpyDeviceToHost),
               "copying logits");
         for (uint32_t b = 0; b < rows; b++)
             tokens[b] = token_on_cpu(&copied, b, scratch);
-        const double time = 1e6 * now() - start;
+        const double time = 1e6 * gb_seconds() - start;
         best = time < best ? time : best;
     }
     return best;

@@ -7,8 +7,8 @@
  *
  *     bench_operations [THREADS [SET]]
  */
+#include "base/clock.h"
 #include "base/memory.h"
-#include "measuring.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/team.h"
@@ -42,9 +42,9 @@ typedef struct bench {
 static double measure(bench *b, gb_team_work work) {
     double best = 1e9;
     for (int i = 0; i < REPEATS; i++) {
-        double start = now();
+        double start = gb_seconds();
         gb_team_run(b->team, work, b);
-        double seconds = now() - start;
+        double seconds = gb_seconds() - start;
         best = seconds < best ? seconds : best;
     }
     return best;

@@ -7,8 +7,9 @@
  *     bench_sampler [repetitions]
  */
 #include "run/sampler/sampler.h"
+#include "base/clock.h"
 #include "base/memory.h"
-#include "measuring.h"
+#include "random_logits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -131,10 +132,10 @@ static double median_time(draw_function draw, const float *logits, const gb_row_
     gb_row_settings used = *settings;
     for (size_t i = 0; i < repetitions; i++) {
         used.seed = i;
-        const double begin = 1e6 * now();
+        const double begin = 1e6 * gb_seconds();
         const volatile int32_t token = draw(logits, &used, scratch);
         (void)token;
-        times[i] = 1e6 * now() - begin;
+        times[i] = 1e6 * gb_seconds() - begin;
     }
     qsort(times, repetitions, sizeof *times, compare_doubles);
     return times[repetitions / 2];

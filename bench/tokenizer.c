@@ -7,7 +7,8 @@
  *     bench_tokenizer CHECKPOINT_DIRECTORY
  */
 #include "gumbel.h"
-#include "measuring.h"
+
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +44,12 @@ static double time_encode(bench *b, size_t length) {
     double best = 1e9;
     for (int i = 0; i < REPEATS; i++) {
         gumbel_error error;
-        double start = now();
+        double start = gb_seconds();
         if (gumbel_encode(b->tokenizer, b->text, length, NULL, b->tokens, LONG, &b->count, &error)) {
             fprintf(stderr, "%s\n", error.message);
             exit(1);
         }
-        double taken = now() - start;
+        double taken = gb_seconds() - start;
         best = taken < best ? taken : best;
     }
     return best;
@@ -66,14 +67,14 @@ static void report_decode(const bench *b) {
     size_t total = 0;
     if (gumbel_detokenizer_create(b->tokenizer, false, &detokenizer, NULL))
         exit(1);
-    double start = now();
+    double start = gb_seconds();
     for (size_t i = 0; i < b->count; i++) {
         const char *text;
         size_t length;
         if (gumbel_detokenize(detokenizer, b->tokens[i], &text, &length, NULL) == GUMBEL_OK)
             total += length;
     }
-    double taken = now() - start;
+    double taken = gb_seconds() - start;
     printf("decode %-10s %8.1f MB/s  %.0f ns a token\n", "words", (double)total / taken * 1e-6,
            taken / (double)b->count * 1e9);
     gumbel_detokenizer_destroy(detokenizer);
@@ -92,12 +93,12 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench_tokenizer CHECKPOINT_DIRECTORY\n");
         return 2;
     }
-    double start = now();
+    double start = gb_seconds();
     if (gumbel_export_tokenizer(argv[1], &b.tokenizer, &error)) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    printf("tokenizer.json read in %.0f ms\n", (now() - start) * 1e3);
+    printf("tokenizer.json read in %.0f ms\n", (gb_seconds() - start) * 1e3);
     report_encode(&b, "letters", letter, 1);
     report_encode(&b, "spaces", spaces, 1);
     report_encode(&b, "unknown", unknown, 2);

@@ -321,21 +321,21 @@ const cli_command cli_command_bench = {
     .summary = "measure how fast a program runs here",
     .synopsis = "PROGRAM [-p LIST] [-n N] [-d LIST] [--batch LIST] [-r N] [options]",
     .description =
-        "Measures prompts up to their first token, decoding after some positions, and an answer drawn with "
-        "the sampling settings; also the time to load, peak memory, and in the same run the rate at which "
+        "Measures prompts up to their first token, decoding after some positions, and an answer as gumbel "
+        "run gives it; also the time to load, peak memory, and in the same run the rate at which "
         "this machine's memory is read and 8-bit products are added up. Each result is given as a fraction "
         "of what these two, measured just before and just after it, allow for the bytes and products that "
         "the program needs. Everything is run once before it is measured.\nPrompts are random "
-        "tokens, and answers are drawn with seed 0 unless --seed says otherwise. Results are means and "
-        "standard "
-        "deviations over the repetitions.",
+        "tokens, and so is what decoding steps are fed with. Every test draws its tokens with the sampling "
+        "settings: the flags, or what the program recommends; with seed 0 unless --seed says otherwise. "
+        "Results are means and standard deviations over the repetitions.",
     .operands =
         (const cli_operand[]){
             {"PROGRAM", offsetof(bench_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},
     .groups =
         (const cli_option_group[]){
             {.title = "Options", .options = bench_table, .offset = offsetof(bench_arguments, bench)},
-            {.title = "Sampling of answers",
+            {.title = "Sampling",
              .options = cli_sampling_table,
              .offset = offsetof(bench_arguments, sampling)},
             {.title = "Program",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_report.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 
 static json_t *average_json(const cli_average *average) {
@@ -8,6 +9,18 @@ static json_t *average_json(const cli_average *average) {
         return json_null();
     return json_pack("{s:f, s:f, s:i}", "mean", average->mean, "sd", cli_average_deviation(average), "count",
                      (int)average->count);
+}
+
+/* The seed is text, since it may be larger than an integer of JSON is here. */
+static json_t *sampling_json(const cli_sampling *sampling) {
+    const gumbel_sampling *values = &sampling->values;
+    char seed[24];
+    snprintf(seed, sizeof seed, "%" PRIu64, sampling->seed);
+    return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:s}", "temperature",
+                     (double)values->temperature, "top_k", (int)values->top_k, "top_p", (double)values->top_p,
+                     "min_p", (double)values->min_p, "presence_penalty", (double)values->presence_penalty,
+                     "frequency_penalty", (double)values->frequency_penalty, "repetition_penalty",
+                     (double)values->repetition_penalty, "biases", (int)values->bias_count, "seed", seed);
 }
 
 static json_t *profile_json(const cli_profile *profile) {
@@ -48,15 +61,15 @@ void cli_bench_print_json(const cli_bench_results *r, FILE *file) {
     json_t *tests = json_array();
     for (size_t i = 0; i < r->test_count; i++)
         json_array_append_new(tests, test_json(&r->tests[i], r->profiles ? &r->profiles[i] : NULL));
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "gumbel", gumbel_version(),
-                  "program", r->program, "architecture", info->architecture, "engine",
-                  gumbel_engine_description(r->bench->model.engine), "weight_bytes",
-                  (json_int_t)info->weight_bytes, "read_bytes_per_second", average_json(&r->read_rate),
-                  "int8_products_per_second", average_json(&r->int8_rate), "load_seconds",
-                  average_json(&r->load_seconds), "load_and_first_token_seconds",
-                  average_json(&r->first_token_seconds), "first_load_and_first_token_seconds",
-                  r->cold_first_token_seconds, "peak_megabytes", r->peak_megabytes, "tests", tests);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "gumbel", gumbel_version(),
+        "program", r->program, "architecture", info->architecture, "engine",
+        gumbel_engine_description(r->bench->model.engine), "sampling", sampling_json(&r->bench->sampling),
+        "weight_bytes", (json_int_t)info->weight_bytes, "read_bytes_per_second", average_json(&r->read_rate),
+        "int8_products_per_second", average_json(&r->int8_rate), "load_seconds",
+        average_json(&r->load_seconds), "load_and_first_token_seconds", average_json(&r->first_token_seconds),
+        "first_load_and_first_token_seconds", r->cold_first_token_seconds, "peak_megabytes",
+        r->peak_megabytes, "tests", tests);
     json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     fprintf(file, "\n");
     json_decref(object);

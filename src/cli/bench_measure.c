@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-static const gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
-
 /* ---- Preparing ----------------------------------------------------------------------------------------- */
 
 int cli_bench_slots(const cli_integers *depths, uint32_t most_sequences) {
@@ -98,7 +96,7 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
 
 /* Runs a prompt whose last chunk asks for the next token. */
 static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_t count,
-                                gumbel_error *error) {
+                                const gumbel_sampling *sampling, gumbel_error *error) {
     gumbel_session_reset(model->session);
     uint32_t last = (count - 1) % model->info.prefill_chunk + 1;
     gumbel_status status = gumbel_session_append(model->session, tokens, count - last, error);
@@ -109,18 +107,21 @@ static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_
                               .tokens = tokens + (count - last),
                               .token_count = last,
                               .wants_token = true,
-                              .sampling = &greedy};
+                              .sampling = sampling};
     return gumbel_step(model->engine, &request, 1, error);
 }
 
 gumbel_status cli_bench_first_step(cli_model *model, gumbel_error *error) {
+    const gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
     int32_t token = made_up_token(0, model->info.vocab_size);
-    return run_prompt(model, &token, 1, error);
+    return run_prompt(model, &token, 1, &greedy, error);
 }
 
 static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumbel_error *error) {
+    gumbel_session_set_seed(bench->model.session, bench->sampling.seed);
     double begin = cli_seconds();
-    gumbel_status status = run_prompt(&bench->model, bench->tokens.ids, test->prompt, error);
+    gumbel_status status =
+        run_prompt(&bench->model, bench->tokens.ids, test->prompt, &bench->sampling.values, error);
     double seconds = cli_seconds() - begin;
     if (status != GUMBEL_OK)
         return status;
@@ -129,7 +130,7 @@ static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumb
     return GUMBEL_OK;
 }
 
-/* Sequences of the depth: copies of its base. */
+/* Sequences of the depth: copies of its base, all with the same seed. */
 static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
     const gumbel_session *base = NULL;
     for (size_t i = 0; i < bench->depth_count; i++)
@@ -140,6 +141,8 @@ static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *tes
         gumbel_session **sequence = &bench->sequences[b];
         status = base ? gumbel_session_fork(base, sequence, error)
                       : gumbel_session_create(bench->model.engine, sequence, error);
+        if (status == GUMBEL_OK)
+            gumbel_session_set_seed(*sequence, bench->sampling.seed);
     }
     return status;
 }
@@ -153,7 +156,7 @@ static gumbel_status decode(cli_bench *bench, const cli_bench_test *test, gumbel
                                                   .tokens = &bench->tokens.ids[i * test->batch + b],
                                                   .token_count = 1,
                                                   .wants_token = true,
-                                                  .sampling = &greedy};
+                                                  .sampling = &bench->sampling.values};
         status = gumbel_step(bench->model.engine, bench->requests, test->batch, error);
     }
     return status;

@@ -9,8 +9,8 @@
 #include "cli/sampling.h"
 
 typedef enum cli_bench_kind {
-    CLI_BENCH_PROMPT, /* a prompt up to its first token, greedy */
-    CLI_BENCH_DECODE, /* steps of one token for each of some sequences, greedy */
+    CLI_BENCH_PROMPT, /* a prompt up to its first token */
+    CLI_BENCH_DECODE, /* steps of one token for each of some sequences */
     CLI_BENCH_ANSWER  /* a prompt and tokens drawn after it, as gumbel run does it */
 } cli_bench_kind;
 
@@ -32,7 +32,7 @@ typedef struct cli_bench_test {
 /* A model with what the tests need besides its session. */
 typedef struct cli_bench {
     cli_model model;
-    cli_sampling sampling; /* of answers */
+    cli_sampling sampling; /* of all tests */
     cli_tokens tokens;     /* what prompts and steps are fed with: random, the same in every run */
     uint32_t depths[CLI_MOST_INTEGERS];
     gumbel_session *bases[CLI_MOST_INTEGERS]; /* a session with so many positions; NULL for depth 0 */
@@ -56,7 +56,7 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
 /* Runs the test once and adds the times to its averages. */
 gumbel_status cli_bench_run(cli_bench *bench, cli_bench_test *test, gumbel_error *error);
 
-/* Runs a single token in a fresh session up to its successor. */
+/* Runs a single token in a fresh session up to its successor, greedy. */
 gumbel_status cli_bench_first_step(cli_model *model, gumbel_error *error);
 
 void cli_bench_free(cli_bench *bench);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_report.h"
 
+#include <inttypes.h>
+
 const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]) {
     int used;
     switch (test->kind) {
@@ -36,11 +38,39 @@ static void print_scattered(FILE *file, const char *name, const cli_average *ave
             cli_average_deviation(average) * scale, unit);
 }
 
+/* All but what is neutral. */
+static void print_sampling(const cli_sampling *sampling, FILE *file) {
+    const gumbel_sampling *values = &sampling->values;
+    const struct {
+        const char *name;
+        float value, neutral;
+    } settings[] = {
+        {"temperature", values->temperature, 0},
+        {"top-k", (float)values->top_k, 0},
+        {"top-p", values->top_p, 1},
+        {"min-p", values->min_p, 0},
+        {"presence-penalty", values->presence_penalty, 0},
+        {"frequency-penalty", values->frequency_penalty, 0},
+        {"repeat-penalty", values->repetition_penalty, 1},
+        {"biases", (float)values->bias_count, 0},
+    };
+    fprintf(file, "%-21s", "sampling");
+    if (values->temperature > 0)
+        fprintf(file, "seed %" PRIu64, sampling->seed);
+    else
+        fprintf(file, "greedy");
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (settings[i].value != settings[i].neutral)
+            fprintf(file, ", %s %g", settings[i].name, (double)settings[i].value);
+    fprintf(file, "\n");
+}
+
 static void print_head(const cli_bench_results *r, FILE *file) {
     const gumbel_program_info *info = &r->bench->model.info;
     fprintf(file, "%-21s%s (%s)\n", "program", r->program, info->architecture);
     fprintf(file, "%-21s%.1f MB\n", "weights", (double)info->weight_bytes / 1e6);
     fprintf(file, "%-21s%s\n", "engine", gumbel_engine_description(r->bench->model.engine));
+    print_sampling(&r->bench->sampling, file);
     if (r->read_rate.count > 0)
         print_scattered(file, "read bandwidth", &r->read_rate, 1e-9, "GB/s");
     if (r->int8_rate.count > 0)

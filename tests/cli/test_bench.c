@@ -79,10 +79,18 @@ static void a_table_for_people(void **state) {
     (void)state;
     char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "4,9", "-n", "3", "-d", "0,5", "--batch",
                                    "1,2", "-r", "1", "--profile"));
-    static const char *const parts[] = {
-        "engine",     "read bandwidth", "int8 peak",      "load and first token",       "peak memory",
-        "prompt 4 ",  "prompt 9 ",      "decode 3 at 0 ", "decode 3 at 5, 2 sequences", "answer 9 + 3",
-        "all ops    "};
+    static const char *const parts[] = {"engine",
+                                        "read bandwidth",
+                                        "int8 peak",
+                                        "load and first token",
+                                        "peak memory",
+                                        "prompt 4 ",
+                                        "prompt 9 ",
+                                        "decode 3 at 0 ",
+                                        "decode 3 at 5, 2 sequences",
+                                        "answer 9 + 3",
+                                        "all ops    ",
+                                        "sampling             seed 0, temperature 0.8\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_has(table, parts[i]);
     free(table);
@@ -120,6 +128,41 @@ static void an_object_for_programs(void **state) {
     free(text);
 }
 
+/* Of all tests; penalties count the tokens of every sequence. */
+static void sampling_settings_are_told(void **state) {
+    (void)state;
+#define SETTINGS                                                                                             \
+    "-p", "4", "-n", "3", "-d", "0,5", "--batch", "1,3", "-r", "1", "--top-k", "5", "--top-p", "0.5",        \
+        "--seed", "18446744073709551615", "--repeat-penalty", "1.5", "--logit-bias", "3=1,4=-inf"
+    char *table = output_of(GUMBEL(NULL, "bench", program, SETTINGS));
+    assert_has(table, "sampling             seed 18446744073709551615, temperature 0.8, top-k 5, top-p 0.5, "
+                      "repeat-penalty 1.5, biases 2\n");
+    free(table);
+    char *text = output_of(GUMBEL(NULL, "bench", program, SETTINGS, "--json", "--temperature", "0"));
+    json_error_t problem;
+    json_t *object = json_loads(text, 0, &problem);
+    assert_non_null(object);
+    const json_t *sampling = json_object_get(object, "sampling");
+    assert_true(number(sampling, "temperature") == 0);
+    assert_true(number(sampling, "top_k") == 5);
+    assert_true(number(sampling, "repetition_penalty") == 1.5);
+    assert_true(number(sampling, "biases") == 2);
+    assert_string_equal(json_string_value(json_object_get(sampling, "seed")), "18446744073709551615");
+    json_decref(object);
+    free(text);
+#undef SETTINGS
+}
+
+/* The first step that a test takes with a setting says what is wrong with it. */
+static void decoding_takes_the_settings(void **state) {
+    (void)state;
+    command_result result = GUMBEL(NULL, "bench", program, "-p", "0", "-n", "2", "-d", "0", "-r", "1",
+                                   "--logit-bias", "999999=1");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "999999");
+    free_result(&result);
+}
+
 static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     command_result result = GUMBEL(NULL, "bench", program, "-d", "250", "-p", "4", "-n", "20");
@@ -150,6 +193,8 @@ int main(void) {
         cmocka_unit_test(fractions),
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(sampling_settings_are_told),
+        cmocka_unit_test(decoding_takes_the_settings),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(programs_without_a_sampler),
     };

@@ -8,6 +8,8 @@
 #include "cuda/random_rows.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #if defined(GUMBEL_EMULATED_DEVICE)
 enum { SMALL_BATCHES = 64, LONG_BATCHES = 4, LONG_ROWS = 4 };
@@ -84,6 +86,93 @@ static void same_tokens_of_long_rows(void **unused) {
     print_message("%u rows\n", compared);
 }
 
+/* ---- Counts that are there ----------------------------------------------------------------------------- */
+
+enum { GUARDED_ROWS = 12, GUARDED_COUNTS = 16384, GUARDED_BATCHES = 6 };
+
+/* How many entries of row b's list count_tokens would have written. */
+static size_t written_counts(const sample_rows *r, uint32_t b) {
+    const gb_token_count *list = r->counts + (size_t)b * r->count_limit;
+    const size_t together = GB_CUDA_COUNTS_TOGETHER;
+    size_t end = 0;
+    if (r->repetition[b] == 1 && r->frequency[b] == 0 && r->presence[b] == 0)
+        return 0;
+    while (end < r->count_limit && list[end].id >= 0)
+        end++;
+    const size_t filled = (end / together + 1) * together + 1;
+    return filled < r->count_limit ? filled : r->count_limit;
+}
+
+/* Puts harmful counts where count_tokens writes none: of tokens that there are, and large. */
+static void spoil_counts(sample_rows *r) {
+    for (uint32_t b = 0; b < r->count; b++) {
+        gb_token_count *list = r->counts + (size_t)b * r->count_limit;
+        list[b % 3 ? 150 * b : r->count_limit - 1].id = -1; /* some lists are short */
+        for (size_t i = written_counts(r, b); i < r->count_limit; i++)
+            list[i] = (gb_token_count){(int32_t)(i % r->size), INT32_MAX, INT32_MAX};
+    }
+}
+
+/* Memory of the device with the counts; on an emulated one what count_tokens does not write cannot be read,
+ * in whole pages. */
+#if defined(GUMBEL_EMULATED_DEVICE)
+static void *guarded_counts(const sample_rows *r) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = r->count_limit * sizeof *r->counts;
+    void *memory = NULL;
+    assert_int_equal(bytes % page, 0);
+    assert_int_equal(posix_memalign(&memory, page, r->count * bytes), 0);
+    memcpy(memory, r->counts, r->count * bytes);
+    for (uint32_t b = 0; b < r->count; b++) {
+        const size_t written = (written_counts(r, b) * sizeof *r->counts + page - 1) / page * page;
+        assert_int_equal(mprotect((char *)memory + b * bytes + written, bytes - written, PROT_NONE), 0);
+    }
+    return memory;
+}
+static void free_guarded_counts(const sample_rows *r, void *memory) {
+    assert_int_equal(
+        mprotect(memory, (size_t)r->count * r->count_limit * sizeof *r->counts, PROT_READ | PROT_WRITE), 0);
+    free(memory);
+}
+#else
+static void *guarded_counts(const sample_rows *r) {
+    return device_copy(r->counts, (size_t)r->count * r->count_limit * sizeof *r->counts);
+}
+static void free_guarded_counts(const sample_rows *r, void *memory) {
+    (void)r;
+    assert_cuda(cudaFree(memory));
+}
+#endif
+
+/* The sample step reads no counts but those that count_tokens writes. */
+static void counts_are_read_where_they_are(void **unused) {
+    (void)unused;
+    for (uint32_t kind = 0; kind < GUARDED_BATCHES; kind++) {
+        sample_rows r = {
+            .size = kind % 2 ? 20000 : 262144, .count = GUARDED_ROWS, .count_limit = GUARDED_COUNTS};
+        int32_t tokens[GUARDED_ROWS];
+        device_step step;
+        assert_true(make_rows(&r, kind * 6 + kind % 2 * 5));
+        spoil_counts(&r);
+        assert_cuda(make_device_step(&r, r.count, NULL, &step));
+        void *copied = step.operands[GB_SAMPLE_COUNTS].data, *guarded = guarded_counts(&r);
+        step.operands[GB_SAMPLE_COUNTS].data = guarded;
+        launch_step(&step, kind % 3 == 0);
+        fetch_tensor(&step.token, tokens);
+        step.operands[GB_SAMPLE_COUNTS].data = copied;
+        void *scratch =
+            gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r.size, BIASES, r.count_limit), 1);
+        assert_non_null(scratch);
+        for (uint32_t b = 0; b < r.count; b++)
+            assert_int_equal(tokens[b], sample_on_cpu(&r, b, scratch).token);
+        gb_free(scratch);
+        free_guarded_counts(&r, guarded);
+        free_device_step(&step);
+        free_rows(&r);
+    }
+}
+
+/* ---- Noise --------------------------------------------------------------------------------------------- */
+
 /* A sample of all words. */
 static void same_noise_as_the_cpu(void **unused) {
     (void)unused;
@@ -133,9 +222,8 @@ static void checksum_of_the_noise(void **unused) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_tokens_as_the_cpu),
-        cmocka_unit_test(same_tokens_of_long_rows),
-        cmocka_unit_test(same_noise_as_the_cpu),
+        cmocka_unit_test(same_tokens_as_the_cpu),         cmocka_unit_test(same_tokens_of_long_rows),
+        cmocka_unit_test(counts_are_read_where_they_are), cmocka_unit_test(same_noise_as_the_cpu),
         cmocka_unit_test(checksum_of_the_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,8 +122,10 @@ static __global__ void __launch_bounds__(THREADS) count_of_row(counting c) {
         }
         entries += total;
     }
-    if (threadIdx.x == 0 && entries < c.limit)
-        list[entries * 3] = -1;
+    const size_t together = GB_CUDA_COUNTS_TOGETHER, last = (entries / together + 1) * together;
+    const size_t filled = last < c.limit ? last + 1 : c.limit;
+    for (size_t i = entries * 3 + threadIdx.x; i < filled * 3; i += THREADS)
+        list[i] = -1;
 }
 
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call) {

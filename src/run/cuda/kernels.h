@@ -160,7 +160,11 @@ void gb_cuda_gated_delta(const gb_cuda_call *call);
 /* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
 void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
-/* count_tokens.cu */
+/* Counts of tokens that a sample step reads at once. */
+enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
+
+/* count_tokens.cu. The list of a row with penalties goes on after its end with ids of -1, up to the next
+ * multiple of GB_CUDA_COUNTS_TOGETHER and there as well (or up to its limit); nothing else is written. */
 void gb_cuda_count_tokens(const gb_cuda_call *call);
 uint64_t gb_cuda_count_tokens_scratch(const gb_cuda_call *call);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of few rows with matrices of few outputs that are not quantized, in float32: a block has four
- * outputs, whose weights it brings to shared memory before the kernels before it end, and each of its warps a
- * row at a time. A lane adds every 32nd four columns, a tree adds the lanes' sums. Matrices of the same input
- * are one launch.
+ * outputs. It brings their weights to shared memory before the kernels before it end, and each of its warps
+ * has a row at a time; of a single row each warp has one of the outputs, with its weights in registers. A
+ * lane adds every 32nd four columns, a tree adds the lanes' sums. Matrices of the same input are one launch.
  */
 #include "run/cuda/device/dense_matrices.cuh"
 
@@ -20,6 +20,35 @@ enum {
     MOST_COLUMNS = 8192
 };
 
+/* Four weights as they are stored, and as floats. */
+template <gb_dtype DTYPE>
+struct weight_four {
+    uint2 both;
+
+    __device__ float4 widened() const {
+        if (DTYPE == GB_BF16)
+            return {low_bf16(both.x), high_bf16(both.x), low_bf16(both.y), high_bf16(both.y)};
+        return {low_half(both.x), high_half(both.x), low_half(both.y), high_half(both.y)};
+    }
+};
+template <>
+struct weight_four<GB_F32> {
+    float4 four;
+
+    __device__ float4 widened() const {
+        return four;
+    }
+};
+
+__device__ static float add_four(float sum, float4 w, float4 x) {
+    sum = fmaf(w.x, x.x, sum);
+    sum = fmaf(w.y, x.y, sum);
+    sum = fmaf(w.z, x.z, sum);
+    return fmaf(w.w, x.w, sum);
+}
+
+/* ---- Several rows -------------------------------------------------------------------------------------- */
+
 /* Eight weights as floats. */
 __device__ static void load_piece(const dense_matrix &m, size_t at, float4 piece[2]) {
     if (m.dtype == GB_F32) {
@@ -28,11 +57,10 @@ __device__ static void load_piece(const dense_matrix &m, size_t at, float4 piece
         return;
     }
     const uint4 words = static_cast<const uint4 *>(m.weight)[at];
+    const uint2 first = {words.x, words.y}, second = {words.z, words.w};
     const bool is_bf16 = m.dtype == GB_BF16;
-    const auto low = [=](uint32_t both) { return is_bf16 ? low_bf16(both) : low_half(both); };
-    const auto high = [=](uint32_t both) { return is_bf16 ? high_bf16(both) : high_half(both); };
-    piece[0] = float4{low(words.x), high(words.x), low(words.y), high(words.y)};
-    piece[1] = float4{low(words.z), high(words.z), low(words.w), high(words.w)};
+    piece[0] = is_bf16 ? weight_four<GB_BF16>{first}.widened() : weight_four<GB_F16>{first}.widened();
+    piece[1] = is_bf16 ? weight_four<GB_BF16>{second}.widened() : weight_four<GB_F16>{second}.widened();
 }
 
 /* Brings rows first .. first + OUTPUTS - 1 of a matrix to shared memory, zeros past its end. */
@@ -76,13 +104,8 @@ struct row_fours {
             if (i >= end)
                 break;
 #pragma unroll
-            for (uint32_t o = 0; o < OUTPUTS; o++) {
-                const float4 w = weights[o * end + i];
-                sums[o] = fmaf(w.x, x[j].x, sums[o]);
-                sums[o] = fmaf(w.y, x[j].y, sums[o]);
-                sums[o] = fmaf(w.z, x[j].z, sums[o]);
-                sums[o] = fmaf(w.w, x[j].w, sums[o]);
-            }
+            for (uint32_t o = 0; o < OUTPUTS; o++)
+                sums[o] = add_four(sums[o], weights[o * end + i], x[j]);
         }
     }
 };
@@ -112,6 +135,84 @@ static __global__ void __launch_bounds__(THREADS) multiply_dense_few(GB_GRID_CON
     }
 }
 
+/* ---- One row ------------------------------------------------------------------------------------------- */
+
+/* A lane's fours of an output's weights. */
+template <gb_dtype DTYPE, uint32_t COUNT>
+struct output_fours {
+    weight_four<DTYPE> w[COUNT];
+
+    /* From four number `first` on. */
+    __device__ void load(const weight_four<DTYPE> *row, uint32_t first, uint32_t end) {
+#pragma unroll
+        for (uint32_t j = 0; j < COUNT; j++) {
+            const uint32_t i = first + j * WARP + threadIdx.x % WARP;
+            if (i < end)
+                w[j] = row[i];
+        }
+    }
+
+    /* The sum and these times x, in the order of row_fours. */
+    __device__ float multiply(const float4 *x, uint32_t first, uint32_t end, float sum) const {
+#pragma unroll
+        for (uint32_t part = 0; part < COUNT; part += FOURS) {
+            row_fours of_row;
+            of_row.load(x, first + part * WARP, end);
+#pragma unroll
+            for (uint32_t j = 0; j < FOURS; j++)
+                if (first + (part + j) * WARP + threadIdx.x % WARP < end)
+                    sum = add_four(sum, w[part + j].widened(), of_row.x[j]);
+        }
+        return sum;
+    }
+};
+
+/* Output number `output` of a matrix, by one warp. The first COUNT fours of a lane's weights are under way
+ * before the kernels before this one end. */
+template <gb_dtype DTYPE, uint32_t COUNT>
+__device__ static void multiply_output(const dense_matrices &p, const dense_matrix &m, uint32_t output) {
+    const uint32_t fours = p.columns / 4;
+    const auto *row = static_cast<const weight_four<DTYPE> *>(m.weight) + (size_t)output * fours;
+    const float4 *x = reinterpret_cast<const float4 *>(p.x);
+    output_fours<DTYPE, COUNT> weights;
+    weights.load(row, 0, fours);
+    wait_for_earlier();
+    float sum = weights.multiply(x, 0, fours, 0.0f);
+    for (uint32_t at = COUNT * WARP; at < fours; at += COUNT * WARP) {
+        weights.load(row, at, fours);
+        sum = weights.multiply(x, at, fours, sum);
+    }
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0)
+        m.y[output] = sum;
+}
+
+template <uint32_t COUNT>
+static __global__ void __launch_bounds__(OUTPUTS *WARP)
+    multiply_dense_row(GB_GRID_CONSTANT dense_matrices p) {
+    uint32_t output;
+    const dense_matrix &m = matrix_of_block(p, OUTPUTS, &output);
+    output += threadIdx.x / WARP;
+    if (output >= m.outputs)
+        return;
+    if (m.dtype == GB_BF16)
+        multiply_output<GB_BF16, COUNT>(p, m, output);
+    else if (m.dtype == GB_F16)
+        multiply_output<GB_F16, COUNT>(p, m, output);
+    else
+        multiply_output<GB_F32, COUNT>(p, m, output);
+}
+
+/* Of a row of more than 4096 columns the first 4096 are under way: more take too many registers. */
+static void launch_one_row(const dense_matrices &p, uint32_t blocks, cudaStream_t stream) {
+    if (p.columns / 4 <= FOURS * WARP)
+        GB_LAUNCH(multiply_dense_row<FOURS>, blocks, OUTPUTS * WARP, 0, stream, p);
+    else
+        GB_LAUNCH(multiply_dense_row<2 * FOURS>, blocks, OUTPUTS * WARP, 0, stream, p);
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return !call->is_prefill && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
@@ -121,6 +222,9 @@ bool gb_cuda_takes_dense_few(const gb_cuda_call *call) {
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count) {
     dense_matrices p = {};
     const uint32_t blocks = list_matrices(calls, count, OUTPUTS, &p);
-    GB_LAUNCH(multiply_dense_few, blocks, THREADS, (size_t)OUTPUTS * p.columns * sizeof(float),
-              calls[0]->stream, p);
+    if (p.rows == 1)
+        launch_one_row(p, blocks, calls[0]->stream);
+    else
+        GB_LAUNCH(multiply_dense_few, blocks, THREADS, (size_t)OUTPUTS * p.columns * sizeof(float),
+                  calls[0]->stream, p);
 }

@@ -19,20 +19,29 @@ static bool joins(const gb_cuda_call *call, const gb_cuda_call *other) {
            (kernel != gb_cuda_few_linears || gb_cuda_linear_joins(call, other));
 }
 
-void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count) {
-    uint32_t launched = 0; /* a bit each */
-    for (uint32_t first = 0; first < count; first++) {
-        const gb_cuda_call *joined[GB_CUDA_MOST_JOINED];
-        uint32_t joined_count = 0;
-        for (uint32_t i = first; i < count && joined_count < GB_CUDA_MOST_JOINED; i++) {
-            if (launched >> i & 1 || (i > first && !joins(calls[first], calls[i])))
-                continue;
-            joined[joined_count++] = calls[i];
-            launched |= 1u << i;
-        }
-        if (joined_count > 0 && kernel_of(joined[0]))
-            kernel_of(joined[0])(joined, joined_count);
-        else if (joined_count > 0)
-            gb_cuda_linear(joined[0]);
+/* Launches a call with those after it that join it, unless they have been. launched: a bit each. */
+static void launch_joined(const gb_cuda_call *const *calls, uint32_t count, uint32_t first,
+                          uint32_t *launched) {
+    const gb_cuda_call *joined[GB_CUDA_MOST_JOINED];
+    uint32_t joined_count = 0;
+    for (uint32_t i = first; i < count && joined_count < GB_CUDA_MOST_JOINED; i++) {
+        if (*launched >> i & 1 || (i > first && !joins(calls[first], calls[i])))
+            continue;
+        joined[joined_count++] = calls[i];
+        *launched |= 1u << i;
     }
+    if (joined_count > 0 && kernel_of(joined[0]))
+        kernel_of(joined[0])(joined, joined_count);
+    else if (joined_count > 0)
+        gb_cuda_linear(joined[0]);
+}
+
+/* Few outputs come first: what follows a large product then does not wait for small ones. */
+void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count) {
+    uint32_t launched = 0;
+    for (uint32_t first = 0; first < count; first++)
+        if (gb_cuda_takes_dense_few(calls[first]))
+            launch_joined(calls, count, first, &launched);
+    for (uint32_t first = 0; first < count; first++)
+        launch_joined(calls, count, first, &launched);
 }

@@ -26,7 +26,6 @@ __host__ __device__ constexpr uint32_t changes_of_block(int each) {
  * on their way before it is known how they are taken. */
 template <int EACH>
 static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
-    wait_for_earlier();
     const size_t b = blockIdx.y;
     const uint32_t scanning = blocks_for_groups(a.groups, EACH);
     if (blockIdx.x >= scanning) {
@@ -34,6 +33,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONST
         find_change(a, b, (blockIdx.x - scanning) * changes_of_block(EACH) + own);
         return;
     }
+    wait_for_earlier();
     float x[EACH][GROUP_EACH];
     load_groups<EACH>(a.logits + b * a.size, a.size, x);
     const row_settings r = settings_of(a, b);

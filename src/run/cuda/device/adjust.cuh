@@ -14,7 +14,7 @@ namespace gb_cuda {
  * Needs all threads, which agree on where the list ends. */
 template <typename Entry, typename Visit>
 __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
-    enum { EACH = 4 }; /* entries on their way to a thread at a time */
+    enum { EACH = GB_CUDA_COUNTS_TOGETHER / (int)ROW_THREADS }; /* entries on their way to a thread */
     __shared__ uint32_t end;
 #pragma unroll 1
     for (uint32_t begin = 0; begin < limit; begin += ROW_THREADS * EACH) {
@@ -49,7 +49,7 @@ __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
     }
 }
 
-/* What follows a list's end has any counts, whose sums must not overflow. */
+/* Also called for what follows a list's end, for nothing: sums must not overflow whatever stands there. */
 static __device__ __noinline__ float penalized(float x, token_count token, float repetition, float frequency,
                                                float presence, int32_t prompt) {
     const uint32_t of_prompt = (uint32_t)token.prompt, generated = (uint32_t)token.generated;
@@ -165,24 +165,27 @@ struct short_biases {
 
 /* A thread finds the i-th change of a row from its lists: counted tokens have the first MOST_SHORT_COUNTS,
  * then come the biases; i may be larger. What follows a list's end is found as well, for nothing, and so are
- * the changes of a row that is not short. Needs all threads. */
+ * the changes of a row that is not short. The settings, which are there since long, are read before it waits
+ * for earlier kernels, and say whether the row has counts. Needs all threads. */
 __device__ inline void find_change(const sampling &a, size_t b, uint32_t i) {
     __shared__ short_biases biased;
     const bool is_counted = i < MOST_SHORT_COUNTS, exists = i < MOST_CHANGES;
     const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
+    const float repetition = a.counts ? a.repetition[b] : 1.0f, frequency = a.counts ? a.frequency[b] : 0.0f;
+    const float presence = a.counts ? a.presence[b] : 0.0f;
+    const int32_t prompt = a.counts ? a.prompt[b] : 0;
+    const bool is_penalized = (repetition != 1.0f) | (frequency != 0.0f) | (presence != 0.0f);
     token_count token = {NO_CHANGE, 0, 0};
     if (threadIdx.x < MOST_SHORT_BIASES) {
         const bool has_bias = threadIdx.x < a.bias_limit;
         biased.ids[threadIdx.x] = has_bias ? a.bias_ids[b * a.bias_limit + threadIdx.x] : -1;
         biased.values[threadIdx.x] = has_bias ? a.bias_values[b * a.bias_limit + threadIdx.x] : 0.0f;
     }
-    if (is_counted && a.counts)
+    wait_for_earlier();
+    if (is_counted && is_penalized)
         token = entry < a.count_limit ? a.counts[b * a.count_limit + entry] : token_count{-1, 0, 0};
-    const float repetition = a.counts ? a.repetition[b] : 1.0f, frequency = a.counts ? a.frequency[b] : 0.0f;
-    const float presence = a.counts ? a.presence[b] : 0.0f;
-    const int32_t prompt = a.counts ? a.prompt[b] : 0;
     __syncthreads();
-    if (repetition == 1.0f && frequency == 0.0f && presence == 0.0f && biased.ids[0] < 0)
+    if (!is_penalized && biased.ids[0] < 0)
         return;
     if (!is_counted && exists)
         token.id = biased.ids[entry];

@@ -14,7 +14,7 @@ enum { MASS_BINS = 2048 };
 /* Of a short row: biases and counted tokens at most; each thread of a block has CHANGES_EACH of them. */
 enum {
     MOST_SHORT_BIASES = 32,
-    MOST_SHORT_COUNTS = 2048,
+    MOST_SHORT_COUNTS = GB_CUDA_COUNTS_TOGETHER,
     MOST_CHANGES = MOST_SHORT_COUNTS + MOST_SHORT_BIASES
 };
 enum { CHANGES_EACH = (int)MOST_SHORT_COUNTS / (int)ROW_THREADS + 1 };
@@ -61,7 +61,7 @@ struct sampling {
     const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
     const float *bias_values;
     uint32_t bias_limit;
-    const token_count *counts; /* or NULL: [B, count_limit] */
+    const token_count *counts; /* or NULL: [B, count_limit]; read in rows with penalties alone */
     uint32_t count_limit;
     const float *repetition, *frequency, *presence;
     const int32_t *prompt;
@@ -88,15 +88,13 @@ struct row_settings {
     int32_t prompt;
 };
 
-/* All are read at once: nothing waits for two reads. */
+/* All are read at once: only in a row with penalties something waits for two reads. */
 __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     row_settings r;
     const int32_t top_k = a.top_k ? a.top_k[b] : 0;
     const int32_t first_bias = a.bias_ids ? a.bias_ids[b * a.bias_limit] : -1;
     const int32_t next_bias =
         a.bias_limit > MOST_SHORT_BIASES ? a.bias_ids[b * a.bias_limit + MOST_SHORT_BIASES] : -1;
-    const int32_t next_count =
-        a.count_limit > MOST_SHORT_COUNTS ? a.counts[b * a.count_limit + MOST_SHORT_COUNTS].id : -1;
     const float min_p = a.min_p ? a.min_p[b] : 0.0f;
     r.repetition = a.counts ? a.repetition[b] : 1.0f;
     r.frequency = a.counts ? a.frequency[b] : 0.0f;
@@ -111,7 +109,9 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
     r.is_short = a.groups <= MOST_GROUPS &&
                  (r.temperature == 0.0f || (r.top_k != 0 && r.top_k <= MOST_WANTED)) &&
-                 (next_bias < 0 || !r.is_biased) && (next_count < 0 || !r.is_penalized);
+                 (next_bias < 0 || !r.is_biased);
+    if (r.is_penalized && a.count_limit > MOST_SHORT_COUNTS)
+        r.is_short = r.is_short && a.counts[b * a.count_limit + MOST_SHORT_COUNTS].id < 0;
     return r;
 }
 

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the benches share: the clock, and random numbers that are the same in every run.
+ * What the benches of samplers share: rows of random logits that are the same in every run.
  */
-#ifndef GUMBEL_BENCH_MEASURING_H
-#define GUMBEL_BENCH_MEASURING_H
+#ifndef GUMBEL_BENCH_RANDOM_LOGITS_H
+#define GUMBEL_BENCH_RANDOM_LOGITS_H
 
 #include <stdint.h>
-#include <time.h>
-
-/* Seconds since some moment, which never go back. */
-static inline double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* SplitMix64 (Steele, Lea and Flood 2014). */
 static inline uint64_t next_random(uint64_t *state) {
