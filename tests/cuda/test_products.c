@@ -44,6 +44,8 @@ static const case_of cases[] = {
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32}, 48, 64, true},
     {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_BF16, 64}, 32, 5632, true},
     {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 128}, 16, 384, true},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 48, 5632, true}, /* slices, warps with up to 6 groups */
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, 16, 2816, true}, /* and with up to 12 */
 };
 enum { CASES = sizeof cases / sizeof *cases, FIRST_PACKED = 12, FIRST_GENERATED = 17 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of the kernel for few rows (device/few_rows.cuh): of generated tokens, any number of them in tiles
- * of 16, and of chosen experts.
+ * Launches of the kernels for few rows and for one (device/few_rows.cuh, device/one_row.cuh): of generated
+ * tokens, any number of them in tiles of 16, and of chosen experts.
  */
 #include "run/cuda/device/codes.cuh"
 #include "run/cuda/device/few_rows.cuh"
+#include "run/cuda/device/one_row.cuh"
 #include "run/cuda/device/row_lists.cuh"
 
 using namespace gb_cuda;
@@ -47,28 +48,40 @@ struct few_launch {
     }
 };
 
+/* Whether a tile has the kernel for one row. */
+template <typename Shape>
+static bool is_one_row(uint32_t rows) {
+    return Shape::IN_BYTES && rows == 1;
+}
+
+template <typename Shape>
+static few_tile tile_of(uint32_t rows) {
+    if (is_one_row<Shape>(rows))
+        return few_tile{1, 1, FEW_PARTS * FEW_BLOCK_ROWS, false};
+    const uint32_t columns = rows > FEW_COLUMNS ? 2 * FEW_COLUMNS : FEW_COLUMNS;
+    return few_tile{rows, columns, FEW_PARTS * FEW_BLOCK_ROWS * columns, true};
+}
+
 /* With the slices shared by that many blocks of threads. */
 template <typename Shape>
-static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t shares, uint32_t column_tiles,
-                            uint32_t tile_rows) {
+static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t shares, uint32_t tile_rows) {
     const uint32_t tiles = pieces_of(p.rows, tile_rows), blocks = p.of[p.count - 1].blocks_end;
     const uint32_t most = MULTIPROCESSORS / (shares * tiles), slices = pieces_of(cut.slices(), shares);
     few_launch made;
     made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
     made.turns = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
-    const uint32_t atoms = slices * cut.slice_atoms < cut.atoms ? slices * cut.slice_atoms : cut.atoms;
-    made.memory = few_memory_of<Shape>(cut, atoms, column_tiles, tile_rows, most_shared_bytes(), made.turns);
+    made.memory =
+        few_memory_of<Shape>(cut, slices, tile_of<Shape>(tile_rows), most_shared_bytes(), made.turns);
     return made;
 }
 
 /* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices. */
 template <typename Shape>
-static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t column_tiles,
-                              uint32_t tile_rows) {
+static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t tile_rows) {
     const uint32_t most = p.expert ? 1 : cut.slices();
-    few_launch made = launch_of<Shape>(p, cut, 1, column_tiles, tile_rows);
+    few_launch made = launch_of<Shape>(p, cut, 1, tile_rows);
     for (uint32_t shares = 2; shares <= most && !made.has_slots(ENOUGH_SLOTS); shares++)
-        made = launch_of<Shape>(p, cut, shares, column_tiles, tile_rows);
+        made = launch_of<Shape>(p, cut, shares, tile_rows);
     return made;
 }
 
@@ -83,9 +96,15 @@ static void skip_rows(few_products &p, size_t rows, size_t inputs) {
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-template <typename Shape, int TILES>
+template <typename Shape>
 static void launch_tiles(cudaStream_t stream, const few_products &p, dim3 grid) {
-    const auto kernel = multiply_few<Shape, TILES>;
+    if constexpr (Shape::IN_BYTES)
+        if (is_one_row<Shape>(p.tile_rows)) {
+            const auto one = multiply_one<Shape>;
+            GB_LAUNCH(one, grid, FEW_THREADS, p.memory.size, stream, p);
+            return;
+        }
+    const auto kernel = p.tile_rows > FEW_COLUMNS ? multiply_few<Shape, 2> : multiply_few<Shape, 1>;
     GB_LAUNCH(kernel, grid, FEW_THREADS, p.memory.size, stream, p);
 }
 
@@ -99,15 +118,12 @@ static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
         for (uint32_t most = p.expert ? 1 : 2 * FEW_COLUMNS;; most /= 2) {
             p.tile_rows = rows - first < most ? rows - first : most;
             p.rows = p.expert ? rows : p.tile_rows;
-            made = best_launch<Shape>(p, p.cut, p.tile_rows > FEW_COLUMNS ? 2 : 1, p.tile_rows);
+            made = best_launch<Shape>(p, p.cut, p.tile_rows);
             if (made.has_slots(LEAST_SLOTS) || most == 1)
                 break;
         }
         p.memory = made.memory;
-        if (p.tile_rows > FEW_COLUMNS)
-            launch_tiles<Shape, 2>(stream, p, made.grid);
-        else
-            launch_tiles<Shape, 1>(stream, p, made.grid);
+        launch_tiles<Shape>(stream, p, made.grid);
         skip_rows(p, p.rows, inputs);
     }
 }

@@ -102,6 +102,17 @@ __device__ inline void copy_bulk(void *to, const void *from, unsigned bytes, cop
         : "memory");
 }
 
+/* The same of what is read once: it is the first to leave the L2 cache again. */
+__device__ inline void copy_bulk_once(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], "
+        "%2, [%3], %4;" ::"r"(shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
+        : "memory");
+}
+
 #else
 
 /* Copies are made at once. */
@@ -158,6 +169,10 @@ inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *
     end_phase_if_complete(barrier);
 }
 
+inline void copy_bulk_once(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
+    copy_bulk(to, from, bytes, barrier);
+}
+
 #endif
 
 /* Copies that warps of a block of threads share, by the copy engine from Hopper on, before that by the lanes:
@@ -169,13 +184,28 @@ __device__ inline void announce_by_warp(copy_barrier *barrier, unsigned bytes) {
 #endif
 }
 
+__device__ inline void copy_by_lanes(uint8_t *to, const uint8_t *from, unsigned bytes) {
+    for (unsigned at = threadIdx.x % WARP * 16; at < bytes; at += WARP * 16)
+        copy_16(to + at, from + at);
+}
+
 __device__ inline void copy_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes, copy_barrier *barrier) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     if (threadIdx.x % WARP == 0)
         copy_bulk(to, from, bytes, barrier);
 #else
-    for (unsigned at = threadIdx.x % WARP * 16; at < bytes; at += WARP * 16)
-        copy_16(to + at, from + at);
+    copy_by_lanes(to, from, bytes);
+#endif
+}
+
+/* The same of what is read once. */
+__device__ inline void copy_once_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes,
+                                         copy_barrier *barrier) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    if (threadIdx.x % WARP == 0)
+        copy_bulk_once(to, from, bytes, barrier);
+#else
+    copy_by_lanes(to, from, bytes);
 #endif
 }
 

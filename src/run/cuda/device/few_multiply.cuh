@@ -27,6 +27,91 @@ __device__ inline void code_bytes(const uint32_t *w, uint32_t *even, uint32_t *o
     *odd = BITS == 4 ? w[0] >> 4 & 0x0f0f0f0fu : odd_bytes(w[0], w[1]);
 }
 
+/* Integer sums of a group's codes and inputs in 8 bits, of one or more groups whose columns are apart: those
+ * that a lane has of a tensor core's product. They are added to a number whose bits, read as a float, are
+ * 3 * 2^22: integers of at most 22 bits are floats then but for that. Of codes of 4 bits of whole pairs of
+ * units, those of odd columns stay where they are, sixteen times as large, and have sums of their own. */
+template <typename Shape>
+struct byte_sums {
+    typedef Shape shape;
+    static constexpr bool IS_PAIRED = shape::BITS == 4 && shape::GROUP_UNITS % 2 == 0;
+    static constexpr int32_t BITS_OF_BASE = 0x4b400000;
+    static constexpr float BASE = 12582912.0f;
+
+    int32_t all[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE}; /* of pairs: even columns */
+    int32_t odd[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
+
+    /* Adds the group of an atom's units u .., whose codes are w; chunk(i): the lane's inputs of its i-th pair
+     * of units. */
+    template <typename Chunk>
+    __device__ void add(const uint32_t w[shape::ATOM_STEPS][4], int u, const Chunk &chunk) {
+        if (IS_PAIRED)
+            return add_pairs(w, u, chunk);
+        uint4 b = {0, 0, 0, 0};
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i++) {
+            const uint32_t *of_r = w[i / shape::STEP_UNITS] + i % shape::STEP_UNITS * 2;
+            uint32_t a[4];
+            code_bytes<shape::BITS>(of_r, &a[0], &a[2]);
+            code_bytes<shape::BITS>(of_r + shape::BITS / 4, &a[1], &a[3]);
+            if (i == u || i % 2 == 0)
+                b = chunk(i / 2);
+            multiply_add_bytes(all, a, i % 2 ? b.z : b.x, i % 2 ? b.w : b.y, all);
+        }
+    }
+
+    template <typename Chunk>
+    __device__ void add_pairs(const uint32_t w[shape::ATOM_STEPS][4], int u, const Chunk &chunk) {
+#pragma unroll
+        for (int i = u; i < u + shape::GROUP_UNITS; i += 2) {
+            uint32_t low[4], high[4];
+            for (int k = 0; k < 4; k++) {
+                low[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0x0f0f0f0fu;
+                high[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0xf0f0f0f0u;
+            }
+            const uint4 b = chunk(i / 2);
+            multiply_add_bytes(all, low, b.x, b.z, all);
+            multiply_add_bytes(odd, high, b.y, b.w, odd);
+        }
+    }
+
+    /* The i-th sum; nothing of it is rounded. */
+    __device__ float sum(int i) const {
+        if (!IS_PAIRED)
+            return gb_float_from_bits((uint32_t)all[i]) - BASE;
+        return fmaf(gb_float_from_bits((uint32_t)odd[i]), 0.0625f, gb_float_from_bits((uint32_t)all[i])) -
+               BASE * 1.0625f;
+    }
+};
+
+/* The lane's codes of an atom, of rows r and r + 8. */
+template <typename Shape>
+__device__ inline void load_codes(const uint8_t *from, uint32_t w[Shape::ATOM_STEPS][4]) {
+#pragma unroll
+    for (int s = 0; s < Shape::ATOM_STEPS; s++) {
+        const uint4 loaded = *reinterpret_cast<const uint4 *>(from + s * Shape::STEP_BYTES);
+        w[s][0] = loaded.x;
+        w[s][1] = loaded.y;
+        w[s][2] = loaded.z;
+        w[s][3] = loaded.w;
+    }
+}
+
+/* Scales or biases of the lane's rows r and r + 8. */
+template <typename Shape>
+__device__ inline void widen_halves(uint32_t both, float value[2]) {
+    value[0] = Shape::IS_BF16 ? low_bf16(both) : low_half(both);
+    value[1] = Shape::IS_BF16 ? high_bf16(both) : high_half(both);
+}
+
+/* y += a group of inputs in 8 bits. of_inputs: their scale, and its product with their sum; sum: of codes and
+ * inputs. */
+__device__ inline float add_bytes_group(float scale, float bias, const float2 &of_inputs, float sum,
+                                        float y) {
+    y = fmaf(bias, of_inputs.y, y);
+    return fmaf(scale, of_inputs.x * sum, y);
+}
+
 /* Where a lane's share of some atoms is in shared memory. */
 template <int TILES>
 struct few_sources {
@@ -43,18 +128,7 @@ struct few_multiply {
     static constexpr int BITS = shape::BITS;
     static constexpr int ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
 
-    static constexpr bool IS_PAIRED = BITS == 4 && shape::GROUP_UNITS % 2 == 0;
-    static constexpr int32_t BITS_OF_BASE = 0x4b400000;
-    static constexpr float BASE = 12582912.0f;
-
     float offset;
-
-    /* Scales or biases of the lane's rows r and r + 8. */
-    __device__ static void widen(const uint8_t *from, float value[2]) {
-        const uint32_t both = *reinterpret_cast<const uint32_t *>(from);
-        value[0] = shape::IS_BF16 ? low_bf16(both) : low_half(both);
-        value[1] = shape::IS_BF16 ? high_bf16(both) : high_half(both);
-    }
 
     /* y += a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes and inputs.
      */
@@ -62,10 +136,9 @@ struct few_multiply {
                                      const float sum[4], float y[4]) {
         if (IN_BYTES) {
             const float4 f = *reinterpret_cast<const float4 *>(of_group);
-            for (int i = 0; i < 4; i++) {
-                y[i] = fmaf(bias[i / 2], i % 2 ? f.w : f.y, y[i]);
-                y[i] = fmaf(scale[i / 2], (i % 2 ? f.z : f.x) * sum[i], y[i]);
-            }
+            for (int i = 0; i < 4; i++)
+                y[i] = add_bytes_group(scale[i / 2], bias[i / 2], i % 2 ? float2{f.z, f.w} : float2{f.x, f.y},
+                                       sum[i], y[i]);
         } else {
             const float2 f = *reinterpret_cast<const float2 *>(of_group);
             for (int i = 0; i < 4; i++) {
@@ -75,50 +148,13 @@ struct few_multiply {
         }
     }
 
-    /* The sums of the group of an atom's units u .., whose codes are w, with inputs in 8 bits from `from` on.
-     * They are added to a number whose bits, read as a float, are 3 * 2^22: integers of at most 22 bits are
-     * floats then but for that. */
+    /* The sums of the group of an atom's units u .., whose codes are w, with inputs from `from` on. */
     __device__ static void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
                                           float sum[4]) {
-        if (IS_PAIRED)
-            return multiply_nibbles(w, u, from, sum);
-        int32_t acc[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
-        uint4 b = {0, 0, 0, 0};
-#pragma unroll
-        for (int i = u; i < u + shape::GROUP_UNITS; i++) {
-            const uint32_t *of_r = w[i / shape::STEP_UNITS] + i % shape::STEP_UNITS * 2;
-            uint32_t a[4];
-            code_bytes<BITS>(of_r, &a[0], &a[2]);
-            code_bytes<BITS>(of_r + BITS / 4, &a[1], &a[3]);
-            if (i == u || i % 2 == 0)
-                b = *reinterpret_cast<const uint4 *>(from + i / 2 * CHUNK_BYTES);
-            multiply_add_bytes(acc, a, i % 2 ? b.z : b.x, i % 2 ? b.w : b.y, acc);
-        }
+        byte_sums<shape> sums;
+        sums.add(w, u, [&](int i) { return *reinterpret_cast<const uint4 *>(from + i * CHUNK_BYTES); });
         for (int i = 0; i < 4; i++)
-            sum[i] = gb_float_from_bits((uint32_t)acc[i]) - BASE;
-    }
-
-    /* The same for 4-bit codes of whole pairs of units: those of odd columns stay where they are, sixteen
-     * times as large, and have sums of their own. */
-    __device__ static void multiply_nibbles(const uint32_t w[shape::ATOM_STEPS][4], int u,
-                                            const uint8_t *from, float sum[4]) {
-        int32_t even[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
-        int32_t odd[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
-#pragma unroll
-        for (int i = u; i < u + shape::GROUP_UNITS; i += 2) {
-            uint32_t low[4], high[4];
-            for (int k = 0; k < 4; k++) {
-                low[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0x0f0f0f0fu;
-                high[k] = w[i / 2 % shape::ATOM_STEPS][k] & 0xf0f0f0f0u;
-            }
-            const uint4 b = *reinterpret_cast<const uint4 *>(from + i / 2 * CHUNK_BYTES);
-            multiply_add_bytes(even, low, b.x, b.z, even);
-            multiply_add_bytes(odd, high, b.y, b.w, odd);
-        }
-        for (int i = 0; i < 4; i++) /* nothing of this is rounded */
-            sum[i] =
-                fmaf(gb_float_from_bits((uint32_t)odd[i]), 0.0625f, gb_float_from_bits((uint32_t)even[i])) -
-                BASE * 1.0625f;
+            sum[i] = sums.sum(i);
     }
 
     /* The same with inputs in bfloat16. */
@@ -145,22 +181,14 @@ struct few_multiply {
     /* The i-th atom from `at` on. */
     __device__ void add_atom(const sources &at, int i, float y[TILES][4]) const {
         uint32_t w[shape::ATOM_STEPS][4];
-#pragma unroll
-        for (int s = 0; s < shape::ATOM_STEPS; s++) {
-            const uint4 loaded =
-                *reinterpret_cast<const uint4 *>(at.codes + i * shape::CODE_BYTES + s * shape::STEP_BYTES);
-            w[s][0] = loaded.x;
-            w[s][1] = loaded.y;
-            w[s][2] = loaded.z;
-            w[s][3] = loaded.w;
-        }
+        load_codes<shape>(at.codes + i * shape::CODE_BYTES, w);
 #pragma unroll
         for (int g = 0; g < shape::ATOM_GROUPS; g++) {
             const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
             float scale[2], bias[2] = {0, 0}, sum[4];
-            widen(at.scales + of_group, scale);
+            widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.scales + of_group), scale);
             if (shape::HAS_BIASES)
-                widen(at.biases + of_group, bias);
+                widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.biases + of_group), bias);
             for (int half = 0; half < 2; half++)
                 if (IN_BYTES ? !shape::HAS_BIASES : BITS == 4) /* others are not above the format's */
                     bias[half] = fmaf(-offset, scale[half], bias[half]);
@@ -178,11 +206,12 @@ struct few_multiply {
         }
     }
 
+    /* COUNT atoms, each to a chain of its own from `chains` on. */
     template <int COUNT>
-    __device__ void add_some(sources &at, float y[TILES][4]) const {
+    __device__ void add_some(sources &at, float (*chains)[TILES][4]) const {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            add_atom(at, i, y);
+            add_atom(at, i, chains[i]);
         at.codes += COUNT * shape::CODE_BYTES;
         at.scales += COUNT * shape::SCALE_BYTES;
         at.biases += COUNT * shape::SCALE_BYTES;
@@ -191,14 +220,16 @@ struct few_multiply {
         at.sums += COUNT * ATOM_SUMS;
     }
 
-    __device__ void add_atoms(sources at, uint32_t count, float y[TILES][4]) const {
-        constexpr int AT_ONCE = shape::ATOM_STEPS * TILES <= 2 ? 4 : 2;
-        for (; count >= AT_ONCE; count -= AT_ONCE)
-            add_some<AT_ONCE>(at, y);
-        if (AT_ONCE == 4 && count >= 2)
-            add_some<2>(at, y);
-        if (count % 2)
-            add_some<1>(at, y);
+    __device__ void add_atoms(sources at, uint32_t count, float chains[FEW_CHAINS][TILES][4]) const {
+        static_assert(FEW_CHAINS == 4, "four at a time, then two, then one");
+        for (; count >= 4; count -= 4)
+            add_some<4>(at, chains);
+        if (count >= 2)
+            add_some<2>(at, chains);
+        if (count == 1)
+            add_some<1>(at, chains);
+        if (count == 3)
+            add_some<1>(at, chains + 2);
     }
 };
 

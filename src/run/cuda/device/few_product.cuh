@@ -16,6 +16,7 @@ enum {
     FEW_THREADS = (FEW_PARTS + 1) * WARP,
     FEW_BLOCK_ROWS = 16,
     FEW_COLUMNS = 8,
+    FEW_CHAINS = 4, /* of which a warp's part of a slice is the sum */
     FEW_MOST_SLOTS = 16,
     /* Turns whose copies are under way at a time: as many as keep memory busy. With more, all that reads
      * memory meanwhile would wait behind them, the inputs and the kernel before first of all. */
@@ -45,11 +46,19 @@ struct few_cut {
 struct few_memory {
     uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
     uint32_t slots;
-    uint32_t partial; /* [2, FEW_PARTS, tiles, 4, WARP] floats */
-    uint32_t sums;    /* [groups, tiles * FEW_COLUMNS, SUM_FLOATS] floats */
+    uint32_t partial; /* few_tile.partial_floats floats, twice */
+    uint32_t sums;    /* [groups, few_tile.columns, SUM_FLOATS] floats */
     uint32_t x;       /* [rows, x_stride] */
     uint32_t x_stride;
     uint32_t size;
+};
+
+/* The rows of a tile, and what its kernel keeps in shared memory. */
+struct few_tile {
+    uint32_t rows;
+    uint32_t columns;        /* of the inputs' sums */
+    uint32_t partial_floats; /* the sums of all parts of a block of outputs, */
+    bool meets_by_slice;     /* a slice's at a time; or all slices' at once */
 };
 
 /* Matrices of one format and one width that meet the same rows. */
@@ -91,11 +100,13 @@ struct few_shape {
     static constexpr int TURN_ATOMS = 48 / ATOM_STEPS > 1 ? 48 / ATOM_STEPS : 1;
 };
 
-/* For so many atoms of so many rows, in that many tiles of FEW_COLUMNS. The ring takes what is left of
- * most_bytes, but no more slots than a block of threads has turns; there may be room for none. */
+/* For so many atoms and slices of a tile's rows. The ring takes what is left of most_bytes, but no more slots
+ * than a block of threads has turns; there may be room for none. */
 template <typename Shape>
-__host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uint32_t tiles, uint32_t rows,
+__host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t slices, const few_tile &tile,
                                          size_t most_bytes, uint32_t turns) {
+    const uint32_t most_atoms = slices * cut.slice_atoms,
+                   atoms = most_atoms < cut.atoms ? most_atoms : cut.atoms;
     few_memory m;
     const uint32_t scales = cut.turn_atoms * Shape::SCALE_BYTES;
     m.scales = cut.turn_atoms * Shape::CODE_BYTES;
@@ -103,17 +114,21 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t atoms, uin
     m.slot_bytes = m.biases + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
     /* Neighbouring rows begin half a line of banks apart. */
     m.x_stride = (atoms * Shape::INPUT_BYTES + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE + CACHE_LINE / 2;
-    const uint32_t partial = 2 * FEW_PARTS * tiles * 4 * WARP * (uint32_t)sizeof(float);
+    const uint32_t partial =
+        2 * (tile.meets_by_slice ? 1 : slices) * tile.partial_floats * (uint32_t)sizeof(float);
     const uint32_t sums =
-        atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tiles * FEW_COLUMNS * (uint32_t)sizeof(float);
-    const uint32_t rest = partial + sums + rows * m.x_stride;
+        atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tile.columns * (uint32_t)sizeof(float);
+    const uint32_t rest =
+        partial + sums + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
     m.slots = m.slots > turns ? turns : m.slots;
     m.partial = m.slots * m.slot_bytes;
     m.sums = m.partial + partial;
     m.x = m.sums + (sums + 15) / 16 * 16;
-    m.size = m.x + rows * m.x_stride;
+    /* A pass of one_row.cuh loads inputs of as many atoms as it has columns, and uses those that are there.
+     */
+    m.size = m.x + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
     return m;
 }
 
