@@ -73,7 +73,8 @@ measure() { # config, layers
     fi
     $gumbel bench "$program" --backend cuda -p 512,1505 -n 64 -d 0,1505 -r 2 --profile \
         --temperature 0.8 --top-k 64 --top-p 0.95 --seed 1 || status=1
-    $gumbel bench "$program" --backend cuda -p 0 -n 32 -d 0 --batch 8,16 -r 1 || status=1
+    $gumbel bench "$program" --backend cuda -p 0 -n 32 -d 0 --batch 8,16 -r 1 \
+        --temperature 0.8 --top-k 64 --top-p 0.95 --seed 1 || status=1
 }
 
 $gumbel inspect --backends
