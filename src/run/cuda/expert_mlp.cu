@@ -11,7 +11,11 @@ using namespace gb_cuda;
 
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
 
-enum { MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_GROUP, MOST_SIZE = 1024 /* two stages fit */ };
+enum {
+    MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
+    MOST_SIZE = MOST_OUTER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
+    OWN_BYTES = 8 << 10 /* more than join_outputs' own variables */
+};
 
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
 static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
@@ -28,13 +32,28 @@ static bool is_like_down(const gb_cuda_call *const *calls, int step, size_t outp
            gb_format_equal(&weight->format, &calls[GB_EXPERT_DOWN]->operands[1]->format);
 }
 
+/* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
+ */
+static unsigned outer_rounds(size_t blocks, size_t tokens) {
+    enum { RESIDENT = 2 * 132 };
+    return blocks_for(blocks * tokens, RESIDENT);
+}
+
+/* Whether a block of threads has room for what join_outputs has at a time. */
+static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choices) {
+    const unsigned rounds = outer_rounds(down->dims[1] / FEW_BLOCK_ROWS, tokens);
+    const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_GROUP);
+    return outer_bytes(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1) + OWN_BYTES <= most_shared_bytes();
+}
+
 static bool can_launch(const gb_cuda_call *const *calls) {
     const gb_cuda_tensor *x = calls[GB_EXPERT_GATE_UP]->operands[0],
                          *down = calls[GB_EXPERT_DOWN]->operands[1];
-    const size_t size = down->dims[2], hidden = down->dims[1];
+    const size_t size = down->dims[2], hidden = down->dims[1],
+                 choices = calls[GB_EXPERT_ROUTE]->results[0]->dims[1];
     return !calls[0]->is_prefill && x->rank == 2 &&
-           calls[GB_EXPERT_SHARED_LOGIT]->operands[1]->dims[0] == 1 &&
-           calls[GB_EXPERT_ROUTE]->results[0]->dims[1] <= MOST_CHOICES &&
+           calls[GB_EXPERT_SHARED_LOGIT]->operands[1]->dims[0] == 1 && choices <= MOST_CHOICES &&
+           outputs_fit(down, x->dims[0], choices) &&
            is_like_down(calls, GB_EXPERT_DOWN, hidden, size, MOST_SIZE) &&
            is_like_down(calls, GB_EXPERT_SHARED_DOWN, hidden, size, MOST_SIZE) &&
            is_like_down(calls, GB_EXPERT_GATE_UP, 2 * size, hidden, MOST_HIDDEN) &&
@@ -112,33 +131,25 @@ static expert_outer outer_of(const gb_cuda_call *const *calls, const expert_valu
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-template <bool IS_BF16, int ATOMS>
+template <bool IS_BF16>
 static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
-    const auto kernel = make_inner_values<IS_BF16, ATOMS>;
+    const auto kernel = make_inner_values<IS_BF16>;
     const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
     GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
 }
 
-/* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs. */
 template <bool IS_BF16>
 static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
-    enum { RESIDENT = 2 * 132 };
     const auto kernel = join_outputs<IS_BF16>;
-    const unsigned rounds = blocks_for(p.weight.blocks * tokens, RESIDENT);
+    const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
-    const size_t bytes = outer_bytes(p.weight, p.from.choices, rounds > 1 ? 2 : 1);
+    const size_t bytes = outer_bytes(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
     GB_LAUNCH(kernel, grid, EXPERT_THREADS, bytes, stream, p);
 }
 
 template <bool IS_BF16>
 static void launch(cudaStream_t stream, const expert_inner &inner, const expert_outer &outer, size_t tokens) {
-    const uint32_t atoms = blocks_for(inner.weight.atoms, EXPERT_WARPS);
-    if (atoms == 1)
-        launch_inner<IS_BF16, 1>(stream, inner, tokens);
-    else if (atoms == 2)
-        launch_inner<IS_BF16, 2>(stream, inner, tokens);
-    else
-        launch_inner<IS_BF16, MOST_INNER_ATOMS>(stream, inner, tokens);
+    launch_inner<IS_BF16>(stream, inner, tokens);
     launch_outer<IS_BF16>(stream, outer, tokens);
 }
 

@@ -23,8 +23,13 @@ enum {
     ATOM_SCALES = 32, /* bytes of a packed block's atom */
     ATOM_BYTES = ATOM_CODES + 2 * ATOM_SCALES,
     MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
-    MOST_INNER_ATOMS = 4               /* that a warp has of a row of gate and up */
+    MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up, */
+    MOST_OUTER_ATOMS = 2               /* and of down */
 };
+
+/* What the kernels of few rows know of the format. */
+template <bool IS_BF16>
+using expert_shape = few_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
 
 /* The first of `atoms` that a warp has, of EXPERT_WARPS of them. */
 __device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
@@ -55,50 +60,49 @@ struct packed_block {
     /* A warp begins to copy it; the barrier's phase counts it. */
     __device__ void copy(const packed_matrices &m, size_t block, copy_barrier *barrier) const {
         uint8_t *scales = at + m.code_bytes;
-        copy_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier);
-        copy_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier);
+        copy_once_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier);
+        copy_once_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier);
         if (m.biases)
-            copy_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes, barrier);
+            copy_once_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes,
+                              barrier);
     }
 
     __device__ static uint32_t bytes(const packed_matrices &m) {
         return m.code_bytes + m.scale_bytes + (m.biases ? m.scale_bytes : 0);
     }
 
-    /* Scales or biases of the lane's rows r and r + 8. */
-    template <bool IS_BF16>
-    __device__ static void widen(const uint8_t *of_atom, float value[2]) {
-        const uint32_t both = *reinterpret_cast<const uint32_t *>(of_atom + threadIdx.x % WARP / 4 * 4);
-        value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
-        value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
+    /* Where the lane's codes of an atom are. */
+    __device__ const uint8_t *codes(uint32_t atom) const {
+        return at + atom * ATOM_CODES + threadIdx.x % WARP * 16;
     }
 
-    /* y += an atom of rows r and r + 8 (r = lane / 4) times inputs x, whose scale and sum are of_x. */
+    /* Scales of the lane's rows r and r + 8 (r = lane / 4), and biases as they are for the codes. */
+    template <bool IS_BF16>
+    __device__ void load_scales(uint32_t atom, const packed_matrices &m, float scale[2],
+                                float bias[2]) const {
+        const uint8_t *from = at + m.code_bytes + atom * ATOM_SCALES + threadIdx.x % WARP / 4 * 4;
+        widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from), scale);
+        if (m.biases) {
+            widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from + m.scale_bytes), bias);
+        } else {
+            bias[0] = -m.offset * scale[0];
+            bias[1] = -m.offset * scale[1];
+        }
+    }
+
+    /* y = an atom of rows r and r + 8 times inputs x, whose scale and sum are of_x. */
     template <bool IS_BF16>
     __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 &of_x,
                              float y[2]) const {
-        const uint8_t *scales = at + m.code_bytes + atom * ATOM_SCALES;
-        const uint4 codes =
-            *reinterpret_cast<const uint4 *>(at + atom * ATOM_CODES + threadIdx.x % WARP * 16);
-        const uint32_t w[4] = {codes.x, codes.y, codes.z, codes.w};
-        int32_t sum[4] = {0, 0, 0, 0};
+        uint32_t w[1][4];
+        byte_sums<expert_shape<IS_BF16>> sums;
+        float scale[2], bias[2];
+        load_codes<expert_shape<IS_BF16>>(codes(atom), w);
+        load_scales<IS_BF16>(atom, m, scale, bias);
+        sums.add(w, 0, [&](int) { return x; });
 #pragma unroll
-        for (int unit = 0; unit < 2; unit++) {
-            uint32_t a[4];
-            code_bytes<4>(w + 2 * unit, &a[0], &a[2]);
-            code_bytes<4>(w + 2 * unit + 1, &a[1], &a[3]);
-            multiply_add_bytes(sum, a, unit ? x.z : x.x, unit ? x.w : x.y, sum);
-        }
-        float scale[2], bias[2] = {0, 0};
-        widen<IS_BF16>(scales, scale);
-        if (m.biases)
-            widen<IS_BF16>(scales + m.scale_bytes, bias);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            bias[half] = fmaf(-m.offset, scale[half], bias[half]);
-            y[half] = fmaf(bias[half], of_x.y, y[half]);
-            y[half] = fmaf(scale[half], of_x.x * (float)sum[2 * half], y[half]);
-        }
+        for (int half = 0; half < 2; half++)
+            y[half] = add_bytes_group(scale[half], bias[half], of_x, sums.sum(2 * half), 0.0f);
     }
 };
 
@@ -195,8 +199,42 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
         to[1].copy(up, of_up, arrived);
 }
 
+/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on, each a chain.
+ * They come out side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
+ * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
+template <bool IS_BF16>
+__device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,
+                                        uint32_t count, const uint4 &x, const float2 &of_x,
+                                        float of_rows[2][2]) {
+    const uint32_t lane = threadIdx.x % WARP;
+    const bool is_there = lane % 4 < count;
+    byte_sums<expert_shape<IS_BF16>> sums;
+    static_assert((int)MOST_INNER_ATOMS == (int)FEW_CHAINS, "gate and up of an atom have two of eight columns");
+#pragma unroll
+    for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
+        if (column / 2 >= count)
+            break;
+        uint32_t w[1][4];
+        load_codes<expert_shape<IS_BF16>>(of[column % 2].codes(first + column / 2), w);
+        sums.add(w, 0, [&](int) { return lane / 4 == column ? x : uint4{0, 0, 0, 0}; });
+    }
+#pragma unroll
+    for (int up = 0; up < 2; up++) {
+        float scale[2], bias[2];
+        of[up].load_scales<IS_BF16>(first + (is_there ? lane % 4 : 0), m, scale, bias);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float sum = add_bytes_group(scale[half], bias[half], of_x, sums.sum(2 * half + up), 0.0f);
+            sum = is_there ? sum : 0.0f;
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            of_rows[up][half] = sum;
+        }
+    }
+}
+
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
-template <bool IS_BF16, int ATOMS>
+template <bool IS_BF16>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     make_inner_values(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
@@ -205,7 +243,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
-    const uint32_t first = warp_begin(p.weight.atoms, warp), end = warp_begin(p.weight.atoms, warp + 1);
+    const uint32_t first = warp_begin(p.weight.atoms, warp),
+                   count = warp_begin(p.weight.atoms, warp + 1) - first;
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
@@ -215,14 +254,9 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     if (number == choices)
         copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
     wait_alone();
-    uint4 x[ATOMS];
-    float2 x_sums[ATOMS];
-#pragma unroll
-    for (int i = 0; i < ATOMS; i++) {
-        const size_t atom = token * p.weight.atoms + (first + i < end ? first + i : 0);
-        x[i] = p.x[atom * 4 + lane % 4];
-        x_sums[i] = p.x_sums[atom];
-    }
+    const size_t of_token = token * p.weight.atoms + first;
+    const uint4 x = p.x[(of_token + (lane / 8 < count ? lane / 8 : 0)) * 4 + lane % 4];
+    const float2 x_sums = p.x_sums[of_token + (lane % 4 < count ? lane % 4 : 0)];
     if (number < choices) {
         const size_t expert = choose_expert(p, token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
@@ -236,13 +270,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     }
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
-    float of_rows[2][2] = {};
-#pragma unroll
-    for (int i = 0; i < ATOMS; i++)
-        if (first + i < end) {
-            of[0].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[0]);
-            of[1].multiply<IS_BF16>(first + i, p.weight, x[i], x_sums[i], of_rows[1]);
-        }
+    float of_rows[2][2];
+    multiply_gate_up<IS_BF16>(p.weight, of, first, count, x, x_sums, of_rows);
     store_part(shared.parts[0], of_rows[0]);
     store_part(shared.parts[1], of_rows[1]);
     __syncthreads();
@@ -345,10 +374,10 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 
 /* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
  */
-inline size_t outer_bytes(const packed_matrices &m, uint32_t choices, unsigned stages) {
-    const size_t atoms = (m.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
+inline size_t outer_bytes(uint32_t atoms, uint32_t choices, unsigned stages) {
+    const size_t of_warp = (atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
     return (choices + 1) *
-           (stages * m.atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * atoms * (EXPERT_GROUP + sizeof(float2)));
+           (stages * atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * of_warp * (EXPERT_GROUP + sizeof(float2)));
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
@@ -402,11 +431,14 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             const packed_block of = {memory + (stage * matrices + e) * pitch};
             float of_rows[2] = {};
 #pragma unroll 1
-            for (uint32_t i = 0; i < inner.count; i++) {
+            for (uint32_t i = 0; i < inner.count; i++) { /* one or two, whose chains are added */
                 const uint32_t task = e * inner.most + i;
                 const uint4 x =
                     *reinterpret_cast<const uint4 *>(inner.bytes + task * EXPERT_GROUP + lane % 4 * 16);
-                of.multiply<IS_BF16>(inner.first + i, p.weight, x, inner.sums[task], of_rows);
+                float of_atom[2];
+                of.multiply<IS_BF16>(inner.first + i, p.weight, x, inner.sums[task], of_atom);
+                of_rows[0] += of_atom[0];
+                of_rows[1] += of_atom[1];
             }
             store_part(parts[e], of_rows);
         }

@@ -98,10 +98,16 @@ __device__ inline void load_codes(const uint8_t *from, uint32_t w[Shape::ATOM_ST
 }
 
 /* Scales or biases of the lane's rows r and r + 8. */
-template <typename Shape>
+template <bool IS_BF16>
 __device__ inline void widen_halves(uint32_t both, float value[2]) {
-    value[0] = Shape::IS_BF16 ? low_bf16(both) : low_half(both);
-    value[1] = Shape::IS_BF16 ? high_bf16(both) : high_half(both);
+    value[0] = IS_BF16 ? low_bf16(both) : low_half(both);
+    value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
+}
+
+/* A part's sum, of its chains' (few_rows.cuh). */
+__device__ inline float add_chains(float first, float second, float third, float fourth) {
+    static_assert(FEW_CHAINS == 4, "all of them");
+    return (first + second) + (third + fourth);
 }
 
 /* y += a group of inputs in 8 bits. of_inputs: their scale, and its product with their sum; sum: of codes and
@@ -186,9 +192,9 @@ struct few_multiply {
         for (int g = 0; g < shape::ATOM_GROUPS; g++) {
             const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
             float scale[2], bias[2] = {0, 0}, sum[4];
-            widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.scales + of_group), scale);
+            widen_halves<shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(at.scales + of_group), scale);
             if (shape::HAS_BIASES)
-                widen_halves<shape>(*reinterpret_cast<const uint32_t *>(at.biases + of_group), bias);
+                widen_halves<shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(at.biases + of_group), bias);
             for (int half = 0; half < 2; half++)
                 if (IN_BYTES ? !shape::HAS_BIASES : BITS == 4) /* others are not above the format's */
                     bias[half] = fmaf(-offset, scale[half], bias[half]);

@@ -143,7 +143,7 @@ struct few_rows : weight_ring<Shape> {
         is_odd = !is_odd; /* the other half may still be read */
         for (uint32_t i = 0; i < TILES * 4; i++)
             parts[part * VALUES + i * WARP + lane] =
-                (y[0][i / 4][i % 4] + y[1][i / 4][i % 4]) + (y[2][i / 4][i % 4] + y[3][i / 4][i % 4]);
+                add_chains(y[0][i / 4][i % 4], y[1][i / 4][i % 4], y[2][i / 4][i % 4], y[3][i / 4][i % 4]);
         base::meet();
         float sum = 0;
         if (threadIdx.x < VALUES)

@@ -97,13 +97,14 @@ struct one_row : weight_ring<Shape> {
             count = base::part_begin(turn, warp + 1) - first;
         }
         const uint8_t *slot = shared + ring.slot * p.memory.slot_bytes;
+        const uint32_t of_inputs = atom - first_atom;
         uint4 x[CHUNKS];
-        load_inputs(atom - first_atom + first, x);
+        load_inputs(of_inputs + first, x);
         ring.wait_until_full();
-        add_pass(slot, first, atom - first_atom, count, x, y);
+        add_pass(slot, first, of_inputs, count, x, y);
         for (uint32_t i = column::ATOMS; MOST_ATOMS > column::ATOMS && i < count; i += column::ATOMS) {
-            load_inputs(atom - first_atom + first + i, x);
-            add_pass(slot, first + i, atom - first_atom, count - i, x, y);
+            load_inputs(of_inputs + first + i, x);
+            add_pass(slot, first + i, of_inputs, count - i, x, y);
         }
         ring.pass_on(ring.empty, lane);
         ring.next();
@@ -183,9 +184,9 @@ struct one_row : weight_ring<Shape> {
     __device__ void add_column(const column_numbers &numbers, const byte_sums<shape> &sums, int j,
                                float y[2]) const {
         float scale[2], bias[2] = {0, 0};
-        widen_halves<shape>(numbers.scales, scale);
+        widen_halves<shape::IS_BF16>(numbers.scales, scale);
         if (shape::HAS_BIASES)
-            widen_halves<shape>(numbers.biases, bias);
+            widen_halves<shape::IS_BF16>(numbers.biases, bias);
         for (int h = 0; h < 2; h++) {
             if (!shape::HAS_BIASES)
                 bias[h] = fmaf(-p.offset, scale[h], bias[h]);
