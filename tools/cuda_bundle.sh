@@ -2,15 +2,23 @@
 # Puts what a machine with a GPU needs into one folder: the program, the tests of the CUDA backend, their data and
 # the libraries that they load. There, run.sh in it runs the tests and measures programs of random weights.
 #
-#     tools/cuda_bundle.sh [BUNDLE [ARCHITECTURES]]       by default build/cuda-bundle, for 90a-real
+#     tools/cuda_bundle.sh [--sanitize] [BUNDLE [ARCHITECTURES]]       by default build/cuda-bundle, for 90a-real
+#
+# With --sanitize it is built so that compute-sanitizer's racecheck can follow what it does, for `run.sh sanitize`.
 set -eu
 cd "$(dirname "$0")/.."
+racecheck=OFF
+if [ "${1:-}" = --sanitize ]; then
+    racecheck=ON
+    shift
+fi
 bundle=${1:-build/cuda-bundle}
 architectures=${2:-90a-real}
 build=$bundle-build
 
 # Tests find their data relative to the bundle.
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGUMBEL_CUDA=ON -DGUMBEL_MLX=OFF \
+    -DGUMBEL_CUDA_RACECHECK=$racecheck \
     -DCMAKE_CUDA_ARCHITECTURES="$architectures" -DGUMBEL_TEST_DATA=data -DGUMBEL_TEST_MODELS=models
 targets=$(ninja -C "$build" -t targets all | sed -n 's/^\(test_cuda_[a-z0-9_]*\): phony$/\1/p')
 # shellcheck disable=SC2086 # a list of words

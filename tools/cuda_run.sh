@@ -3,7 +3,8 @@
 #
 #     run.sh [tests] [sanitize] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
 #
-# sanitize runs the tests under compute-sanitizer, where the machine has it, for at most 300 seconds each.
+# sanitize runs the tests under compute-sanitizer, where the machine has it, for at most 300 seconds each; the
+# bundle should be one of cuda_bundle.sh --sanitize.
 # LAYERS of the full-size model are exported with random weights at 4 bits; 0: all of them. Programs are written
 # to the folder `programs` beside this script and kept.
 set -u
@@ -35,29 +36,35 @@ run_tests() {
     done
 }
 
+sanitize_one() { # sanitizer, tool, test
+    name=${3#bin/test_cuda_}
+    log=logs/$name.$2.log
+    timeout 300 "$1" --tool "$2" --error-exitcode 99 "$3" >"$log" 2>&1
+    result=$?
+    reports=$(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log")
+    case $result in
+    0) echo "clean    $name ($2)" ;;
+    124) echo "unended  $name ($2): $reports reports" ;;
+    *)
+        printf '%s\n' "FAILED   $name ($2, $result): $reports reports
+$(grep '^=========' "$log" | head -n 12)"
+        return 1
+        ;;
+    esac
+}
+
+# Several at a time: they wait for the host more than for the device.
 sanitize() {
     if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
         echo "skipped  sanitize: this machine has no compute-sanitizer"
         return
     fi
     mkdir -p logs
-    for tool in memcheck racecheck initcheck; do
+    for tool in racecheck initcheck memcheck; do
         for test in bin/test_cuda_*; do
-            name=${test#bin/test_cuda_}
-            log=logs/$name.$tool.log
-            timeout 300 "$sanitizer" --tool $tool --error-exitcode 99 "$test" >"$log" 2>&1
-            result=$?
-            case $result in
-            0) echo "clean    $name ($tool)" ;;
-            124) echo "unended  $name ($tool): $(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log") reports" ;;
-            *)
-                echo "FAILED   $name ($tool, $result)"
-                grep '^=========' "$log" | head -n 12
-                status=1
-                ;;
-            esac
+            echo "$sanitizer $tool $test"
         done
-    done
+    done | xargs -P 8 -n 3 ./run.sh sanitize_one || status=1
 }
 
 measure() { # config, layers
@@ -77,6 +84,11 @@ measure() { # config, layers
         --temperature 0.8 --top-k 64 --top-p 0.95 --seed 1 || status=1
 }
 
+if [ "$1" = sanitize_one ]; then
+    shift
+    sanitize_one "$@"
+    exit
+fi
 $gumbel inspect --backends
 while [ $# -gt 0 ]; do
     case $1 in

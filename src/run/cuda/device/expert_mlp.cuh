@@ -209,7 +209,8 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
     const uint32_t lane = threadIdx.x % WARP;
     const bool is_there = lane % 4 < count;
     byte_sums<expert_shape<IS_BF16>> sums;
-    static_assert((int)MOST_INNER_ATOMS == (int)FEW_CHAINS, "gate and up of an atom have two of eight columns");
+    static_assert((int)MOST_INNER_ATOMS == (int)FEW_CHAINS,
+                  "gate and up of an atom have two of eight columns");
 #pragma unroll
     for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
         if (column / 2 >= count)

@@ -129,7 +129,7 @@ struct few_rows : weight_ring<Shape> {
                   lane % 4 * 2 * shape::SUM_FLOATS;
         ring.wait_until_full();
         multiply{p.offset}.add_atoms(at, end - first, y);
-        ring.pass_on(ring.empty, lane);
+        ring.pass_on(lane);
         ring.next();
     }
 

@@ -106,7 +106,7 @@ struct one_row : weight_ring<Shape> {
             load_inputs(of_inputs + first + i, x);
             add_pass(slot, first + i, of_inputs, count - i, x, y);
         }
-        ring.pass_on(ring.empty, lane);
+        ring.pass_on(lane);
         ring.next();
     }
 
