@@ -39,7 +39,7 @@ struct one_row : weight_ring<Shape> {
         base::lane, base::p, base::ring, base::shared, base::warp;
     static constexpr int CHUNKS = shape::ATOM_UNITS / 2; /* of a lane's inputs of an atom */
     static constexpr uint32_t MOST_ATOMS = (shape::TURN_ATOMS + FEW_PARTS - 1) / FEW_PARTS; /* of a part */
-    static_assert(MOST_ATOMS < 8, "a pass's atoms are four, two and one");
+    static_assert(MOST_ATOMS < 8, "a pass's atoms are four and two and one");
 
     struct column_numbers {
         uint32_t scales, biases; /* of rows r and r + 8 */
@@ -131,15 +131,12 @@ struct one_row : weight_ring<Shape> {
         if (has_both)
             second_column = load_column(slot, begin, of_inputs + begin, left, 1);
         byte_sums<shape> sums;
-        if (atoms >= 4)
+        if (atoms & 4)
             add_atoms<4>(codes, 0, x, sums);
-        if (column::ATOMS > 4 && atoms & 2)
+        if (atoms & 2)
             add_atoms<2>(codes, atoms & 4, x, sums);
-        if (column::ATOMS > 4 && atoms & 1)
+        if (atoms & 1)
             add_atoms<1>(codes, atoms & 6, x, sums);
-        if (column::ATOMS == 4)
-            for (uint32_t i = 0; atoms < 4 && i < atoms; i++)
-                add_atoms<1>(codes, i, x, sums);
         add_column(first_column, sums, 0, y);
         if (has_both)
             add_column(second_column, sums, 1, y);
