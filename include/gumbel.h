@@ -498,7 +498,7 @@ typedef struct gumbel_export_stats {
 
 typedef struct gumbel_export_options {
     size_t size;
-    const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights keep their dtype */
+    const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights stay as they are */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
     bool logits;          /* end in logits[B, V] instead of the sampler */
     const char *backend;  /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
@@ -513,9 +513,9 @@ typedef struct gumbel_export_options {
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
                                   at most */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
-                                for a GGUF that is quantized and given no recipe */
+                                for a checkpoint that is quantized and given no recipe */
     const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
-                          for such a GGUF */
+                          for such a checkpoint */
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 

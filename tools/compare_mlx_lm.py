@@ -5,9 +5,9 @@
     compare_mlx_lm.py CHECKPOINT GUMBEL NAME=PROGRAM ... [--prompt 256] [--new 64] [--rounds 3] [--chunk 64]
                       [--dtype float32]
 
-CHECKPOINT is a directory that mlx-lm reads, each PROGRAM what `gumbel export CHECKPOINT --activations none` made of it,
-GUMBEL the command. The answer is sampled at temperature 0.8. mlx-lm's activations have the dtype given, float32 as
-gumbel's; "as-is" leaves the checkpoint's. Needs mlx (or mlx[cpu]) and mlx-lm.
+CHECKPOINT is a directory that mlx-lm reads, each PROGRAM what `gumbel export CHECKPOINT --quantize none` made of it, GUMBEL
+the command. The answer is sampled at temperature 0.8. mlx-lm's activations have the dtype given, float32 as gumbel's;
+"as-is" leaves the checkpoint's. Needs mlx (or mlx[cpu]) and mlx-lm.
 """
 import argparse
 import json

@@ -99,9 +99,10 @@ static gumbel_status add_file_states(const char *directory, const char *gguf, cl
     return GUMBEL_OK;
 }
 
-/* A recipe's name, or of a file where it lies and its state. */
+/* A recipe's name, or of a file where it lies and its state; nothing where none is given, of which another
+ * program may come than of a given "none". */
 static void add_recipe(const char *quantize, cli_text *identity, cli_text *state) {
-    const char *recipe = quantize ? quantize : "none";
+    const char *recipe = quantize ? quantize : "";
     struct stat file;
     char *full = stat(recipe, &file) == 0 && S_ISREG(file.st_mode) ? realpath(recipe, NULL) : NULL;
     add_text(identity, full ? full : recipe);

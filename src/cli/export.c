@@ -51,14 +51,15 @@ static const cli_option quantize_table[] = {
     {.names = "--activations",
      .argument = "KIND",
      .help = "What products with quantized weights do with their input: int8 rounds it to 8 bits per group, "
-             "none takes it as it is. The default is the recipe's, and int8 for a quantized GGUF.",
+             "none takes it as it is. The default is the recipe's; without --quantize it is int8 where the "
+             "checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, activations)},
     {.names = "--cache",
      .argument = "DTYPE",
      .help =
-         "What attention's caches hold: float32 or bfloat16. The default is the recipe's, and bfloat16 for a "
-         "quantized GGUF.",
+         "What attention's caches hold: float32 or bfloat16. The default is the recipe's; without --quantize "
+         "it is bfloat16 where the checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, cache)},
     {.names = "--list-recipes",

@@ -104,21 +104,20 @@ static gumbel_status open_recipe(export_job *job, gumbel_error *error) {
     return gb_recipe_override(job->recipe, job->options.activations, job->options.cache, error);
 }
 
-static bool has_blocks(const gb_gguf_import *gguf) {
-    for (size_t i = 0; i < gguf->tensor_count; i++)
-        if (gguf->tensors[i].dtype == GB_DTYPE_NONE)
-            return true;
-    return false;
-}
-
-/* A GGUF of quantized matrices is exported to be run as fast as its weights allow: where neither a recipe nor
- * an option says otherwise, with 8-bit inputs, as llama.cpp multiplies them, and caches of 16 bits. */
-static gumbel_status adopt_gguf_settings(export_job *job, gumbel_error *error) {
+/* A checkpoint of quantized matrices is exported to be run as fast as its weights allow: where neither a
+ * recipe nor an option says otherwise, with 8-bit inputs, as the recipes that quantize have them, and caches
+ * of 16 bits. */
+static gumbel_status adopt_quantized_settings(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
-    if (!job->source.is_gguf || options->quantize || !has_blocks(&job->source.gguf))
+    const char *activations = options->activations ? NULL : "int8",
+               *cache = options->cache ? NULL : "bfloat16";
+    if (options->quantize || !gb_source_is_quantized(&job->source))
         return GUMBEL_OK;
-    return gb_recipe_override(job->recipe, options->activations ? NULL : "int8",
-                              options->cache ? NULL : "bfloat16", error);
+    if (activations || cache)
+        report(job, GUMBEL_LOG_INFO, "the checkpoint is quantized: %s%s%s by default",
+               activations ? "activations int8" : "", activations && cache ? ", " : "",
+               cache ? "cache bfloat16" : "");
+    return gb_recipe_override(job->recipe, activations, cache, error);
 }
 
 static gumbel_status build_graph(export_job *job, gumbel_error *error) {
@@ -256,7 +255,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
                                gumbel_error *error) {
     GB_TRY(open_recipe(job, error));
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
-    GB_TRY(adopt_gguf_settings(job, error));
+    GB_TRY(adopt_quantized_settings(job, error));
     GB_TRY(build_graph(job, error));
     GB_TRY(read_text(job, error));
     GB_TRY(read_generation_config(job, error));

@@ -2,6 +2,7 @@
 #include "export/source.h"
 
 #include "base/memory.h"
+#include "export/packed/packed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -118,6 +119,19 @@ void gb_source_close(gb_source *source) {
     gb_free(source->name);
     gb_free(source->directory);
     *source = (gb_source){0};
+}
+
+static bool has_blocks(const gb_gguf_import *gguf) {
+    for (size_t i = 0; i < gguf->tensor_count; i++)
+        if (gguf->tensors[i].dtype == GB_DTYPE_NONE)
+            return true;
+    return false;
+}
+
+bool gb_source_is_quantized(const gb_source *source) {
+    if (source->is_gguf)
+        return has_blocks(&source->gguf);
+    return source->checkpoint && gb_packed_has_any(&source->packing, source->checkpoint);
 }
 
 static const char *dtype_name(const gb_config *config, const char *fallback) {

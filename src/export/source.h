@@ -28,6 +28,9 @@ gumbel_status gb_source_open(const char *path, bool random_weights, gb_source *s
 
 void gb_source_close(gb_source *source);
 
+/* Whether the checkpoint has matrices that are quantized. */
+bool gb_source_is_quantized(const gb_source *source);
+
 /* The dtype that the configuration says weights have: bfloat16 when it says nothing. Errors: UNSUPPORTED. */
 gumbel_status gb_source_dtype(const gb_source *source, gb_dtype *dtype, gumbel_error *error);
 

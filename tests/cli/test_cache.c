@@ -128,6 +128,21 @@ static void recipes_have_programs_of_their_own(void **state) {
     assert_quiet(&result);
 }
 
+/* Of a quantized checkpoint the recipe none, when it is given, makes another program than no recipe. */
+static void a_given_none_is_not_the_default(void **state) {
+    (void)state;
+    const char *quantized = GUMBEL_TEST_DATA "/export/packed/mlx_gemma4_int4";
+    for (int i = 0; i < 2; i++) {
+        command_result result = GUMBEL(NULL, "inspect", quantized, "--graph");
+        assert_has(result.output, "layers.1.keys: cache bf16[");
+        assert_says(&result, i == 0 ? "quantized: activations int8, cache bfloat16 by default" : "");
+        result = GUMBEL(NULL, "inspect", quantized, "--graph", "--quantize", "none");
+        assert_has(result.output, "layers.1.keys: cache f32[");
+        assert_says(&result, i == 0 ? "exporting " : "");
+        assert_int_equal(count_files(cache), 2);
+    }
+}
+
 static void two_at_once(void **state) {
     (void)state;
     const char *const words[] = {GUMBEL_COMMAND, "run", checkpoint, ANSWER, NULL};
@@ -186,6 +201,7 @@ int main(void) {
         cmocka_unit_test_setup(is_the_program_of_export, empty_cache),
         cmocka_unit_test_setup(notices_changes, empty_cache),
         cmocka_unit_test_setup(recipes_have_programs_of_their_own, empty_cache),
+        cmocka_unit_test_setup(a_given_none_is_not_the_default, empty_cache),
         cmocka_unit_test_setup(two_at_once, empty_cache),
         cmocka_unit_test_setup(a_gguf_is_a_checkpoint_and_a_program_is_none, empty_cache),
         cmocka_unit_test_setup(lies_in_the_home_directory_otherwise, empty_cache),

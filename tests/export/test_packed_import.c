@@ -2,7 +2,8 @@
  *
  * Checkpoints that others have converted or quantized. What mlx-lm wrote unquantized runs to the same bits as
  * the released form of the same weights; of quantized ones every weight has the bits that the writer's own
- * definition gives, and the logits agree with a float32 model of them. tests/oracle/make_mlx_goldens.py and
+ * definition gives, and the logits agree with a float32 model of them: closely with products and caches in
+ * float32, and about with what export chooses by itself. tests/oracle/make_mlx_goldens.py and
  * make_torch_goldens.py write tests/data/export/packed.
  */
 #include "program/reader.h"
@@ -22,7 +23,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const double TOLERANCE = 2e-4; /* of the largest absolute logit */
+/* Of the largest absolute logit: with float32, and with 8-bit activations and bfloat16 caches. */
+static const double TOLERANCE = 2e-4, ROUNDED_TOLERANCE = 0.05;
 enum { MAX_PROMPT = 64, MAX_VOCABULARY = 256, MAX_COLUMNS = 1024 };
 
 typedef struct logit_row {
@@ -84,7 +86,7 @@ static logit_row run_prompt(const char *path, const json_t *golden) {
     return row;
 }
 
-static void compare_logits(const char *name, const logit_row *row, const json_t *golden) {
+static void compare_logits(const char *name, const logit_row *row, const json_t *golden, double tolerance) {
     const json_t *expected = json_object_get(golden, "logits");
     double largest = 0, difference = 0;
     for (size_t i = 0; i < row->count; i++) {
@@ -94,7 +96,7 @@ static void compare_logits(const char *name, const logit_row *row, const json_t 
     }
     print_message("%s: largest difference %.2g of the largest logit\n", name, difference / largest);
     assert_true(largest > 0);
-    assert_true(difference <= TOLERANCE * largest);
+    assert_true(difference <= tolerance * largest);
 }
 
 static void converted_runs_as_released(void **state) {
@@ -109,7 +111,7 @@ static void converted_runs_as_released(void **state) {
     logit_row released = run_prompt(export_from(config, "released.gumbel", drawn), golden);
     logit_row converted =
         run_prompt(export_from(directory, "converted.gumbel", (gumbel_export_options){0}), golden);
-    compare_logits(name, &converted, golden);
+    compare_logits(name, &converted, golden, TOLERANCE);
     assert_memory_equal(released.values, converted.values, sizeof released.values);
     json_decref(golden);
 }
@@ -159,11 +161,91 @@ static void keeps_every_weight(void **state) {
     char directory[512];
     json_t *golden = read_golden(name);
     data_path(directory, name, "");
-    const char *path = export_from(directory, "quantized.gumbel", (gumbel_export_options){.backend = "none"});
+    const char *path =
+        export_from(directory, "quantized.gumbel",
+                    (gumbel_export_options){.backend = "none", .activations = "none", .cache = "float32"});
     compare_weights(path, json_object_get(golden, "weights"));
     logit_row row = run_prompt(path, golden);
-    compare_logits(name, &row, golden);
+    compare_logits(name, &row, golden, TOLERANCE);
+    row = run_prompt(export_from(directory, "rounded.gumbel", (gumbel_export_options){0}), golden);
+    compare_logits(name, &row, golden, ROUNDED_TOLERANCE);
     json_decref(golden);
+}
+
+/* ---- What is chosen besides the weights ---------------------------------------------------------------- */
+
+/* Whether all products with quantized weights have 8-bit inputs, or none has. */
+static bool has_int8_activations(const gb_program *program) {
+    size_t rounded = 0, quantized = 0;
+    for (uint32_t n = 0; n < program->node_count; n++) {
+        const gb_node *node = &program->nodes[n];
+        if (node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR)
+            continue;
+        quantized += program->values[node->operands[1]].type.dtype == GB_QUANTIZED;
+        rounded += gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP;
+    }
+    assert_true(rounded == 0 || rounded == quantized);
+    return rounded > 0;
+}
+
+/* The same of the caches of attention, which are the ones of rank 3, and bfloat16. */
+static bool has_small_caches(const gb_program *program) {
+    size_t small = 0, caches = 0;
+    for (uint32_t s = 0; s < program->state_count; s++) {
+        const gb_state *state = &program->states[s];
+        if (state->kind == GB_STATE_RECURRENT || state->type.shape.rank != 3)
+            continue;
+        caches++;
+        small += state->type.dtype == GB_BF16;
+    }
+    assert_true(caches > 0 && (small == 0 || small == caches));
+    return small > 0;
+}
+
+static void keep_notice(void *user, gumbel_log_level level, const char *line) {
+    if (level == GUMBEL_LOG_INFO && strstr(line, "by default"))
+        snprintf(user, 128, "%s", line);
+}
+
+static void expect_settings(const char *name, gumbel_export_options options, bool int8_activations,
+                            bool small_caches, const char *notice) {
+    char directory[512], said[128] = "";
+    gb_program *program = NULL;
+    gumbel_error error;
+    data_path(directory, name, "");
+    options.log = keep_notice;
+    options.log_user = said;
+    assert_ok(gb_program_read(export_from(directory, "chosen.gumbel", options), &program, &error), &error);
+    assert_int_equal(has_int8_activations(program), int8_activations);
+    assert_int_equal(has_small_caches(program), small_caches);
+    assert_string_equal(said, notice);
+    gb_program_destroy(program);
+}
+
+#define QUANTIZED "the checkpoint is quantized: "
+
+static void is_fast_unless_asked_otherwise(void **state) {
+    const char *name = *state;
+    const gumbel_export_options silent = {0}, exact_products = {.activations = "none"},
+                                exact_caches = {.cache = "float32"},
+                                exact = {.activations = "none", .cache = "float32"};
+    expect_settings(name, silent, true, true, QUANTIZED "activations int8, cache bfloat16 by default");
+    expect_settings(name, exact_products, false, true, QUANTIZED "cache bfloat16 by default");
+    expect_settings(name, exact_caches, true, false, QUANTIZED "activations int8 by default");
+    expect_settings(name, exact, false, false, "");
+}
+
+static void a_given_recipe_stands(void **state) {
+    const char *name = *state, *path = temporary_path("recipe.json");
+    expect_settings(name, (gumbel_export_options){.quantize = "none"}, false, false, "");
+    write_text(path, "{\"name\": \"mine\", \"activations\": \"int8\","
+                     " \"rules\": [{\"pattern\": \"*\", \"keep\": true}]}");
+    expect_settings(name, (gumbel_export_options){.quantize = path}, true, false, "");
+}
+
+static void is_exact_where_nothing_is_quantized(void **state) {
+    (void)state;
+    expect_settings("mlx_gemma4", (gumbel_export_options){0}, false, false, "");
 }
 
 static void refuses_a_recipe(void **state) {
@@ -181,6 +263,11 @@ static void refuses_a_recipe(void **state) {
 #define KEEPS(name)                                                                                          \
     { name, keeps_every_weight, NULL, NULL, (void *)(uintptr_t)(name) }
 
+#define CHOOSES(name)                                                                                        \
+    { name " by default", is_fast_unless_asked_otherwise, NULL, NULL, (void *)(uintptr_t)(name) }
+#define OBEYS(name)                                                                                          \
+    { name " with a recipe", a_given_recipe_stands, NULL, NULL, (void *)(uintptr_t)(name) }
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         RELEASED("mlx_gemma4"),
@@ -196,6 +283,13 @@ int main(void) {
         KEEPS("compressed_qwen_moe"),
         KEEPS("compressed_gemma4_wide"),
         cmocka_unit_test(refuses_a_recipe),
+        CHOOSES("mlx_qwen_moe_int4"),
+        CHOOSES("compressed_gemma4"),
+        CHOOSES("torchao_gemma4"),
+        OBEYS("mlx_qwen_moe_int4"),
+        OBEYS("compressed_gemma4"),
+        OBEYS("torchao_gemma4"),
+        cmocka_unit_test(is_exact_where_nothing_is_quantized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

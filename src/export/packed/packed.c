@@ -16,14 +16,16 @@ typedef bool (*name_function)(const gb_packed_query *query, char text[GB_PACKED_
 typedef struct method {
     find_function find;
     name_function name;
+    const char *mark; /* how the name of one tensor of each packed matrix ends, and no other's */
 } method;
 
 /* A checkpoint whose configuration is silent may be one of ExecuTorch's, which are torchao's. */
 static const method METHODS[] = {
-    [GB_QUANTIZATION_NONE] = {gb_packed_find_torchao, gb_packed_torchao_name},
-    [GB_QUANTIZATION_MLX] = {gb_packed_find_mlx, gb_packed_mlx_name},
-    [GB_QUANTIZATION_COMPRESSED_TENSORS] = {gb_packed_find_compressed, gb_packed_compressed_name},
-    [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name},
+    [GB_QUANTIZATION_NONE] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
+    [GB_QUANTIZATION_MLX] = {gb_packed_find_mlx, gb_packed_mlx_name, ".scales"},
+    [GB_QUANTIZATION_COMPRESSED_TENSORS] = {gb_packed_find_compressed, gb_packed_compressed_name,
+                                            ".weight_packed"},
+    [GB_QUANTIZATION_TORCHAO] = {gb_packed_find_torchao, gb_packed_torchao_name, "_qdata"},
 };
 
 /* ---- Stacks of matrices -------------------------------------------------------------------------------- */
@@ -116,6 +118,14 @@ bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoi
     char text[GB_PACKED_NAME];
     return (METHODS[packing->method].name(&query, text) && gb_checkpoint_find(checkpoint, text)) ||
            has_members(&query);
+}
+
+bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *checkpoint) {
+    char text[GB_PACKED_NAME];
+    for (size_t i = 0; i < gb_checkpoint_count(checkpoint); i++)
+        if (gb_packed_rename(gb_checkpoint_at(checkpoint, i)->name, METHODS[packing->method].mark, "", text))
+            return true;
+    return false;
 }
 
 bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor) {

@@ -56,6 +56,9 @@ void gb_packed_free(gb_packed *packed);
 /* Whether a packed tensor has that name, of whatever shape. */
 bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoint, const char *name);
 
+/* Whether any matrix of the checkpoint is packed. */
+bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *checkpoint);
+
 /* Whether the tensor is a part of it. */
 bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor);
 
