@@ -101,8 +101,116 @@ static void same_bits_as_alone(void **unused) {
     }
 }
 
+/* ---- With products ------------------------------------------------------------------------------------- */
+
+enum { MOST_PRODUCTS = 2 };
+
+/* One row of a chain of an addition and a norm, and matrices that it meets. */
+typedef struct product_case {
+    uint32_t width, count, outputs[MOST_PRODUCTS];
+    gb_dtype dtype;
+    size_t group; /* the row is also rounded to 8 bits in groups of that many; 0: it is not */
+    bool is_taken;
+} product_case;
+
+static const product_case product_cases[] = {
+    {2048, 2, {256, 1}, GB_BF16, 64, true}, {2048, 2, {32, 32}, GB_BF16, 64, true},
+    {2048, 2, {7, 3}, GB_F16, 128, true},   {1104, 1, {5}, GB_F32, 0, true},
+    {1536, 2, {4, 9}, GB_F32, 32, true},    {5376, 2, {8, 4}, GB_BF16, 64, false},
+    {1024, 2, {8, 4}, GB_BF16, 64, false},
+};
+
+static gb_cuda_tensor random_matrix(const product_case *c, uint32_t outputs, uint64_t *random) {
+    const size_t count = (size_t)outputs * c->width;
+    float *values = malloc(count * sizeof *values);
+    uint16_t *halves = malloc(count * sizeof *halves);
+    assert_true(values && halves);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = next_float(random);
+        halves[i] = c->dtype == GB_BF16 ? gb_bf16_from_float(values[i]) : gb_f16_from_float(values[i]);
+    }
+    const void *data = c->dtype == GB_F32 ? (const void *)values : halves;
+    gb_cuda_tensor made = device_tensor(c->dtype, data, 2, outputs, c->width, 1);
+    free(values);
+    free(halves);
+    return made;
+}
+
+/* The results of the chain and of the products, and the row as it is prepared, in one launch or in one each.
+ * Returns whether it could be one. */
+static bool run_products(const product_case *c, bool together, float *results, uint8_t *prepared) {
+    uint64_t random = 21;
+    const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
+    memset(prepared, 0, prepared_size);
+    gb_cuda_scratch scratch = {.prepared = device_copy(prepared, prepared_size)};
+    gb_cuda_tensor x = random_tensor(1, c->width, &random), other = random_tensor(1, c->width, &random),
+                   weight = random_tensor(1, c->width, &random);
+    gb_cuda_tensor sum = device_tensor(GB_F32, NULL, 2, 1, c->width, 1), row = sum, matrices[MOST_PRODUCTS],
+                   made[MOST_PRODUCTS];
+    const gb_cuda_tensor next = {.format.group = (uint32_t)c->group, .takes_bytes = c->group > 0};
+    x.rank = other.rank = 2;
+    x.dims[1] = other.dims[1] = x.dims[0];
+    x.dims[0] = other.dims[0] = 1;
+    row = device_tensor(GB_F32, NULL, 2, 1, c->width, 1);
+    gb_cuda_call add = {.node = &nodes[ADD], .operands = {&x, &other}, .results = {&sum}},
+                 norm = {.node = &nodes[NORM], .operands = {&sum, &weight}, .results = {&row}},
+                 products[MOST_PRODUCTS] = {{0}};
+    const gb_cuda_call *const chain[] = {&add, &norm}, *const list[] = {&products[0], &products[1]};
+    const bool kept[] = {true, true};
+    add.scratch = norm.scratch = &scratch;
+    norm.prepares = c->group > 0;
+    norm.prepares_as = &row;
+    norm.prepares_for = &next;
+    for (uint32_t i = 0; i < c->count; i++) {
+        matrices[i] = random_matrix(c, c->outputs[i], &random);
+        made[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        products[i] =
+            (gb_cuda_call){.operands = {&row, &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
+    }
+    const bool is_one = together && gb_cuda_row_chain_with(chain, kept, 2, list, c->count);
+    if (!is_one) {
+        gb_cuda_row_chain(chain, kept, 2);
+        gb_cuda_linear_group(list, c->count);
+    }
+    fetch_tensor(&sum, results);
+    fetch_tensor(&row, results + c->width);
+    results += 2 * c->width;
+    for (uint32_t i = 0; i < c->count; i++) {
+        fetch_tensor(&made[i], results);
+        results += c->outputs[i];
+        free_on_device(&made[i]);
+        free_on_device(&matrices[i]);
+    }
+    assert_cuda(cudaMemcpy(prepared, scratch.prepared, prepared_size, cudaMemcpyDeviceToHost));
+    assert_cuda(cudaFree(scratch.prepared));
+    gb_cuda_tensor *const rows[] = {&x, &other, &weight, &sum, &row};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        free_on_device(rows[i]);
+    return is_one;
+}
+
+static void products_have_the_bits_that_they_have_alone(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof product_cases / sizeof *product_cases; i++) {
+        const product_case *c = &product_cases[i];
+        const size_t count = 2 * c->width + 1024, prepared_size = 8 * ((size_t)c->width + 32) * 3;
+        float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
+        uint8_t *expected_row = calloc(1, prepared_size), *found_row = calloc(1, prepared_size);
+        assert_true(expected && found && expected_row && found_row);
+        run_products(c, false, expected, expected_row);
+        assert_int_equal(run_products(c, true, found, found_row), c->is_taken);
+        assert_memory_equal(expected, found, count * sizeof *found);
+        assert_memory_equal(expected_row, found_row, prepared_size);
+        free(expected);
+        free(found);
+        free(expected_row);
+        free(found_row);
+    }
+}
+
 int main(void) {
     need_device();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone),
+                                       cmocka_unit_test(products_have_the_bits_that_they_have_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,6 +164,63 @@ static uint64_t unshared_bytes(const gb_plan *plan) {
     return total;
 }
 
+/* ---- Groups -------------------------------------------------------------------------------------------- */
+
+/* A backend's pass that makes groups of steps, some of which overlap the one before. */
+static void group_at_random(gb_plan *plan) {
+    uint32_t state = plan->step_count;
+    for (uint32_t s = 1; s < plan->step_count && plan->steps[s].kind == GB_STEP_NODE; s++) {
+        state = state * 1664525u + 1013904223u;
+        plan->steps[s].joins = (state >> 8) % 3 == 0;
+        plan->steps[s].overlaps = !plan->steps[s].joins && (state >> 12) % 2;
+    }
+}
+
+static bool share_bytes(const gb_plan *plan, gb_ref a, gb_ref b) {
+    const gb_place *first = &plan->places[plan->places[a].storage],
+                   *second = &plan->places[plan->places[b].storage];
+    return plan->places[a].storage != plan->places[b].storage && first->in_arena && second->in_arena &&
+           first->offset < second->offset + second->size && second->offset < first->offset + first->size;
+}
+
+/* No result of a step shares bytes with another value of steps from `first` to it. */
+static void assert_apart(const gb_plan *plan, uint32_t first, uint32_t step) {
+    const gb_step *made = &plan->steps[step];
+    for (uint32_t s = first; s <= step; s++) {
+        const gb_step *other = &plan->steps[s];
+        for (uint32_t r = 0; r < made->result_count; r++) {
+            for (uint32_t i = 0; i < other->operand_count; i++)
+                if (other->operands[i] != GB_NO_VALUE)
+                    assert_false(share_bytes(plan, made->results[r], other->operands[i]));
+            for (uint32_t i = 0; i < other->result_count; i++)
+                assert_false(share_bytes(plan, made->results[r], other->results[i]));
+        }
+    }
+}
+
+static void what_runs_together_is_apart(void **unused) {
+    (void)unused;
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        random_state = seed;
+        gb_program *program = random_program();
+        gb_plan_options options = {1 + random_below(300), 1 + random_below(9), true, group_at_random};
+        gb_plan *plan;
+        gumbel_error error;
+        assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
+        walk(plan, true);
+        uint32_t group = 0, before = 0; /* where the step's group begins, and the one before it */
+        for (uint32_t s = 0; s < plan->step_count; s++) {
+            if (!plan->steps[s].joins) {
+                before = group;
+                group = s;
+            }
+            assert_apart(plan, plan->steps[group].overlaps ? before : group, s);
+        }
+        gb_plan_destroy(plan);
+        gb_program_destroy(program);
+    }
+}
+
 static void nothing_needed_is_overwritten(void **unused) {
     (void)unused;
     uint64_t shared = 0, unshared = 0;
@@ -208,6 +265,7 @@ static void sizes_out_of_range(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_needed_is_overwritten),
+        cmocka_unit_test(what_runs_together_is_apart),
         cmocka_unit_test(sizes_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

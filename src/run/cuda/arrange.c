@@ -129,6 +129,30 @@ static void join_rows(gb_plan *plan) {
     }
 }
 
+/* ---- Products behind rows -------------------------------------------------------------------------------
+ */
+
+static bool is_dense_product(const gb_plan *plan, const gb_step *step) {
+    const gb_program *program = plan->program;
+    const gb_value *weight = &program->values[step->operands[1]];
+    return is_node(step, GB_OP_LINEAR) && weight->kind == GB_VALUE_CONSTANT &&
+           program->constants[weight->index].type.dtype != GB_QUANTIZED;
+}
+
+/* Products of what a chain makes in the end can be made with it, where matrices are not quantized. */
+static void overlap_products(gb_plan *plan) {
+    for (uint32_t s = 1; s < plan->step_count; s++) {
+        gb_step *first = &plan->steps[s];
+        const gb_step *before = first - 1;
+        if (!is_node(first, GB_OP_LINEAR) || first->joins || !is_on_rows(plan->program, before) ||
+            first->needs_rows != before->needs_rows || !reads(plan, first, before->results[0]))
+            continue;
+        first->overlaps = is_dense_product(plan, first);
+        for (uint32_t i = s + 1; i < plan->step_count && plan->steps[i].joins; i++)
+            first->overlaps = first->overlaps || is_dense_product(plan, &plan->steps[i]);
+    }
+}
+
 /* ---- Log-probabilities --------------------------------------------------------------------------------- */
 
 /* A sample step finds the log-probability of its tokens in passing. */
@@ -158,5 +182,6 @@ void gb_cuda_arrange_steps(gb_plan *plan) {
         s += is_node(&plan->steps[s], GB_OP_LINEAR) ? gather_products(plan, s) : 1;
     move_slices(plan, end);
     join_rows(plan);
+    overlap_products(plan);
     join_log_probabilities(plan);
 }

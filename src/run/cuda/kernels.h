@@ -67,6 +67,7 @@ typedef struct gb_cuda_call {
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
+    bool is_made;  /* of a product: the launch before this one has made its result in passing */
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */
@@ -121,8 +122,8 @@ uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size)
 /* Products of one launch. */
 enum { GB_CUDA_MOST_JOINED = 6 };
 
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can. Each has
- * the bits that it has alone. */
+/* linear_group.c: products of the same x with several weights, in one launch where the kernels can, but for
+ * those that are made already. Each has the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
 /* linear_dense_few.cu, linear_dense_prompt.cu: products of few generated tokens, and of a prompt's, with
@@ -140,6 +141,11 @@ void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 /* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
  * result is needed later. */
 void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
+
+/* The same in one launch with products of the chain's last result, which share no bytes with what the chain
+ * reads and makes; false: that cannot be, and nothing was done. */
+bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count,
+                            const gb_cuda_call *const *products, uint32_t product_count);
 
 /* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
  * device or this build does not have them. */

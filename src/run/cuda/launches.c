@@ -248,24 +248,54 @@ static bool is_row_norm(const gb_cuda_call *call) {
     return call->node && call->node->op == GB_OP_RMS_NORM && call->operands[0]->rank == 2;
 }
 
-/* Launches the group of steps that begins with step s, or more; returns how many. */
-static uint32_t launch_group(gb_cuda_launches *l, uint32_t s) {
-    const gb_cuda_group *group = &l->groups[s];
-    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
-    if (launch_experts(l, s))
-        return GB_EXPERT_STEPS;
-    ready_calls(l, s, group->count, calls);
-    if (group->count == 1 && !is_row_norm(calls[0]))
-        l->steps[s].kernel(calls[0]);
-    else if (l->steps[s].planned->kind == GB_STEP_SAMPLE)
+/* Launches a chain with those products of its last result in the group behind it that can be made with it. */
+static bool launch_chain_with_products(gb_cuda_launches *l, const gb_cuda_call *const *chain,
+                                       const gb_cuda_group *group, uint32_t behind) {
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER], *products[GB_CUDA_MOST_JOINED];
+    const void *x = chain[group->count - 1]->results[0]->data;
+    uint32_t count = 0;
+    if (behind >= l->plan->step_count || !l->steps[behind].planned->overlaps)
+        return false;
+    ready_calls(l, behind, l->groups[behind].count, calls);
+    for (uint32_t i = 0; i < l->groups[behind].count && count < GB_CUDA_MOST_JOINED; i++)
+        if (gb_cuda_takes_dense_few(calls[i]) && calls[i]->operands[0]->data == x)
+            products[count++] = calls[i];
+    if (!gb_cuda_row_chain_with(chain, group->is_kept, group->count, products, count))
+        return false;
+    for (uint32_t i = 0; i < l->groups[behind].count; i++)
+        for (uint32_t made = 0; made < count; made++)
+            l->steps[behind + i].call.is_made |= calls[i] == products[made];
+    return true;
+}
+
+/* Launches the calls of a group that is no mixture of experts. */
+static void launch_calls(gb_cuda_launches *l, uint32_t s, const gb_cuda_group *group,
+                         const gb_cuda_call *const *calls) {
+    if (l->steps[s].planned->kind == GB_STEP_SAMPLE && group->count > 1)
         gb_cuda_sample_with_logprob(calls[0], calls[1], calls[2]);
-    else if (calls[0]->node->op == GB_OP_LINEAR)
+    else if (l->steps[s].planned->kind == GB_STEP_NODE && calls[0]->node->op == GB_OP_LINEAR)
         gb_cuda_linear_group(calls, group->count);
+    else if (group->count == 1 && !is_row_norm(calls[0]))
+        l->steps[s].kernel(calls[0]);
     else if (calls[0]->node->op == GB_OP_CAUSAL_CONV)
         gb_cuda_delta_layer_calls(calls, group->is_kept, group->count);
-    else
+    else if (!launch_chain_with_products(l, calls, group, s + group->count))
         gb_cuda_row_chain(calls, group->is_kept, group->count);
-    return group->count;
+}
+
+/* Launches the group of steps that begins with step s, or more; returns how many. */
+static uint32_t launch_group(gb_cuda_launches *l, uint32_t s) {
+    const gb_cuda_call *calls[GB_CUDA_MOST_TOGETHER];
+    uint32_t count = l->groups[s].count;
+    if (launch_experts(l, s)) {
+        count = GB_EXPERT_STEPS;
+    } else {
+        ready_calls(l, s, count, calls);
+        launch_calls(l, s, &l->groups[s], calls);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        l->steps[s + i].call.is_made = false;
+    return count;
 }
 
 /* next: the step behind those that were launched. */
@@ -311,6 +341,8 @@ static gumbel_status follow_branch(gb_cuda_launches *l, const gb_cuda_ready_step
 
 gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gumbel_error *error) {
     l->scratch.prepared_from = NULL;
+    for (uint32_t s = 0; s < l->plan->step_count; s++)
+        l->steps[s].call.is_made = false; /* a step that failed may have left it */
     for (uint32_t s = 0, next; s < l->plan->step_count; s = next) {
         const gb_cuda_ready_step *step = &l->steps[s];
         next = s + l->groups[s].count;

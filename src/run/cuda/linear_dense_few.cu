@@ -5,47 +5,18 @@
  * has a row at a time; of a single row each warp has one of the outputs, with its weights in registers. A
  * lane adds every 32nd four columns, a tree adds the lanes' sums. Matrices of the same input are one launch.
  */
-#include "run/cuda/device/dense_matrices.cuh"
+#include "run/cuda/device/dense_few.cuh"
 
 using namespace gb_cuda;
 
 enum {
-    OUTPUTS = 4, /* of a block */
     WARPS = 8,
     THREADS = WARPS * WARP,
-    FOURS = 16, /* of columns that a lane has under way */
     PIECE = 8,  /* columns that are loaded at a time; they divide a row */
     PIECES = 4, /* under way */
     MOST_OUTPUTS = 1024,
     MOST_COLUMNS = 8192
 };
-
-/* Four weights as they are stored, and as floats. */
-template <gb_dtype DTYPE>
-struct weight_four {
-    uint2 both;
-
-    __device__ float4 widened() const {
-        if (DTYPE == GB_BF16)
-            return {low_bf16(both.x), high_bf16(both.x), low_bf16(both.y), high_bf16(both.y)};
-        return {low_half(both.x), high_half(both.x), low_half(both.y), high_half(both.y)};
-    }
-};
-template <>
-struct weight_four<GB_F32> {
-    float4 four;
-
-    __device__ float4 widened() const {
-        return four;
-    }
-};
-
-__device__ static float add_four(float sum, float4 w, float4 x) {
-    sum = fmaf(w.x, x.x, sum);
-    sum = fmaf(w.y, x.y, sum);
-    sum = fmaf(w.z, x.z, sum);
-    return fmaf(w.w, x.w, sum);
-}
 
 /* ---- Several rows -------------------------------------------------------------------------------------- */
 
@@ -63,10 +34,10 @@ __device__ static void load_piece(const dense_matrix &m, size_t at, float4 piece
     piece[1] = is_bf16 ? weight_four<GB_BF16>{second}.widened() : weight_four<GB_F16>{second}.widened();
 }
 
-/* Brings rows first .. first + OUTPUTS - 1 of a matrix to shared memory, zeros past its end. */
+/* Brings rows first .. first + DENSE_OUTPUTS - 1 of a matrix to shared memory, zeros past its end. */
 __device__ static void load_weights(const dense_matrix &m, uint32_t first, uint32_t columns,
                                     float4 *weights) {
-    const uint32_t of_row = columns / PIECE, count = OUTPUTS * of_row;
+    const uint32_t of_row = columns / PIECE, count = DENSE_OUTPUTS * of_row;
     for (uint32_t begin = threadIdx.x; begin < count; begin += PIECES * THREADS) {
         float4 pieces[PIECES][2] = {};
 #pragma unroll
@@ -84,50 +55,38 @@ __device__ static void load_weights(const dense_matrix &m, uint32_t first, uint3
     }
 }
 
-/* A lane's fours of a row from four number `first` on. */
-struct row_fours {
-    float4 x[FOURS];
-
-    __device__ void load(const float4 *row, uint32_t first, uint32_t end) {
+/* sums += a row's fours times the outputs' weights, [DENSE_OUTPUTS, end]. */
+__device__ static void add_outputs(const row_fours &row, const float4 *weights, uint32_t first, uint32_t end,
+                                   float sums[DENSE_OUTPUTS]) {
 #pragma unroll
-        for (uint32_t j = 0; j < FOURS; j++) {
-            const uint32_t i = first + j * WARP + threadIdx.x % WARP;
-            x[j] = i < end ? row[i] : float4{0, 0, 0, 0};
-        }
+    for (uint32_t j = 0; j < DENSE_FOURS; j++) {
+        const uint32_t i = first + j * WARP + threadIdx.x % WARP;
+        if (i >= end)
+            break;
+#pragma unroll
+        for (uint32_t o = 0; o < DENSE_OUTPUTS; o++)
+            sums[o] = add_four(sums[o], weights[o * end + i], row.x[j]);
     }
-
-    /* sums += these times the outputs' weights. */
-    __device__ void multiply(const float4 *weights, uint32_t first, uint32_t end, float sums[OUTPUTS]) const {
-#pragma unroll
-        for (uint32_t j = 0; j < FOURS; j++) {
-            const uint32_t i = first + j * WARP + threadIdx.x % WARP;
-            if (i >= end)
-                break;
-#pragma unroll
-            for (uint32_t o = 0; o < OUTPUTS; o++)
-                sums[o] = add_four(sums[o], weights[o * end + i], x[j]);
-        }
-    }
-};
+}
 
 static __global__ void __launch_bounds__(THREADS) multiply_dense_few(GB_GRID_CONSTANT dense_matrices p) {
     GB_DYNAMIC_SHARED(float4, weights);
     uint32_t first;
-    const dense_matrix &m = matrix_of_block(p, OUTPUTS, &first);
+    const dense_matrix &m = matrix_of_block(p, DENSE_OUTPUTS, &first);
     const uint32_t fours = p.columns / 4, lane = threadIdx.x % WARP;
     load_weights(m, first, p.columns, weights);
     wait_for_earlier();
     __syncthreads();
     for (uint32_t row = threadIdx.x / WARP; row < p.rows; row += WARPS) {
         const float4 *x = reinterpret_cast<const float4 *>(p.x) + (size_t)row * fours;
-        float sums[OUTPUTS] = {};
-        for (uint32_t at = 0; at < fours; at += FOURS * WARP) {
+        float sums[DENSE_OUTPUTS] = {};
+        for (uint32_t at = 0; at < fours; at += DENSE_FOURS * WARP) {
             row_fours part;
             part.load(x, at, fours);
-            part.multiply(weights, at, fours, sums);
+            add_outputs(part, weights, at, fours, sums);
         }
 #pragma unroll
-        for (uint32_t o = 0; o < OUTPUTS; o++) {
+        for (uint32_t o = 0; o < DENSE_OUTPUTS; o++) {
             const float sum = warp_sum(sums[o]);
             if (lane == 0 && first + o < m.outputs)
                 m.y[(size_t)row * m.outputs + first + o] = sum;
@@ -136,36 +95,6 @@ static __global__ void __launch_bounds__(THREADS) multiply_dense_few(GB_GRID_CON
 }
 
 /* ---- One row ------------------------------------------------------------------------------------------- */
-
-/* A lane's fours of an output's weights. */
-template <gb_dtype DTYPE, uint32_t COUNT>
-struct output_fours {
-    weight_four<DTYPE> w[COUNT];
-
-    /* From four number `first` on. */
-    __device__ void load(const weight_four<DTYPE> *row, uint32_t first, uint32_t end) {
-#pragma unroll
-        for (uint32_t j = 0; j < COUNT; j++) {
-            const uint32_t i = first + j * WARP + threadIdx.x % WARP;
-            if (i < end)
-                w[j] = row[i];
-        }
-    }
-
-    /* The sum and these times x, in the order of row_fours. */
-    __device__ float multiply(const float4 *x, uint32_t first, uint32_t end, float sum) const {
-#pragma unroll
-        for (uint32_t part = 0; part < COUNT; part += FOURS) {
-            row_fours of_row;
-            of_row.load(x, first + part * WARP, end);
-#pragma unroll
-            for (uint32_t j = 0; j < FOURS; j++)
-                if (first + (part + j) * WARP + threadIdx.x % WARP < end)
-                    sum = add_four(sum, w[part + j].widened(), of_row.x[j]);
-        }
-        return sum;
-    }
-};
 
 /* Output number `output` of a matrix, by one warp. The first COUNT fours of a lane's weights are under way
  * before the kernels before this one end. */
@@ -188,10 +117,10 @@ __device__ static void multiply_output(const dense_matrices &p, const dense_matr
 }
 
 template <uint32_t COUNT>
-static __global__ void __launch_bounds__(OUTPUTS *WARP)
+static __global__ void __launch_bounds__(DENSE_OUTPUTS *WARP)
     multiply_dense_row(GB_GRID_CONSTANT dense_matrices p) {
     uint32_t output;
-    const dense_matrix &m = matrix_of_block(p, OUTPUTS, &output);
+    const dense_matrix &m = matrix_of_block(p, DENSE_OUTPUTS, &output);
     output += threadIdx.x / WARP;
     if (output >= m.outputs)
         return;
@@ -205,10 +134,10 @@ static __global__ void __launch_bounds__(OUTPUTS *WARP)
 
 /* Of a row of more than 4096 columns the first 4096 are under way: more take too many registers. */
 static void launch_one_row(const dense_matrices &p, uint32_t blocks, cudaStream_t stream) {
-    if (p.columns / 4 <= FOURS * WARP)
-        GB_LAUNCH(multiply_dense_row<FOURS>, blocks, OUTPUTS * WARP, 0, stream, p);
+    if (p.columns / 4 <= DENSE_FOURS * WARP)
+        GB_LAUNCH(multiply_dense_row<DENSE_FOURS>, blocks, DENSE_OUTPUTS * WARP, 0, stream, p);
     else
-        GB_LAUNCH(multiply_dense_row<2 * FOURS>, blocks, OUTPUTS * WARP, 0, stream, p);
+        GB_LAUNCH(multiply_dense_row<2 * DENSE_FOURS>, blocks, DENSE_OUTPUTS * WARP, 0, stream, p);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -221,10 +150,10 @@ bool gb_cuda_takes_dense_few(const gb_cuda_call *call) {
 
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count) {
     dense_matrices p = {};
-    const uint32_t blocks = list_matrices(calls, count, OUTPUTS, &p);
+    const uint32_t blocks = list_matrices(calls, count, DENSE_OUTPUTS, &p);
     if (p.rows == 1)
         launch_one_row(p, blocks, calls[0]->stream);
     else
-        GB_LAUNCH(multiply_dense_few, blocks, THREADS, (size_t)OUTPUTS * p.columns * sizeof(float),
+        GB_LAUNCH(multiply_dense_few, blocks, THREADS, (size_t)DENSE_OUTPUTS * p.columns * sizeof(float),
                   calls[0]->stream, p);
 }

@@ -39,6 +39,8 @@ static void launch_joined(const gb_cuda_call *const *calls, uint32_t count, uint
 /* Few outputs come first: what follows a large product then does not wait for small ones. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count) {
     uint32_t launched = 0;
+    for (uint32_t i = 0; i < count; i++)
+        launched |= (uint32_t)calls[i]->is_made << i;
     for (uint32_t first = 0; first < count; first++)
         if (gb_cuda_takes_dense_few(calls[first]))
             launch_joined(calls, count, first, &launched);

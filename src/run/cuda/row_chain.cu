@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cuda/device/row_chain.cuh"
+#include "run/cuda/device/norm_chain.cuh"
 
 using namespace gb_cuda;
 
@@ -447,13 +447,18 @@ static unsigned threads_for(const row_chain &chain) {
     return most < NORM_THREADS ? most : (unsigned)NORM_THREADS;
 }
 
-void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
+static chain_builder chain_of(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
     chain_builder b = {};
     b.calls = calls;
     b.chain.columns = columns_of_block(calls, count);
     for (unsigned i = 0; i < count; i++)
         if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
             add_op(&b, calls[i], is_kept[i]);
+    return b;
+}
+
+void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
+    const chain_builder b = chain_of(calls, is_kept, count);
     const unsigned rows = (unsigned)calls[0]->results[0]->dims[0];
     const auto of_one_kind = {gb_cuda_head_chain, gb_cuda_gate_chain, gb_cuda_norm_chain};
     for (auto launch : of_one_kind)
@@ -461,4 +466,10 @@ void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, ui
             return;
     const dim3 grid(rows, blocks_of_row(calls, count, b.chain.columns));
     GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
+}
+
+bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count,
+                            const gb_cuda_call *const *products, uint32_t product_count) {
+    return product_count > 0 &&
+           gb_cuda_norm_products(chain_of(calls, is_kept, count).chain, products, product_count);
 }

@@ -153,17 +153,28 @@ static gumbel_status release_values(placer *p, uint32_t s, gumbel_error *error) 
     return GUMBEL_OK;
 }
 
+static gumbel_status release_group(placer *p, uint32_t first, uint32_t end, gumbel_error *error) {
+    for (uint32_t s = first; s < end; s++)
+        GB_TRY(release_values(p, s, error));
+    return GUMBEL_OK;
+}
+
+/* A group's values are released when the next group, where that overlaps it, has taken its own. */
 static gumbel_status place_in_order(placer *p, gumbel_error *error) {
     const gb_step *steps = p->plan->steps;
+    uint32_t released = 0;
     for (uint32_t first = 0, end; first < p->plan->step_count; first = end) {
+        if (!steps[first].overlaps)
+            GB_TRY(release_group(p, released, first, error));
         end = first;
         do
             GB_TRY(take_results(p, end++, error));
         while (end < p->plan->step_count && steps[end].joins);
-        for (uint32_t s = first; s < end; s++)
-            GB_TRY(release_values(p, s, error));
+        if (steps[first].overlaps)
+            GB_TRY(release_group(p, released, first, error));
+        released = first;
     }
-    return GUMBEL_OK;
+    return release_group(p, released, p->plan->step_count, error);
 }
 
 gumbel_status gb_plan_place_values(gb_plan *plan, const gb_plan_options *options, gumbel_error *error) {

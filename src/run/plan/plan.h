@@ -41,6 +41,8 @@ typedef struct gb_step {
     gb_step_kind kind;
     bool needs_rows; /* has no effect in a batch without rows: a backend leaves it out then */
     bool joins;      /* executed together with the step before it: none of their values share bytes */
+    bool overlaps;   /* of a step that does not join: it and those that join it may be executed while the
+                        group of steps before it is: their results share no bytes with that group's values */
     uint8_t operand_count, result_count;
     uint32_t target;     /* BRANCH and JUMP: a later step, or step_count */
     const gb_node *node; /* NODE; otherwise NULL */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that a block has in registers, for kernels of a few ops on long rows (norm_chain.cu,
- * combine_chain.cu): a thread has EACH neighbouring columns, which it loads and stores as a whole. Sums are
- * those of norm_sum.
+ * Rows that a block has in registers, for kernels of a few ops on long rows (norm_chain.cuh): a thread has
+ * EACH neighbouring columns, which it loads and stores as a whole. Sums are those of norm_sum.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
@@ -36,9 +35,10 @@ inline unsigned blocks_of_row(const prepared_rows &to, unsigned rows, unsigned w
     return blocks < 2 || (to.values && to.group == 0) ? 1 : blocks;
 }
 
-/* Whether the calling warp's part is the block's to store. */
-__device__ inline bool stores_part() {
-    return threadIdx.x / WARP * gridDim.y / (blockDim.x / WARP) == blockIdx.y;
+/* Whether the calling warp's part is the one to store of a block that is number `block` of so many with the
+ * same row. */
+__device__ inline bool stores_part(unsigned block, unsigned blocks) {
+    return threadIdx.x / WARP * blocks / (blockDim.x / WARP) == block;
 }
 
 template <int EACH>

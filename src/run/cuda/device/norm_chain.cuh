@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The chains that stand around every layer, of long rows: a norm, a residual that is added, a factor and the
+ * next norm, each of which may be missing. A block has a row in registers; weights come before the
+ * wait, and all loads of a row are under way at once. Functions and orders of sums are those of row_chain.cu,
+ * and so are the bits.
+ */
+#ifndef GUMBEL_RUN_CUDA_DEVICE_NORM_CHAIN_CUH
+#define GUMBEL_RUN_CUDA_DEVICE_NORM_CHAIN_CUH
+
+#include "run/cuda/device/long_rows.cuh"
+#include "run/cuda/device/row_chain.cuh"
+
+namespace gb_cuda {
+
+/* One of the ops; what is missing has no result of its own. */
+struct norm_chain {
+    const float *x, *added; /* added: or NULL */
+    size_t x_stride, added_stride;
+    bool has_first, has_last;
+    normalization first, last;
+    const void *scale; /* or NULL */
+    gb_dtype scale_dtype;
+    float *first_kept, *added_kept, *scaled_kept, *last_kept; /* or NULL */
+    prepared_rows prepared;                                   /* of the last result */
+    unsigned width;
+};
+
+/* Whether the weights of both norms are of that dtype, where they are. */
+inline bool has_dtypes(const norm_chain &c, gb_dtype dtype) {
+    return has_dtype(c.first, dtype) && has_dtype(c.last, dtype);
+}
+
+/* Whether a block can have the chain's rows. */
+inline bool can_launch(const norm_chain &c) {
+    return fits_block(c.width) && (has_dtypes(c, GB_BF16) || has_dtypes(c, GB_F32)) && is_aligned(c.x) &&
+           is_aligned(c.added) && c.x_stride % 4 == 0 && c.added_stride % 4 == 0 &&
+           is_aligned(c.first_kept) && is_aligned(c.added_kept) && is_aligned(c.scaled_kept) &&
+           is_aligned(c.last_kept) && can_prepare(c.prepared, c.width);
+}
+
+/* Which of the blocks that have the same row this one is: each stores and prepares a part of it. */
+struct row_share {
+    unsigned block, blocks;
+
+    /* Whether the calling warp's columns are the block's. */
+    __device__ bool is_mine() const {
+        return stores_part(block, blocks);
+    }
+};
+
+/* Stores the calling warp's columns, where they are the block's to store. */
+template <int EACH>
+__device__ inline void keep(const row_part<EACH> &row, const row_share &share, float *kept, size_t number,
+                            unsigned width) {
+    const unsigned column = threadIdx.x * EACH;
+    if (kept && column < width && share.is_mine())
+        row.store(kept + number * width, column);
+}
+
+/* Row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads what no
+ * kernel writes, waits for the kernels before, and does the rest. partial: shared memory; shared: width
+ * floats of it, where rows are prepared in bfloat16. The threads of threads_of_row call it. */
+template <int EACH, typename Element>
+__device__ inline row_part<EACH> run_chain_row(const norm_chain &c, size_t number, const row_share &share,
+                                               float partial[2][WARP], float *shared) {
+    const unsigned column = threadIdx.x * EACH;
+    const bool is_there = column < c.width;
+    row_part<EACH> row = {}, added = {};
+    weight_part<EACH, Element> first_weight = {}, last_weight = {};
+    const float *other = c.added + number * c.added_stride;
+    if (c.added && is_there)
+        prefetch_line(other + column); /* it is older than the weights that have passed since */
+    if (c.first.weight && is_there)
+        first_weight.load(c.first.weight, column);
+    if (c.last.weight && is_there)
+        last_weight.load(c.last.weight, column);
+    const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
+    wait_for_earlier();
+    if (is_there)
+        row.load(c.x + number * c.x_stride, column);
+    if (c.added && is_there)
+        added.load(other, column);
+    if (c.has_first) {
+        normalize_part(&row, c.first, first_weight, partial[0]);
+        keep(row, share, c.first_kept, number, c.width);
+    }
+    if (c.added) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            row.v[i] += added.v[i];
+        keep(row, share, c.added_kept, number, c.width);
+    }
+    if (c.scale) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            row.v[i] *= scale;
+        keep(row, share, c.scaled_kept, number, c.width);
+    }
+    if (c.has_last) {
+        normalize_part(&row, c.last, last_weight, partial[1]);
+        keep(row, share, c.last_kept, number, c.width);
+    }
+    if (c.prepared.values && share.is_mine())
+        prepare_part(c.prepared, number, row, c.width, shared);
+    return row;
+}
+
+} // namespace gb_cuda
+
+/* norm_chain.cu: the chain as such a one; false: it is of another kind. */
+bool gb_cuda_find_norm_chain(const gb_cuda::row_chain &chain, gb_cuda::norm_chain *found);
+
+/* norm_products.cu: the same of one row with products of its last result, in one launch; false: they are not
+ * such, and nothing was done. */
+bool gb_cuda_norm_products(const gb_cuda::row_chain &chain, const gb_cuda_call *const *products,
+                           uint32_t count);
+
+#endif

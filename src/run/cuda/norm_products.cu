@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The norms before a layer's part and the products of what they make with matrices of few outputs, such as a
+ * router, of one generated token in one launch: every block makes the whole row for itself, which costs less
+ * than handing it over, and multiplies it by DENSE_OUTPUTS rows of weights, which it has in registers before
+ * the kernels before this one end. The bits are those of norm_chain.cu and linear_dense_few.cu.
+ */
+#include "run/cuda/device/dense_few.cuh"
+#include "run/cuda/device/norm_chain.cuh"
+
+using namespace gb_cuda;
+
+enum { MOST_WIDTH = DENSE_FOURS * WARP * 4, THREADS = MOST_WIDTH / 4 };
+
+struct norm_products {
+    norm_chain chain;
+    dense_matrices products; /* of the chain's last result, all of one dtype */
+};
+
+/* Grid: [blocks of the matrices' outputs]. */
+template <typename Element, gb_dtype DTYPE>
+static __global__ void __launch_bounds__(THREADS) run_norm_products(GB_GRID_CONSTANT norm_products p) {
+    __shared__ float4 x[MOST_WIDTH / 4];
+    __shared__ float partial[2][WARP];
+    let_next_begin();
+    uint32_t output;
+    const dense_matrix &m = matrix_of_block(p.products, DENSE_OUTPUTS, &output);
+    const uint32_t warp = threadIdx.x / WARP, fours = p.products.columns / 4;
+    output += warp;
+    const bool has_output = warp < DENSE_OUTPUTS && output < m.outputs;
+    output_fours<DTYPE, DENSE_FOURS> weights;
+    if (has_output)
+        weights.load(static_cast<const weight_four<DTYPE> *>(m.weight) + (size_t)output * fours, 0, fours);
+    const row_share share = {blockIdx.x, gridDim.x};
+    const row_part<4> row = run_chain_row<4, Element>(p.chain, 0, share, partial, nullptr);
+    if (threadIdx.x < fours)
+        row.store(reinterpret_cast<float *>(x), threadIdx.x * 4);
+    __syncthreads();
+    if (!has_output)
+        return;
+    const float sum = warp_sum(weights.multiply(x, 0, fours, 0.0f));
+    if (threadIdx.x % WARP == 0)
+        m.y[output] = sum;
+}
+
+template <typename Element>
+static void launch(const norm_products &p, gb_dtype dtype, uint32_t blocks, cudaStream_t stream) {
+    auto kernel = run_norm_products<Element, GB_F32>;
+    if (dtype == GB_BF16)
+        kernel = run_norm_products<Element, GB_BF16>;
+    else if (dtype == GB_F16)
+        kernel = run_norm_products<Element, GB_F16>;
+    GB_LAUNCH(kernel, blocks, threads_of_row(p.chain.width), 0, stream, p);
+}
+
+/* Rows that are prepared in bfloat16 are one block's. */
+static bool is_taken(const norm_chain &c) {
+    return can_launch(c) && c.width <= MOST_WIDTH && norm_piece(c.width) == 4 &&
+           (!c.prepared.values || c.prepared.group > 0);
+}
+
+/* Whether a product is one of the row of floats that the chain has as its last result. */
+static bool is_of_result(const norm_chain &c, const gb_cuda_call *product) {
+    const gb_cuda_tensor *x = product->operands[0];
+    return gb_cuda_takes_dense_few(product) && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
+           x->data == c.last_kept;
+}
+
+bool gb_cuda_norm_products(const row_chain &chain, const gb_cuda_call *const *products, uint32_t count) {
+    norm_products p = {};
+    if (count == 0 || !gb_cuda_find_norm_chain(chain, &p.chain) || !is_taken(p.chain))
+        return false;
+    const gb_dtype dtype = products[0]->operands[1]->dtype;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_of_result(p.chain, products[i]) || products[i]->operands[1]->dtype != dtype)
+            return false;
+    const uint32_t blocks = list_matrices(products, count, DENSE_OUTPUTS, &p.products);
+    if (has_dtypes(p.chain, GB_BF16))
+        launch<uint16_t>(p, dtype, blocks, products[0]->stream);
+    else
+        launch<float>(p, dtype, blocks, products[0]->stream);
+    return true;
+}
