@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cuda/device/expert_mlp.cuh"
+#include "run/cuda/device/expert_inner.cuh"
+#include "run/cuda/device/expert_outer.cuh"
 
 #include "run/cuda/activations.h"
 
