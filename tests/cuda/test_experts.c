@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
- * three launches with the bits of one launch each, whatever other tokens there are.
+ * few launches with the bits of one launch each, whatever other tokens there are.
  */
 #include "cuda/device_memory.h"
 #include "run/cuda/activations.h"

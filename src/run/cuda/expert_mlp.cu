@@ -64,7 +64,7 @@ static bool can_launch(const gb_cuda_call *const *calls) {
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
 
-static packed_matrices matrices_of(const gb_cuda_tensor *weight) {
+static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) {
     const uint8_t *data = data_of<const uint8_t>(weight);
     packed_matrices m = {};
     m.codes = data + weight->planes.codes.offset;
@@ -75,6 +75,7 @@ static packed_matrices matrices_of(const gb_cuda_tensor *weight) {
     m.blocks = (uint32_t)(weight->dims[weight->rank - 2] / FEW_BLOCK_ROWS);
     m.atoms = (uint32_t)(weight->dims[weight->rank - 1] / EXPERT_GROUP);
     m.offset = (float)gb_format_center(&weight->format);
+    m.is_read_once = tokens == 1;
     return m;
 }
 
@@ -97,32 +98,32 @@ static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_valu
     const gb_cuda_call *route = calls[GB_EXPERT_ROUTE], *gate_up = calls[GB_EXPERT_GATE_UP];
     const prepared_rows x = gb_cuda_prepare(gate_up, gate_up->operands[0]);
     expert_inner p = {};
-    p.weight = matrices_of(gate_up->operands[1]);
+    p.weight = matrices_of(gate_up->operands[1], tokens);
     p.x = reinterpret_cast<const uint4 *>(x.values);
     p.x_sums = reinterpret_cast<const float2 *>(x.sums);
     p.experts = (uint32_t)route->operands[0]->dims[1];
     p.normalized = gb_node_int(route->node, GB_ATTRIBUTE_NORMALIZE) != 0;
     if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
         p.logits = data_of<const float>(route->operands[0]);
-        p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1]);
+        p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1], tokens);
         p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
     } else {
         gb_cuda_route_top_k(route);
         p.chosen = data_of<const int32_t>(route->results[0]);
         p.chosen_weights = data_of<const float>(route->results[1]);
     }
-    p.shared_gate = matrices_of(calls[GB_EXPERT_SHARED_GATE]->operands[1]);
-    p.shared_up = matrices_of(calls[GB_EXPERT_SHARED_UP]->operands[1]);
+    p.shared_gate = matrices_of(calls[GB_EXPERT_SHARED_GATE]->operands[1], tokens);
+    p.shared_up = matrices_of(calls[GB_EXPERT_SHARED_UP]->operands[1], tokens);
     p.shared_logit = data_of<const float>(calls[GB_EXPERT_SHARED_LOGIT]->results[0]);
     p.to = values;
     return p;
 }
 
-static expert_outer outer_of(const gb_cuda_call *const *calls, const expert_values &values) {
+static expert_outer outer_of(const gb_cuda_call *const *calls, const expert_values &values, size_t tokens) {
     const gb_cuda_call *last = calls[GB_EXPERT_RESIDUAL];
     expert_outer p = {};
-    p.weight = matrices_of(calls[GB_EXPERT_DOWN]->operands[1]);
-    p.shared = matrices_of(calls[GB_EXPERT_SHARED_DOWN]->operands[1]);
+    p.weight = matrices_of(calls[GB_EXPERT_DOWN]->operands[1], tokens);
+    p.shared = matrices_of(calls[GB_EXPERT_SHARED_DOWN]->operands[1], tokens);
     p.from = values;
     p.residual = data_of<const float>(last->operands[0]);
     p.y = data_of<float>(last->results[0]);
@@ -169,7 +170,7 @@ bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls) {
     launch_logits(calls);
     const expert_values values = values_in(calls[0]->scratch, tokens, choices, down->dims[2]);
     const expert_inner inner = inner_of(calls, values, tokens);
-    const expert_outer outer = outer_of(calls, values);
+    const expert_outer outer = outer_of(calls, values, tokens);
     if (down->format.scale == GB_BF16)
         launch<true>(calls[0]->stream, inner, outer, tokens);
     else

@@ -2,7 +2,7 @@
  *
  * The steps of a layer's mixture of experts, from the choice of a token's experts to the addition of what
  * they make to the residual, as src/export/nn/experts.c builds them and arrange.h leaves them: generated
- * tokens' are three launches (expert_mlp.cu).
+ * tokens' are two launches behind the router's (expert_mlp.cu).
  */
 #ifndef GUMBEL_RUN_CUDA_EXPERT_STEPS_H
 #define GUMBEL_RUN_CUDA_EXPERT_STEPS_H

@@ -114,8 +114,9 @@ uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 void gb_cuda_expert_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
 
-/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in three launches, where the
- * kernels can: with the bits of the calls one by one. False: nothing was done. Some memory of the scratch. */
+/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in two launches behind the
+ * router's, where the kernels can: with the bits of the calls one by one. False: nothing was done. Some
+ * memory of the scratch. */
 bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls);
 uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size);
 

@@ -7,6 +7,10 @@
  */
 #include "run/cuda/device/dense_few.cuh"
 
+extern "C" {
+#include "run/cuda/arrange.h"
+}
+
 using namespace gb_cuda;
 
 enum {
@@ -14,7 +18,6 @@ enum {
     THREADS = WARPS * WARP,
     PIECE = 8,  /* columns that are loaded at a time; they divide a row */
     PIECES = 4, /* under way */
-    MOST_OUTPUTS = 1024,
     MOST_COLUMNS = 8192
 };
 
@@ -145,7 +148,8 @@ static void launch_one_row(const dense_matrices &p, uint32_t blocks, cudaStream_
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return !call->is_prefill && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
-           weight->dims[0] <= MOST_OUTPUTS && weight->dims[1] <= MOST_COLUMNS && weight->dims[1] % PIECE == 0;
+           weight->dims[0] <= GB_CUDA_MOST_FEW_OUTPUTS && weight->dims[1] <= MOST_COLUMNS &&
+           weight->dims[1] % PIECE == 0;
 }
 
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count) {

@@ -14,7 +14,8 @@ enum {
     MULTIPROCESSORS = 132, /* for which the work is cut; others get through it too */
     MOST_SLICE_COLUMNS = 5376,
     ENOUGH_SLOTS = 4, /* of the ring, to keep memory busy */
-    LEAST_SLOTS = 2
+    LEAST_SLOTS = 2,
+    MOST_ONE_ROW_COLUMNS = 32768 /* beside which a ring has its slots on every device */
 };
 
 /* ---- Cutting the work ---------------------------------------------------------------------------------- */
@@ -50,16 +51,16 @@ struct few_launch {
 
 /* Whether a tile has the kernel for one row. */
 template <typename Shape>
-static bool is_one_row(uint32_t rows) {
-    return Shape::IN_BYTES && rows == 1;
+static bool is_one_row(const few_cut &cut, uint32_t rows) {
+    return Shape::IN_BYTES && rows == 1 && cut.atoms * Shape::ATOM_COLUMNS <= MOST_ONE_ROW_COLUMNS;
 }
 
 template <typename Shape>
-static few_tile tile_of(uint32_t rows) {
-    if (is_one_row<Shape>(rows))
-        return few_tile{1, 1, FEW_PARTS * FEW_BLOCK_ROWS, false};
+static few_tile tile_of(const few_cut &cut, uint32_t rows) {
+    if (is_one_row<Shape>(cut, rows))
+        return few_tile{1, 1, FEW_PARTS * FEW_BLOCK_ROWS, false, FEW_COLUMNS};
     const uint32_t columns = rows > FEW_COLUMNS ? 2 * FEW_COLUMNS : FEW_COLUMNS;
-    return few_tile{rows, columns, FEW_PARTS * FEW_BLOCK_ROWS * columns, true};
+    return few_tile{rows, columns, FEW_PARTS * FEW_BLOCK_ROWS * columns, true, 0};
 }
 
 /* With the slices shared by that many blocks of threads. */
@@ -71,14 +72,15 @@ static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t 
     made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
     made.turns = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
     made.memory =
-        few_memory_of<Shape>(cut, slices, tile_of<Shape>(tile_rows), most_shared_bytes(), made.turns);
+        few_memory_of<Shape>(cut, slices, tile_of<Shape>(cut, tile_rows), most_shared_bytes(), made.turns);
     return made;
 }
 
-/* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices. */
+/* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices, and one row
+ * has room. */
 template <typename Shape>
 static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t tile_rows) {
-    const uint32_t most = p.expert ? 1 : cut.slices();
+    const uint32_t most = p.expert || is_one_row<Shape>(cut, tile_rows) ? 1 : cut.slices();
     few_launch made = launch_of<Shape>(p, cut, 1, tile_rows);
     for (uint32_t shares = 2; shares <= most && !made.has_slots(ENOUGH_SLOTS); shares++)
         made = launch_of<Shape>(p, cut, shares, tile_rows);
@@ -99,7 +101,7 @@ static void skip_rows(few_products &p, size_t rows, size_t inputs) {
 template <typename Shape>
 static void launch_tiles(cudaStream_t stream, const few_products &p, dim3 grid) {
     if constexpr (Shape::IN_BYTES)
-        if (is_one_row<Shape>(p.tile_rows)) {
+        if (is_one_row<Shape>(p.cut, p.tile_rows)) {
             const auto one = multiply_one<Shape>;
             GB_LAUNCH(one, grid, FEW_THREADS, p.memory.size, stream, p);
             return;
@@ -113,6 +115,7 @@ template <typename Shape>
 static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
     const uint32_t rows = p.rows;
     p.cut = cut_of<Shape>(inputs);
+    p.is_read_once = !p.expert && rows <= 2 * FEW_COLUMNS;
     for (uint32_t first = 0; first < rows; first += p.rows) {
         few_launch made;
         for (uint32_t most = p.expert ? 1 : 2 * FEW_COLUMNS;; most /= 2) {

@@ -10,7 +10,12 @@
 
 using namespace gb_cuda;
 
-enum { MOST_WIDTH = DENSE_FOURS * WARP * 4, THREADS = MOST_WIDTH / 4 };
+enum {
+    MOST_WIDTH = DENSE_FOURS * WARP * 4,
+    THREADS = MOST_WIDTH / 4,
+    MOST_BLOCKS = 132 /* one a multiprocessor: with more, the row is made over and over */
+};
+static_assert((int)MOST_WIDTH == (int)GB_CUDA_MOST_MADE_COLUMNS, "arrange.c lets no others overlap");
 
 struct norm_products {
     norm_chain chain;
@@ -75,6 +80,8 @@ bool gb_cuda_norm_products(const row_chain &chain, const gb_cuda_call *const *pr
         if (!is_of_result(p.chain, products[i]) || products[i]->operands[1]->dtype != dtype)
             return false;
     const uint32_t blocks = list_matrices(products, count, DENSE_OUTPUTS, &p.products);
+    if (blocks > MOST_BLOCKS)
+        return false;
     if (has_dtypes(p.chain, GB_BF16))
         launch<uint16_t>(p, dtype, blocks, products[0]->stream);
     else

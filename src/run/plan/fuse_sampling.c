@@ -111,6 +111,15 @@ static bool shapes_fit(const gb_program *program, const gb_step *step) {
            logits->shape.dims[1] < 1 << 23;
 }
 
+/* Settings are there before the step: fused samplers may read them early. */
+static bool settings_are_given(const gb_program *program, const gb_step *step) {
+    for (uint32_t i = 0; i < GB_SAMPLE_OPERANDS; i++)
+        if (i != GB_SAMPLE_LOGITS && i != GB_SAMPLE_COUNTS && step->operands[i] != GB_NO_VALUE &&
+            program->values[step->operands[i]].kind == GB_VALUE_RESULT)
+            return false;
+    return true;
+}
+
 bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *step) {
     *step = (gb_step){.kind = GB_STEP_SAMPLE,
                       .needs_rows = true,
@@ -132,5 +141,5 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
     return any && is_zero_of(program, any->operands[0], temperature) &&
            is_zero_of(program, choose->operands[0], temperature) &&
            is_greedy(program, choose->operands[1], logits) && is_greedy(program, greedy->yields[0], logits) &&
-           shapes_fit(program, step);
+           shapes_fit(program, step) && settings_are_given(program, step);
 }

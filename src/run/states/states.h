@@ -63,7 +63,7 @@ static inline uint8_t *gb_state_memory(const gb_states *states, const gb_state_p
 /* Bytes, from the state's first on, that hold something at that position. */
 size_t gb_state_used_bytes(const gb_state_place *place, uint32_t position);
 
-/* See backend.h for what these do. Where no snapshots are kept they do nothing. */
+/* See backend.h for what these do. Where no snapshots are kept, the last two do nothing. */
 void gb_states_copy(const gb_states *states, uint32_t from, uint32_t to, uint32_t position);
 void gb_states_take_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t position);

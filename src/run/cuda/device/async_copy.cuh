@@ -12,17 +12,6 @@
 
 namespace gb_cuda {
 
-/* Brings bytes (a multiple of 16, from a multiple of 16) that nothing writes into the L2 cache, without
- * waiting for them: from Hopper on. */
-__device__ inline void prefetch_bulk(const void *from, unsigned bytes) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-#else
-    (void)from;
-    (void)bytes;
-#endif
-}
-
 #if defined(__CUDACC__)
 
 typedef uint64_t copy_barrier;
@@ -189,21 +178,14 @@ __device__ inline void copy_by_lanes(uint8_t *to, const uint8_t *from, unsigned 
         copy_16(to + at, from + at);
 }
 
-__device__ inline void copy_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes, copy_barrier *barrier) {
+/* once: nothing else reads these bytes soon. */
+__device__ inline void copy_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes, copy_barrier *barrier,
+                                    bool once) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (threadIdx.x % WARP == 0)
-        copy_bulk(to, from, bytes, barrier);
-#else
-    copy_by_lanes(to, from, bytes);
-#endif
-}
-
-/* The same of what is read once. */
-__device__ inline void copy_once_by_warp(uint8_t *to, const uint8_t *from, unsigned bytes,
-                                         copy_barrier *barrier) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-    if (threadIdx.x % WARP == 0)
+    if (threadIdx.x % WARP == 0 && once)
         copy_bulk_once(to, from, bytes, barrier);
+    else if (threadIdx.x % WARP == 0)
+        copy_bulk(to, from, bytes, barrier);
 #else
     copy_by_lanes(to, from, bytes);
 #endif

@@ -85,11 +85,11 @@ __device__ inline void let_next_begin() {
 #endif
 }
 
-/* Every kernel begins with it or with wait_for_earlier: what earlier kernels write is there from here on. So
- * the kernel before the last one has ended when a kernel begins, unless the last one let it begin before it
- * waited itself. Weights may be read before it, and what was written long before: a step's inputs, and what
- * earlier steps left in caches and states. The next kernel may not get ready yet: let_next_begin comes later.
- */
+/* What earlier kernels write is there from here on. In every launch some thread waits, with it or with
+ * wait_for_earlier, and none writes before; so the kernel before the last one has ended when a kernel begins,
+ * unless the last one let it begin before it waited itself. Weights may be read before, and what was written
+ * long before: a step's inputs, and what earlier steps left in caches and states. The next kernel may not get
+ * ready yet: let_next_begin comes later. */
 __device__ inline void wait_alone() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -120,7 +120,7 @@ __device__ inline void fetch_parameters(const T &parameters) {
 #endif
 }
 
-/* Brings a line of memory that nothing writes nearer, without waiting for it. */
+/* Brings a line of memory nearer, to the L2 cache, without waiting for it. */
 __device__ inline void prefetch_line(const void *line) {
 #if defined(__CUDA_ARCH__)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(line));

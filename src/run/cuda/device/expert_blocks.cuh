@@ -43,6 +43,7 @@ struct packed_matrices {
     uint32_t blocks;                        /* of one matrix */
     uint32_t atoms;                         /* groups of a row */
     float offset;                           /* what codes are above the format's */
+    bool is_read_once;                      /* there is one token */
 };
 
 /* What the first launch leaves for the second one. Expert number `choices` of a token is the shared one. */
@@ -60,11 +61,11 @@ struct packed_block {
     /* A warp begins to copy it; the barrier's phase counts it. */
     __device__ void copy(const packed_matrices &m, size_t block, copy_barrier *barrier) const {
         uint8_t *scales = at + m.code_bytes;
-        copy_once_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier);
-        copy_once_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier);
+        copy_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier, m.is_read_once);
+        copy_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier, m.is_read_once);
         if (m.biases)
-            copy_once_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes,
-                              barrier);
+            copy_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes, barrier,
+                         m.is_read_once);
     }
 
     __device__ static uint32_t bytes(const packed_matrices &m) {

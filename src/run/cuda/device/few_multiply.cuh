@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of few_rows.cuh: a multiplying warp's groups of a block of 16 outputs, against inputs in
- * shared memory.
+ * The arithmetic of few_rows.cuh, of which one_row.cuh and the experts use parts: a multiplying warp's groups
+ * of a block of 16 outputs, against inputs in shared memory.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_MULTIPLY_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_FEW_MULTIPLY_CUH

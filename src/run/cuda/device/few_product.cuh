@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a launch of few_rows.cuh is given: matrices, rows, how the sum over k is cut, and where things are in
- * shared memory.
+ * What a launch of few_rows.cuh or one_row.cuh is given: matrices, rows, how the sum over k is cut, and where
+ * things are in shared memory.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_FEW_PRODUCT_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_FEW_PRODUCT_CUH
@@ -46,7 +46,7 @@ struct few_cut {
 struct few_memory {
     uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
     uint32_t slots;
-    uint32_t partial; /* few_tile.partial_floats floats, twice */
+    uint32_t partial; /* few_tile.partial_floats floats, of a slice or of each, twice */
     uint32_t sums;    /* [groups, few_tile.columns, SUM_FLOATS] floats */
     uint32_t x;       /* [rows, x_stride] */
     uint32_t x_stride;
@@ -59,6 +59,7 @@ struct few_tile {
     uint32_t columns;        /* of the inputs' sums */
     uint32_t partial_floats; /* the sums of all parts of a block of outputs, */
     bool meets_by_slice;     /* a slice's at a time; or all slices' at once */
+    uint32_t spare_atoms;    /* behind the inputs, that it loads and does not use */
 };
 
 /* Matrices of one format and one width that meet the same rows. */
@@ -72,6 +73,7 @@ struct few_products {
     prepared_rows x;
     uint32_t rows, tile_rows; /* blockIdx.z has rows z * tile_rows .. */
     const int32_t *expert;    /* [rows]: the tile's, of whose outputs it takes; or NULL */
+    bool is_read_once;        /* no other rows meet the matrices soon */
     uint32_t x_reuse;         /* row i is made of row i / x_reuse of x */
     float *partial;           /* [slices, rows, blocks, 16], where blocks of threads share the slices */
     uint32_t *arrivals;       /* [gridDim.z, gridDim.x] zeros, as it leaves them */
@@ -118,17 +120,15 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t slices, co
         2 * (tile.meets_by_slice ? 1 : slices) * tile.partial_floats * (uint32_t)sizeof(float);
     const uint32_t sums =
         atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tile.columns * (uint32_t)sizeof(float);
-    const uint32_t rest =
-        partial + sums + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
+    const uint32_t x = tile.rows * m.x_stride + tile.spare_atoms * (uint32_t)Shape::INPUT_BYTES;
+    const uint32_t rest = partial + sums + x;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
     m.slots = m.slots > turns ? turns : m.slots;
     m.partial = m.slots * m.slot_bytes;
     m.sums = m.partial + partial;
     m.x = m.sums + (sums + 15) / 16 * 16;
-    /* A pass of one_row.cuh loads inputs of as many atoms as it has columns, and uses those that are there.
-     */
-    m.size = m.x + tile.rows * m.x_stride + FEW_COLUMNS * (uint32_t)Shape::INPUT_BYTES;
+    m.size = m.x + x;
     return m;
 }
 

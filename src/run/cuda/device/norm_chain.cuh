@@ -58,9 +58,9 @@ __device__ inline void keep(const row_part<EACH> &row, const row_share &share, f
         row.store(kept + number * width, column);
 }
 
-/* Row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads what no
- * kernel writes, waits for the kernels before, and does the rest. partial: shared memory; shared: width
- * floats of it, where rows are prepared in bfloat16. The threads of threads_of_row call it. */
+/* Row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads weights,
+ * waits for the kernels before, and does the rest. partial: shared memory; shared: width floats of it, where
+ * rows are prepared in bfloat16. The threads of threads_of_row call it. */
 template <int EACH, typename Element>
 __device__ inline row_part<EACH> run_chain_row(const norm_chain &c, size_t number, const row_share &share,
                                                float partial[2][WARP], float *shared) {

@@ -226,15 +226,12 @@ struct one_row : weight_ring<Shape> {
             for (int part = 0; part < FEW_PARTS; part++)
                 sum += parts[part * FEW_BLOCK_ROWS];
             total = s == first_slice ? sum : total + sum;
-            if (gridDim.y > 1)
-                *base::slice_sum(s, block, lane, first_row) = sum;
         }
-        if (gridDim.y == 1)
-            *base::output(block, lane, first_row) = total;
+        *base::output(block, lane, first_row) = total;
     }
 };
 
-/* Grid: [ranges of the blocks of all matrices, shares of the slices, rows]. */
+/* Grid: [ranges of the blocks of all matrices, 1, rows]. */
 template <typename Shape>
 static __global__ void __launch_bounds__(FEW_THREADS, 1) multiply_one(GB_GRID_CONSTANT few_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
@@ -245,8 +242,6 @@ static __global__ void __launch_bounds__(FEW_THREADS, 1) multiply_one(GB_GRID_CO
         row.copy_weights();
     else
         row.multiply_blocks();
-    if (gridDim.y > 1)
-        row.add_slices(1);
 }
 
 } // namespace gb_cuda

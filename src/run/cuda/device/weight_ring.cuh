@@ -113,12 +113,13 @@ struct weight_ring {
         }
         ring.wait_until_empty();
         announce_by_warp(full, codes + scales + (shape::HAS_BIASES ? scales : 0));
-        copy_once_by_warp(to, from.codes + code, codes, full);
-        copy_once_by_warp(to + p.memory.scales, from.scales + scale, scales, full);
+        copy_by_warp(to, from.codes + code, codes, full, p.is_read_once);
+        copy_by_warp(to + p.memory.scales, from.scales + scale, scales, full, p.is_read_once);
         if (shape::HAS_BIASES)
-            copy_once_by_warp(to + p.memory.biases, from.biases + scale, scales, full);
+            copy_by_warp(to + p.memory.biases, from.biases + scale, scales, full, p.is_read_once);
         end_copies(full);
         ring.next();
+        __syncwarp(); /* no lane waits for a phase that another one has left behind */
     }
 
     /* ---- Multiplying ---- */
