@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the benches of samplers share: rows of random logits that are the same in every run.
+ * What benches share: random numbers, and rows of random logits, that are the same in every run.
  */
 #ifndef GUMBEL_BENCH_RANDOM_LOGITS_H
 #define GUMBEL_BENCH_RANDOM_LOGITS_H

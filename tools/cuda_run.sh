@@ -1,8 +1,9 @@
 #!/bin/sh
 # Runs the CUDA backend's tests and measures it, in a bundle that cuda_bundle.sh made:
 #
-#     run.sh [tests] [sanitize] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
+#     run.sh [tests] [sanitize] [benches] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
 #
+# benches measures products and the sampler alone.
 # sanitize runs the tests under compute-sanitizer, where the machine has it, for at most 300 seconds each; the
 # bundle should be one of cuda_bundle.sh --sanitize.
 # LAYERS of the full-size model are exported with random weights at 4 bits; 0: all of them. Programs are written
@@ -94,6 +95,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     tests) run_tests ;;
     sanitize) sanitize ;;
+    benches) bin/bench_cuda_products && bin/bench_cuda_sampler || status=1 ;;
     gemma) measure gemma4-31b "$2" && shift ;;
     qwen) measure qwen3.5-35b-a3b "$2" && shift ;;
     *)

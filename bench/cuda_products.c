@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Time of the products of generated tokens on a CUDA device, alone and one after the other in a captured
+ * graph, for the matrices of both models at full size, 4 bits in groups of 64 with inputs in 8 bits: beside
+ * the bytes of their weights over the bandwidth at which the device reads. Each product of a graph has other
+ * weights, so that none of them are in the cache.
+ *
+ *     bench_cuda_products [rows, ..]       by default 1 2 8 16
+ */
+#include "random_logits.h"
+#include "run/cuda/activations.h"
+#include "run/cuda/kernels.h"
+#include "run/cuda/limits.h"
+#include "tensor/packing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRODUCTS = 32, REPLAYS = 9, MOST_ROWS = 64, GROUP = 64 };
+
+/* Weights that are gone through before the first ones come again, and measured reading. */
+static const size_t rotated_bytes = (size_t)768 << 20;
+
+typedef struct bench_shape {
+    const char *name;
+    size_t outputs, inputs;
+} bench_shape;
+
+static const bench_shape shapes[] = {
+    {"Gemma q, k, v", 16384, 5376}, {"Gemma output", 5376, 8192}, {"Gemma gate, up", 43008, 5376},
+    {"Gemma down", 5376, 21504},    {"Gemma head", 262144, 5376}, {"Qwen q, k, v, z", 12288, 2048},
+    {"Qwen output", 2048, 4096},    {"Qwen head", 248320, 2048},
+};
+
+static void check(cudaError_t result, const char *doing) {
+    if (result == cudaSuccess)
+        return;
+    fprintf(stderr, "%s: %s\n", doing, cudaGetErrorString(result));
+    exit(1);
+}
+
+static void *allocate(size_t size) {
+    void *memory;
+    check(cudaMalloc(&memory, size), "allocating");
+    return memory;
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------- */
+
+typedef struct weights {
+    uint8_t *memory;
+    gb_planes planes;
+    size_t copies;
+    gb_cuda_tensor matrix; /* the first copy */
+} weights;
+
+/* Random codes; scales and biases are all the same small number. */
+static void fill_copy(uint8_t *copy, const gb_planes *planes) {
+    enum { BLOCK = 1 << 22 };
+    static uint8_t *block;
+    uint64_t state = 3;
+    if (!block && !(block = malloc(BLOCK)))
+        exit(1);
+    for (size_t i = 0; i < BLOCK; i += sizeof state) {
+        const uint64_t random = next_random(&state);
+        memcpy(block + i, &random, sizeof random);
+    }
+    const size_t codes = (size_t)planes->scales.offset;
+    for (size_t at = 0; at < codes; at += BLOCK)
+        check(cudaMemcpy(copy + at, block, codes - at < BLOCK ? codes - at : BLOCK, cudaMemcpyHostToDevice),
+              "copying weights");
+    check(cudaMemset(copy + codes, 0x3c, (size_t)planes->size - codes), "filling scales");
+}
+
+static weights new_weights(const bench_shape *shape) {
+    const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP};
+    weights w = {.copies = 1};
+    if (!gb_format_planes(&format, shape->outputs, shape->inputs, &w.planes))
+        exit(1);
+    const size_t size = (size_t)w.planes.size;
+    if (size < rotated_bytes)
+        w.copies = rotated_bytes / size + 1;
+    if (w.copies > PRODUCTS)
+        w.copies = PRODUCTS;
+    w.memory = allocate(w.copies * size);
+    for (size_t i = 0; i < w.copies; i++)
+        fill_copy(w.memory + i * size, &w.planes);
+    w.matrix = (gb_cuda_tensor){.data = w.memory,
+                                .dtype = GB_QUANTIZED,
+                                .rank = 2,
+                                .dims = {shape->outputs, shape->inputs},
+                                .format = format,
+                                .planes = w.planes,
+                                .is_packed = true,
+                                .takes_bytes = true};
+    return w;
+}
+
+/* ---- Time ---------------------------------------------------------------------------------------------- */
+
+static int compare_floats(const void *a, const void *b) {
+    const float left = *(const float *)a, right = *(const float *)b;
+    return (left > right) - (left < right);
+}
+
+/* PRODUCTS products, each with the next copy of the weights. */
+static void launch_products(gb_cuda_call *call, const weights *w) {
+    for (size_t i = 0; i < PRODUCTS; i++) {
+        gb_cuda_tensor matrix = w->matrix;
+        matrix.data = w->memory + i % w->copies * (size_t)w->planes.size;
+        call->operands[1] = &matrix;
+        gb_cuda_linear(call);
+    }
+    check(cudaGetLastError(), "multiplying");
+}
+
+/* The median time of a product, in seconds, over replays of a graph. */
+static double time_of_product(gb_cuda_call *call, const weights *w) {
+    float times[REPLAYS];
+    cudaGraph_t graph;
+    cudaGraphExec_t instance;
+    cudaEvent_t begin, end;
+    launch_products(call, w); /* also prepares the rows, once */
+    check(cudaStreamSynchronize(call->stream), "multiplying");
+    check(cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal), "capturing");
+    launch_products(call, w);
+    check(cudaStreamEndCapture(call->stream, &graph), "capturing");
+    check(cudaGraphInstantiate(&instance, graph, 0), "capturing");
+    check(cudaEventCreate(&begin), "timing");
+    check(cudaEventCreate(&end), "timing");
+    for (int i = 0; i < REPLAYS; i++) {
+        check(cudaEventRecord(begin, call->stream), "timing");
+        check(cudaGraphLaunch(instance, call->stream), "multiplying");
+        check(cudaEventRecord(end, call->stream), "timing");
+        check(cudaEventSynchronize(end), "multiplying");
+        check(cudaEventElapsedTime(&times[i], begin, end), "timing");
+    }
+    qsort(times, REPLAYS, sizeof *times, compare_floats);
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    cudaGraphExecDestroy(instance);
+    cudaGraphDestroy(graph);
+    return 1e-3 * (double)times[REPLAYS / 2] / PRODUCTS;
+}
+
+static double bench_rows(const bench_shape *shape, const weights *w, size_t rows, cudaStream_t stream) {
+    gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
+                   y = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->outputs}};
+    gb_cuda_scratch scratch = {0};
+    const gb_node node = {.op = GB_OP_LINEAR};
+    gb_cuda_call call = {
+        .node = &node, .operands = {&x, &w->matrix}, .results = {&y}, .scratch = &scratch, .stream = stream};
+    float *values = malloc(rows * shape->inputs * sizeof *values);
+    if (!values)
+        exit(1);
+    uint64_t state = 5;
+    for (size_t i = 0; i < rows * shape->inputs; i++)
+        values[i] = next_normal(&state);
+    x.data = allocate(rows * shape->inputs * sizeof *values);
+    y.data = allocate(rows * shape->outputs * sizeof *values);
+    check(cudaMemcpy(x.data, values, rows * shape->inputs * sizeof *values, cudaMemcpyHostToDevice),
+          "copying rows");
+    scratch.prepared = allocate((size_t)gb_cuda_prepared_bytes(rows, shape->inputs));
+    scratch.bytes = allocate((size_t)gb_cuda_linear_scratch(&call) + 1);
+    scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
+    check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
+    const double seconds = time_of_product(&call, w);
+    void *const all[] = {x.data, y.data, scratch.prepared, scratch.bytes, scratch.arrivals};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        check(cudaFree(all[i]), "freeing");
+    free(values);
+    return seconds;
+}
+
+/* ---- The table ----------------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv) {
+    static const size_t usual[] = {1, 2, 8, 16};
+    size_t rows[MOST_ROWS], count = 0;
+    gumbel_error error;
+    double bandwidth;
+    cudaStream_t stream;
+    for (int i = 1; i < argc && count < MOST_ROWS; i++)
+        rows[count++] = strtoul(argv[i], NULL, 10);
+    for (size_t i = 0; argc < 2 && i < sizeof usual / sizeof *usual; i++)
+        rows[count++] = usual[i];
+    for (size_t i = 0; i < count; i++)
+        if (rows[i] == 0 || rows[i] > MOST_ROWS) {
+            fprintf(stderr, "bench_cuda_products: rows are 1 to %d\n", MOST_ROWS);
+            return 2;
+        }
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    if (gb_cuda_measure_read_rate(stream, rotated_bytes, &bandwidth, &error) != GUMBEL_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    printf("microseconds a product, and of the bandwidth of %.2f TB/s\n%-16s %9s", 1e-12 * bandwidth, "",
+           "MB");
+    for (size_t i = 0; i < count; i++)
+        printf("    %7zu row%s", rows[i], rows[i] > 1 ? "s" : " ");
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        weights w = new_weights(&shapes[s]);
+        printf("\n%-16s %9.2f", shapes[s].name, 1e-6 * (double)w.planes.size);
+        for (size_t i = 0; i < count; i++) {
+            const double seconds = bench_rows(&shapes[s], &w, rows[i], stream);
+            printf(" %8.2f %4.1f %%", 1e6 * seconds, 100 * (double)w.planes.size / seconds / bandwidth);
+            fflush(stdout);
+        }
+        check(cudaFree(w.memory), "freeing");
+    }
+    printf("\n");
+    return 0;
+}
