@@ -19,7 +19,7 @@ if(GUMBEL_SANITIZE)
 endif()
 target_compile_options(gumbel_flags INTERFACE
   "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${host_options}>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:--std=c++20;--fmad=false;-Xcompiler=-Wall,-Wextra,-Wno-deprecated-enum-enum-conversion,-ffp-contract=off>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:--fmad=false;-Xcompiler=-Wall,-Wextra,-Wno-deprecated-enum-enum-conversion,-ffp-contract=off>")
 if(GUMBEL_SANITIZE)
   target_link_options(gumbel_flags INTERFACE -fsanitize=${GUMBEL_SANITIZE})
 endif()
