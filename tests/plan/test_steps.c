@@ -96,13 +96,18 @@ static void condition_of_top_p(gb_program *program) {
     find_node(program, GB_OP_IS_ZERO)->operands[0] = gb_program_input(program, GB_ROLE_TOP_P);
 }
 
+/* Fused samplers read settings before the step's kernels end. */
+static void top_p_that_is_computed(gb_program *program) {
+    find_node(program, GB_OP_TOP_P_MASK)->operands[2] = find_node(program, GB_OP_FILL_LIKE)->results[0];
+}
+
 static void near_misses_stay_unfused(void **unused) {
     (void)unused;
     static void (*const changes[])(gb_program *) = {
         divisor_of_two,           top_k_of_unscaled_logits,
         top_p_of_unscaled_logits, candidates_of_scaled_logits,
         divisor_without_select,   greedy_of_scores,
-        condition_of_top_p,
+        condition_of_top_p,       top_p_that_is_computed,
     };
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         gb_program *program = tiny_program_build(true);
