@@ -132,15 +132,16 @@ static void join_rows(gb_plan *plan) {
 /* ---- Products behind rows -------------------------------------------------------------------------------
  */
 
-/* Whether a step's matrix is not quantized and of the sizes that can be made with the row. */
-static bool is_small_product(const gb_plan *plan, const gb_step *step) {
+/* Whether a step's matrix is one whose product can be made with the row. */
+static bool can_be_made(const gb_plan *plan, const gb_step *step) {
     const gb_program *program = plan->program;
     const gb_value *weight = &program->values[step->operands[1]];
     if (!is_node(step, GB_OP_LINEAR) || weight->kind != GB_VALUE_CONSTANT)
         return false;
     const gb_type *type = &program->constants[weight->index].type;
-    return type->dtype != GB_QUANTIZED && type->shape.dims[0] <= GB_CUDA_MOST_FEW_OUTPUTS &&
-           type->shape.dims[1] <= GB_CUDA_MOST_MADE_COLUMNS;
+    return type->dtype == GB_QUANTIZED ? type->shape.dims[1] <= GB_CUDA_MOST_NORMED_COLUMNS
+                                       : type->shape.dims[0] <= GB_CUDA_MOST_FEW_OUTPUTS &&
+                                             type->shape.dims[1] <= GB_CUDA_MOST_MADE_COLUMNS;
 }
 
 /* Products of what a chain makes in the end, some of which can be made with it. */
@@ -151,9 +152,9 @@ static void overlap_products(gb_plan *plan) {
         if (!is_node(first, GB_OP_LINEAR) || first->joins || !is_on_rows(plan->program, before) ||
             first->needs_rows != before->needs_rows || !reads(plan, first, before->results[0]))
             continue;
-        first->overlaps = is_small_product(plan, first);
+        first->overlaps = can_be_made(plan, first);
         for (uint32_t i = s + 1; i < plan->step_count && plan->steps[i].joins; i++)
-            first->overlaps = first->overlaps || is_small_product(plan, &plan->steps[i]);
+            first->overlaps = first->overlaps || can_be_made(plan, &plan->steps[i]);
     }
 }
 

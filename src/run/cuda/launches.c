@@ -248,6 +248,19 @@ static bool is_row_norm(const gb_cuda_call *call) {
     return call->node && call->node->op == GB_OP_RMS_NORM && call->operands[0]->rank == 2;
 }
 
+/* Lists a group's calls where all of them are products of x; returns how many, or 0. */
+static uint32_t list_products_of(const gb_cuda_call *const *calls, uint32_t count, const void *x,
+                                 const gb_cuda_call **products) {
+    if (count > GB_CUDA_MOST_JOINED)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!calls[i]->node || calls[i]->node->op != GB_OP_LINEAR || calls[i]->operands[0]->data != x)
+            return 0;
+        products[i] = calls[i];
+    }
+    return count;
+}
+
 /* Launches a chain with those products of its last result in the group behind it that can be made with it. */
 static bool launch_chain_with_products(gb_cuda_launches *l, const gb_cuda_call *const *chain,
                                        const gb_cuda_group *group, uint32_t behind) {
@@ -260,6 +273,8 @@ static bool launch_chain_with_products(gb_cuda_launches *l, const gb_cuda_call *
     for (uint32_t i = 0; i < l->groups[behind].count && count < GB_CUDA_MOST_JOINED; i++)
         if (gb_cuda_takes_dense_few(calls[i]) && calls[i]->operands[0]->data == x)
             products[count++] = calls[i];
+    if (count == 0)
+        count = list_products_of(calls, l->groups[behind].count, x, products);
     if (!gb_cuda_row_chain_with(chain, group->is_kept, group->count, products, count))
         return false;
     for (uint32_t i = 0; i < l->groups[behind].count; i++)

@@ -4,88 +4,14 @@
  * tokens, any number of them in tiles of 16, and of chosen experts.
  */
 #include "run/cuda/device/codes.cuh"
+#include "run/cuda/device/few_launch.cuh"
 #include "run/cuda/device/few_rows.cuh"
 #include "run/cuda/device/one_row.cuh"
 #include "run/cuda/device/row_lists.cuh"
 
 using namespace gb_cuda;
 
-enum {
-    MULTIPROCESSORS = 132, /* for which the work is cut; others get through it too */
-    MOST_SLICE_COLUMNS = 5376,
-    ENOUGH_SLOTS = 4, /* of the ring, to keep memory busy */
-    LEAST_SLOTS = 2,
-    MOST_ONE_ROW_COLUMNS = 32768 /* beside which a ring has its slots on every device */
-};
-
-/* ---- Cutting the work ---------------------------------------------------------------------------------- */
-
-/* How many pieces of at most that size a whole has; they are as even as can be. */
-static uint32_t pieces_of(size_t whole, size_t most) {
-    return (uint32_t)((whole + most - 1) / most);
-}
-
-static uint32_t slices_of(size_t inputs) {
-    return pieces_of(inputs, MOST_SLICE_COLUMNS);
-}
-
-template <typename Shape>
-static few_cut cut_of(size_t inputs) {
-    few_cut cut;
-    cut.atoms = (uint32_t)(inputs / Shape::ATOM_COLUMNS);
-    cut.slice_atoms = pieces_of(cut.atoms, slices_of(inputs));
-    cut.turn_atoms = pieces_of(cut.slice_atoms, pieces_of(cut.slice_atoms, Shape::TURN_ATOMS));
-    return cut;
-}
-
-/* A launch's grid and shared memory. */
-struct few_launch {
-    dim3 grid;
-    few_memory memory;
-    uint32_t turns; /* of a block of threads, of which the ring needs no more slots */
-
-    bool has_slots(uint32_t wanted) const {
-        return memory.slots >= wanted || memory.slots == turns;
-    }
-};
-
-/* Whether a tile has the kernel for one row. */
-template <typename Shape>
-static bool is_one_row(const few_cut &cut, uint32_t rows) {
-    return Shape::IN_BYTES && rows == 1 && cut.atoms * Shape::ATOM_COLUMNS <= MOST_ONE_ROW_COLUMNS;
-}
-
-template <typename Shape>
-static few_tile tile_of(const few_cut &cut, uint32_t rows) {
-    if (is_one_row<Shape>(cut, rows))
-        return few_tile{1, 1, FEW_PARTS * FEW_BLOCK_ROWS, false, FEW_COLUMNS};
-    const uint32_t columns = rows > FEW_COLUMNS ? 2 * FEW_COLUMNS : FEW_COLUMNS;
-    return few_tile{rows, columns, FEW_PARTS * FEW_BLOCK_ROWS * columns, true, 0};
-}
-
-/* With the slices shared by that many blocks of threads. */
-template <typename Shape>
-static few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t shares, uint32_t tile_rows) {
-    const uint32_t tiles = pieces_of(p.rows, tile_rows), blocks = p.of[p.count - 1].blocks_end;
-    const uint32_t most = MULTIPROCESSORS / (shares * tiles), slices = pieces_of(cut.slices(), shares);
-    few_launch made;
-    made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
-    made.turns = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.turn_atoms);
-    made.memory =
-        few_memory_of<Shape>(cut, slices, tile_of<Shape>(cut, tile_rows), most_shared_bytes(), made.turns);
-    return made;
-}
-
-/* With as few shares as leave room for enough slots; pairs have nowhere to put sums of slices, and one row
- * has room. */
-template <typename Shape>
-static few_launch best_launch(const few_products &p, const few_cut &cut, uint32_t tile_rows) {
-    const uint32_t most = p.expert || is_one_row<Shape>(cut, tile_rows) ? 1 : cut.slices();
-    few_launch made = launch_of<Shape>(p, cut, 1, tile_rows);
-    for (uint32_t shares = 2; shares <= most && !made.has_slots(ENOUGH_SLOTS); shares++)
-        made = launch_of<Shape>(p, cut, shares, tile_rows);
-    return made;
-}
+enum { LEAST_SLOTS = 2 };
 
 /* Leaves the first rows of a product's inputs and outputs out. */
 static void skip_rows(few_products &p, size_t rows, size_t inputs) {
@@ -102,12 +28,18 @@ template <typename Shape>
 static void launch_tiles(cudaStream_t stream, const few_products &p, dim3 grid) {
     if constexpr (Shape::IN_BYTES)
         if (is_one_row<Shape>(p.cut, p.tile_rows)) {
-            const auto one = multiply_one<Shape>;
-            GB_LAUNCH(one, grid, FEW_THREADS, p.memory.size, stream, p);
+            const bool is_narrow = p.cut.atoms * Shape::ATOM_COLUMNS <= NARROW_COLUMNS;
+            const auto one =
+                is_narrow ? multiply_one<Shape, NARROW_ROW_WARPS> : multiply_one<Shape, WIDE_ROW_WARPS>;
+            const unsigned threads = is_narrow ? one_row<Shape, NARROW_ROW_WARPS>::THREADS
+                                               : one_row<Shape, WIDE_ROW_WARPS>::THREADS;
+            GB_LAUNCH(one, grid, threads, p.memory.size, stream, p);
             return;
         }
-    const auto kernel = p.tile_rows > FEW_COLUMNS ? multiply_few<Shape, 2> : multiply_few<Shape, 1>;
-    GB_LAUNCH(kernel, grid, FEW_THREADS, p.memory.size, stream, p);
+    const bool has_two = p.tile_rows > FEW_COLUMNS;
+    const auto kernel = has_two ? multiply_few<Shape, 2> : multiply_few<Shape, 1>;
+    const unsigned threads = has_two ? few_rows<Shape, 2>::THREADS : few_rows<Shape, 1>::THREADS;
+    GB_LAUNCH(kernel, grid, threads, p.memory.size, stream, p);
 }
 
 /* As many rows at a time as leave room for the ring. */
@@ -126,6 +58,7 @@ static void launch_rows(cudaStream_t stream, few_products p, size_t inputs) {
                 break;
         }
         p.memory = made.memory;
+        p.begins_slowly = p.tile_rows == 1 && begins_slowly(made);
         launch_tiles<Shape>(stream, p, made.grid);
         skip_rows(p, p.rows, inputs);
     }
@@ -144,10 +77,10 @@ static void launch_inputs(cudaStream_t stream, const few_products &p, const gb_c
 
 template <int BITS, int GROUP>
 static void launch_format(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
-    if (weight->takes_bytes && GROUP)
-        launch_inputs<true, BITS, GROUP>(stream, p, weight);
-    else
-        launch_inputs<false, BITS, GROUP>(stream, p, weight);
+    if constexpr (GROUP != 0)
+        if (weight->takes_bytes)
+            return launch_inputs<true, BITS, GROUP>(stream, p, weight);
+    launch_inputs<false, BITS, GROUP>(stream, p, weight);
 }
 
 static void launch(cudaStream_t stream, const few_products &p, const gb_cuda_tensor *weight) {
@@ -164,30 +97,7 @@ static void launch(cudaStream_t stream, const few_products &p, const gb_cuda_ten
     }
 }
 
-/* ---- Matrices ------------------------------------------------------------------------------------------ */
-
-static void add_matrix(few_products &p, const gb_cuda_tensor *weight, float *y) {
-    const uint8_t *data = data_of<const uint8_t>(weight);
-    const gb_planes &planes = weight->planes;
-    few_product &made = p.of[p.count];
-    made.codes = data + planes.codes.offset;
-    made.scales = data + planes.scales.offset;
-    made.biases = data + planes.biases.offset;
-    made.y = y;
-    made.outputs = (uint32_t)weight->dims[weight->rank - 2];
-    made.blocks_end = (p.count ? p.of[p.count - 1].blocks_end : 0) + made.outputs / FEW_BLOCK_ROWS;
-    p.count++;
-}
-
-static few_products products_of(const gb_cuda_tensor *weight) {
-    few_products p = {};
-    p.code_bytes = (uint32_t)(weight->planes.codes.row_bytes * FEW_BLOCK_ROWS);
-    p.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * FEW_BLOCK_ROWS);
-    const bool is_raised = weight->format.bits == 4 && !weight->takes_bytes;
-    p.offset = (float)((is_raised ? 128 : 0) + gb_format_center(&weight->format));
-    p.x_reuse = 1;
-    return p;
-}
+/* ---- What others call --------------------------------------------------------------------------------- */
 
 void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                        const row_lists &lists) {

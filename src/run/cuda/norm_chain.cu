@@ -12,7 +12,7 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CO
     GB_DYNAMIC_SHARED(float, shared);
     __shared__ float partial[2][WARP];
     let_next_begin();
-    run_chain_row<EACH, Element>(c, blockIdx.x, row_share{blockIdx.y, gridDim.y}, partial, shared);
+    run_whole_row<EACH, Element>(c, blockIdx.x, row_share{blockIdx.y, gridDim.y}, partial, shared);
 }
 
 /* ---- Finding it in a chain ------------------------------------------------------------------------------

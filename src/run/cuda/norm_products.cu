@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(THREADS) run_norm_products(GB_GRID_CONS
     if (has_output)
         weights.load(static_cast<const weight_four<DTYPE> *>(m.weight) + (size_t)output * fours, 0, fours);
     const row_share share = {blockIdx.x, gridDim.x};
-    const row_part<4> row = run_chain_row<4, Element>(p.chain, 0, share, partial, nullptr);
+    const row_part<4> row = run_whole_row<4, Element>(p.chain, 0, share, partial, nullptr);
     if (threadIdx.x < fours)
         row.store(reinterpret_cast<float *>(x), threadIdx.x * 4);
     __syncthreads();

@@ -470,6 +470,9 @@ void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, ui
 
 bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count,
                             const gb_cuda_call *const *products, uint32_t product_count) {
-    return product_count > 0 &&
-           gb_cuda_norm_products(chain_of(calls, is_kept, count).chain, products, product_count);
+    if (product_count == 0)
+        return false;
+    const row_chain chain = chain_of(calls, is_kept, count).chain;
+    return gb_cuda_norm_products(chain, products, product_count) ||
+           gb_cuda_norm_linear(chain, products, product_count);
 }

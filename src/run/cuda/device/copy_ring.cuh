@@ -67,6 +67,13 @@ struct shared_ring {
         wait_for_phase(&full[slot], parity);
     }
 
+    /* By each of several warps that fill a slot: it has stored what is its. */
+    __device__ void hand_over(uint32_t lane) const {
+        __syncwarp();
+        if (lane < DONE_ARRIVALS)
+            arrive(&full[slot]);
+    }
+
     /* The warp is done with the slot, which may be filled again. */
     __device__ void pass_on(uint32_t lane) const {
         __syncwarp();

@@ -3,8 +3,8 @@
  * What the two launches of a mixture of experts for generated tokens share (expert_inner.cuh,
  * expert_outer.cuh): matrices, blocks of them in shared memory, and sums. Matrices are packed, of 4-bit codes
  * in groups of 64, and take their inputs in 8 bits. A block of threads has 16 rows of each matrix it takes;
- * of the sum over k each warp has the part that a warp of few_rows.cuh has, and all is added in the same
- * order: the bits are those of the ops one by one.
+ * of the sum over k each warp has one, two or four neighbouring groups, and all is added in the order of
+ * few_rows.cuh: the bits are those of the ops one by one.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_EXPERT_BLOCKS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_EXPERT_BLOCKS_CUH
@@ -16,7 +16,7 @@
 namespace gb_cuda {
 
 enum {
-    EXPERT_WARPS = 8, /* of a block: each has as many atoms of a sum */
+    EXPERT_WARPS = 8, /* of a block */
     EXPERT_THREADS = EXPERT_WARPS * WARP,
     EXPERT_GROUP = 64, /* columns of a scale: an atom */
     ATOM_CODES = 512,
@@ -31,10 +31,21 @@ enum {
 template <bool IS_BF16>
 using expert_shape = few_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
 
-/* The first of `atoms` that a warp has, of EXPERT_WARPS of them. */
-__device__ inline uint32_t warp_begin(uint32_t atoms, uint32_t warp) {
-    return atoms * warp / EXPERT_WARPS;
+/* How many neighbouring atoms a warp has of so many: a power of two, for which all warps have them. */
+__host__ __device__ inline uint32_t atoms_of_warp(uint32_t atoms) {
+    return atoms <= EXPERT_WARPS ? 1 : atoms <= 2 * EXPERT_WARPS ? 2 : 4;
 }
+
+/* What a warp has of a row's atoms; the last warps may have less than others, or none. */
+struct atom_range {
+    uint32_t first, count;
+
+    __device__ atom_range(uint32_t atoms, uint32_t warp) {
+        const uint32_t most = atoms_of_warp(atoms), left = atoms > most * warp ? atoms - most * warp : 0;
+        first = left > 0 ? most * warp : 0;
+        count = left < most ? left : most;
+    }
+};
 
 /* As many matrices as there are experts. */
 struct packed_matrices {
@@ -103,24 +114,34 @@ struct packed_block {
         sums.add(w, 0, [&](int) { return x; });
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            y[half] = add_bytes_group(scale[half], bias[half], of_x, sums.sum(2 * half), 0.0f);
+            y[half] = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half));
     }
 };
 
-/* Puts a warp's sums where all parts of a block's rows meet. */
-__device__ inline void store_part(float (*parts)[FEW_BLOCK_ROWS], const float y[2]) {
+/* Puts a warp's sums where all of a block's rows meet. */
+__device__ inline void store_sums(float (*sums)[FEW_BLOCK_ROWS], const float y[2]) {
     const uint32_t lane = threadIdx.x % WARP;
     if (lane % 4 == 0) {
-        parts[threadIdx.x / WARP][lane / 4] = y[0];
-        parts[threadIdx.x / WARP][lane / 4 + 8] = y[1];
+        sums[threadIdx.x / WARP][lane / 4] = y[0];
+        sums[threadIdx.x / WARP][lane / 4 + 8] = y[1];
     }
 }
 
-__device__ inline float add_parts(const float (*parts)[FEW_BLOCK_ROWS], uint32_t row) {
-    float sum = 0;
-    for (int part = 0; part < EXPERT_WARPS; part++)
-        sum += parts[part][row];
-    return sum;
+/* Adds a row's: of a part by twos, then the parts. */
+__device__ inline float add_sums(const float (*sums)[FEW_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
+    const uint32_t warps = FEW_COLUMNS / atoms_of_warp(atoms); /* of a part */
+    float twos[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        twos[i] = sums[2 * i][row] + sums[2 * i + 1][row];
+    if (warps > 2) /* all are one part, or its halves are two */
+        return (twos[0] + twos[1]) + (twos[2] + twos[3]);
+    float total = twos[0];
+#pragma unroll
+    for (uint32_t i = 1; i < 4; i++)
+        if (i * FEW_COLUMNS < atoms)
+            total += twos[i];
+    return total;
 }
 
 } // namespace gb_cuda

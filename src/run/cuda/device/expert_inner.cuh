@@ -27,13 +27,13 @@ struct expert_inner {
     expert_values to;
 };
 
-/* Memory of a block: the parts of its rows' sums lie where routing.keys are free again. */
+/* Memory of a block: its rows' sums lie where routing.keys are free again. */
 union inner_memory {
     block_routing routing;
-    float parts[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
+    float sums[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
 };
 
-static_assert(sizeof(inner_memory::parts) <= sizeof(block_routing::keys), "what is chosen stays");
+static_assert(sizeof(inner_memory::sums) <= sizeof(block_routing::keys), "what is chosen stays");
 
 /* Number `number` of the token's experts. All threads call it. */
 __device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint32_t number,
@@ -86,8 +86,8 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
         to[1].copy(up, of_up, arrived);
 }
 
-/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on, each a chain.
- * They come out side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
+/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. They come out
+ * side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
  * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
 template <bool IS_BF16>
 __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,
@@ -96,7 +96,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
     const uint32_t lane = threadIdx.x % WARP;
     const bool is_there = lane % 4 < count;
     byte_sums<expert_shape<IS_BF16>> sums;
-    static_assert((int)MOST_INNER_ATOMS == (int)FEW_CHAINS,
+    static_assert(2 * (int)MOST_INNER_ATOMS == (int)FEW_COLUMNS,
                   "gate and up of an atom have two of eight columns");
 #pragma unroll
     for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
@@ -112,7 +112,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
         of[up].load_scales<IS_BF16>(first + (is_there ? lane % 4 : 0), m, scale, bias);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            float sum = add_bytes_group(scale[half], bias[half], of_x, sums.sum(2 * half + up), 0.0f);
+            float sum = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half + up));
             sum = is_there ? sum : 0.0f;
             sum += __shfl_xor_sync(0xffffffffu, sum, 1);
             sum += __shfl_xor_sync(0xffffffffu, sum, 2);
@@ -131,8 +131,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
-    const uint32_t first = warp_begin(p.weight.atoms, warp),
-                   count = warp_begin(p.weight.atoms, warp + 1) - first;
+    const atom_range mine(p.weight.atoms, warp);
     const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
@@ -142,9 +141,9 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     if (number == choices)
         copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
     wait_alone();
-    const size_t of_token = token * p.weight.atoms + first;
-    const uint4 x = p.x[(of_token + (lane / 8 < count ? lane / 8 : 0)) * 4 + lane % 4];
-    const float2 x_sums = p.x_sums[of_token + (lane % 4 < count ? lane % 4 : 0)];
+    const size_t of_token = token * p.weight.atoms + mine.first;
+    const uint4 x = p.x[(of_token + (lane / 8 < mine.count ? lane / 8 : 0)) * 4 + lane % 4];
+    const float2 x_sums = p.x_sums[of_token + (lane % 4 < mine.count ? lane % 4 : 0)];
     if (number < choices) {
         const size_t expert = choose_expert(p, token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
@@ -159,12 +158,12 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
     float of_rows[2][2];
-    multiply_gate_up<IS_BF16>(p.weight, of, first, count, x, x_sums, of_rows);
-    store_part(shared.parts[0], of_rows[0]);
-    store_part(shared.parts[1], of_rows[1]);
+    multiply_gate_up<IS_BF16>(p.weight, of, mine.first, mine.count, x, x_sums, of_rows);
+    store_sums(shared.sums[0], of_rows[0]);
+    store_sums(shared.sums[1], of_rows[1]);
     __syncthreads();
     if (warp == 0) {
-        const float sum = add_parts(shared.parts[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS);
+        const float sum = add_sums(shared.sums[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS, p.weight.atoms);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, FEW_BLOCK_ROWS);
         if (lane < FEW_BLOCK_ROWS)
             p.to.inner[(token * (choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =

@@ -100,7 +100,7 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 /* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
  */
 inline size_t outer_bytes(uint32_t atoms, uint32_t choices, unsigned stages) {
-    const size_t of_warp = (atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
+    const size_t of_warp = atoms_of_warp(atoms);
     return (choices + 1) *
            (stages * atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * of_warp * (EXPERT_GROUP + sizeof(float2)));
 }
@@ -112,16 +112,17 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived[STAGES];
-    __shared__ float parts[MATRICES][EXPERT_WARPS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
+    __shared__ float of_warps[MATRICES][EXPERT_WARPS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
     const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
     const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
     inner_atoms inner;
-    inner.first = warp_begin(p.weight.atoms, warp);
-    inner.count = warp_begin(p.weight.atoms, warp + 1) - inner.first;
-    inner.most = (p.weight.atoms + EXPERT_WARPS - 1) / EXPERT_WARPS;
+    const atom_range mine(p.weight.atoms, warp);
+    inner.first = mine.first;
+    inner.count = mine.count;
+    inner.most = atoms_of_warp(p.weight.atoms);
     inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
                                             EXPERT_WARPS * matrices * inner.most * EXPERT_GROUP) +
@@ -156,21 +157,21 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             const packed_block of = {memory + (stage * matrices + e) * pitch};
             float of_rows[2] = {};
 #pragma unroll 1
-            for (uint32_t i = 0; i < inner.count; i++) { /* one or two, whose chains are added */
+            for (uint32_t i = 0; i < inner.count; i++) { /* one or two */
                 const uint32_t task = e * inner.most + i;
                 const uint4 x =
                     *reinterpret_cast<const uint4 *>(inner.bytes + task * EXPERT_GROUP + lane % 4 * 16);
                 float of_atom[2];
                 of.multiply<IS_BF16>(inner.first + i, p.weight, x, inner.sums[task], of_atom);
-                of_rows[0] += of_atom[0];
-                of_rows[1] += of_atom[1];
+                of_rows[0] = i == 0 ? of_atom[0] : of_rows[0] + of_atom[0];
+                of_rows[1] = i == 0 ? of_atom[1] : of_rows[1] + of_atom[1];
             }
-            store_part(parts[e], of_rows);
+            store_sums(of_warps[e], of_rows);
         }
         __syncthreads();
         if (threadIdx.x < matrices * FEW_BLOCK_ROWS)
-            sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] =
-                add_parts(parts[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS);
+            sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] = add_sums(
+                of_warps[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
         if (threadIdx.x < FEW_BLOCK_ROWS)
             p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);

@@ -104,18 +104,10 @@ __device__ inline void widen_halves(uint32_t both, float value[2]) {
     value[1] = IS_BF16 ? high_bf16(both) : high_half(both);
 }
 
-/* A part's sum, of its chains' (few_rows.cuh). */
-__device__ inline float add_chains(float first, float second, float third, float fourth) {
-    static_assert(FEW_CHAINS == 4, "all of them");
-    return (first + second) + (third + fourth);
-}
-
-/* y += a group of inputs in 8 bits. of_inputs: their scale, and its product with their sum; sum: of codes and
- * inputs. */
-__device__ inline float add_bytes_group(float scale, float bias, const float2 &of_inputs, float sum,
-                                        float y) {
-    y = fmaf(bias, of_inputs.y, y);
-    return fmaf(scale, of_inputs.x * sum, y);
+/* A group's value, of inputs in 8 bits. of_inputs: their scale, and its product with their sum; sum: of codes
+ * and inputs. */
+__device__ inline float value_of_bytes(float scale, float bias, const float2 &of_inputs, float sum) {
+    return fmaf(scale, of_inputs.x * sum, bias * of_inputs.y);
 }
 
 /* Where a lane's share of some atoms is in shared memory. */
@@ -136,21 +128,19 @@ struct few_multiply {
 
     float offset;
 
-    /* y += a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes and inputs.
-     */
-    __device__ static void add_group(const float scale[2], const float bias[2], const float *of_group,
-                                     const float sum[4], float y[4]) {
+    /* y = the values of a group of a column tile. of_group: the scales and sums of its inputs; sum: of codes
+     * and inputs. */
+    __device__ static void find_values(const float scale[2], const float bias[2], const float *of_group,
+                                       const float sum[4], float y[4]) {
         if (IN_BYTES) {
             const float4 f = *reinterpret_cast<const float4 *>(of_group);
             for (int i = 0; i < 4; i++)
-                y[i] = add_bytes_group(scale[i / 2], bias[i / 2], i % 2 ? float2{f.z, f.w} : float2{f.x, f.y},
-                                       sum[i], y[i]);
+                y[i] = value_of_bytes(scale[i / 2], bias[i / 2], i % 2 ? float2{f.z, f.w} : float2{f.x, f.y},
+                                      sum[i]);
         } else {
             const float2 f = *reinterpret_cast<const float2 *>(of_group);
-            for (int i = 0; i < 4; i++) {
-                y[i] = fmaf(bias[i / 2], i % 2 ? f.y : f.x, y[i]);
-                y[i] = fmaf(scale[i / 2], sum[i], y[i]);
-            }
+            for (int i = 0; i < 4; i++)
+                y[i] = fmaf(scale[i / 2], sum[i], bias[i / 2] * (i % 2 ? f.y : f.x));
         }
     }
 
@@ -184,14 +174,14 @@ struct few_multiply {
         }
     }
 
-    /* The i-th atom from `at` on. */
-    __device__ void add_atom(const sources &at, int i, float y[TILES][4]) const {
+    /* y = the i-th atom from `at` on: of its groups, the sum. */
+    __device__ void multiply_atom(const sources &at, int i, float y[TILES][4]) const {
         uint32_t w[shape::ATOM_STEPS][4];
         load_codes<shape>(at.codes + i * shape::CODE_BYTES, w);
 #pragma unroll
         for (int g = 0; g < shape::ATOM_GROUPS; g++) {
             const int of_group = i * shape::SCALE_BYTES + g * shape::GROUP_BYTES;
-            float scale[2], bias[2] = {0, 0}, sum[4];
+            float scale[2], bias[2] = {0, 0}, sum[4], values[4];
             widen_halves<shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(at.scales + of_group), scale);
             if (shape::HAS_BIASES)
                 widen_halves<shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(at.biases + of_group), bias);
@@ -207,35 +197,38 @@ struct few_multiply {
                     multiply_bytes(w, g * shape::GROUP_UNITS, x, sum);
                 else
                     multiply_bf16(w, g * shape::GROUP_UNITS, x, sum);
-                add_group(scale, bias, sums, sum, y[c]);
+                find_values(scale, bias, sums, sum, values);
+                for (int j = 0; j < 4; j++)
+                    y[c][j] = g == 0 ? values[j] : y[c][j] + values[j];
             }
         }
     }
 
-    /* COUNT atoms, each to a chain of its own from `chains` on. */
-    template <int COUNT>
-    __device__ void add_some(sources &at, float (*chains)[TILES][4]) const {
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            add_atom(at, i, chains[i]);
-        at.codes += COUNT * shape::CODE_BYTES;
-        at.scales += COUNT * shape::SCALE_BYTES;
-        at.biases += COUNT * shape::SCALE_BYTES;
-        for (int c = 0; c < TILES; c++)
-            at.x[c] += COUNT * shape::INPUT_BYTES;
-        at.sums += COUNT * ATOM_SUMS;
+    /* y = COUNT atoms from number i on, added by twos. Those from `count` on are none, where not ALL are. */
+    template <int COUNT, bool ALL>
+    __device__ void multiply_atoms(const sources &at, int i, int count, float y[TILES][4]) const {
+        if constexpr (COUNT == 1) {
+            if (ALL || i < count) {
+                multiply_atom(at, i, y);
+            } else {
+                for (int e = 0; e < TILES * 4; e++)
+                    y[e / 4][e % 4] = 0;
+            }
+        } else {
+            float right[TILES][4] = {};
+            multiply_atoms<COUNT / 2, ALL>(at, i, count, y);
+            multiply_atoms<COUNT / 2, ALL>(at, i + COUNT / 2, count, right);
+            for (int e = 0; e < TILES * 4; e++)
+                y[e / 4][e % 4] += right[e / 4][e % 4];
+        }
     }
 
-    __device__ void add_atoms(sources at, uint32_t count, float chains[FEW_CHAINS][TILES][4]) const {
-        static_assert(FEW_CHAINS == 4, "four at a time, then two, then one");
-        for (; count >= 4; count -= 4)
-            add_some<4>(at, chains);
-        if (count >= 2)
-            add_some<2>(at, chains);
-        if (count == 1)
-            add_some<1>(at, chains);
-        if (count == 3)
-            add_some<1>(at, chains + 2);
+    /* y = a part of so many atoms. */
+    __device__ void multiply_part(const sources &at, uint32_t count, float y[TILES][4]) const {
+        if (count == shape::PART_ATOMS)
+            multiply_atoms<shape::PART_ATOMS, true>(at, 0, 0, y);
+        else
+            multiply_atoms<shape::PART_ATOMS, false>(at, 0, (int)count, y);
     }
 };
 

@@ -11,15 +11,14 @@
 namespace gb_cuda {
 
 enum {
-    FEW_PARTS = 8,           /* warps that multiply */
-    FEW_COPYING = FEW_PARTS, /* the number of the warp that copies weights */
-    FEW_THREADS = (FEW_PARTS + 1) * WARP,
     FEW_BLOCK_ROWS = 16,
     FEW_COLUMNS = 8,
-    FEW_CHAINS = 4, /* of which a warp's part of a slice is the sum */
+    FEW_MOST_SUMS = 5,  /* loads whose parts' sums are on their way to the adding warp; */
+    FEW_LEAST_SUMS = 3, /* with more than FEW_COLUMNS rows */
     FEW_MOST_SLOTS = 16,
-    /* Turns whose copies are under way at a time: as many as keep memory busy. With more, all that reads
-     * memory meanwhile would wait behind them, the inputs and the kernel before first of all. */
+    FEW_LOAD_BYTES = 28 * 1024, /* of a load, at most, where that is more than a part */
+    /* Loads that are being copied at a time: as many as keep memory busy. With more, all that reads memory
+     * meanwhile would wait behind them, the inputs and the kernel before first of all. */
     FEW_UNDER_WAY = 2,
     CHUNK_BYTES = 64 /* of a prepared row: a unit in bfloat16, two in 8 bits */
 };
@@ -32,10 +31,10 @@ struct few_product {
     uint32_t blocks_end; /* blocks of 16 outputs of this matrix and those before it */
 };
 
-/* How the sum over a matrix's atoms (few_shape) is cut: the last slice, and the last turn of a slice, may be
- * smaller. */
+/* How the sum over a matrix's atoms (few_shape) is cut: slices of whole parts, of which the last one may be
+ * smaller; and how many atoms are loaded together, which changes no sum. */
 struct few_cut {
-    uint32_t atoms, slice_atoms, turn_atoms;
+    uint32_t atoms, slice_atoms, load_atoms;
 
     __host__ __device__ uint32_t slices() const {
         return (atoms + slice_atoms - 1) / slice_atoms;
@@ -46,7 +45,8 @@ struct few_cut {
 struct few_memory {
     uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
     uint32_t slots;
-    uint32_t partial; /* few_tile.partial_floats floats, of a slice or of each, twice */
+    uint32_t sum_slots;
+    uint32_t partial; /* [sum_slots, parts of a load, few_tile.part_floats] floats */
     uint32_t sums;    /* [groups, few_tile.columns, SUM_FLOATS] floats */
     uint32_t x;       /* [rows, x_stride] */
     uint32_t x_stride;
@@ -56,10 +56,9 @@ struct few_memory {
 /* The rows of a tile, and what its kernel keeps in shared memory. */
 struct few_tile {
     uint32_t rows;
-    uint32_t columns;        /* of the inputs' sums */
-    uint32_t partial_floats; /* the sums of all parts of a block of outputs, */
-    bool meets_by_slice;     /* a slice's at a time; or all slices' at once */
-    uint32_t spare_atoms;    /* behind the inputs, that it loads and does not use */
+    uint32_t columns;     /* of the inputs' sums */
+    uint32_t part_floats; /* the sums of a part of a block of outputs */
+    uint32_t spare_atoms; /* behind the inputs, that it loads and does not use */
 };
 
 /* Matrices of one format and one width that meet the same rows. */
@@ -74,13 +73,14 @@ struct few_products {
     uint32_t rows, tile_rows; /* blockIdx.z has rows z * tile_rows .. */
     const int32_t *expert;    /* [rows]: the tile's, of whose outputs it takes; or NULL */
     bool is_read_once;        /* no other rows meet the matrices soon */
+    bool begins_slowly;       /* one load at a time is under way until the inputs are there */
     uint32_t x_reuse;         /* row i is made of row i / x_reuse of x */
     float *partial;           /* [slices, rows, blocks, 16], where blocks of threads share the slices */
     uint32_t *arrivals;       /* [gridDim.z, gridDim.x] zeros, as it leaves them */
 };
 
 /* What is known of a format when the kernel is compiled. A step is what a packed block has in 512 bytes, an
- * atom a run of columns of whole steps and groups. */
+ * atom a run of columns of whole steps and groups, a part eight groups. */
 template <bool INPUTS_IN_BYTES, int CODE_BITS, int GROUP_COLUMNS, bool SCALES_ARE_BF16, bool WITH_BIASES>
 struct few_shape {
     static constexpr bool IN_BYTES = INPUTS_IN_BYTES, IS_BF16 = SCALES_ARE_BF16, HAS_BIASES = WITH_BIASES;
@@ -98,33 +98,35 @@ struct few_shape {
     /* Of the inputs: a row's bytes and a row's numbers of an atom. */
     static constexpr int INPUT_BYTES = (IN_BYTES ? ATOM_UNITS / 2 : ATOM_UNITS) * CHUNK_BYTES;
     static constexpr int SUM_FLOATS = IN_BYTES ? 2 : 1; /* of a group: its scale, and xsum */
-    /* How many atoms a turn has at most: a slot of the ring has some 25 KB. */
-    static constexpr int TURN_ATOMS = 48 / ATOM_STEPS > 1 ? 48 / ATOM_STEPS : 1;
+    static constexpr int PART_ATOMS = FEW_COLUMNS / ATOM_GROUPS;
+    static constexpr int PART_BYTES = PART_ATOMS * (CODE_BYTES + (HAS_BIASES ? 2 : 1) * SCALE_BYTES);
+    static constexpr int LOAD_PARTS = PART_BYTES > FEW_LOAD_BYTES ? 1 : FEW_LOAD_BYTES / PART_BYTES;
 };
 
-/* For so many atoms and slices of a tile's rows. The ring takes what is left of most_bytes, but no more slots
- * than a block of threads has turns; there may be room for none. */
+/* For so many slices of a tile's rows. The ring takes what is left of most_bytes, but no more slots than a
+ * block of threads has loads; there may be room for none. */
 template <typename Shape>
 __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t slices, const few_tile &tile,
-                                         size_t most_bytes, uint32_t turns) {
+                                         size_t most_bytes, uint32_t loads) {
     const uint32_t most_atoms = slices * cut.slice_atoms,
                    atoms = most_atoms < cut.atoms ? most_atoms : cut.atoms;
     few_memory m;
-    const uint32_t scales = cut.turn_atoms * Shape::SCALE_BYTES;
-    m.scales = cut.turn_atoms * Shape::CODE_BYTES;
-    m.biases = m.scales + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
-    m.slot_bytes = m.biases + (scales ? scales : (uint32_t)Shape::GROUP_BYTES);
+    const uint32_t scales = Shape::GROUP ? cut.load_atoms * Shape::SCALE_BYTES : (uint32_t)Shape::GROUP_BYTES;
+    m.scales = cut.load_atoms * Shape::CODE_BYTES;
+    m.biases = m.scales + scales;
+    m.slot_bytes = m.biases + (Shape::HAS_BIASES ? scales : 0);
     /* Neighbouring rows begin half a line of banks apart. */
     m.x_stride = (atoms * Shape::INPUT_BYTES + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE + CACHE_LINE / 2;
-    const uint32_t partial =
-        2 * (tile.meets_by_slice ? 1 : slices) * tile.partial_floats * (uint32_t)sizeof(float);
+    const uint32_t load_parts = cut.load_atoms / Shape::PART_ATOMS;
+    m.sum_slots = tile.rows > FEW_COLUMNS ? FEW_LEAST_SUMS : FEW_MOST_SUMS;
+    const uint32_t partial = m.sum_slots * load_parts * tile.part_floats * (uint32_t)sizeof(float);
     const uint32_t sums =
         atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tile.columns * (uint32_t)sizeof(float);
     const uint32_t x = tile.rows * m.x_stride + tile.spare_atoms * (uint32_t)Shape::INPUT_BYTES;
-    const uint32_t rest = partial + sums + x;
+    const uint32_t rest = partial + (sums + 15) / 16 * 16 + x;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
-    m.slots = m.slots > turns ? turns : m.slots;
+    m.slots = m.slots > loads ? loads : m.slots;
     m.partial = m.slots * m.slot_bytes;
     m.sums = m.partial + partial;
     m.x = m.sums + (sums + 15) / 16 * 16;

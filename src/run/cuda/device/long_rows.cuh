@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows that a block has in registers, for kernels of a few ops on long rows (norm_chain.cuh): a thread has
- * EACH neighbouring columns, which it loads and stores as a whole. Sums are those of norm_sum.
+ * EACH neighbouring columns, which it loads and stores as a whole. Sums are those of norm_sum. A block of
+ * fewer threads than a row has pieces has it in rounds: its warps then stand for one after the other of those
+ * that a block for the row alone would have.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_LONG_ROWS_CUH
@@ -35,11 +37,38 @@ inline unsigned blocks_of_row(const prepared_rows &to, unsigned rows, unsigned w
     return blocks < 2 || (to.values && to.group == 0) ? 1 : blocks;
 }
 
-/* Whether the calling warp's part is the one to store of a block that is number `block` of so many with the
- * same row. */
-__device__ inline bool stores_part(unsigned block, unsigned blocks) {
-    return threadIdx.x / WARP * blocks / (blockDim.x / WARP) == block;
-}
+/* A block of threads_of_row threads. */
+struct whole_row {
+    static constexpr int ROUNDS = 1;
+
+    __device__ unsigned warps() const {
+        return blockDim.x / WARP;
+    }
+
+    /* Which warp the calling one is in a round, and whether there is such a one. */
+    __device__ unsigned warp(int) const {
+        return threadIdx.x / WARP;
+    }
+
+    __device__ bool has(int) const {
+        return true;
+    }
+
+    /* All that have the row wait for one another. */
+    __device__ void meet() const {
+        __syncthreads();
+    }
+};
+
+/* Which of the blocks that have the same row this one is: each stores and prepares a part of it. */
+struct row_share {
+    unsigned block, blocks;
+
+    /* Whether the columns of a warp, of so many, are the block's. */
+    __device__ bool is_mine(unsigned warp, unsigned warps) const {
+        return warp * blocks / warps == block;
+    }
+};
 
 template <int EACH>
 struct row_part {
@@ -88,20 +117,43 @@ struct weight_part {
     }
 };
 
-/* What is there in place of a row's columns past its end are zeros. */
-template <int EACH, typename Element>
-__device__ inline void normalize_part(row_part<EACH> *row, const normalization &norm,
-                                      const weight_part<EACH, Element> &weight, float *partial) {
-    float sum = 0;
+/* The first column of a thread in a round. */
+template <int EACH, typename Block>
+__device__ inline unsigned column_of(const Block &block, int round) {
+    return (block.warp(round) * WARP + threadIdx.x % WARP) * EACH;
+}
+
+/* The sum of a row's squares, as norm_sum finds it. */
+template <int EACH, typename Block>
+__device__ inline float sum_of_squares(const row_part<EACH> *row, const Block &block, float *partial) {
+    const unsigned lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int i = 0; i < EACH; i++)
-        sum += row->v[i] * row->v[i];
-    const float factor = norm_factor(norm, norm_sum(sum, partial));
+    for (int r = 0; r < Block::ROUNDS; r++) {
+        float sum = 0;
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const float value = row->v[i] * factor;
-        row->v[i] = norm.weight ? value * (norm.weight_offset + weight.at(i)) : value;
+        for (int i = 0; i < EACH; i++)
+            sum += row[r].v[i] * row[r].v[i];
+        sum = warp_sum(sum);
+        if (lane == 0 && block.has(r))
+            partial[block.warp(r)] = sum;
     }
+    block.meet();
+    return warp_sum(lane < block.warps() ? partial[lane] : 0.0f);
+}
+
+/* What is there in place of a row's columns past its end are zeros. */
+template <int EACH, typename Element, typename Block>
+__device__ inline void normalize_row(row_part<EACH> *row, const normalization &norm,
+                                     const weight_part<EACH, Element> *weight, const Block &block,
+                                     float *partial) {
+    const float factor = norm_factor(norm, sum_of_squares(row, block, partial));
+#pragma unroll
+    for (int r = 0; r < Block::ROUNDS; r++)
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            const float value = row[r].v[i] * factor;
+            row[r].v[i] = norm.weight ? value * (norm.weight_offset + weight[r].at(i)) : value;
+        }
 }
 
 /* The block's row as the next product takes it: in bytes from registers, otherwise through shared memory,

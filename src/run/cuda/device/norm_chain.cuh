@@ -39,69 +39,82 @@ inline bool can_launch(const norm_chain &c) {
            is_aligned(c.last_kept) && can_prepare(c.prepared, c.width);
 }
 
-/* Which of the blocks that have the same row this one is: each stores and prepares a part of it. */
-struct row_share {
-    unsigned block, blocks;
-
-    /* Whether the calling warp's columns are the block's. */
-    __device__ bool is_mine() const {
-        return stores_part(block, blocks);
+/* Stores the columns that are the block's to store, where they are kept. */
+template <int EACH, typename Block>
+__device__ inline void keep(const row_part<EACH> *row, const Block &block, const row_share &share,
+                            float *kept, size_t number, unsigned width) {
+#pragma unroll
+    for (int r = 0; r < Block::ROUNDS; r++) {
+        const unsigned column = column_of<EACH>(block, r);
+        if (kept && column < width && share.is_mine(block.warp(r), block.warps()))
+            row[r].store(kept + number * width, column);
     }
-};
-
-/* Stores the calling warp's columns, where they are the block's to store. */
-template <int EACH>
-__device__ inline void keep(const row_part<EACH> &row, const row_share &share, float *kept, size_t number,
-                            unsigned width) {
-    const unsigned column = threadIdx.x * EACH;
-    if (kept && column < width && share.is_mine())
-        row.store(kept + number * width, column);
 }
 
-/* Row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads weights,
- * waits for the kernels before, and does the rest. partial: shared memory; shared: width floats of it, where
- * rows are prepared in bfloat16. The threads of threads_of_row call it. */
-template <int EACH, typename Element>
-__device__ inline row_part<EACH> run_chain_row(const norm_chain &c, size_t number, const row_share &share,
-                                               float partial[2][WARP], float *shared) {
-    const unsigned column = threadIdx.x * EACH;
-    const bool is_there = column < c.width;
-    row_part<EACH> row = {}, added = {};
-    weight_part<EACH, Element> first_weight = {}, last_weight = {};
+/* row[rounds] = row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads
+ * weights, waits for the kernels before, and does the rest. partial: shared memory. All that the block has
+ * the row by call it. */
+template <int EACH, typename Element, typename Block>
+__device__ inline void run_chain_row(const norm_chain &c, size_t number, const Block &block,
+                                     const row_share &share, float partial[2][WARP], row_part<EACH> *row) {
+    constexpr int ROUNDS = Block::ROUNDS;
+    row_part<EACH> added[ROUNDS] = {};
+    weight_part<EACH, Element> first_weight[ROUNDS] = {}, last_weight[ROUNDS] = {};
     const float *other = c.added + number * c.added_stride;
-    if (c.added && is_there)
-        prefetch_line(other + column); /* it is older than the weights that have passed since */
-    if (c.first.weight && is_there)
-        first_weight.load(c.first.weight, column);
-    if (c.last.weight && is_there)
-        last_weight.load(c.last.weight, column);
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++) {
+        const unsigned column = column_of<EACH>(block, r);
+        if (column >= c.width)
+            continue;
+        if (c.added)
+            prefetch_line(other + column); /* it is older than the weights that have passed since */
+        if (c.first.weight)
+            first_weight[r].load(c.first.weight, column);
+        if (c.last.weight)
+            last_weight[r].load(c.last.weight, column);
+    }
     const float scale = c.scale ? load_float(c.scale, c.scale_dtype, 0) : 1.0f;
     wait_for_earlier();
-    if (is_there)
-        row.load(c.x + number * c.x_stride, column);
-    if (c.added && is_there)
-        added.load(other, column);
+#pragma unroll
+    for (int r = 0; r < ROUNDS; r++) {
+        const unsigned column = column_of<EACH>(block, r);
+        row[r] = {};
+        if (column < c.width)
+            row[r].load(c.x + number * c.x_stride, column);
+        if (c.added && column < c.width)
+            added[r].load(other, column);
+    }
     if (c.has_first) {
-        normalize_part(&row, c.first, first_weight, partial[0]);
-        keep(row, share, c.first_kept, number, c.width);
+        normalize_row(row, c.first, first_weight, block, partial[0]);
+        keep(row, block, share, c.first_kept, number, c.width);
     }
     if (c.added) {
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-            row.v[i] += added.v[i];
-        keep(row, share, c.added_kept, number, c.width);
+        for (int i = 0; i < ROUNDS * EACH; i++)
+            row[i / EACH].v[i % EACH] += added[i / EACH].v[i % EACH];
+        keep(row, block, share, c.added_kept, number, c.width);
     }
     if (c.scale) {
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-            row.v[i] *= scale;
-        keep(row, share, c.scaled_kept, number, c.width);
+        for (int i = 0; i < ROUNDS * EACH; i++)
+            row[i / EACH].v[i % EACH] *= scale;
+        keep(row, block, share, c.scaled_kept, number, c.width);
     }
     if (c.has_last) {
-        normalize_part(&row, c.last, last_weight, partial[1]);
-        keep(row, share, c.last_kept, number, c.width);
+        normalize_row(row, c.last, last_weight, block, partial[1]);
+        keep(row, block, share, c.last_kept, number, c.width);
     }
-    if (c.prepared.values && share.is_mine())
+}
+
+/* The same by a block of threads_of_row, which prepares its share of the result. shared: width floats, where
+ * rows are prepared in bfloat16. */
+template <int EACH, typename Element>
+__device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t number, const row_share &share,
+                                               float partial[2][WARP], float *shared) {
+    const whole_row block;
+    row_part<EACH> row;
+    run_chain_row<EACH, Element>(c, number, block, share, partial, &row);
+    if (c.prepared.values && share.is_mine(block.warp(0), block.warps()))
         prepare_part(c.prepared, number, row, c.width, shared);
     return row;
 }
@@ -115,5 +128,9 @@ bool gb_cuda_find_norm_chain(const gb_cuda::row_chain &chain, gb_cuda::norm_chai
  * such, and nothing was done. */
 bool gb_cuda_norm_products(const gb_cuda::row_chain &chain, const gb_cuda_call *const *products,
                            uint32_t count);
+
+/* norm_linear.cu: the same with quantized products, which are all that take the result. */
+bool gb_cuda_norm_linear(const gb_cuda::row_chain &chain, const gb_cuda_call *const *products,
+                         uint32_t count);
 
 #endif
