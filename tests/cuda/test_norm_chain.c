@@ -208,9 +208,126 @@ static void products_have_the_bits_that_they_have_alone(void **unused) {
     }
 }
 
+/* ---- With quantized products --------------------------------------------------------------------------- */
+
+enum { LINEAR_OPS = 3, GROUP = 64 };
+
+/* One row of a norm, an addition and a norm, and two matrices of 4 bits that it meets. */
+typedef struct linear_case {
+    uint32_t width, outputs[MOST_PRODUCTS];
+    gb_dtype scale;
+    bool has_bias, is_taken;
+} linear_case;
+
+static const linear_case linear_cases[] = {
+    {5376, {48, 16}, GB_F16, true, true},  {2048, {16, 2144}, GB_BF16, true, true},
+    {4096, {32, 16}, GB_F16, false, true}, {1088, {16, 16}, GB_BF16, false, true},
+    {5120, {160, 32}, GB_F16, true, true}, {6208, {16, 16}, GB_F16, true, false},
+    {1024, {16, 16}, GB_F16, true, false},
+};
+
+static gb_cuda_tensor random_row(uint32_t width, uint64_t *random) {
+    gb_cuda_tensor row = random_tensor(1, width, random);
+    row.rank = 2;
+    row.dims[1] = row.dims[0];
+    row.dims[0] = 1;
+    return row;
+}
+
+/* Packed, of any codes; scales and biases are between a half and two. */
+static gb_cuda_tensor random_quantized(const linear_case *c, uint32_t outputs, uint64_t *random) {
+    const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, c->has_bias, 0, c->scale, GROUP};
+    gb_planes planes;
+    assert_true(gb_format_planes(&format, outputs, c->width, &planes));
+    uint8_t *bytes = malloc((size_t)planes.size);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < (size_t)planes.size; i++)
+        bytes[i] = (uint8_t)(next_random(random) >> 16);
+    for (size_t i = (size_t)planes.scales.offset; i + 1 < (size_t)planes.size; i += 2) {
+        const float value = 0.5f + 1.5f * (float)bytes[i] / 256.0f;
+        const uint16_t half = c->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+        memcpy(bytes + i, &half, sizeof half);
+    }
+    const gb_cuda_tensor made = {.data = device_copy(bytes, (size_t)planes.size),
+                                 .dtype = GB_QUANTIZED,
+                                 .rank = 2,
+                                 .dims = {outputs, c->width},
+                                 .format = format,
+                                 .planes = planes,
+                                 .is_packed = true,
+                                 .takes_bytes = true};
+    free(bytes);
+    return made;
+}
+
+/* The results of the norm's chain and of the products, in one launch or in one each. Returns whether it could
+ * be one. */
+static bool run_linears(const linear_case *c, bool together, float *results) {
+    static const part parts[LINEAR_OPS] = {NORM, ADD, NORM};
+    static const bool kept[LINEAR_OPS] = {true, true, true};
+    uint64_t random = 31;
+    gb_cuda_scratch scratch = {.prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3)};
+    gb_cuda_tensor x = random_row(c->width, &random), others[LINEAR_OPS], rows[LINEAR_OPS],
+                   matrices[MOST_PRODUCTS], made[MOST_PRODUCTS];
+    gb_cuda_call ops[LINEAR_OPS] = {0}, products[MOST_PRODUCTS] = {0};
+    const gb_cuda_call *const chain[] = {&ops[0], &ops[1], &ops[2]}, *const list[] = {&products[0],
+                                                                                      &products[1]};
+    for (uint32_t k = 0; k < LINEAR_OPS; k++) {
+        others[k] = parts[k] == ADD ? random_row(c->width, &random) : random_tensor(1, c->width, &random);
+        rows[k] = device_tensor(GB_F32, NULL, 2, 1, c->width, 1);
+        ops[k] = (gb_cuda_call){.node = &nodes[parts[k]],
+                                .operands = {k ? &rows[k - 1] : &x, &others[k]},
+                                .results = {&rows[k]},
+                                .scratch = &scratch};
+    }
+    for (uint32_t i = 0; i < MOST_PRODUCTS; i++) {
+        matrices[i] = random_quantized(c, c->outputs[i], &random);
+        made[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        products[i] = (gb_cuda_call){
+            .operands = {&rows[LINEAR_OPS - 1], &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
+    }
+    ops[LINEAR_OPS - 1].prepares = true;
+    ops[LINEAR_OPS - 1].prepares_as = &rows[LINEAR_OPS - 1];
+    ops[LINEAR_OPS - 1].prepares_for = &matrices[0];
+    const bool is_one = together && gb_cuda_row_chain_with(chain, kept, LINEAR_OPS, list, MOST_PRODUCTS);
+    if (!is_one) {
+        gb_cuda_row_chain(chain, kept, LINEAR_OPS);
+        gb_cuda_linear_group(list, MOST_PRODUCTS);
+    }
+    for (uint32_t k = 0; k < LINEAR_OPS; k++, results += c->width) {
+        fetch_tensor(&rows[k], results);
+        free_on_device(&rows[k]);
+        free_on_device(&others[k]);
+    }
+    for (uint32_t i = 0; i < MOST_PRODUCTS; results += c->outputs[i], i++) {
+        fetch_tensor(&made[i], results);
+        free_on_device(&made[i]);
+        free_on_device(&matrices[i]);
+    }
+    free_on_device(&x);
+    assert_cuda(cudaFree(scratch.prepared));
+    return is_one;
+}
+
+static void quantized_products_have_the_bits_that_they_have_alone(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < sizeof linear_cases / sizeof *linear_cases; i++) {
+        const linear_case *c = &linear_cases[i];
+        const size_t count = LINEAR_OPS * c->width + c->outputs[0] + c->outputs[1];
+        float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
+        assert_true(expected && found);
+        run_linears(c, false, expected);
+        assert_int_equal(run_linears(c, true, found), c->is_taken);
+        assert_memory_equal(expected, found, count * sizeof *found);
+        free(expected);
+        free(found);
+    }
+}
+
 int main(void) {
     need_device();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_alone),
-                                       cmocka_unit_test(products_have_the_bits_that_they_have_alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits_as_alone), cmocka_unit_test(products_have_the_bits_that_they_have_alone),
+        cmocka_unit_test(quantized_products_have_the_bits_that_they_have_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
