@@ -79,9 +79,9 @@ measure() { # config, layers
             $gumbel export "$1.json" -o "$program" --random-weights 1 --quantize int4 --backend cuda --layers "$2" || return
         fi
     fi
-    $gumbel bench "$program" --backend cuda -p 512,1505 -n 64 -d 0,1505 -r 2 --profile \
+    $gumbel bench "$program" --backend cuda -p 1505,4096 -n 64 -d 0,2048 -r 3 \
         --temperature 0.8 --top-k 64 --top-p 0.95 --seed 1 || status=1
-    $gumbel bench "$program" --backend cuda -p 0 -n 32 -d 0 --batch 8,16 -r 1 \
+    $gumbel bench "$program" --backend cuda -c 2048 -p 0 -n 32 -d 0 --batch 1,8,16,64 -r 2 \
         --temperature 0.8 --top-k 64 --top-p 0.95 --seed 1 || status=1
 }
 

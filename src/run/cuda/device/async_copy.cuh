@@ -61,6 +61,20 @@ __device__ inline void wait_for_phase(copy_barrier *barrier, unsigned parity) {
                  : "memory");
 }
 
+/* Whether a phase has ended; it does not wait. */
+__device__ inline bool has_ended(copy_barrier *barrier, unsigned parity) {
+    uint32_t ended;
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done;\n"
+                 "}"
+                 : "=r"(ended)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return ended != 0;
+}
+
 /* Copies 16 bytes from and to multiples of 16. */
 __device__ inline void copy_16(void *to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
@@ -136,6 +150,10 @@ inline void arrive(copy_barrier *barrier) {
 inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
     while (barrier->parity == parity)
         emulated::give_way();
+}
+
+inline bool has_ended(const copy_barrier *barrier, unsigned parity) {
+    return barrier->parity != parity;
 }
 
 inline void copy_16(void *to, const void *from) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of packed matrices with one row in 8 bits, with the bits of few_rows.cuh for less than half of its
+ * Products of packed matrices with one row in 8 bits, with the bits of few_rows.cuh for fewer
  * instructions. There the eight columns of a tensor core's product are rows. Here each is one of a part's
  * groups: an atom's codes are multiplied by inputs that are zeros in all columns but its own, so that the
  * sums of eight groups come out side by side, and a lane scales two of them for two rows of weights.

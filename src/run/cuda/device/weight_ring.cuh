@@ -21,8 +21,7 @@ namespace gb_cuda {
 struct few_barriers {
     copy_barrier full[FEW_MOST_SLOTS], empty[FEW_MOST_SLOTS]; /* of the ring of weights */
     copy_barrier summed[FEW_MOST_SUMS], added[FEW_MOST_SUMS]; /* of the sums of loads' parts */
-    copy_barrier met;
-    volatile bool has_inputs;
+    copy_barrier met, has_inputs;
 };
 
 /* What a lane has of a part's weights: codes of rows r and r + 8, and where theirs begin of all groups. */
@@ -71,7 +70,7 @@ struct weight_ring {
             ring.create(COPY_ARRIVALS, WARPS);
             part_sums.create(WARPS * DONE_ARRIVALS, 1);
             begin_barrier(&barriers.met, WARPS);
-            barriers.has_inputs = false;
+            begin_barrier(&barriers.has_inputs, 1);
             finish_barriers();
         }
         __syncthreads();
@@ -113,6 +112,11 @@ struct weight_ring {
         }
     }
 
+    /* The same in all lanes. */
+    __device__ bool has_inputs() const {
+        return __shfl_sync(0xffffffffu, (int)has_ended(&barriers.has_inputs, 0), 0) != 0;
+    }
+
     __device__ void copy_load(const few_product &from, size_t block, uint32_t atom, uint32_t count) {
         const uint32_t codes = count * shape::CODE_BYTES;
         const uint32_t scales = shape::GROUP ? count * shape::SCALE_BYTES : (uint32_t)shape::GROUP_BYTES;
@@ -120,7 +124,7 @@ struct weight_ring {
         const size_t scale = block * p.scale_bytes + atom * shape::SCALE_BYTES;
         uint8_t *to = shared + ring.slot * p.memory.slot_bytes;
         copy_barrier *full = &ring.full[ring.slot];
-        const uint32_t most = p.begins_slowly && !barriers.has_inputs ? 1 : (uint32_t)FEW_UNDER_WAY;
+        const uint32_t most = p.begins_slowly && !has_inputs() ? 1 : (uint32_t)FEW_UNDER_WAY;
         for (; ring.slots > most && loads_begun - loads_arrived >= most; loads_arrived++) {
             arrived.wait_until_full();
             arrived.next();
@@ -156,7 +160,7 @@ struct weight_ring {
     __device__ void begin_to_multiply() {
         meet();
         if (threadIdx.x == 0)
-            barriers.has_inputs = true;
+            arrive(&barriers.has_inputs);
     }
 
     /* Does `work` with where a part's weights are, its first atom, how many it has and where its sums go, for
