@@ -23,12 +23,17 @@
 
 namespace gb_cuda {
 
+/* How many warps multiply rows of so many tiles: those that were the quickest. */
+constexpr int few_warps(int tiles) {
+    return tiles == 1 ? 8 : 12;
+}
+
 /* A warp of a block of threads that multiplies. */
 template <typename Shape, int TILES>
-struct few_rows : weight_ring<Shape, TILES == 1 ? 8 : 12> {
+struct few_rows : weight_ring<Shape, few_warps(TILES)> {
     typedef few_multiply<Shape, TILES> multiply;
     typedef Shape shape;
-    typedef weight_ring<Shape, TILES == 1 ? 8 : 12> base; /* the warps that were the quickest */
+    typedef weight_ring<Shape, few_warps(TILES)> base;
     using base::blocks, base::end_atom, base::end_slice, base::first_atom, base::first_row, base::first_slice,
         base::lane, base::p, base::ring, base::shared;
 
