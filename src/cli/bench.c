@@ -40,7 +40,8 @@ static const cli_option bench_table[] = {
      .offset = offsetof(bench_options, tokens)},
     {.names = "-d --depth --n-depth",
      .argument = "LIST",
-     .help = "Positions that stand before the decoded tokens. The default is 0,2048.",
+     .help = "Positions that stand before the decoded tokens, the first token's at least. The default is "
+             "0,2048.",
      .type = CLI_INTEGERS,
      .range = {.low = 0, .high = MOST_LENGTH},
      .offset = offsetof(bench_options, depths)},
@@ -129,7 +130,8 @@ static gumbel_status fit_context(const bench_options *options, bench_run *run, u
         keep_up_to(&run->prompts, room);
     if (options->depths.count == 0)
         keep_up_to(&run->depths, room);
-    uint32_t most_prompt = largest(&run->prompts), most_depth = largest(&run->depths);
+    uint32_t most_prompt = largest(&run->prompts);
+    uint32_t most_depth = run->tokens > 0 ? cli_bench_begin_depth(largest(&run->depths)) : 0;
     uint32_t most = most_prompt > most_depth ? most_prompt : most_depth;
     if (room >= 0 && (int64_t)most <= room)
         return GUMBEL_OK;
@@ -273,7 +275,7 @@ static gumbel_status prepare(const bench_arguments *arguments, bench_run *run, g
     bench->sampling.seed = arguments->sampling.seed.value; /* 0 rather than drawn: runs are to be compared */
     uint32_t prompt = largest(&run->prompts), depth = largest(&run->depths);
     uint32_t most_tokens = prompt > depth ? prompt : depth;
-    most_tokens = run->tokens > most_tokens ? run->tokens : most_tokens;
+    most_tokens = run->tokens + 1 > most_tokens ? run->tokens + 1 : most_tokens;
     status = cli_bench_prepare(bench, &run->depths, largest(&run->batches), most_tokens, error);
     for (size_t i = 0; i < run->results.test_count && status == GUMBEL_OK; i++)
         status = cli_bench_find_costs(bench, &run->results.tests[i], error);

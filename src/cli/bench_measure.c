@@ -8,6 +8,10 @@
 
 /* ---- Preparing ----------------------------------------------------------------------------------------- */
 
+uint32_t cli_bench_begin_depth(uint32_t depth) {
+    return depth > 0 ? depth : 1;
+}
+
 int cli_bench_slots(const cli_integers *depths, uint32_t most_sequences) {
     return 1 + (int)depths->count + (int)most_sequences; /* the model's own session is one */
 }
@@ -21,13 +25,14 @@ static int32_t made_up_token(uint64_t index, uint32_t vocab_size) {
     return (int32_t)((z ^ (z >> 31)) % vocab_size);
 }
 
+/* All but the last token of the depth's prompt. */
 static gumbel_status make_base(cli_bench *bench, uint32_t depth, gumbel_error *error) {
     gumbel_session **base = &bench->bases[bench->depth_count];
     bench->depths[bench->depth_count++] = depth;
-    if (depth == 0)
+    if (depth < 2)
         return GUMBEL_OK;
     gumbel_status status = gumbel_session_create(bench->model.engine, base, error);
-    return status == GUMBEL_OK ? gumbel_session_append(*base, bench->tokens.ids, depth, error) : status;
+    return status == GUMBEL_OK ? gumbel_session_append(*base, bench->tokens.ids, depth - 1, error) : status;
 }
 
 gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, uint32_t most_sequences,
@@ -81,7 +86,7 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
         position += tokens;
     }
     bool is_answer = test->kind == CLI_BENCH_ANSWER; /* its prompt gave the first token */
-    uint32_t first = is_answer ? test->prompt : test->depth;
+    uint32_t first = is_answer ? test->prompt : cli_bench_begin_depth(test->depth);
     for (uint32_t i = is_answer ? 1 : 0; i < test->tokens && status == GUMBEL_OK; i++) {
         gumbel_step_shape shape = {.sequences = is_answer ? 1 : test->batch,
                                    .tokens = 1,
@@ -130,7 +135,20 @@ static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumb
     return GUMBEL_OK;
 }
 
-/* Sequences of the depth: copies of its base, all with the same seed. */
+/* A step of all sequences, each with its i-th token. */
+static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint32_t i, gumbel_error *error) {
+    for (uint32_t b = 0; b < test->batch; b++)
+        bench->requests[b] = (gumbel_request){.size = sizeof *bench->requests,
+                                              .session = bench->sequences[b],
+                                              .tokens = &bench->tokens.ids[i * test->batch + b],
+                                              .token_count = 1,
+                                              .wants_token = true,
+                                              .sampling = &bench->sampling.values};
+    return gumbel_step(bench->model.engine, bench->requests, test->batch, error);
+}
+
+/* Sequences of the depth: copies of its base, all with the same seed, that have drawn their first token. A
+ * prompt's last token is not decoding: a backend may have other kernels for it. */
 static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
     const gumbel_session *base = NULL;
     for (size_t i = 0; i < bench->depth_count; i++)
@@ -144,21 +162,13 @@ static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *tes
         if (status == GUMBEL_OK)
             gumbel_session_set_seed(*sequence, bench->sampling.seed);
     }
-    return status;
+    return status == GUMBEL_OK ? run_step(bench, test, 0, error) : status;
 }
 
 static gumbel_status decode(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
-    for (uint32_t i = 0; i < test->tokens && status == GUMBEL_OK; i++) {
-        for (uint32_t b = 0; b < test->batch; b++)
-            bench->requests[b] = (gumbel_request){.size = sizeof *bench->requests,
-                                                  .session = bench->sequences[b],
-                                                  .tokens = &bench->tokens.ids[i * test->batch + b],
-                                                  .token_count = 1,
-                                                  .wants_token = true,
-                                                  .sampling = &bench->sampling.values};
-        status = gumbel_step(bench->model.engine, bench->requests, test->batch, error);
-    }
+    for (uint32_t i = 1; i <= test->tokens && status == GUMBEL_OK; i++)
+        status = run_step(bench, test, i, error);
     return status;
 }
 

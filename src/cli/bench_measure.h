@@ -10,7 +10,7 @@
 
 typedef enum cli_bench_kind {
     CLI_BENCH_PROMPT, /* a prompt up to its first token */
-    CLI_BENCH_DECODE, /* steps of one token for each of some sequences */
+    CLI_BENCH_DECODE, /* steps of one generated token for each of some sequences */
     CLI_BENCH_ANSWER  /* a prompt and tokens drawn after it, as gumbel run does it */
 } cli_bench_kind;
 
@@ -18,7 +18,7 @@ typedef struct cli_bench_test {
     cli_bench_kind kind;
     uint32_t prompt;       /* PROMPT, ANSWER: its tokens */
     uint32_t tokens;       /* DECODE, ANSWER: of each sequence */
-    uint32_t depth, batch; /* DECODE: positions already run, sequences */
+    uint32_t depth, batch; /* DECODE: positions already run (0: the first one), sequences */
     /* What a repetition needs at least. */
     double read_bytes, int8_products;
     /* Of each repetition. */
@@ -35,12 +35,16 @@ typedef struct cli_bench {
     cli_sampling sampling; /* of all tests */
     cli_tokens tokens;     /* what prompts and steps are fed with: random, the same in every run */
     uint32_t depths[CLI_MOST_INTEGERS];
-    gumbel_session *bases[CLI_MOST_INTEGERS]; /* a session with so many positions; NULL for depth 0 */
+    gumbel_session *bases[CLI_MOST_INTEGERS]; /* a session with one position less; NULL for none */
     size_t depth_count;
     gumbel_session **sequences; /* [most_sequences] */
     gumbel_request *requests;   /* [most_sequences] */
     uint32_t most_sequences;
 } cli_bench;
+
+/* How many positions a sequence has when its decoding at a depth begins: what is decoded has a token before
+ * it. */
+uint32_t cli_bench_begin_depth(uint32_t depth);
 
 /* Slots that an engine needs for tests with so many depths and sequences at most. */
 int cli_bench_slots(const cli_integers *depths, uint32_t most_sequences);
