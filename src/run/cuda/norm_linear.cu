@@ -60,7 +60,7 @@ static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
         row.copy_weights();
         return;
     }
-    if (row.warp == row.ADDING) {
+    if (row.warp > row.COPYING) {
         row.add_blocks();
         return;
     }

@@ -33,6 +33,13 @@ constexpr unsigned DONE_ARRIVALS = WARP;
 constexpr unsigned DONE_ARRIVALS = 1;
 #endif
 
+/* By all lanes of a warp, which has done its part of a phase. */
+__device__ inline void arrive_by_warp(copy_barrier *barrier, uint32_t lane) {
+    __syncwarp();
+    if (lane < DONE_ARRIVALS)
+        arrive(barrier);
+}
+
 __device__ inline void end_copies(copy_barrier *barrier) {
 #if GB_LANES_COPY
     arrive_when_copied(barrier);
@@ -67,18 +74,9 @@ struct shared_ring {
         wait_for_phase(&full[slot], parity);
     }
 
-    /* By each of several warps that fill a slot: it has stored what is its. */
-    __device__ void hand_over(uint32_t lane) const {
-        __syncwarp();
-        if (lane < DONE_ARRIVALS)
-            arrive(&full[slot]);
-    }
-
     /* The warp is done with the slot, which may be filled again. */
     __device__ void pass_on(uint32_t lane) const {
-        __syncwarp();
-        if (lane < DONE_ARRIVALS)
-            arrive(&empty[slot]);
+        arrive_by_warp(&empty[slot], lane);
     }
 
     __device__ void next() {

@@ -71,12 +71,11 @@ struct packed_block {
 
     /* A warp begins to copy it; the barrier's phase counts it. */
     __device__ void copy(const packed_matrices &m, size_t block, copy_barrier *barrier) const {
-        uint8_t *scales = at + m.code_bytes;
-        copy_by_warp(at, m.codes + block * m.code_bytes, m.code_bytes, barrier, m.is_read_once);
-        copy_by_warp(scales, m.scales + block * m.scale_bytes, m.scale_bytes, barrier, m.is_read_once);
-        if (m.biases)
-            copy_by_warp(scales + m.scale_bytes, m.biases + block * m.scale_bytes, m.scale_bytes, barrier,
-                         m.is_read_once);
+        const uint32_t plane = threadIdx.x % WARP;
+        const uint8_t *from = plane == 0 ? m.codes : plane == 1 || !m.biases ? m.scales : m.biases;
+        const uint32_t size = plane == 0 ? m.code_bytes : m.scale_bytes;
+        uint8_t *to = at + (plane > 0 ? m.code_bytes : 0) + (plane > 1 ? m.scale_bytes : 0);
+        copy_by_warp({to, from + block * size, size}, m.biases ? 3 : 2, barrier, m.is_read_once);
     }
 
     __device__ static uint32_t bytes(const packed_matrices &m) {
@@ -107,7 +106,7 @@ struct packed_block {
     __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 &of_x,
                              float y[2]) const {
         uint32_t w[1][4];
-        byte_sums<expert_shape<IS_BF16>> sums;
+        byte_sums<expert_shape<IS_BF16>, true> sums;
         float scale[2], bias[2];
         load_codes<expert_shape<IS_BF16>>(codes(atom), w);
         load_scales<IS_BF16>(atom, m, scale, bias);

@@ -95,7 +95,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
                                         float of_rows[2][2]) {
     const uint32_t lane = threadIdx.x % WARP;
     const bool is_there = lane % 4 < count;
-    byte_sums<expert_shape<IS_BF16>> sums;
+    byte_sums<expert_shape<IS_BF16>, true> sums;
     static_assert(2 * (int)MOST_INNER_ATOMS == (int)FEW_COLUMNS,
                   "gate and up of an atom have two of eight columns");
 #pragma unroll

@@ -63,9 +63,9 @@ inline bool is_one_row(const few_cut &cut, uint32_t rows) {
 template <typename Shape>
 inline few_tile tile_of(const few_cut &cut, uint32_t rows) {
     if (is_one_row<Shape>(cut, rows))
-        return few_tile{1, 1, FEW_BLOCK_ROWS, FEW_COLUMNS};
+        return few_tile{1, 1, FEW_COLUMNS};
     const uint32_t columns = rows > FEW_COLUMNS ? 2 * FEW_COLUMNS : FEW_COLUMNS;
-    return few_tile{rows, columns, FEW_BLOCK_ROWS * columns, 0};
+    return few_tile{rows, columns, 0};
 }
 
 /* With the slices shared by that many blocks of threads. */

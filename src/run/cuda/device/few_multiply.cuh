@@ -29,23 +29,24 @@ __device__ inline void code_bytes(const uint32_t *w, uint32_t *even, uint32_t *o
 
 /* Integer sums of a group's codes and inputs in 8 bits, of one or more groups whose columns are apart: those
  * that a lane has of a tensor core's product. They are added to a number whose bits, read as a float, are
- * 3 * 2^22: integers of at most 22 bits are floats then but for that. Of codes of 4 bits of whole pairs of
- * units, those of odd columns stay where they are, sixteen times as large, and have sums of their own. */
-template <typename Shape>
+ * 3 * 2^22: integers of at most 22 bits are floats then but for that. Where it is to be so (APART), codes of
+ * 4 bits of odd columns stay where they are, sixteen times as large, and have sums of their own, if there are
+ * whole pairs of units: that is quicker where many groups share the sums. */
+template <typename Shape, bool APART>
 struct byte_sums {
     typedef Shape shape;
-    static constexpr bool IS_PAIRED = shape::BITS == 4 && shape::GROUP_UNITS % 2 == 0;
+    static constexpr bool IS_APART = APART && shape::BITS == 4 && shape::GROUP_UNITS % 2 == 0;
     static constexpr int32_t BITS_OF_BASE = 0x4b400000;
     static constexpr float BASE = 12582912.0f;
 
-    int32_t all[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE}; /* of pairs: even columns */
+    int32_t all[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE}; /* apart: even columns */
     int32_t odd[4] = {BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE, BITS_OF_BASE};
 
     /* Adds the group of an atom's units u .., whose codes are w; chunk(i): the lane's inputs of its i-th pair
      * of units. */
     template <typename Chunk>
     __device__ void add(const uint32_t w[shape::ATOM_STEPS][4], int u, const Chunk &chunk) {
-        if (IS_PAIRED)
+        if (IS_APART)
             return add_pairs(w, u, chunk);
         uint4 b = {0, 0, 0, 0};
 #pragma unroll
@@ -77,7 +78,7 @@ struct byte_sums {
 
     /* The i-th sum; nothing of it is rounded. */
     __device__ float sum(int i) const {
-        if (!IS_PAIRED)
+        if (!IS_APART)
             return gb_float_from_bits((uint32_t)all[i]) - BASE;
         return fmaf(gb_float_from_bits((uint32_t)odd[i]), 0.0625f, gb_float_from_bits((uint32_t)all[i])) -
                BASE * 1.0625f;
@@ -147,7 +148,7 @@ struct few_multiply {
     /* The sums of the group of an atom's units u .., whose codes are w, with inputs from `from` on. */
     __device__ static void multiply_bytes(const uint32_t w[shape::ATOM_STEPS][4], int u, const uint8_t *from,
                                           float sum[4]) {
-        byte_sums<shape> sums;
+        byte_sums<shape, false> sums;
         sums.add(w, u, [&](int i) { return *reinterpret_cast<const uint4 *>(from + i * CHUNK_BYTES); });
         for (int i = 0; i < 4; i++)
             sum[i] = sums.sum(i);

@@ -13,8 +13,6 @@ namespace gb_cuda {
 enum {
     FEW_BLOCK_ROWS = 16,
     FEW_COLUMNS = 8,
-    FEW_MOST_SUMS = 5,  /* loads whose parts' sums are on their way to the adding warp; */
-    FEW_LEAST_SUMS = 3, /* with more than FEW_COLUMNS rows */
     FEW_MOST_SLOTS = 16,
     FEW_LOAD_BYTES = 28 * 1024, /* of a load, at most, where that is more than a part */
     /* Loads that are being copied at a time: as many as keep memory busy. With more, all that reads memory
@@ -45,10 +43,8 @@ struct few_cut {
 struct few_memory {
     uint32_t slot_bytes, scales, biases; /* a slot's, and where its planes begin */
     uint32_t slots;
-    uint32_t sum_slots;
-    uint32_t partial; /* [sum_slots, parts of a load, few_tile.part_floats] floats */
-    uint32_t sums;    /* [groups, few_tile.columns, SUM_FLOATS] floats */
-    uint32_t x;       /* [rows, x_stride] */
+    uint32_t sums; /* [groups, few_tile.columns, SUM_FLOATS] floats */
+    uint32_t x;    /* [rows, x_stride] */
     uint32_t x_stride;
     uint32_t size;
 };
@@ -57,7 +53,6 @@ struct few_memory {
 struct few_tile {
     uint32_t rows;
     uint32_t columns;     /* of the inputs' sums */
-    uint32_t part_floats; /* the sums of a part of a block of outputs */
     uint32_t spare_atoms; /* behind the inputs, that it loads and does not use */
 };
 
@@ -117,18 +112,14 @@ __host__ inline few_memory few_memory_of(const few_cut &cut, uint32_t slices, co
     m.slot_bytes = m.biases + (Shape::HAS_BIASES ? scales : 0);
     /* Neighbouring rows begin half a line of banks apart. */
     m.x_stride = (atoms * Shape::INPUT_BYTES + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE + CACHE_LINE / 2;
-    const uint32_t load_parts = cut.load_atoms / Shape::PART_ATOMS;
-    m.sum_slots = tile.rows > FEW_COLUMNS ? FEW_LEAST_SUMS : FEW_MOST_SUMS;
-    const uint32_t partial = m.sum_slots * load_parts * tile.part_floats * (uint32_t)sizeof(float);
     const uint32_t sums =
         atoms * Shape::ATOM_GROUPS * Shape::SUM_FLOATS * tile.columns * (uint32_t)sizeof(float);
     const uint32_t x = tile.rows * m.x_stride + tile.spare_atoms * (uint32_t)Shape::INPUT_BYTES;
-    const uint32_t rest = partial + (sums + 15) / 16 * 16 + x;
+    const uint32_t rest = (sums + 15) / 16 * 16 + x;
     m.slots = most_bytes > rest ? (uint32_t)((most_bytes - rest) / m.slot_bytes) : 0;
     m.slots = m.slots > FEW_MOST_SLOTS ? (uint32_t)FEW_MOST_SLOTS : m.slots;
     m.slots = m.slots > loads ? loads : m.slots;
-    m.partial = m.slots * m.slot_bytes;
-    m.sums = m.partial + partial;
+    m.sums = m.slots * m.slot_bytes;
     m.x = m.sums + (sums + 15) / 16 * 16;
     m.size = m.x + x;
     return m;

@@ -28,14 +28,16 @@ constexpr int few_warps(int tiles) {
     return tiles == 1 ? 8 : 12;
 }
 
-/* A warp of a block of threads that multiplies. */
+/* Two warps add, because one could not keep up with those that multiply 16 rows. */
+enum { FEW_ADDERS = 2 };
+
+/* The product as a warp sees it. */
 template <typename Shape, int TILES>
-struct few_rows : weight_ring<Shape, few_warps(TILES)> {
+struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADDERS> {
     typedef few_multiply<Shape, TILES> multiply;
     typedef Shape shape;
-    typedef weight_ring<Shape, few_warps(TILES)> base;
-    using base::blocks, base::end_atom, base::end_slice, base::first_atom, base::first_row, base::first_slice,
-        base::lane, base::p, base::ring, base::shared;
+    typedef weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADDERS> base;
+    using base::end_atom, base::first_atom, base::first_row, base::lane, base::p, base::shared;
 
     uint32_t columns; /* rows of x in this tile */
 
@@ -95,53 +97,53 @@ struct few_rows : weight_ring<Shape, few_warps(TILES)> {
         load_sums();
         wait_for_copies();
         base::begin_to_multiply();
-        base::for_parts(VALUES * WARP,
-                        [&](const part_weights &weights, uint32_t atom, uint32_t count, float *sums) {
-                            float y[TILES][4] = {};
-                            multiply_part(weights, atom - first_atom, count, y);
-                            store_part(y, sums);
-                        });
+        base::for_parts([&](const part_place &place, uint32_t atom, uint32_t count) {
+            float y[TILES][4] = {};
+            multiply_part(place, atom - first_atom, count, y);
+            store_part(y, place.sums);
+        });
     }
 
-    __device__ void multiply_part(const part_weights &weights, uint32_t of_inputs, uint32_t count,
+    __device__ void multiply_part(const part_place &place, uint32_t of_inputs, uint32_t count,
                                   float y[TILES][4]) const {
         typename multiply::sources at;
-        at.codes = weights.codes;
-        at.scales = weights.scales;
-        at.biases = weights.biases;
+        at.codes = place.codes;
+        at.scales = place.scales;
+        at.biases = place.biases;
         for (uint32_t c = 0; c < TILES; c++) {
             const uint32_t column = c * FEW_COLUMNS + lane / 4,
                            there = column < columns ? column : columns - 1;
-            at.x[c] = shared + p.memory.x + there * p.memory.x_stride + of_inputs * shape::INPUT_BYTES +
-                      lane % 4 * 16;
+            at.x[c] = shared + as_it_is(p.memory.x + there * p.memory.x_stride + lane % 4 * 16 +
+                                        of_inputs * shape::INPUT_BYTES);
         }
-        at.sums = reinterpret_cast<const float *>(shared + p.memory.sums) + of_inputs * multiply::ATOM_SUMS +
-                  lane % 4 * 2 * shape::SUM_FLOATS;
-        ring.wait_until_full();
+        at.sums = reinterpret_cast<const float *>(
+            shared +
+            as_it_is(p.memory.sums + (of_inputs * multiply::ATOM_SUMS + lane % 4 * 2 * shape::SUM_FLOATS) *
+                                         (uint32_t)sizeof(float)));
         multiply{p.offset}.multiply_part(at, count, y);
+    }
+
+    /* Value i of a lane is of output lane / 4 + i / 2 % 2 * 8 and column i / 4 * 8 + lane % 4 * 2 + i % 2. */
+    __device__ void store_part(const float y[TILES][4], float *sums) const {
+        __syncwarp(); /* all lanes have had the codes */
+        float *to = sums + lane;
+        for (uint32_t i = 0; i < TILES * 4; i++)
+            to[i * WARP] = y[i / 4][i % 4];
     }
 
     /* ---- Adding ---- */
 
-    static constexpr uint32_t VALUES = TILES * 4; /* of a lane */
-
-    /* Value i of a lane is of output lane / 4 + i / 2 % 2 * 8 and column i / 4 * 8 + lane % 4 * 2 + i % 2. */
-    __device__ void store_part(const float y[TILES][4], float *sums) const {
-        base::part_sums.wait_until_empty();
-        float *to = sums + lane;
-        for (uint32_t i = 0; i < VALUES; i++)
-            to[i * WARP] = y[i / 4][i % 4];
-    }
-
     __device__ void add_blocks() {
-        base::template add_parts<VALUES * WARP>([&](const float *sum, uint32_t block, uint32_t slice) {
+        base::add_parts([&](const float *sum, uint32_t block, uint32_t slice) {
+            const typename base::block_outputs to = base::outputs_of(block);
 #pragma unroll
-            for (uint32_t i = 0; i < VALUES; i++) {
+            for (uint32_t e = 0; e < base::EACH; e++) {
+                const uint32_t i = base::share_begin() / WARP + e;
                 const uint32_t column = i / 4 * FEW_COLUMNS + lane % 4 * 2 + i % 2,
                                output = lane / 4 + i / 2 % 2 * 8;
                 if (column < columns)
                     *(gridDim.y > 1 ? base::slice_sum(slice, block, output, first_row + column)
-                                    : base::output(block, output, first_row + column)) = sum[i];
+                                    : to.first + (first_row + column) * to.stride + output) = sum[e];
             }
         });
     }
@@ -157,7 +159,7 @@ static __global__ void __launch_bounds__(few_rows<Shape, TILES>::THREADS, 1)
     rows.create_barriers();
     if (rows.warp == rows.COPYING)
         rows.copy_weights();
-    else if (rows.warp == rows.ADDING)
+    else if (rows.warp > rows.COPYING)
         rows.add_blocks();
     else
         rows.multiply_blocks();

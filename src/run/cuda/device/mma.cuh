@@ -42,7 +42,13 @@ __device__ inline float low_half(uint32_t both) {
 #endif
 }
 __device__ inline float high_half(uint32_t both) {
+#if defined(__CUDA_ARCH__)
+    float value;
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h;}" : "=f"(value) : "r"(both));
+    return value;
+#else
     return low_half(both >> 16);
+#endif
 }
 
 /* (a & mask) | bits in one instruction, which the compiler makes two of where both are constants. */

@@ -18,10 +18,10 @@ enum { NARROW_COLUMNS = 4096, NARROW_ROW_WARPS = 16, WIDE_ROW_WARPS = 12 };
 
 /* A warp of a block of threads that multiplies. */
 template <typename Shape, int WARPS>
-struct one_row : weight_ring<Shape, WARPS> {
+struct one_row : weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> {
     typedef Shape shape;
-    typedef weight_ring<Shape, WARPS> base;
-    using base::end_atom, base::first_atom, base::first_row, base::lane, base::p, base::ring, base::shared;
+    typedef weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> base;
+    using base::end_atom, base::first_atom, base::first_row, base::lane, base::p, base::shared;
     static constexpr int CHUNKS = shape::ATOM_UNITS / 2; /* of a lane's inputs of an atom */
     static constexpr int EACH = 2;                       /* columns of a lane's sums */
 
@@ -55,18 +55,16 @@ struct one_row : weight_ring<Shape, WARPS> {
     __device__ void multiply_blocks(const MakeInputs &make_inputs) {
         make_inputs();
         base::begin_to_multiply();
-        base::for_parts(FEW_BLOCK_ROWS,
-                        [&](const part_weights &weights, uint32_t atom, uint32_t count, float *sums) {
-                            uint4 x[CHUNKS];
-                            load_inputs(atom - first_atom, x);
-                            ring.wait_until_full();
-                            float y[2];
-                            if (count == shape::PART_ATOMS)
-                                multiply_part<true>(weights, atom - first_atom, count, x, y);
-                            else
-                                multiply_part<false>(weights, atom - first_atom, count, x, y);
-                            store_part(y, sums);
-                        });
+        base::for_parts([&](const part_place &place, uint32_t atom, uint32_t count) {
+            uint4 x[CHUNKS];
+            load_inputs(atom - first_atom, x);
+            float y[2];
+            if (count == shape::PART_ATOMS)
+                multiply_part<true>(place, atom - first_atom, count, x, y);
+            else
+                multiply_part<false>(place, atom - first_atom, count, x, y);
+            store_part(y, place.sums);
+        });
     }
 
     /* ---- A part ---- */
@@ -83,15 +81,15 @@ struct one_row : weight_ring<Shape, WARPS> {
     /* y = what a part of `count` atoms gives to rows r and r + 8 in the lane's two columns. Its first atom is
      * number `begin` of the block's. */
     template <bool ALL>
-    __device__ void multiply_part(const part_weights &weights, uint32_t begin, uint32_t count,
+    __device__ void multiply_part(const part_place &place, uint32_t begin, uint32_t count,
                                   const uint4 x[CHUNKS], float y[2]) const {
-        byte_sums<shape> sums;
+        byte_sums<shape, true> sums;
 #pragma unroll
         for (uint32_t i = 0; i < shape::PART_ATOMS; i++) {
             if (!ALL && i >= count)
                 break;
             uint32_t w[shape::ATOM_STEPS][4];
-            load_codes<shape>(weights.codes + i * shape::CODE_BYTES, w);
+            load_codes<shape>(place.codes + i * shape::CODE_BYTES, w);
 #pragma unroll
             for (uint32_t g = 0; g < shape::ATOM_GROUPS; g++) {
                 const bool is_mine = lane / 4 == i * shape::ATOM_GROUPS + g;
@@ -103,14 +101,14 @@ struct one_row : weight_ring<Shape, WARPS> {
         float values[EACH][2];
 #pragma unroll
         for (int j = 0; j < EACH; j++)
-            find_values(load_column<ALL>(weights, begin, count, j), sums, j, values[j]);
+            find_values(load_column<ALL>(place, begin, count, j), sums, j, values[j]);
         for (int h = 0; h < 2; h++)
             y[h] = values[0][h] + values[1][h];
     }
 
     /* Those of the group of the j-th column that the lane has sums of. */
     template <bool ALL>
-    __device__ column_numbers load_column(const part_weights &weights, uint32_t begin, uint32_t count,
+    __device__ column_numbers load_column(const part_place &place, uint32_t begin, uint32_t count,
                                           int j) const {
         const uint32_t column = lane % 4 * EACH + (uint32_t)j, atom = column / shape::ATOM_GROUPS;
         const float2 *groups = reinterpret_cast<const float2 *>(shared + p.memory.sums);
@@ -118,14 +116,14 @@ struct one_row : weight_ring<Shape, WARPS> {
         numbers.is_there = ALL || atom < count;
         numbers.inputs = groups[begin * shape::ATOM_GROUPS + (numbers.is_there ? column : 0)];
         const uint32_t at = (numbers.is_there ? column : 0) * shape::GROUP_BYTES;
-        numbers.scales = *reinterpret_cast<const uint32_t *>(weights.scales + at);
+        numbers.scales = *reinterpret_cast<const uint32_t *>(place.scales + at);
         if (shape::HAS_BIASES)
-            numbers.biases = *reinterpret_cast<const uint32_t *>(weights.biases + at);
+            numbers.biases = *reinterpret_cast<const uint32_t *>(place.biases + at);
         return numbers;
     }
 
     /* That group's values, of rows r and r + 8. */
-    __device__ void find_values(const column_numbers &numbers, const byte_sums<shape> &sums, int j,
+    __device__ void find_values(const column_numbers &numbers, const byte_sums<shape, true> &sums, int j,
                                 float y[2]) const {
         float scale[2], bias[2] = {0, 0};
         widen_halves<shape::IS_BF16>(numbers.scales, scale);
@@ -143,7 +141,7 @@ struct one_row : weight_ring<Shape, WARPS> {
 
     /* The sums of a part: those of its columns, by twos. */
     __device__ void store_part(const float y[2], float *sums) const {
-        base::part_sums.wait_until_empty();
+        __syncwarp(); /* all lanes have had the codes */
         float *to = sums + lane / 4;
         for (int h = 0; h < 2; h++) {
             float sum = y[h];
@@ -155,9 +153,10 @@ struct one_row : weight_ring<Shape, WARPS> {
     }
 
     __device__ void add_blocks() {
-        base::template add_parts<FEW_BLOCK_ROWS>([&](const float *sum, uint32_t block, uint32_t) {
+        base::add_parts([&](const float *sum, uint32_t block, uint32_t) {
+            const typename base::block_outputs to = base::outputs_of(block);
             if (lane < FEW_BLOCK_ROWS)
-                *base::output(block, lane, first_row) = *sum;
+                to.first[first_row * to.stride + lane] = *sum;
         });
     }
 };
@@ -172,7 +171,7 @@ static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
     row.create_barriers();
     if (row.warp == row.COPYING)
         row.copy_weights();
-    else if (row.warp == row.ADDING)
+    else if (row.warp > row.COPYING)
         row.add_blocks();
     else
         row.multiply_blocks([&] {
