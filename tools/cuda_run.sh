@@ -54,18 +54,30 @@ $(grep '^=========' "$log" | head -n 12)"
     esac
 }
 
-# Several at a time: they wait for the host more than for the device.
+list_runs() { # sanitizer, tests
+    sanitizer=$1
+    shift
+    for tool in racecheck initcheck memcheck; do
+        for test in "$@"; do
+            echo "$sanitizer $tool $test"
+        done
+    done
+}
+
+# Several at a time: they wait for the host more than for the device. Those that ask how much memory is free
+# run alone.
 sanitize() {
     if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
         echo "skipped  sanitize: this machine has no compute-sanitizer"
         return
     fi
     mkdir -p logs
-    for tool in racecheck initcheck memcheck; do
-        for test in bin/test_cuda_*; do
-            echo "$sanitizer $tool $test"
-        done
-    done | xargs -P 8 -n 3 ./run.sh sanitize_one || status=1
+    alone="bin/test_cuda_slot_memory bin/test_cuda_soak"
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    list_runs "$sanitizer" $(printf '%s\n' bin/test_cuda_* | grep -vE 'slot_memory|soak') |
+        xargs -P 8 -n 3 ./run.sh sanitize_one || status=1
+    # shellcheck disable=SC2086 # a list of words
+    list_runs "$sanitizer" $alone | xargs -n 3 ./run.sh sanitize_one || status=1
 }
 
 measure() { # config, layers

@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     if (threadIdx.x == 0) {
         for (int i = 0; i < MOST_STAGES; i++) {
             begin_barrier(&full[i], 1 + WARPGROUP);
-            begin_barrier(&empty[i], CONSUMERS * WARPGROUP / WARP);
+            begin_barrier(&empty[i], CONSUMERS * WARPGROUP / WARP * DONE_ARRIVALS);
         }
         finish_barriers();
     }

@@ -85,6 +85,15 @@ unsigned lane();
 inline void __syncthreads() {
     emulated::block_barrier();
 }
+inline int __syncthreads_or(int predicate) {
+    static int any; /* one block runs at a time */
+    emulated::block_barrier();
+    any = 0;
+    emulated::block_barrier();
+    any |= predicate;
+    emulated::block_barrier();
+    return any;
+}
 inline void __syncwarp(unsigned = 0xffffffffu) {
     const uint8_t none = 0;
     emulated::exchange(&none, 1);

@@ -14,7 +14,7 @@ namespace gb_cuda {
  * the others wrote before is visible. *counter is 0 before the first comes, and again after the last. Needs
  * all threads. */
 __device__ inline bool is_last_block(uint32_t *counter, unsigned blocks, unsigned mine = 1) {
-    __shared__ bool is_last;
+    bool is_last = false;
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
@@ -24,8 +24,7 @@ __device__ inline bool is_last_block(uint32_t *counter, unsigned blocks, unsigne
             __threadfence();
         }
     }
-    __syncthreads();
-    return is_last;
+    return __syncthreads_or(is_last) != 0;
 }
 
 } // namespace gb_cuda

@@ -11,6 +11,7 @@
 #ifndef GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
 
+#include "run/cuda/device/copy_ring.cuh"
 #include "run/cuda/device/prepared.cuh"
 #include "run/cuda/device/row_lists.cuh"
 #include "run/cuda/device/wgmma.cuh"
@@ -283,11 +284,8 @@ __device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Sh
                 if ((pair * 2 + unit) % Shape::GROUP_UNITS == 0)
                     work.load_group(stage, (pair * 2 + unit) / Shape::GROUP_UNITS, fragment, has_bias);
                 wait_for_products<1>();
-                if (unit == 1 && pair == 0 && first > 0) {
-                    __syncwarp(); /* all lanes have read the stage before: who arrives speaks for them */
-                    if (lane == 0)
-                        arrive(&tile.empty[last]);
-                }
+                if (unit == 1 && pair == 0 && first > 0) /* all lanes have read the stage before */
+                    arrive_by_warp(&tile.empty[last], lane);
                 work.make_weights(unit, tile.weight.minus_center);
                 work.add_unit(unit, b);
             }
