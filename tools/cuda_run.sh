@@ -64,8 +64,8 @@ list_runs() { # sanitizer, tests
     done
 }
 
-# Several at a time: they wait for the host more than for the device. Those that ask how much memory is free
-# run alone.
+# A few at a time: the device is theirs in turns, and each launch waits for its own. Those that ask how much
+# memory is free run alone.
 sanitize() {
     if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
         echo "skipped  sanitize: this machine has no compute-sanitizer"
@@ -75,7 +75,7 @@ sanitize() {
     alone="bin/test_cuda_slot_memory bin/test_cuda_soak"
     # shellcheck disable=SC2046,SC2086 # lists of words
     list_runs "$sanitizer" $(printf '%s\n' bin/test_cuda_* | grep -vE 'slot_memory|soak') |
-        xargs -P 8 -n 3 ./run.sh sanitize_one || status=1
+        xargs -P 4 -n 3 ./run.sh sanitize_one || status=1
     # shellcheck disable=SC2086 # a list of words
     list_runs "$sanitizer" $alone | xargs -n 3 ./run.sh sanitize_one || status=1
 }

@@ -39,9 +39,10 @@ void launch_clusters(unsigned blocks, void (*kernel)(Parameters...), dim3 grid, 
     GB_LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
 #endif
 
-/* Whether kernels can be launched in clusters of several blocks. */
+/* Whether kernels can be launched in clusters of several blocks. Not in the build for racecheck, under which
+ * such a kernel did not end. */
 inline bool has_clusters() {
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) && !defined(GUMBEL_CUDA_RACECHECK)
     static const bool has = device_can_overlap(); /* both came with Hopper */
     return has;
 #else
