@@ -295,20 +295,20 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
     }
 }
 
-static void launch_steps(gb_cuda_call *calls, bool together) {
+/* Together where that is wanted and they are taken so, which it returns. */
+static bool launch_steps(gb_cuda_call *calls, bool together) {
     const gb_cuda_call *list[GB_EXPERT_STEPS];
-    for (int i = 0; i < GB_EXPERT_STEPS; i++) {
+    for (int i = 0; i < GB_EXPERT_STEPS; i++)
         list[i] = &calls[i];
-        if (!together)
-            kernels[i](&calls[i]);
-    }
-    if (together)
-        assert_true(gb_cuda_expert_mlp(list));
+    const bool are_taken = together && gb_cuda_expert_mlp(list);
+    for (int i = 0; i < GB_EXPERT_STEPS && !are_taken; i++)
+        kernels[i](&calls[i]);
     assert_cuda(cudaGetLastError());
+    return are_taken;
 }
 
-/* y = the mixture of tokens first .. first + tokens - 1. */
-static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens, bool together, float *y) {
+/* y = the mixture of tokens first .. first + tokens - 1. Returns whether its steps were launched together. */
+static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens, bool together, float *y) {
     gb_node nodes[GB_EXPERT_STEPS] = {[GB_EXPERT_ROUTE] = route_nodes[1]};
     const gb_attribute starts[] = {{GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = 0}},
                                    {GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = (int64_t)c->size}}};
@@ -350,13 +350,14 @@ static void mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
     scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size));
     scratch.bytes = device_copy(NULL, gb_cuda_expert_linear_scratch(&calls[GB_EXPERT_DOWN]));
-    launch_steps(calls, together);
+    const bool were_together = launch_steps(calls, together);
     fetch_tensor(&r[GB_EXPERT_RESIDUAL], y);
     for (int i = 0; i < GB_EXPERT_STEPS; i++)
         free_on_device(&r[i]);
     free_on_device(&weights);
     assert_cuda(cudaFree(scratch.prepared));
     assert_cuda(cudaFree(scratch.bytes));
+    return were_together;
 }
 
 static void has_the_bits_of_the_steps(void **state) {
@@ -366,10 +367,31 @@ static void has_the_bits_of_the_steps(void **state) {
         inputs in = new_inputs(c);
         float expected[MOST_TOKENS * 2048], found[MOST_TOKENS * 2048];
         mix(c, &in, 0, MOST_TOKENS, false, expected);
-        mix(c, &in, 0, MOST_TOKENS, true, found);
+        assert_true(mix(c, &in, 0, MOST_TOKENS, true, found));
         assert_memory_equal(found, expected, MOST_TOKENS * c->hidden * sizeof *found);
-        mix(c, &in, MOST_TOKENS - 1, 1, true, found);
+        assert_true(mix(c, &in, MOST_TOKENS - 1, 1, true, found));
         assert_memory_equal(found, expected + (MOST_TOKENS - 1) * c->hidden, c->hidden * sizeof *found);
+        free_inputs(&in);
+    }
+}
+
+/* What the kernels have no room for they leave as it is, to be launched one by one: more choices, rows that
+ * are too wide, and outputs of which two stages may not fit in the device's shared memory. */
+static void leaves_what_is_too_large(void **state) {
+    (void)state;
+    enum { WIDEST = 2112 };
+    static const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64};
+    static const struct {
+        size_t experts, choices, hidden, size;
+    } large[] = {{12, 9, 64, 64}, {4, 2, 64, 1088}, {4, 2, WIDEST, 64}, {8, 8, 1024, 1024}};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        const mixture c = {format, large[i].experts, large[i].choices, large[i].hidden, large[i].size};
+        inputs in = new_inputs(&c);
+        float expected[MOST_TOKENS * WIDEST], found[MOST_TOKENS * WIDEST];
+        mix(&c, &in, 0, MOST_TOKENS, false, expected);
+        const bool were_together = mix(&c, &in, 0, MOST_TOKENS, true, found);
+        assert_true(!were_together || i == 3);
+        assert_memory_equal(found, expected, MOST_TOKENS * c.hidden * sizeof *found);
         free_inputs(&in);
     }
 }
@@ -379,6 +401,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chooses_the_largest),
         cmocka_unit_test(has_the_bits_of_the_steps),
+        cmocka_unit_test(leaves_what_is_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
