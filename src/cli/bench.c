@@ -130,13 +130,17 @@ static gumbel_status fit_context(const bench_options *options, bench_run *run, u
         keep_up_to(&run->prompts, room);
     if (options->depths.count == 0)
         keep_up_to(&run->depths, room);
-    uint32_t most_prompt = largest(&run->prompts);
-    uint32_t most_depth = run->tokens > 0 ? cli_bench_begin_depth(largest(&run->depths)) : 0;
+    uint32_t most_prompt = largest(&run->prompts), depth = largest(&run->depths);
+    uint32_t most_depth = run->tokens > 0 ? cli_bench_begin_depth(depth) : 0;
     uint32_t most = most_prompt > most_depth ? most_prompt : most_depth;
     if (room >= 0 && (int64_t)most <= room)
         return GUMBEL_OK;
-    cli_refuse(error, "%s %u and %u new tokens: the context has %u positions",
-               most_prompt >= most_depth ? "--prompt-tokens" : "--depth", most, run->tokens, context);
+    if (most_prompt >= most_depth)
+        cli_refuse(error, "--prompt-tokens %u and %u new tokens: the context has %u positions", most_prompt,
+                   run->tokens, context);
+    else
+        cli_refuse(error, "--depth %u%s and %u new tokens: the context has %u positions", depth,
+                   depth < most_depth ? ", where one token stands before," : "", run->tokens, context);
     return error->status;
 }
 

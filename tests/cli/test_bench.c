@@ -153,6 +153,19 @@ static void sampling_settings_are_told(void **state) {
 #undef SETTINGS
 }
 
+/* Depths of one token and of none both begin after one: a prompt's last token is not decoded. */
+static void decoding_fills_the_context(void **state) {
+    (void)state;
+    char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "255", "-d", "0,1", "-r", "1"));
+    assert_has(table, "decode 255 at 0 ");
+    assert_has(table, "decode 255 at 1 ");
+    free(table);
+    table = output_of(
+        GUMBEL(NULL, "bench", program, "-p", "0", "-n", "6", "-d", "250", "--batch", "2", "-r", "1"));
+    assert_has(table, "decode 6 at 250, 2 sequences");
+    free(table);
+}
+
 /* The first step that a test takes with a setting says what is wrong with it. */
 static void decoding_takes_the_settings(void **state) {
     (void)state;
@@ -168,6 +181,11 @@ static void what_does_not_fit_is_refused(void **state) {
     command_result result = GUMBEL(NULL, "bench", program, "-d", "250", "-p", "4", "-n", "20");
     assert_status(result, 1);
     assert_one_error_line(&result, "--depth 250 and 20 new tokens: the context has 256 positions");
+    free_result(&result);
+    result = GUMBEL(NULL, "bench", program, "-d", "0", "-p", "0", "-n", "256");
+    assert_status(result, 1);
+    assert_one_error_line(
+        &result, "--depth 0, where one token stands before, and 256 new tokens: the context has 256");
     free_result(&result);
     result = GUMBEL(NULL, "bench", program, "-p", "4,x");
     assert_status(result, 2);
@@ -194,6 +212,7 @@ int main(void) {
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(an_object_for_programs),
         cmocka_unit_test(sampling_settings_are_told),
+        cmocka_unit_test(decoding_fills_the_context),
         cmocka_unit_test(decoding_takes_the_settings),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(programs_without_a_sampler),
