@@ -44,8 +44,8 @@ __device__ inline void arrive_expecting(copy_barrier *barrier, unsigned bytes) {
                  : "memory");
 }
 
-/* Before a thread that knows of others' writes to shared memory says that the copy engine may write there:
- * its copies come after these. */
+/* Orders what the copy engine will write to shared memory behind the writes there that the thread knows of:
+ * to be called before it arrives at the barrier for which the copying warp waits. */
 __device__ inline void finish_writing() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -44,6 +44,7 @@ struct weight_ring {
     static_assert(FLOATS * sizeof(float) <= PART_CODE_BYTES, "sums take the place of codes");
     /* Of the sums: how many each of those that add has, and how many of them a lane. */
     static constexpr uint32_t SHARE = FLOATS / ADDERS, EACH = (SHARE + WARP - 1) / WARP;
+    static_assert(ADDERS == 1 || FLOATS % (ADDERS * WARP) == 0, "a lane has as many of each share");
 
     const few_products &p;
     uint8_t *shared;
