@@ -44,6 +44,11 @@ static void copy_bytes(void *user, void *to, const void *from, size_t size) {
     memcpy(to, from, size);
 }
 
+static void clear_bytes(void *user, void *at, size_t size) {
+    (void)user;
+    memset(at, 0, size);
+}
+
 static void give_memory(gb_slot_area *area, uint8_t memory[MOST_BYTES]) {
     area->stride = area->bytes + ALIGNMENT;
     area->memory = memory;
@@ -52,7 +57,7 @@ static void give_memory(gb_slot_area *area, uint8_t memory[MOST_BYTES]) {
 
 static void make_slots(slots *s, uint32_t max_context) {
     memset(s, 0, sizeof *s);
-    s->states = (gb_states){.places = s->places, .copy = copy_bytes, .copy_user = s};
+    s->states = (gb_states){.places = s->places, .copy = copy_bytes, .clear = clear_bytes, .user = s};
     assert_ok(gb_states_place(&program, max_context, ALIGNMENT, &s->states, &error), &error);
     give_memory(&s->states.caches, s->caches);
     give_memory(&s->states.recurrent, s->recurrent);
@@ -208,10 +213,13 @@ static void saved_bytes_do_not_depend_on_capacities(void **unused) {
     program_states[CACHE].type.shape.dims[0] = 12;
     program_states[RING].type.shape.dims[0] = 5;
     make_slots(&large, 100);
+    memset(large.caches, 7, sizeof large.caches); /* of a session before */
     assert_ok(gb_states_load(&large.states, 0, 8, read_bytes, &saved, &error), &error);
     assert_int_equal(saved.read, saved.count);
     for (uint32_t p = 4; p < 8; p++)
         assert_row(&large, RING, 0, p % 5, 200 + (int)p);
+    assert_row(&large, RING, 0, 3, 0); /* of position 3, which was not saved */
+    assert_row(&large, CACHE, 0, 8, 7);
     assert_row(&large, CACHE, 0, 7, 107);
     assert_ok(gb_states_save(&large.states, 0, 8, write_bytes, &again, &error), &error);
     assert_int_equal(again.count, saved.count);

@@ -57,10 +57,15 @@ static void copy_bytes(void *unused, void *to, const void *from, size_t size) {
     memcpy(to, from, size);
 }
 
+static void clear_bytes(void *unused, void *at, size_t size) {
+    (void)unused;
+    memset(at, 0, size);
+}
+
 gumbel_status gb_slots_create(const gb_program *program, uint32_t slot_count, uint32_t max_context,
                               bool snapshots, gb_slots *slots, gumbel_error *error) {
     gb_states *states = &slots->states;
-    *slots = (gb_slots){.slot_count = slot_count, .states.copy = copy_bytes};
+    *slots = (gb_slots){.slot_count = slot_count, .states = {.copy = copy_bytes, .clear = clear_bytes}};
     states->places = gb_allocate(program->state_count, sizeof *states->places);
     if (!states->places)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of states");

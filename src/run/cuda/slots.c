@@ -40,12 +40,17 @@ static void copy_bytes(void *stream, void *to, const void *from, size_t size) {
         cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
 }
 
+static void clear_bytes(void *stream, void *at, size_t size) {
+    cudaMemsetAsync(at, 0, size, stream);
+}
+
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
                                    cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error) {
     gb_states *states = &slots->states;
     *slots = (gb_cuda_slots){.slot_count = options->slots, .stream = stream};
     states->copy = copy_bytes;
-    states->copy_user = stream;
+    states->clear = clear_bytes;
+    states->user = stream;
     states->places = gb_allocate(program->state_count, sizeof *states->places);
     slots->positions = gb_allocate(options->slots, sizeof *slots->positions);
     slots->is_empty = gb_allocate(options->slots, sizeof *slots->is_empty);

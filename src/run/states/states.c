@@ -54,8 +54,8 @@ size_t gb_state_used_bytes(const gb_state_place *place, uint32_t position) {
 void gb_states_copy(const gb_states *states, uint32_t from, uint32_t to, uint32_t position) {
     for (uint32_t i = 0; i < states->count && from != to; i++) {
         const gb_state_place *place = &states->places[i];
-        states->copy(states->copy_user, gb_state_memory(states, place, to),
-                     gb_state_memory(states, place, from), gb_state_used_bytes(place, position));
+        states->copy(states->user, gb_state_memory(states, place, to), gb_state_memory(states, place, from),
+                     gb_state_used_bytes(place, position));
     }
 }
 
@@ -67,7 +67,7 @@ static void copy_snapshot(const gb_states *states, uint32_t slot, uint32_t posit
             continue;
         uint8_t *state = gb_state_memory(states, place, slot);
         uint8_t *kept = gb_slot_part(&states->snapshots, slot) + place->snapshot_offset;
-        states->copy(states->copy_user, back ? state : kept, back ? kept : state,
+        states->copy(states->user, back ? state : kept, back ? kept : state,
                      gb_state_used_bytes(place, position));
     }
 }
@@ -113,9 +113,13 @@ gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t po
 gumbel_status gb_states_load(const gb_states *states, uint32_t slot, uint32_t position, gb_load_stream read,
                              void *user, gumbel_error *error) {
     for (uint32_t i = 0; i < states->count; i++) {
-        gb_saved_rows left = rows_to_save(&states->places[i], position);
+        const gb_state_place *place = &states->places[i];
+        const size_t used = gb_state_used_bytes(place, position);
+        gb_saved_rows left = rows_to_save(place, position);
         uint8_t *to;
-        for (uint64_t size; (size = take_stretch(states, &states->places[i], slot, &left, &to)) > 0;)
+        if (left.count * place->row_bytes < used) /* nobody reads the others, but whole slots are copied */
+            states->clear(states->user, gb_state_memory(states, place, slot), used);
+        for (uint64_t size; (size = take_stretch(states, place, slot, &left, &to)) > 0;)
             GB_TRY(read(user, to, size, error));
     }
     return GUMBEL_OK;

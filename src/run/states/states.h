@@ -2,8 +2,8 @@
  *
  * A program's states in the memory of slots, which is a backend's: where each lies, which of its bytes count
  * at a position, and the walks over them. Which rows count: of a full cache rows 0 .. position - 1; of a ring
- * all rows that have been written, each the latest position that is its row modulo the capacity; of a
- * recurrent state all of it.
+ * all rows up to there, each the latest position that is its row modulo the capacity, or zeros where a
+ * session was loaded that had not kept it; of a recurrent state all of it.
  */
 #ifndef GUMBEL_RUN_STATES_STATES_H
 #define GUMBEL_RUN_STATES_STATES_H
@@ -26,8 +26,9 @@ typedef struct gb_slot_area {
     uint8_t *memory; /* slot 0's part, or NULL */
 } gb_slot_area;
 
-/* Copies bytes of areas, which do not overlap. */
+/* Copies bytes of areas, which do not overlap; makes bytes of one zero. */
 typedef void (*gb_copy_bytes)(void *user, void *to, const void *from, size_t size);
+typedef void (*gb_clear_bytes)(void *user, void *at, size_t size);
 
 typedef struct gb_states {
     uint32_t count;
@@ -36,7 +37,8 @@ typedef struct gb_states {
     gb_slot_area recurrent;
     gb_slot_area snapshots; /* without memory where none are kept */
     gb_copy_bytes copy;
-    void *copy_user;
+    gb_clear_bytes clear;
+    void *user; /* of both */
 } gb_states;
 
 /* Places the program's states one after another; slots have max_context positions. The areas are zero, and
