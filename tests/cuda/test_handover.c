@@ -73,10 +73,11 @@ static gb_cuda_advance advance_of(const device_step *s, uint32_t rows, bool has_
 }
 
 static device_step new_step(uint32_t rows, bool has_versions) {
+    static const uint32_t zeros[OTHER];
     device_step s = {.values = device_copy(&first_values, sizeof first_values),
                      .drawn = device_copy(NULL, ROWS * sizeof(int32_t)),
                      .stop_ids = device_copy(NULL, GB_CUDA_MOST_STOPS * sizeof(int32_t)),
-                     .other = device_copy(NULL, OTHER * sizeof(uint32_t)),
+                     .other = device_copy(zeros, sizeof zeros),
                      .stop_count = device_copy(NULL, sizeof(uint32_t))};
     void *ring;
     assert_ok(

@@ -119,6 +119,15 @@ static void leave(size_t bytes) {
     emulated_memory_bytes -= free_bytes() - bytes;
 }
 
+/* As steps up to that position do. */
+static void write_states(const gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
+    for (uint32_t i = 0; i < slots->states.count; i++) {
+        const gb_state_place *place = &slots->states.places[i];
+        slots->states.clear(slots->states.user, gb_state_memory(&slots->states, place, slot),
+                            gb_state_used_bytes(place, position));
+    }
+}
+
 static void slots_without_memory_take_that_of_empty_ones(void **unused) {
     (void)unused;
     const size_t all = emulated_memory_bytes;
@@ -138,6 +147,7 @@ static void slots_without_memory_take_that_of_empty_ones(void **unused) {
     gb_cuda_slots_reset(&slots, 0);
     assert_ok(gb_cuda_slots_cover(&slots, 1, 50, &error), &error);
     assert_int_equal(slots.caches.covered_bytes, of_slot);
+    write_states(&slots, 1, 50);
     assert_fails(gb_cuda_slots_take_snapshot(&slots, 1, 50, &error), GUMBEL_ERROR_MEMORY, &error,
                  "the snapshot of slot 1");
     assert_fails(gb_cuda_slots_copy(&slots, 1, 2, 50, &error), GUMBEL_ERROR_MEMORY, &error, "slot 2");

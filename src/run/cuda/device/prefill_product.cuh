@@ -138,7 +138,7 @@ struct fragment_copier {
 template <typename Shape>
 __device__ inline void copy_inputs(const prefill_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
                                    copy_barrier *full) {
-    const uint32_t rows = at_most((uint32_t)tile.x.pair_rows - tile.first, Shape::COLUMNS);
+    const uint32_t rows = tile.end - tile.first;
     const uint32_t *from = tile.x.values + (first_pair * tile.x.pair_rows + tile.first) * PAIR_WORDS;
     arrive_expecting(full, pairs * rows * B_ROW_BYTES);
     for (uint32_t i = 0; i < pairs; i++)
