@@ -3,6 +3,7 @@
  * Memory of the emulated device: blocks, and addresses that are given memory page by page.
  */
 #include "cuda.h"
+#include "written.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -46,9 +47,10 @@ cudaError_t cudaMalloc(void **pointer, size_t size) {
     if (!take(size))
         return cudaErrorMemoryAllocation;
     const cudaError_t result = cudaMallocHost(pointer, size);
-    if (result == cudaSuccess)
+    if (result == cudaSuccess) {
         blocks[*pointer] = size;
-    else
+        emulated::forget_written(*pointer, size);
+    } else
         taken_bytes -= size;
     return result;
 }
@@ -63,6 +65,7 @@ cudaError_t cudaFree(void *pointer) {
     const auto block = blocks.find(pointer);
     if (block != blocks.end()) {
         taken_bytes -= block->second;
+        emulated::set_written(pointer, block->second);
         blocks.erase(block);
     }
     return cudaFreeHost(pointer);
@@ -123,6 +126,7 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
     if (mprotect((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     memset((void *)(uintptr_t)address, 0xff, size);
+    emulated::forget_written((void *)(uintptr_t)address, size);
     return CUDA_SUCCESS;
 }
 
@@ -132,6 +136,7 @@ static CUresult unmap(CUdeviceptr address, size_t size) {
         return CUDA_ERROR_INVALID_VALUE;
     maps.erase(address);
     map_sizes.erase(address);
+    emulated::set_written((void *)(uintptr_t)address, size);
     mmap((void *)(uintptr_t)address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
          -1, 0);
     return CUDA_SUCCESS;
