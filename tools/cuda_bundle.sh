@@ -4,7 +4,7 @@
 #
 #     tools/cuda_bundle.sh [--sanitize] [BUNDLE [ARCHITECTURES]]       by default build/cuda-bundle, for 90a-real
 #
-# With --sanitize it is built so that compute-sanitizer's racecheck can follow what it does, for `run.sh sanitize`.
+# With --sanitize it is built for compute-sanitizer, whose racecheck can follow what it does then.
 set -eu
 cd "$(dirname "$0")/.."
 racecheck=OFF

@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs the CUDA backend's tests and measures it, in a bundle that cuda_bundle.sh made:
 #
-#     run.sh [tests] [sanitize] [benches] [gemma LAYERS] [qwen LAYERS]         by default tests gemma 12 qwen 8
+#     run.sh [tests] [memcheck] [initcheck] [racecheck] [benches] [gemma LAYERS] [qwen LAYERS]
+#                                                                              by default tests gemma 12 qwen 8
 #
 # benches measures products and the sampler alone.
-# sanitize runs the tests under compute-sanitizer, where the machine has it, for at most 300 seconds each; the
-# bundle should be one of cuda_bundle.sh --sanitize.
+# memcheck, initcheck and racecheck run the tests under these tools of compute-sanitizer, where the machine has
+# it; the bundle should be one of cuda_bundle.sh --sanitize.
 # LAYERS of the full-size model are exported with random weights at 4 bits; 0: all of them. Programs are written
 # to the folder `programs` beside this script and kept.
 set -u
@@ -37,10 +38,12 @@ run_tests() {
     done
 }
 
-sanitize_one() { # sanitizer, tool, test
-    name=${3#bin/test_cuda_}
+# Host backtraces are left out: they are taken at each launch.
+sanitize_one() { # sanitizer, tool, test, [which of its tests]
+    name=${3#bin/test_cuda_}${4:+.$4}
     log=logs/$name.$2.log
-    timeout 300 "$1" --tool "$2" --error-exitcode 99 "$3" >"$log" 2>&1
+    timeout 560 "$1" --tool "$2" --show-backtrace device --max-connections 64 --error-exitcode 99 \
+        "$3" ${4:+"$4"} >"$log" 2>&1
     result=$?
     reports=$(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log")
     case $result in
@@ -49,35 +52,44 @@ sanitize_one() { # sanitizer, tool, test
     *)
         printf '%s\n' "FAILED   $name ($2, $result): $reports reports
 $(grep '^=========' "$log" | head -n 12)"
-        return 1
         ;;
     esac
+    [ $result = 0 ]
 }
 
-list_runs() { # sanitizer, tests
-    sanitizer=$1
-    shift
-    for tool in racecheck initcheck memcheck; do
-        for test in "$@"; do
-            echo "$sanitizer $tool $test"
-        done
+# Runs for racecheck, which takes some milliseconds a launch: programs that launch much, test by test (see
+# tests/support/filter.h), then the others.
+list_short_runs() { # sanitizer
+    long="agreement bundled_models penalty_agreement run_ahead same_tokens soak stop_tokens"
+    for name in $long; do
+        bin/test_cuda_"$name" 2>&1 |
+            sed -n "s|^\[ RUN  *\] \(.*\)|$1 racecheck bin/test_cuda_$name \1|p" | sort -u
+    done
+    for test in bin/test_cuda_*; do
+        case " $long slot_memory " in
+        *" ${test#bin/test_cuda_} "*) ;;
+        *) echo "$1 racecheck $test" ;;
+        esac
     done
 }
 
-# A few at a time: the device is theirs in turns, and each launch waits for its own. Those that ask how much
-# memory is free run alone.
-sanitize() {
+# racecheck waits for the host, so that its runs go side by side, but for the one that asks how much memory is
+# free. The others wait for the device, which processes have in turns: they go one after the other.
+sanitize() { # tool
     if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
-        echo "skipped  sanitize: this machine has no compute-sanitizer"
+        echo "skipped  $1: this machine has no compute-sanitizer"
         return
     fi
     mkdir -p logs
-    alone="bin/test_cuda_slot_memory bin/test_cuda_soak"
-    # shellcheck disable=SC2046,SC2086 # lists of words
-    list_runs "$sanitizer" $(printf '%s\n' bin/test_cuda_* | grep -vE 'slot_memory|soak') |
-        xargs -P 4 -n 3 ./run.sh sanitize_one || status=1
-    # shellcheck disable=SC2086 # a list of words
-    list_runs "$sanitizer" $alone | xargs -n 3 ./run.sh sanitize_one || status=1
+    if [ "$1" = racecheck ]; then
+        sanitize_one "$sanitizer" racecheck bin/test_cuda_slot_memory || status=1
+        list_short_runs "$sanitizer" >logs/racecheck.runs
+        xargs -P "$(nproc)" -L 1 ./run.sh sanitize_one <logs/racecheck.runs || status=1
+        return
+    fi
+    for test in bin/test_cuda_*; do
+        sanitize_one "$sanitizer" "$1" "$test" || status=1
+    done
 }
 
 measure() { # config, layers
@@ -106,7 +118,7 @@ $gumbel inspect --backends
 while [ $# -gt 0 ]; do
     case $1 in
     tests) run_tests ;;
-    sanitize) sanitize ;;
+    memcheck | initcheck | racecheck) sanitize "$1" ;;
     benches) bin/bench_cuda_products && bin/bench_cuda_sampler || status=1 ;;
     gemma) measure gemma4-31b "$2" && shift ;;
     qwen) measure qwen3.5-35b-a3b "$2" && shift ;;

@@ -4,6 +4,7 @@
  * whatever is done instead of taking them finds the session as if they had not run.
  */
 #include "cuda/answers.h"
+#include "support/filter.h"
 
 static void answer_gives_what_steps_give(void **unused) {
     (void)unused;
@@ -194,7 +195,8 @@ static int try_whole_layers(const char *config) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
+    filter_tests(argument_count, arguments);
     const int of_rings = try_all("small.json"), of_recurrent_states = try_all("qwen.json");
     return of_rings + of_recurrent_states + try_whole_layers("qwen_heads.json");
 }

@@ -5,6 +5,7 @@
  * backends.
  */
 #include "support/assertions.h"
+#include "support/filter.h"
 #include "support/random_program.h"
 #include "support/temporary.h"
 
@@ -299,8 +300,9 @@ static int close_program(void **unused) {
     return 0;
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
     int failed = 0;
+    filter_tests(argument_count, arguments);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
 #define TEST(name)                                                                                           \
     { #name, name, open_program, close_program, (void *)(uintptr_t)&programs[i] }

@@ -5,12 +5,15 @@
  */
 #include "device_memory.h"
 #include "support/assertions.h"
+#include "support/filter.h"
 #include "support/random_program.h"
 
 #include <cmocka.h>
 
-#if defined(GUMBEL_EMULATED_DEVICE) || defined(GUMBEL_CUDA_RACECHECK) /* which take long for each */
+#if defined(GUMBEL_EMULATED_DEVICE) /* which takes long for each; so do tools that follow shared memory */
 enum { TOKENS = 400 };
+#elif defined(GUMBEL_CUDA_RACECHECK)
+enum { TOKENS = 240 };
 #else
 enum { TOKENS = 20000 };
 #endif
@@ -19,11 +22,18 @@ enum { VOCAB = 160, PROMPT = 9, ANSWER = 15, SLOTS = 3, ROUNDS_ALIKE = 4 };
 static gumbel_error error;
 static int32_t prompt[PROMPT];
 
+#if defined(GUMBEL_CUDA_RACECHECK)
+/* Unknown: the tools that this build is for take memory of their own, and tests run there side by side. */
+static size_t free_bytes(void) {
+    return 0;
+}
+#else
 static size_t free_bytes(void) {
     size_t left, all;
     assert_cuda(cudaMemGetInfo(&left, &all));
     return left;
 }
+#endif
 
 static gumbel_session *new_session(gumbel_engine *engine, uint64_t seed) {
     gumbel_session *session;
@@ -101,10 +111,11 @@ static void engines_give_all_back(void **state) {
     gumbel_program_close(program);
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
     static const char *const configs[] = {"small.json", "qwen.json"};
     int failed = 0;
     need_device();
+    filter_tests(argument_count, arguments);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         void *config = (void *)(uintptr_t)configs[i];
         const struct CMUnitTest tests[] = {

@@ -4,6 +4,7 @@
  * is as if these had not run.
  */
 #include "cuda/answers.h"
+#include "support/filter.h"
 
 /* The program's stop token is every other token of the answer by turns. */
 static void stop_tokens_end_answers(void **unused) {
@@ -170,7 +171,8 @@ static int try_all(const char *config) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
+    filter_tests(argument_count, arguments);
     const int of_rings = try_all("small.json");
     return of_rings + try_all("qwen.json");
 }

@@ -7,6 +7,7 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/filter.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -152,7 +153,7 @@ static void agrees(void **state) {
 #define AGREES(name)                                                                                         \
     { name, agrees, NULL, NULL, (void *)(uintptr_t)(name) }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
     const struct CMUnitTest tests[] = {
         AGREES("released"),          AGREES("defaults"),        AGREES("per_layer"),
         AGREES("wide_window"),       AGREES("odd_sizes"),       AGREES("half"),
@@ -160,5 +161,6 @@ int main(void) {
         AGREES("qwen_many_experts"), AGREES("qwen_odd_sizes"),  AGREES("qwen_tied"),
         AGREES("qwen_dense"),        AGREES("qwen_dense_text"),
     };
+    filter_tests(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/filter.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -127,9 +128,10 @@ static void test_qwen3_5_moe_tiny_at_4_bits(void **state) {
     answers_its_questions("qwen3_5-moe-tiny", "int4");
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma4_tiny), cmocka_unit_test(test_gemma4_tiny_at_4_bits),
         cmocka_unit_test(test_qwen3_5_moe_tiny), cmocka_unit_test(test_qwen3_5_moe_tiny_at_4_bits)};
+    filter_tests(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/filter.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -84,28 +85,54 @@ static void compare(gumbel_session *session, const json_t *golden, const json_t 
     }
 }
 
-static void test_agrees(void **state) {
-    (void)state;
+static json_t *goldens;
+
+static int load_goldens(void **unused) {
     json_error_t reason;
-    json_t *goldens = json_load_file(GUMBEL_TEST_DATA "/run/penalties.golden.json", 0, &reason);
+    (void)unused;
+    goldens = json_load_file(GUMBEL_TEST_DATA "/run/penalties.golden.json", 0, &reason);
     if (!goldens)
-        fail_msg("%s", reason.text);
-    for (size_t i = 0; i < json_array_size(goldens); i++) {
-        const json_t *golden = json_array_get(goldens, i), *answers = json_object_get(golden, "answers");
-        gumbel_program *program = open_program(golden);
-        gumbel_engine *engine;
-        gumbel_session *session;
-        assert_ok(gumbel_engine_create(program, TEST_ENGINE_OPTIONS, &engine, &error), &error);
-        assert_ok(gumbel_session_create(engine, &session, &error), &error);
-        for (size_t n = 0; n < json_array_size(answers); n++)
-            compare(session, golden, json_array_get(answers, n));
-        gumbel_engine_destroy(engine);
-        gumbel_program_close(program);
-    }
-    json_decref(goldens);
+        print_error("%s\n", reason.text);
+    return goldens ? 0 : -1;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+static int free_goldens(void **unused) {
+    (void)unused;
+    json_decref(goldens);
+    return 0;
+}
+
+/* The goldens of the configuration or bundled model of that name. */
+static const json_t *find_golden(const char *name) {
+    for (size_t i = 0; i < json_array_size(goldens); i++) {
+        const json_t *golden = json_array_get(goldens, i), *config = json_object_get(golden, "config");
+        if (strcmp(json_string_value(config ? config : json_object_get(golden, "model")), name) == 0)
+            return golden;
+    }
+    fail_msg("no golden of %s", name);
+    return NULL;
+}
+
+static void test_agrees(void **state) {
+    const json_t *golden = find_golden(*state), *answers = json_object_get(golden, "answers");
+    gumbel_program *program = open_program(golden);
+    gumbel_engine *engine;
+    gumbel_session *session;
+    assert_ok(gumbel_engine_create(program, TEST_ENGINE_OPTIONS, &engine, &error), &error);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    for (size_t n = 0; n < json_array_size(answers); n++)
+        compare(session, golden, json_array_get(answers, n));
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+}
+
+int main(int argument_count, char **arguments) {
+#define AGREES(name)                                                                                         \
+    { name, test_agrees, NULL, NULL, name }
+    const struct CMUnitTest tests[] = {
+        AGREES("defaults"),    AGREES("odd_sizes"),        AGREES("qwen_released"),
+        AGREES("gemma4-tiny"), AGREES("qwen3_5-moe-tiny"),
+    };
+    filter_tests(argument_count, arguments);
+    return cmocka_run_group_tests(tests, load_goldens, free_goldens);
 }
