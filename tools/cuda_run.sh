@@ -58,12 +58,15 @@ $(grep '^=========' "$log" | head -n 12)"
 }
 
 # Runs for racecheck, which takes some milliseconds a launch: programs that launch much, test by test (see
-# tests/support/filter.h), then the others.
+# tests/support/filter.h), then the others. The tests' names are those that they give when they run.
 list_short_runs() { # sanitizer
     long="agreement bundled_models penalty_agreement run_ahead same_tokens soak stop_tokens"
     for name in $long; do
-        bin/test_cuda_"$name" 2>&1 |
-            sed -n "s|^\[ RUN  *\] \(.*\)|$1 racecheck bin/test_cuda_$name \1|p" | sort -u
+        if ! bin/test_cuda_"$name" >logs/names 2>&1; then
+            echo "FAILED   $name, which should only list its tests for racecheck" >&2
+            status=1
+        fi
+        sed -n "s|^\[ RUN  *\] \(.*\)|$1 racecheck bin/test_cuda_$name \1|p" logs/names | sort -u
     done
     for test in bin/test_cuda_*; do
         case " $long slot_memory " in

@@ -2,7 +2,7 @@
  *
  * The sample step against the CPU's sampler: the same tokens and log-probabilities for random rows of many
  * kinds, every row of a batch with settings of its own, and the logits as they were. On a real device there
- * are 100,000 rows and all words' noise.
+ * are 100,000 rows and all words' noise, but for builds that tools slow down.
  */
 #include "cuda/noise_sum.h"
 #include "cuda/random_rows.h"
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(GUMBEL_EMULATED_DEVICE) || defined(GUMBEL_CUDA_RACECHECK) /* which take long for each */
+#if defined(GUMBEL_EMULATED_DEVICE) || defined(GUMBEL_CUDA_RACECHECK) /* where each takes long */
 #define TESTS_LESS 1
 enum { SMALL_BATCHES = 64, LONG_BATCHES = 4, LONG_ROWS = 4 };
 #else

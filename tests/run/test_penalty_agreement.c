@@ -85,6 +85,16 @@ static void compare(gumbel_session *session, const json_t *golden, const json_t 
     }
 }
 
+#define AGREES(name)                                                                                         \
+    { name, test_agrees, NULL, NULL, name }
+
+static void test_agrees(void **state);
+
+static const struct CMUnitTest tests[] = {
+    AGREES("defaults"),    AGREES("odd_sizes"),        AGREES("qwen_released"),
+    AGREES("gemma4-tiny"), AGREES("qwen3_5-moe-tiny"),
+};
+
 static json_t *goldens;
 
 static int load_goldens(void **unused) {
@@ -93,7 +103,11 @@ static int load_goldens(void **unused) {
     goldens = json_load_file(GUMBEL_TEST_DATA "/run/penalties.golden.json", 0, &reason);
     if (!goldens)
         print_error("%s\n", reason.text);
-    return goldens ? 0 : -1;
+    else if (json_array_size(goldens) != sizeof tests / sizeof *tests)
+        print_error("the file has %zu goldens, and there are other tests\n", json_array_size(goldens));
+    else
+        return 0;
+    return -1;
 }
 
 static int free_goldens(void **unused) {
@@ -127,12 +141,6 @@ static void test_agrees(void **state) {
 }
 
 int main(int argument_count, char **arguments) {
-#define AGREES(name)                                                                                         \
-    { name, test_agrees, NULL, NULL, name }
-    const struct CMUnitTest tests[] = {
-        AGREES("defaults"),    AGREES("odd_sizes"),        AGREES("qwen_released"),
-        AGREES("gemma4-tiny"), AGREES("qwen3_5-moe-tiny"),
-    };
     filter_tests(argument_count, arguments);
     return cmocka_run_group_tests(tests, load_goldens, free_goldens);
 }

@@ -117,7 +117,7 @@ gumbel_status gb_states_load(const gb_states *states, uint32_t slot, uint32_t po
         const size_t used = gb_state_used_bytes(place, position);
         gb_saved_rows left = rows_to_save(place, position);
         uint8_t *to;
-        if (left.count * place->row_bytes < used) /* nobody reads the others, but whole slots are copied */
+        if (left.count * place->row_bytes < used) /* rows that were not kept: read by copies of slots alone */
             states->clear(states->user, gb_state_memory(states, place, slot), used);
         for (uint64_t size; (size = take_stretch(states, place, slot, &left, &to)) > 0;)
             GB_TRY(read(user, to, size, error));

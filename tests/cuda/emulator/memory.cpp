@@ -49,9 +49,10 @@ cudaError_t cudaMalloc(void **pointer, size_t size) {
     const cudaError_t result = cudaMallocHost(pointer, size);
     if (result == cudaSuccess) {
         blocks[*pointer] = size;
-        emulated::forget_written(*pointer, size);
-    } else
+        emulated::set_unwritten(*pointer, size);
+    } else {
         taken_bytes -= size;
+    }
     return result;
 }
 cudaError_t cudaMallocManaged(void **pointer, size_t size, unsigned) {
@@ -126,7 +127,7 @@ static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDe
     if (mprotect((void *)(uintptr_t)address, size, PROT_READ | PROT_WRITE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     memset((void *)(uintptr_t)address, 0xff, size);
-    emulated::forget_written((void *)(uintptr_t)address, size);
+    emulated::set_unwritten((void *)(uintptr_t)address, size);
     return CUDA_SUCCESS;
 }
 

@@ -2,25 +2,57 @@
  *
  * A bit for each address that there can be, in memory that comes when it is touched: set while the byte there
  * is the device's and unwritten. Kernels are compiled with -fsanitize=thread, so that they call a function
- * with each access, and linked with the ones here in place of that sanitizer's.
+ * with each access, and linked with the ones here in place of that sanitizer's; of memcpy and memset, which
+ * they call as well, all calls in the program come here.
  */
 #include "written.h"
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <execinfo.h>
 #include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
+extern "C" void *__real_memcpy(void *to, const void *from, size_t size);
+extern "C" void *__real_memset(void *to, int value, size_t size);
+
 namespace {
 
-constexpr size_t ADDRESSES = (size_t)1 << 48;
-constexpr int FRAMES = 6;
+constexpr size_t ADDRESSES = (size_t)1 << 48, MOST_AT_ONCE = 16;
+constexpr int FRAMES = 8, STATUS = 99;
 
-uint8_t *unwritten_bits() {
+/* ---- Reports ------------------------------------------------------------------------------------------- */
+
+typedef std::array<void *, FRAMES> call_chain;
+
+/* Each is told once. */
+struct reports {
+    std::set<call_chain> places;
+    ~reports() {
+        if (places.empty())
+            return;
+        fprintf(stderr, "emulated device: %zu places read what nobody wrote\n", places.size());
+        fflush(nullptr);
+        _exit(STATUS);
+    }
+} found;
+
+void report(const void *at, size_t size, const char *who) {
+    call_chain frames = {};
+    const int count = backtrace(frames.data(), FRAMES);
+    if (!found.places.insert(frames).second)
+        return;
+    fprintf(stderr, "emulated device: %s reads %zu bytes at %p of which some were written by nobody\n", who,
+            size, at);
+    backtrace_symbols_fd(frames.data(), count, STDERR_FILENO);
+}
+
+/* ---- Bits ---------------------------------------------------------------------------------------------- */
+
+uint8_t *all_bits() {
     static uint8_t *const bits = [] {
         void *memory = mmap(nullptr, ADDRESSES / 8, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -34,71 +66,53 @@ uint8_t *unwritten_bits() {
     return bits;
 }
 
-struct reports {
-    std::set<void *> places;
-    ~reports() {
-        if (!places.empty()) {
-            fprintf(stderr, "emulated device: %zu places read what nobody wrote\n", places.size());
-            _exit(99);
-        }
-    }
-} found;
-
-void report(const void *at, size_t size, const char *who, void *place) {
-    if (!found.places.insert(place).second)
-        return;
-    void *frames[FRAMES];
-    fprintf(stderr, "emulated device: %s reads %zu bytes at %p of which some were written by nobody\n", who,
-            size, at);
-    backtrace_symbols_fd(frames, backtrace(frames, FRAMES), STDERR_FILENO);
-}
-
 void set_bit(uintptr_t address, bool unwritten) {
-    uint8_t *const bits = &unwritten_bits()[address / 8];
+    uint8_t *const bits = &all_bits()[address / 8];
     *bits = (uint8_t)((*bits & ~(1 << address % 8)) | unwritten << address % 8);
 }
 
-void set_unwritten(uintptr_t address, size_t size, bool unwritten) {
+void set_bits(uintptr_t address, size_t size, bool unwritten) {
     for (; size > 0 && address % 8 != 0; address++, size--)
         set_bit(address, unwritten);
-    memset(unwritten_bits() + address / 8, unwritten ? 0xff : 0, size / 8);
+    __real_memset(all_bits() + address / 8, unwritten ? 0xff : 0, size / 8);
     address += size / 8 * 8;
     for (size %= 8; size > 0; address++, size--)
         set_bit(address, unwritten);
 }
 
-constexpr size_t MOST_AT_ONCE = 16;
-
 /* The bits of up to MOST_AT_ONCE bytes, in the lowest ones. */
 uint32_t bits_of(uintptr_t address, size_t size) {
     uint32_t bits;
-    memcpy(&bits, unwritten_bits() + address / 8, sizeof bits);
+    __real_memcpy(&bits, all_bits() + address / 8, sizeof bits);
     return bits >> address % 8 & ((1u << size) - 1);
 }
 
-void write(uintptr_t address, size_t size) {
-    if (bits_of(address, size) != 0)
-        set_unwritten(address, size, false);
+void kernel_reads(const void *at, size_t size) {
+    if (bits_of((uintptr_t)at, size) != 0)
+        report(at, size, "a kernel");
+}
+
+void kernel_writes(const void *at, size_t size) {
+    if (bits_of((uintptr_t)at, size) != 0)
+        set_bits((uintptr_t)at, size, false);
 }
 
 } // namespace
 
 namespace emulated {
 
-void forget_written(const void *memory, size_t size) {
-    set_unwritten((uintptr_t)memory, size, true);
+void set_unwritten(const void *memory, size_t size) {
+    set_bits((uintptr_t)memory, size, true);
 }
 
 void set_written(const void *memory, size_t size) {
-    set_unwritten((uintptr_t)memory, size, false);
+    set_bits((uintptr_t)memory, size, false);
 }
 
 void check_written(const void *memory, size_t size, const char *who) {
     for (size_t i = 0; i < size; i += MOST_AT_ONCE)
-        if (bits_of((uintptr_t)memory + i, size - i < MOST_AT_ONCE ? size - i : MOST_AT_ONCE) != 0) {
-            report((const uint8_t *)memory + i, size - i, who, __builtin_return_address(0));
-            return;
-        }
+        if (bits_of((uintptr_t)memory + i, size - i < MOST_AT_ONCE ? size - i : MOST_AT_ONCE) != 0)
+            return report(static_cast<const uint8_t *>(memory) + i, size - i, who);
 }
 
 } // namespace emulated
@@ -113,18 +127,10 @@ void __tsan_func_exit(void) {}
 
 #define ACCESSES(size)                                                                                       \
     void __tsan_read##size(void *at) {                                                                       \
-        if (bits_of((uintptr_t)at, size) != 0)                                                               \
-            report(at, size, "a kernel", __builtin_return_address(0));                                       \
+        kernel_reads(at, size);                                                                              \
     }                                                                                                        \
     void __tsan_write##size(void *at) {                                                                      \
-        write((uintptr_t)at, size);                                                                          \
-    }                                                                                                        \
-    void __tsan_unaligned_read##size(void *at) {                                                             \
-        if (bits_of((uintptr_t)at, size) != 0)                                                               \
-            report(at, size, "a kernel", __builtin_return_address(0));                                       \
-    }                                                                                                        \
-    void __tsan_unaligned_write##size(void *at) {                                                            \
-        write((uintptr_t)at, size);                                                                          \
+        kernel_writes(at, size);                                                                             \
     }
 
 ACCESSES(1)
@@ -141,9 +147,6 @@ void __tsan_write_range(void *at, size_t size) {
 }
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_vptr_read(void **) {}
-
-void *__real_memcpy(void *to, const void *from, size_t size);
-void *__real_memset(void *to, int value, size_t size);
 
 void *__wrap_memcpy(void *to, const void *from, size_t size) {
     emulated::check_written(from, size, "a copy");

@@ -134,7 +134,8 @@ struct fragment_copier {
     }
 };
 
-/* Copies a stage's inputs; one thread does. */
+/* Copies a stage's inputs; one thread does. Where the tile has fewer rows than the stage, what was there
+ * before is multiplied in their place, and not stored. */
 template <typename Shape>
 __device__ inline void copy_inputs(const prefill_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
                                    copy_barrier *full) {
