@@ -9,6 +9,8 @@
 #define GUMBEL_TESTS_EMULATED_DEVICE_H
 
 #include "cuda_runtime_api.h"
+#include "races.h"
+#include "written.h"
 
 #include <cmath>
 #include <cstring>
@@ -62,6 +64,7 @@ void launch(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, std
 void *dynamic_shared();
 
 void block_barrier();
+int any_of_block(int predicate);
 
 /* Lets all other threads of the block go on before this one does: for a loop that waits for what they do. */
 void give_way();
@@ -80,19 +83,25 @@ T of_lane(T mine, unsigned lane) {
 
 unsigned lane();
 
+/* A barrier in shared memory, and what async_copy.cuh says of it; copies are made at once. */
+struct copy_barrier {
+    uint32_t arrivals, missing, parity;
+    int32_t bytes;
+};
+
+void begin_barrier(copy_barrier *barrier, unsigned arrivals);
+void arrive_expecting(copy_barrier *barrier, unsigned bytes);
+void count_copied(copy_barrier *barrier, unsigned bytes);
+bool has_ended(const copy_barrier *barrier, unsigned parity);
+void wait_for_phase(const copy_barrier *barrier, unsigned parity);
+
 } // namespace emulated
 
 inline void __syncthreads() {
     emulated::block_barrier();
 }
 inline int __syncthreads_or(int predicate) {
-    static int any; /* one block runs at a time */
-    emulated::block_barrier();
-    any = 0;
-    emulated::block_barrier();
-    any |= predicate;
-    emulated::block_barrier();
-    return any;
+    return emulated::any_of_block(predicate);
 }
 inline void __syncwarp(unsigned = 0xffffffffu) {
     const uint8_t none = 0;
@@ -122,31 +131,29 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
     return result;
 }
 
+/* Atomic accesses, which are in order with one another, are told apart from those that GCC tells of. */
+#define EMULATED_ATOMIC(name, result)                                                                        \
+    template <typename T>                                                                                    \
+    __attribute__((no_sanitize("thread"))) T name(T *at, T value) {                                          \
+        emulated::check_atomic_order(at, sizeof *at, true);                                                  \
+        emulated::check_written(at, sizeof *at, "an atomic access");                                         \
+        const T before = *at;                                                                                \
+        *at = (T)(result);                                                                                   \
+        return before;                                                                                       \
+    }
+EMULATED_ATOMIC(atomicAdd, before + value)
+EMULATED_ATOMIC(atomicMax, before < value ? value : before)
+EMULATED_ATOMIC(atomicMin, value < before ? value : before)
+EMULATED_ATOMIC(atomicOr, before | value)
+
 template <typename T>
-T emulated_replace(T *at, T value) {
+__attribute__((no_sanitize("thread"))) T atomicCAS(T *at, T expected, T value) {
     const T before = *at;
-    *at = value;
+    emulated::check_atomic_order(at, sizeof *at, before == expected);
+    emulated::check_written(at, sizeof *at, "an atomic access");
+    if (before == expected)
+        *at = value;
     return before;
-}
-template <typename T>
-T atomicAdd(T *at, T value) {
-    return emulated_replace(at, (T)(*at + value));
-}
-template <typename T>
-T atomicMax(T *at, T value) {
-    return emulated_replace(at, *at < value ? value : *at);
-}
-template <typename T>
-T atomicMin(T *at, T value) {
-    return emulated_replace(at, value < *at ? value : *at);
-}
-template <typename T>
-T atomicOr(T *at, T value) {
-    return emulated_replace(at, (T)(*at | value));
-}
-template <typename T>
-T atomicCAS(T *at, T expected, T value) {
-    return emulated_replace(at, *at == expected ? value : *at);
 }
 
 inline int __clz(int x) {

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which bytes of the emulated device's memory have been written, as compute-sanitizer's initcheck knows it of
- * a real one: kernels and copies that read others are reported, and the program ends with status 99. This is
- * for builds with GUMBEL_EMULATED_INITCHECK; in others it does nothing.
- *
- * It sees what GCC tells ThreadSanitizer's library of, which leaves out structures that are passed by value
- * to functions that are not inlined or returned by them.
+ * a real one: who reads others is reported. In builds without GUMBEL_EMULATED_CHECKS this does nothing.
  */
 #ifndef GUMBEL_TESTS_EMULATED_WRITTEN_H
 #define GUMBEL_TESTS_EMULATED_WRITTEN_H
 
 #include <cstddef>
+#include <cstdint>
 
 namespace emulated {
 
-#if defined(GUMBEL_EMULATED_INITCHECK)
+#if defined(GUMBEL_EMULATED_CHECKS)
+/* A bit for each address that there can be: set while the byte there is the device's and unwritten. */
+extern uint8_t *unwritten_bits;
+
+constexpr size_t MOST_AT_ONCE = 16;
+
+/* Whether some of up to MOST_AT_ONCE bytes are unwritten. */
+inline bool is_unwritten(const void *memory, size_t size) {
+    const uintptr_t address = (uintptr_t)memory;
+    const uint8_t *bits = unwritten_bits + address / 8;
+    const uint32_t window = bits[0] | (uint32_t)bits[1] << 8 | (uint32_t)bits[2] << 16;
+    return (window >> address % 8 & ((1u << size) - 1)) != 0;
+}
+
 void set_unwritten(const void *memory, size_t size); /* the device's, new */
 void set_written(const void *memory, size_t size);   /* or no longer the device's */
 void check_written(const void *memory, size_t size, const char *who);

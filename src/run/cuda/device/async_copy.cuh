@@ -127,43 +127,18 @@ __device__ inline void copy_bulk_once(void *to, const void *from, unsigned bytes
 #else
 
 /* Copies are made at once. */
-struct copy_barrier {
-    uint32_t arrivals, missing, parity;
-    int32_t bytes;
-};
-
-inline void end_phase_if_complete(copy_barrier *barrier) {
-    if (barrier->missing > 0 || barrier->bytes != 0)
-        return;
-    barrier->missing = barrier->arrivals;
-    barrier->parity ^= 1;
-}
-
-inline void begin_barrier(copy_barrier *barrier, unsigned arrivals) {
-    *barrier = {arrivals, arrivals, 0, 0};
-}
+using emulated::arrive_expecting;
+using emulated::begin_barrier;
+using emulated::copy_barrier;
+using emulated::has_ended;
+using emulated::wait_for_phase;
 
 inline void finish_barriers() {}
 
 inline void finish_writing() {}
 
-inline void arrive_expecting(copy_barrier *barrier, unsigned bytes) {
-    barrier->missing--;
-    barrier->bytes += (int32_t)bytes;
-    end_phase_if_complete(barrier);
-}
-
 inline void arrive(copy_barrier *barrier) {
     arrive_expecting(barrier, 0);
-}
-
-inline void wait_for_phase(const copy_barrier *barrier, unsigned parity) {
-    while (barrier->parity == parity)
-        emulated::give_way();
-}
-
-inline bool has_ended(const copy_barrier *barrier, unsigned parity) {
-    return barrier->parity != parity;
 }
 
 inline void copy_16(void *to, const void *from) {
@@ -182,8 +157,7 @@ inline void arrive_when_copied(copy_barrier *barrier) {
 
 inline void copy_bulk(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
     memcpy(to, from, bytes);
-    barrier->bytes -= (int32_t)bytes;
-    end_phase_if_complete(barrier);
+    emulated::count_copied(barrier, bytes);
 }
 
 inline void copy_bulk_once(void *to, const void *from, unsigned bytes, copy_barrier *barrier) {
