@@ -81,7 +81,7 @@ void repair_checksums(program_file *file) {
     if (table > file->size || (uint64_t)count * GB_ENTRY_BYTES > file->size - table)
         return;
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t *entry = entry_at(file, i);
+        uint8_t *entry = file->bytes + table + (size_t)i * GB_ENTRY_BYTES; /* which may lie on the header */
         uint64_t offset = gb_get_u64(entry + GB_ENTRY_OFFSET), size = gb_get_u64(entry + GB_ENTRY_SIZE);
         if (offset <= file->size && size <= file->size - offset &&
             gb_get_u32(entry + GB_ENTRY_KIND) != GB_SECTION_WEIGHTS)
