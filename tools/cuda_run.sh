@@ -43,7 +43,7 @@ sanitize_one() { # sanitizer, tool, test, [which of its tests]
     name=${3#bin/test_cuda_}${4:+.$4}
     log=logs/$name.$2.log
     timeout 560 "$1" --tool "$2" --show-backtrace device --max-connections 64 --error-exitcode 99 \
-        "$3" ${4:+"$4"} >"$log" 2>&1
+        "$3" ${4:+"$4" short} >"$log" 2>&1
     result=$?
     reports=$(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log")
     case $result in
@@ -57,12 +57,12 @@ $(grep '^=========' "$log" | head -n 12)"
     [ $result = 0 ]
 }
 
-# Runs for racecheck, which takes some milliseconds a launch: programs that launch much, test by test (see
-# tests/support/filter.h), then the others. The tests' names are those that they give when they run.
+# Runs for racecheck, which takes some milliseconds a launch: programs that launch much, test by test and short
+# (see tests/support/test_arguments.h), then the others. The tests' names are those that they give when they run.
 list_short_runs() { # sanitizer
     long="agreement bundled_models penalty_agreement run_ahead same_tokens soak stop_tokens"
     for name in $long; do
-        if ! bin/test_cuda_"$name" >logs/names 2>&1; then
+        if ! bin/test_cuda_"$name" "*" short >logs/names 2>&1; then
             echo "FAILED   $name, which should only list its tests for racecheck" >&2
             status=1
         fi
@@ -76,8 +76,8 @@ list_short_runs() { # sanitizer
     done
 }
 
-# racecheck waits for the host, so that its runs go side by side, but for the one that asks how much memory is
-# free. The others wait for the device, which processes have in turns: they go one after the other.
+# racecheck waits for the host, so that four of its runs go side by side on each device, but for the one that asks
+# how much memory is free. The others wait for the device, which processes have in turns: they go one by one.
 sanitize() { # tool
     if ! sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
         echo "skipped  $1: this machine has no compute-sanitizer"
@@ -87,7 +87,9 @@ sanitize() { # tool
     if [ "$1" = racecheck ]; then
         sanitize_one "$sanitizer" racecheck bin/test_cuda_slot_memory || status=1
         list_short_runs "$sanitizer" >logs/racecheck.runs
-        xargs -P "$(nproc)" -L 1 ./run.sh sanitize_one <logs/racecheck.runs || status=1
+        DEVICES=$(nvidia-smi -L | wc -l)
+        export DEVICES
+        xargs -P $((DEVICES * 4)) --process-slot-var=SLOT -L 1 ./run.sh sanitize_one <logs/racecheck.runs || status=1
         return
     fi
     for test in bin/test_cuda_*; do
@@ -114,6 +116,8 @@ measure() { # config, layers
 
 if [ "$1" = sanitize_one ]; then
     shift
+    CUDA_VISIBLE_DEVICES=$((SLOT % DEVICES))
+    export CUDA_VISIBLE_DEVICES
     sanitize_one "$@"
     exit
 fi

@@ -5,8 +5,8 @@
  */
 #include "device_memory.h"
 #include "support/assertions.h"
-#include "support/filter.h"
 #include "support/random_program.h"
+#include "support/test_arguments.h"
 
 #include <cmocka.h>
 
@@ -17,7 +17,7 @@ enum { TOKENS = 400, COMPARES_MEMORY = true };
 #else
 enum { TOKENS = 20000, COMPARES_MEMORY = true };
 #endif
-enum { VOCAB = 160, PROMPT = 9, ANSWER = 15, SLOTS = 3, ROUNDS_ALIKE = 4 };
+enum { VOCAB = 160, PROMPT = 9, ANSWER = 15, SLOTS = 3, ROUNDS_ALIKE = 4, ENGINES = 4 };
 
 static gumbel_error error;
 static int32_t prompt[PROMPT];
@@ -74,7 +74,7 @@ static void memory_stays_what_it_was(void **state) {
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     size_t left = 0;
     int tokens = 0;
-    for (int round = 0; tokens < TOKENS; round++) {
+    for (int round = 0; tokens < shortened(TOKENS, 60); round++) {
         tokens += run_round(engine, round);
         if (round == ROUNDS_ALIKE)
             left = free_bytes();
@@ -89,7 +89,7 @@ static void memory_stays_what_it_was(void **state) {
 static void engines_give_all_back(void **state) {
     gumbel_program *program = open_random_program(*state, false);
     size_t left = 0;
-    for (int round = 0; round < ROUNDS_ALIKE; round++) {
+    for (int round = 0; round < shortened(ENGINES, 1); round++) {
         gumbel_engine *engine;
         const gumbel_engine_options options = {
             .size = sizeof options, .backend = "cuda", .slots = SLOTS, .snapshots = true};
@@ -108,7 +108,7 @@ int main(int argument_count, char **arguments) {
     static const char *const configs[] = {"small.json", "qwen.json"};
     int failed = 0;
     need_device();
-    filter_tests(argument_count, arguments);
+    read_test_arguments(argument_count, arguments);
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         void *config = (void *)(uintptr_t)configs[i];
         const struct CMUnitTest tests[] = {

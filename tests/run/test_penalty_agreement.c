@@ -6,8 +6,8 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
-#include "support/filter.h"
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,18 +70,18 @@ static gumbel_program *open_program(const json_t *golden) {
 static void compare(gumbel_session *session, const json_t *golden, const json_t *answer) {
     int32_t prompt[MOST_TOKENS], expected[MOST_TOKENS];
     size_t prompt_count = read_tokens(json_object_get(golden, "prompt"), prompt);
-    size_t count = read_tokens(json_object_get(answer, "tokens"), expected);
+    int count = shortened((int)read_tokens(json_object_get(answer, "tokens"), expected), 4);
     const json_t *settings = json_object_get(answer, "settings");
     gumbel_sampling sampling = read_sampling(settings);
     gumbel_generate_options options = {.size = sizeof options, .sampling = &sampling, .ignore_stop = true};
     gumbel_session_reset(session);
     gumbel_session_set_seed(session, (uint64_t)json_integer_value(json_object_get(settings, "seed")));
     assert_ok(gumbel_generate(session, prompt, prompt_count, &options, &error), &error);
-    for (size_t i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         gumbel_generated next = {.size = sizeof next};
         assert_ok(gumbel_next(session, &next, &error), &error);
         if (next.token != expected[i])
-            fail_msg("token %zu is %d, expected %d", i, next.token, expected[i]);
+            fail_msg("token %d is %d, expected %d", i, next.token, expected[i]);
     }
 }
 
@@ -141,6 +141,6 @@ static void test_agrees(void **state) {
 }
 
 int main(int argument_count, char **arguments) {
-    filter_tests(argument_count, arguments);
+    read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, load_goldens, free_goldens);
 }
