@@ -7,15 +7,19 @@
 
 using namespace gb_cuda;
 
-/* Registers of a thread that copies, and of one that multiplies. */
-enum { COPYING_REGISTERS = 40, MULTIPLYING_REGISTERS = 232 };
+template <typename Shape>
+__device__ static inline void copy(const prefill_tile &tile) {
+    fragment_copier<Shape> copier;
+    copier.begin(tile);
+    copy_stages<Shape>(tile, tile.weight.pairs, copier);
+}
 
 template <typename Shape, gb_dtype SCALE>
 __device__ static inline void multiply_and_store(const prefill_tile &tile, const row_lists &lists,
                                                  float *__restrict__ y) {
     prefill_sums<Shape, SCALE> work;
     multiply_stages<Shape, SCALE>(tile, work);
-    store_sums<Shape, SCALE>(tile, lists, (size_t)blockIdx.y * TILE_OUTPUTS, work, y);
+    store_sums<Shape::COLUMNS>(tile, lists, (size_t)blockIdx.y * CONSUMED_OUTPUTS, work.sums, y);
 }
 
 /* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
@@ -30,38 +34,24 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     typedef stage_shape<256, GROUP_UNITS> shape_256;
     __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
     GB_DYNAMIC_SHARED(uint8_t, shared);
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < MOST_STAGES; i++) {
-            begin_barrier(&full[i], 1 + WARPGROUP);
-            begin_barrier(&empty[i], CONSUMERS * WARPGROUP / WARP * DONE_ARRIVALS);
-        }
-        finish_barriers();
-    }
-    wait_for_earlier();
-    __syncthreads();
+    begin_stages(full, empty);
     const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
     const uint32_t first_fragment = blockIdx.y * TILE_FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
-    const prefill_tile tile = {weight,
-                               x,
+    const prefill_tile tile = {begin_tile(x, rows, shared, full, empty), weight,
                                (size_t)rows.expert * weight.blocks + first_fragment,
-                               at_most(weight.blocks - first_fragment, TILE_FRAGMENTS),
-                               (uint32_t)rows.first,
-                               (uint32_t)rows.end,
-                               align_b(shared),
-                               full,
-                               empty};
+                               at_most(weight.blocks - first_fragment, TILE_FRAGMENTS)};
     if (count == 0)
         return;
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<COPYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)
-            copy_stages<shape_64>(tile);
+            copy<shape_64>(tile);
         else if (count <= shape_128::COLUMNS)
-            copy_stages<shape_128>(tile);
+            copy<shape_128>(tile);
         else if (count <= shape_192::COLUMNS)
-            copy_stages<shape_192>(tile);
+            copy<shape_192>(tile);
         else
-            copy_stages<shape_256>(tile);
+            copy<shape_256>(tile);
     } else {
         take_registers<MULTIPLYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)

@@ -6,29 +6,20 @@
  *
  * made in registers as the first operand; inputs, rounded to bfloat16, are the second one, in shared memory;
  * products are added in float32 in the order of k, whatever the tile. A block has 128 outputs of up to 256
- * rows: two warpgroups have 64 outputs each, and a third one copies what they need, some stages ahead.
+ * rows.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_PREFILL_PRODUCT_CUH
 
-#include "run/cuda/device/copy_ring.cuh"
-#include "run/cuda/device/prepared.cuh"
-#include "run/cuda/device/row_lists.cuh"
-#include "run/cuda/device/wgmma.cuh"
+#include "run/cuda/device/prefill_tile.cuh"
 
 namespace gb_cuda {
 
 enum {
-    FRAGMENT_ROWS = 16,   /* of a block of the weight's rows (gb_packing_fragments) */
-    FRAGMENT_BYTES = 512, /* of the codes of a block and a pair of units */
+    FRAGMENT_BYTES = 512, /* of the codes of a block of rows (gb_packing_fragments) and a pair of units */
     GROUP_BYTES = 2 * FRAGMENT_ROWS,
     STAGE_PAIRS = 2, /* pairs of units that are copied together */
-    CONSUMERS = 2,   /* warpgroups that multiply, 64 outputs each */
-    TILE_OUTPUTS = CONSUMERS * 64,
-    TILE_FRAGMENTS = TILE_OUTPUTS / FRAGMENT_ROWS,
-    PREFILL_THREADS = (CONSUMERS + 1) * WARPGROUP,
-    PREFILL_SHARED_BYTES = 224 * 1024,
-    MOST_STAGES = 8,
+    TILE_FRAGMENTS = CONSUMED_OUTPUTS / FRAGMENT_ROWS,
 };
 
 /* A weight of 4-bit codes in the packing gb_packing_fragments. */
@@ -47,6 +38,8 @@ struct stage_shape {
     enum {
         COLUMNS = COLUMNS_, /* rows of inputs */
         GROUP_UNITS = GROUP_UNITS_,
+        PAIRS = STAGE_PAIRS,
+        TERMS = 1, /* of an input */
         GROUPS = STAGE_PAIRS * 2 / GROUP_UNITS,
         INPUT_BYTES = COLUMNS * B_ROW_BYTES, /* of a pair of units */
         CODES_AT = STAGE_PAIRS * INPUT_BYTES,
@@ -59,23 +52,14 @@ struct stage_shape {
     };
 };
 
-/* What a block multiplies, and where its stages are. A stage is full when it has been copied, and empty when
- * all warps have read it. */
-struct prefill_tile {
+/* What a block multiplies. */
+struct prefill_tile : prompt_tile {
     fragment_matrix weight;
-    prepared_rows x;
     size_t first_fragment; /* of the weight's blocks of rows */
     uint32_t fragments;    /* that are there, of TILE_FRAGMENTS */
-    uint32_t first, end;   /* rows of x */
-    uint8_t *stages;
-    copy_barrier *full, *empty; /* [MOST_STAGES] */
 };
 
 /* ---- The warpgroup that copies ------------------------------------------------------------------------- */
-
-__device__ inline uint32_t at_most(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
 
 /* What a thread copies of the fragments in each stage, 16 bytes at a time: of the codes a piece of every
  * second fragment; of scales and biases, which follow one another in a stage, every 128th piece. */
@@ -133,39 +117,6 @@ struct fragment_copier {
         codes += STAGE_PAIRS * FRAGMENT_BYTES;
     }
 };
-
-/* Copies a stage's inputs; one thread does. Where the tile has fewer rows than the stage, what was there
- * before is multiplied in their place, and not stored. */
-template <typename Shape>
-__device__ inline void copy_inputs(const prefill_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
-                                   copy_barrier *full) {
-    const uint32_t rows = tile.end - tile.first;
-    const uint32_t *from = tile.x.values + (first_pair * tile.x.pair_rows + tile.first) * PAIR_WORDS;
-    arrive_expecting(full, pairs * rows * B_ROW_BYTES);
-    for (uint32_t i = 0; i < pairs; i++)
-        copy_bulk(to + i * Shape::INPUT_BYTES, from + i * tile.x.pair_rows * PAIR_WORDS, rows * B_ROW_BYTES,
-                  full);
-}
-
-template <typename Shape>
-__device__ inline void copy_stages(const prefill_tile &tile) {
-    uint32_t place = 0, parity = 1; /* in the first round nobody waits */
-    fragment_copier<Shape> copier;
-    copier.begin(tile);
-    for (uint32_t first = 0; first < tile.weight.pairs; first += STAGE_PAIRS) {
-        const uint32_t pairs = at_most(tile.weight.pairs - first, STAGE_PAIRS);
-        uint8_t *stage = tile.stages + place * Shape::BYTES;
-        wait_for_phase(&tile.empty[place], parity);
-        if (threadIdx.x == 0)
-            copy_inputs<Shape>(tile, first, pairs, stage, &tile.full[place]);
-        copier.copy(stage, pairs);
-        arrive_when_copied(&tile.full[place]);
-        if (++place == Shape::COUNT) {
-            place = 0;
-            parity ^= 1;
-        }
-    }
-}
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
@@ -258,11 +209,6 @@ struct prefill_sums {
     }
 };
 
-/* The warp's fragment in a stage. */
-__device__ inline unsigned fragment_of_warp() {
-    return threadIdx.x / WARP - WARPGROUP / WARP;
-}
-
 /* Makes the weights of a unit while the tensor cores multiply the one before it. */
 template <typename Shape, gb_dtype SCALE>
 __device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Shape, SCALE> &work) {
@@ -298,28 +244,6 @@ __device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Sh
         }
     }
     wait_for_products<0>();
-}
-
-template <typename Shape, gb_dtype SCALE>
-__device__ inline void store_sums(const prefill_tile &tile, const row_lists &lists, size_t first_output,
-                                  const prefill_sums<Shape, SCALE> &work, float *__restrict__ y) {
-    const unsigned lane = threadIdx.x % WARP;
-    const size_t lane_output = first_output + fragment_of_warp() * FRAGMENT_ROWS + lane / 4;
-#pragma unroll
-    for (int j = 0; j < Shape::COLUMNS / 8; j++)
-#pragma unroll
-        for (int odd = 0; odd < 2; odd++) {
-            const uint32_t entry = tile.first + j * 8 + lane % 4 * 2 + odd;
-            if (entry >= tile.end)
-                continue;
-            float *row = y + listed_row(lists, (int32_t)entry) * lists.outputs;
-#pragma unroll
-            for (int below = 0; below < 2; below++) {
-                const size_t output = lane_output + below * 8;
-                if (output < lists.outputs)
-                    row[output] = work.sums[j * 4 + below * 2 + odd];
-            }
-        }
 }
 
 } // namespace gb_cuda
