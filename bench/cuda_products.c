@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time of the products of generated tokens on a CUDA device, alone and one after the other in a captured
- * graph, for the matrices of both models at full size, 4 bits in groups of 64 with inputs in 8 bits: beside
- * the bytes of their weights over the bandwidth at which the device reads. Each product of a graph has other
- * weights, so that none of them are in the cache.
+ * Time of products on a CUDA device, alone and one after the other in a captured graph, for the matrices of
+ * both models at full size, 4 bits in groups of 64 (generated tokens' inputs in 8 bits) or bfloat16: of
+ * generated tokens, beside the bytes of their weights over the bandwidth at which the device reads; of a
+ * prompt's, in TFLOP/s (torch_products.py has cuBLAS's). Each product of a graph has other weights, so that
+ * none of them are in the cache.
  *
- *     bench_cuda_products [rows, ..]       by default 1 2 8 16
+ *     bench_cuda_products [prompt] [bf16] [rows, ..]       by default 1 2 8 16, of a prompt 512 1505 2048
  */
 #include "random_logits.h"
 #include "run/cuda/activations.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRODUCTS = 32, REPLAYS = 9, MOST_ROWS = 64, GROUP = 64 };
+enum { PRODUCTS = 32, REPLAYS = 9, MOST_COUNTS = 16, MOST_ROWS = 64, MOST_PROMPT_ROWS = 4096, GROUP = 64 };
 
 /* Weights that are gone through before the first ones come again, and measured reading. */
 static const size_t rotated_bytes = (size_t)768 << 20;
@@ -26,6 +27,11 @@ typedef struct bench_shape {
     const char *name;
     size_t outputs, inputs;
 } bench_shape;
+
+typedef struct bench_options {
+    bool is_prompt, is_bf16;
+    size_t rows[MOST_COUNTS], count;
+} bench_options;
 
 static const bench_shape shapes[] = {
     {"Gemma q, k, v", 16384, 5376}, {"Gemma output", 5376, 8192}, {"Gemma gate, up", 43008, 5376},
@@ -50,50 +56,53 @@ static void *allocate(size_t size) {
 
 typedef struct weights {
     uint8_t *memory;
-    gb_planes planes;
+    size_t size; /* of a copy */
     size_t copies;
     gb_cuda_tensor matrix; /* the first copy */
 } weights;
 
-/* Random codes; scales and biases are all the same small number. */
-static void fill_copy(uint8_t *copy, const gb_planes *planes) {
+/* Random codes, or small bfloat16 numbers; scales and biases, from `codes` on, are all the same small one. */
+static void fill_copy(uint8_t *copy, size_t codes, size_t size, bool is_bf16) {
     enum { BLOCK = 1 << 22 };
     static uint8_t *block;
     uint64_t state = 3;
     if (!block && !(block = malloc(BLOCK)))
         exit(1);
     for (size_t i = 0; i < BLOCK; i += sizeof state) {
-        const uint64_t random = next_random(&state);
+        uint64_t random = next_random(&state);
+        if (is_bf16)
+            random = (random & 0x80ff80ff80ff80ffu) | 0x3c003c003c003c00u;
         memcpy(block + i, &random, sizeof random);
     }
-    const size_t codes = (size_t)planes->scales.offset;
     for (size_t at = 0; at < codes; at += BLOCK)
         check(cudaMemcpy(copy + at, block, codes - at < BLOCK ? codes - at : BLOCK, cudaMemcpyHostToDevice),
               "copying weights");
-    check(cudaMemset(copy + codes, 0x3c, (size_t)planes->size - codes), "filling scales");
+    if (codes < size)
+        check(cudaMemset(copy + codes, 0x3c, size - codes), "filling scales");
 }
 
-static weights new_weights(const bench_shape *shape) {
+static weights new_weights(const bench_shape *shape, bool is_bf16) {
     const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP};
-    weights w = {.copies = 1};
-    if (!gb_format_planes(&format, shape->outputs, shape->inputs, &w.planes))
-        exit(1);
-    const size_t size = (size_t)w.planes.size;
-    if (size < rotated_bytes)
-        w.copies = rotated_bytes / size + 1;
+    weights w = {.copies = 1, .size = shape->outputs * shape->inputs * sizeof(uint16_t)};
+    w.matrix = (gb_cuda_tensor){.dtype = GB_BF16, .rank = 2, .dims = {shape->outputs, shape->inputs}};
+    size_t codes = w.size;
+    if (!is_bf16) {
+        w.matrix.dtype = GB_QUANTIZED;
+        w.matrix.format = format;
+        w.matrix.is_packed = w.matrix.takes_bytes = true;
+        if (!gb_format_planes(&format, shape->outputs, shape->inputs, &w.matrix.planes))
+            exit(1);
+        w.size = (size_t)w.matrix.planes.size;
+        codes = (size_t)w.matrix.planes.scales.offset;
+    }
+    if (w.size < rotated_bytes)
+        w.copies = rotated_bytes / w.size + 1;
     if (w.copies > PRODUCTS)
         w.copies = PRODUCTS;
-    w.memory = allocate(w.copies * size);
+    w.memory = allocate(w.copies * w.size);
     for (size_t i = 0; i < w.copies; i++)
-        fill_copy(w.memory + i * size, &w.planes);
-    w.matrix = (gb_cuda_tensor){.data = w.memory,
-                                .dtype = GB_QUANTIZED,
-                                .rank = 2,
-                                .dims = {shape->outputs, shape->inputs},
-                                .format = format,
-                                .planes = w.planes,
-                                .is_packed = true,
-                                .takes_bytes = true};
+        fill_copy(w.memory + i * w.size, codes, w.size, is_bf16);
+    w.matrix.data = w.memory;
     return w;
 }
 
@@ -108,7 +117,7 @@ static int compare_floats(const void *a, const void *b) {
 static void launch_products(gb_cuda_call *call, const weights *w) {
     for (size_t i = 0; i < PRODUCTS; i++) {
         gb_cuda_tensor matrix = w->matrix;
-        matrix.data = w->memory + i % w->copies * (size_t)w->planes.size;
+        matrix.data = w->memory + i % w->copies * w->size;
         call->operands[1] = &matrix;
         gb_cuda_linear(call);
     }
@@ -144,13 +153,18 @@ static double time_of_product(gb_cuda_call *call, const weights *w) {
     return 1e-3 * (double)times[REPLAYS / 2] / PRODUCTS;
 }
 
-static double bench_rows(const bench_shape *shape, const weights *w, size_t rows, cudaStream_t stream) {
+static double bench_rows(const bench_shape *shape, const weights *w, size_t rows, bool is_prompt,
+                         cudaStream_t stream) {
     gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
                    y = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->outputs}};
-    gb_cuda_scratch scratch = {0};
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     const gb_node node = {.op = GB_OP_LINEAR};
-    gb_cuda_call call = {
-        .node = &node, .operands = {&x, &w->matrix}, .results = {&y}, .scratch = &scratch, .stream = stream};
+    gb_cuda_call call = {.node = &node,
+                         .operands = {&x, &w->matrix},
+                         .results = {&y},
+                         .scratch = &scratch,
+                         .is_prefill = is_prompt,
+                         .stream = stream};
     float *values = malloc(rows * shape->inputs * sizeof *values);
     if (!values)
         exit(1);
@@ -161,7 +175,7 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
     y.data = allocate(rows * shape->outputs * sizeof *values);
     check(cudaMemcpy(x.data, values, rows * shape->inputs * sizeof *values, cudaMemcpyHostToDevice),
           "copying rows");
-    scratch.prepared = allocate((size_t)gb_cuda_prepared_bytes(rows, shape->inputs));
+    scratch.prepared = allocate((size_t)gb_cuda_prepared_bytes(rows, shape->inputs, w->matrix.dtype));
     scratch.bytes = allocate((size_t)gb_cuda_linear_scratch(&call) + 1);
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
@@ -175,40 +189,72 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
 
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
+static bool read_options(int argc, char **argv, bench_options *options) {
+    static const size_t usual[2][4] = {{1, 2, 8, 16}, {512, 1505, 2048}};
+    *options = (bench_options){0};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "prompt") == 0)
+            options->is_prompt = true;
+        else if (strcmp(argv[i], "bf16") == 0)
+            options->is_bf16 = true;
+        else if (options->count < MOST_COUNTS)
+            options->rows[options->count++] = strtoul(argv[i], NULL, 10);
+    }
+    const bool is_usual = options->count == 0;
+    for (size_t i = 0; is_usual && i < 4 && usual[options->is_prompt][i] > 0; i++)
+        options->rows[options->count++] = usual[options->is_prompt][i];
+    const size_t most = options->is_prompt ? MOST_PROMPT_ROWS : MOST_ROWS;
+    for (size_t i = 0; i < options->count; i++)
+        if (options->rows[i] == 0 || options->rows[i] > most) {
+            fprintf(stderr, "bench_cuda_products: rows are 1 to %zu\n", most);
+            return false;
+        }
+    return true;
+}
+
+static void print_head(const bench_options *options, double bandwidth) {
+    if (options->is_prompt)
+        printf("microseconds a product, and TFLOP/s\n%-16s %9s", "", "MB");
+    else
+        printf("microseconds a product, and of the bandwidth of %.2f TB/s\n%-16s %9s", 1e-12 * bandwidth, "",
+               "MB");
+    for (size_t i = 0; i < options->count; i++)
+        printf("    %7zu row%s", options->rows[i], options->rows[i] > 1 ? "s" : " ");
+}
+
+static void bench_shape_of(const bench_shape *shape, const bench_options *options, double bandwidth,
+                           cudaStream_t stream) {
+    weights w = new_weights(shape, options->is_bf16);
+    printf("\n%-16s %9.2f", shape->name, 1e-6 * (double)w.size);
+    for (size_t i = 0; i < options->count; i++) {
+        const double seconds = bench_rows(shape, &w, options->rows[i], options->is_prompt, stream),
+                     products = (double)shape->outputs * (double)shape->inputs * (double)options->rows[i];
+        if (options->is_prompt)
+            printf(" %8.1f %5.0f", 1e6 * seconds, 2e-12 * products / seconds);
+        else
+            printf(" %8.2f %4.1f %%", 1e6 * seconds, 100 * (double)w.size / seconds / bandwidth);
+        fflush(stdout);
+    }
+    check(cudaFree(w.memory), "freeing");
+}
+
 int main(int argc, char **argv) {
-    static const size_t usual[] = {1, 2, 8, 16};
-    size_t rows[MOST_ROWS], count = 0;
+    enum { MOST_PROMPT_OUTPUTS = 100000 }; /* heads have few rows of a prompt */
+    bench_options options;
     gumbel_error error;
     double bandwidth;
     cudaStream_t stream;
-    for (int i = 1; i < argc && count < MOST_ROWS; i++)
-        rows[count++] = strtoul(argv[i], NULL, 10);
-    for (size_t i = 0; argc < 2 && i < sizeof usual / sizeof *usual; i++)
-        rows[count++] = usual[i];
-    for (size_t i = 0; i < count; i++)
-        if (rows[i] == 0 || rows[i] > MOST_ROWS) {
-            fprintf(stderr, "bench_cuda_products: rows are 1 to %d\n", MOST_ROWS);
-            return 2;
-        }
+    if (!read_options(argc, argv, &options))
+        return 2;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
     if (gb_cuda_measure_read_rate(stream, rotated_bytes, &bandwidth, &error) != GUMBEL_OK) {
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    printf("microseconds a product, and of the bandwidth of %.2f TB/s\n%-16s %9s", 1e-12 * bandwidth, "",
-           "MB");
-    for (size_t i = 0; i < count; i++)
-        printf("    %7zu row%s", rows[i], rows[i] > 1 ? "s" : " ");
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        weights w = new_weights(&shapes[s]);
-        printf("\n%-16s %9.2f", shapes[s].name, 1e-6 * (double)w.planes.size);
-        for (size_t i = 0; i < count; i++) {
-            const double seconds = bench_rows(&shapes[s], &w, rows[i], stream);
-            printf(" %8.2f %4.1f %%", 1e6 * seconds, 100 * (double)w.planes.size / seconds / bandwidth);
-            fflush(stdout);
-        }
-        check(cudaFree(w.memory), "freeing");
-    }
+    print_head(&options, bandwidth);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        if (!options.is_prompt || shapes[s].outputs <= MOST_PROMPT_OUTPUTS)
+            bench_shape_of(&shapes[s], &options, bandwidth, stream);
     printf("\n");
     return 0;
 }

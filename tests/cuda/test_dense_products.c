@@ -4,11 +4,12 @@
  * product has, and together with other matrices as alone.
  */
 #include "cuda/device_memory.h"
+#include "run/cuda/activations.h"
 #include "tensor/convert.h"
 
 #include <math.h>
 
-enum { MOST_ROWS = 70, MATRICES = 3 };
+enum { MOST_ROWS = 150, MATRICES = 3, EXPERTS = 5, CHOICES = 2 };
 
 typedef struct case_of {
     gb_dtype dtype;
@@ -21,6 +22,15 @@ static const case_of cases[] = {
     {GB_F32, 2048, {6, 1, 3}},   {GB_F16, 2056, {5, 2, 1}},  {GB_F32, 4104, {3, 5, 1}},
     {GB_BF16, 5632, {7, 1, 2}},  {GB_F16, 8192, {2, 5, 1}},  {GB_F32, 8184, {1, 6, 2}},
 };
+
+/* What Hopper has a kernel of its own for, but for the last matrix. */
+static const case_of large_cases[] = {{GB_BF16, 64, {512, 530, 511}}, {GB_BF16, 704, {770, 519, 1}}};
+
+static gb_cuda_scratch new_scratch(const case_of *c, size_t rows) {
+    const uint64_t bytes = gb_cuda_prepared_bytes(rows, c->inputs, GB_BF16);
+    return (gb_cuda_scratch){.prepared = device_copy(NULL, (size_t)bytes),
+                             .prefill_blocks = gb_cuda_prefill_blocks()};
+}
 
 typedef struct matrix {
     float *values; /* as they are rounded */
@@ -49,7 +59,7 @@ static matrix new_matrix(const case_of *c, size_t outputs, uint64_t *random) {
 static void multiply(const case_of *c, const matrix *matrices, const float *x, size_t rows, bool is_prefill,
                      bool together, float **y) {
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, c->inputs, 1), to[MATRICES];
-    gb_cuda_scratch scratch = {0};
+    gb_cuda_scratch scratch = new_scratch(c, rows);
     gb_cuda_call calls[MATRICES];
     const gb_cuda_call *list[MATRICES];
     for (size_t i = 0; i < MATRICES; i++) {
@@ -69,19 +79,24 @@ static void multiply(const case_of *c, const matrix *matrices, const float *x, s
         free_on_device(&to[i]);
     }
     free_on_device(&from);
+    assert_cuda(cudaFree(scratch.prepared));
+}
+
+/* y = weight x, of one row. */
+static void assert_row(const float *weight, size_t inputs, size_t outputs, const float *x, const float *y) {
+    for (size_t o = 0; o < outputs; o++) {
+        double sum = 0;
+        for (size_t k = 0; k < inputs; k++)
+            sum += (double)weight[o * inputs + k] * (double)x[k];
+        if (!(fabs((double)y[o] - sum) < 1e-6 * (double)inputs))
+            fail_msg("output %zu of %zu inputs: %g, expected %g", o, inputs, (double)y[o], sum);
+    }
 }
 
 static void assert_sums(const case_of *c, const matrix *m, size_t outputs, const float *x, size_t rows,
                         const float *y) {
     for (size_t n = 0; n < rows; n++)
-        for (size_t o = 0; o < outputs; o++) {
-            double sum = 0;
-            for (size_t k = 0; k < c->inputs; k++)
-                sum += (double)m->values[o * c->inputs + k] * (double)x[n * c->inputs + k];
-            const double found = (double)y[n * outputs + o];
-            if (!(fabs(found - sum) < 1e-6 * (double)c->inputs))
-                fail_msg("row %zu, output %zu of %zu inputs: %g, expected %g", n, o, c->inputs, found, sum);
-        }
+        assert_row(m->values, c->inputs, outputs, x + n * c->inputs, y + n * outputs);
 }
 
 static void check_case(const case_of *c, bool is_prefill, uint64_t *random) {
@@ -127,6 +142,67 @@ static void prompts_sums_are_right(void **state) {
     uint64_t random = 4;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i], true, &random);
+    for (size_t i = 0; i < sizeof large_cases / sizeof *large_cases; i++)
+        check_case(&large_cases[i], true, &random);
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+/* y = each token's row through its chosen experts' matrices, which stand one after the other in m. */
+static void multiply_by_experts(const case_of *c, const matrix *m, const float *x, const int32_t *chosen,
+                                size_t tokens, float *y) {
+    gb_cuda_tensor weight = m->tensor, from = device_tensor(GB_F32, x, 2, tokens, c->inputs, 1),
+                   experts = device_tensor(GB_I32, chosen, 2, tokens, CHOICES, 1),
+                   to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, c->outputs[0]);
+    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
+    weight.rank = 3;
+    weight.dims[0] = EXPERTS;
+    weight.dims[1] = c->outputs[0];
+    weight.dims[2] = c->inputs;
+    const gb_cuda_call call = {
+        .operands = {&from, &weight, &experts}, .results = {&to}, .scratch = &scratch, .is_prefill = true};
+    scratch.bytes = device_copy(NULL, (size_t)gb_cuda_expert_linear_scratch(&call));
+    gb_cuda_expert_linear(&call);
+    fetch_tensor(&to, y);
+    assert_cuda(cudaFree(scratch.bytes));
+    free_on_device(&to);
+    free_on_device(&from);
+    free_on_device(&experts);
+}
+
+/* Most tokens choose the first two, so that there are large and small lists, and an empty one. */
+static void experts_sums_are_right(void **state) {
+    (void)state;
+    static const case_of c = {GB_BF16, 128, {520, 0, 0}};
+    enum { ALONE = 3 };
+    uint64_t random = 5;
+    int32_t chosen[MOST_ROWS * CHOICES];
+    float *x = malloc(MOST_ROWS * c.inputs * sizeof *x);
+    float *all = malloc(MOST_ROWS * CHOICES * c.outputs[0] * sizeof *all),
+          *some = malloc(ALONE * CHOICES * c.outputs[0] * sizeof *some);
+    assert_non_null(x);
+    assert_non_null(all);
+    assert_non_null(some);
+    const matrix m = new_matrix(&c, EXPERTS * c.outputs[0], &random);
+    for (size_t i = 0; i < MOST_ROWS * c.inputs; i++)
+        x[i] = next_float(&random);
+    for (int32_t n = 0; n < MOST_ROWS; n++) {
+        chosen[n * CHOICES] = n % 16 == 0 ? 3 : 0;
+        chosen[n * CHOICES + 1] = n % 5 == 0 ? 4 : 1;
+    }
+    multiply_by_experts(&c, &m, x, chosen, MOST_ROWS, all);
+    for (size_t i = 0; i < MOST_ROWS * CHOICES; i++)
+        assert_row(m.values + (size_t)chosen[i] * c.outputs[0] * c.inputs, c.inputs, c.outputs[0],
+                   x + i / CHOICES * c.inputs, all + i * c.outputs[0]);
+    const size_t first = MOST_ROWS - ALONE;
+    multiply_by_experts(&c, &m, x + first * c.inputs, chosen + first * CHOICES, ALONE, some);
+    assert_memory_equal(some, all + first * CHOICES * c.outputs[0],
+                        ALONE * CHOICES * c.outputs[0] * sizeof *some);
+    free_on_device(&m.tensor);
+    free(m.values);
+    free(x);
+    free(all);
+    free(some);
 }
 
 int main(void) {
@@ -134,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_tokens_sums_are_right),
         cmocka_unit_test(prompts_sums_are_right),
+        cmocka_unit_test(experts_sums_are_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -348,7 +348,8 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
     };
     for (int i = 0; i < GB_EXPERT_STEPS; i++)
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
-    scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size));
+    scratch.prepared =
+        device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size, GB_QUANTIZED));
     scratch.bytes = device_copy(NULL, gb_cuda_expert_linear_scratch(&calls[GB_EXPERT_DOWN]));
     const bool were_together = launch_steps(calls, together);
     fetch_tensor(&r[GB_EXPERT_RESIDUAL], y);

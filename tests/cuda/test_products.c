@@ -125,7 +125,8 @@ static void run_product(gb_cuda_kernel kernel, const product *p) {
                          .scratch = &scratch,
                          .is_prefill = p->is_prefill};
     size_t columns = p->x->dims[p->x->rank - 1];
-    scratch.prepared = device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns));
+    scratch.prepared =
+        device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns, GB_QUANTIZED));
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.bytes =
         device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : gb_cuda_linear_scratch(&call));

@@ -302,7 +302,8 @@ static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights,
     make_chain(&c, which, rows, weights);
     const gb_cuda_call *list[MOST_CALLS];
     const bool prepares = c.as.rank > 0;
-    const size_t prepared_bytes = prepares ? gb_cuda_prepared_bytes(c.as.dims[0], c.as.dims[1]) : 0;
+    const size_t prepared_bytes =
+        prepares ? gb_cuda_prepared_bytes(c.as.dims[0], c.as.dims[1], GB_QUANTIZED) : 0;
     void *zeros = calloc(1, prepared_bytes + 1);
     assert_non_null(zeros);
     gb_cuda_scratch scratch = {.prepared = device_copy(zeros, prepared_bytes + 1)};

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of rows as quantized products take them; device/prepared.cuh says what stands in it.
+ * The memory of rows as products of quantized and of large matrices take them; device/prepared.cuh says what
+ * stands in it.
  */
 #ifndef GUMBEL_RUN_CUDA_ACTIVATIONS_H
 #define GUMBEL_RUN_CUDA_ACTIVATIONS_H
+
+#include "tensor/dtype.h"
 
 #include <stdint.h>
 
@@ -11,8 +14,9 @@
 extern "C" {
 #endif
 
-/* Bytes that rows of that many columns take; the caller has checked that the product is in range. */
-uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns);
+/* Bytes that rows of that many columns take for a weight of that dtype (GB_QUANTIZED or GB_BF16); the caller
+ * has checked that the product is in range. */
+uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight);
 
 #ifdef __cplusplus
 }

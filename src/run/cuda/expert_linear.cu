@@ -15,7 +15,7 @@ static uint64_t aligned(uint64_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Both ways take the same: tiles of MANY_ROWS are more than those of PREFILL_ROWS. */
+/* All ways take the same: tiles of MANY_ROWS are more than those of gb_cuda_prefill_rows. */
 static uint64_t list_bytes(const gb_cuda_call *call) {
     const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
     return aligned(gb_cuda_list_bytes(pairs, experts, GB_CUDA_MANY_ROWS));
@@ -25,23 +25,25 @@ uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1], *chosen = call->operands[2];
     const size_t pairs = gb_cuda_elements(chosen), inputs = weight->dims[2];
     const uint64_t of_prompt =
-        list_bytes(call) + gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]), inputs);
+        list_bytes(call) +
+        gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]), inputs, weight->dtype);
     const uint64_t of_experts = gb_cuda_expert_values_bytes(chosen->dims[0], chosen->dims[1], inputs);
     return of_prompt > of_experts ? of_prompt : of_experts; /* expert_mlp.cu's inputs of down */
 }
 
 static void multiply_prompt_by_experts(const gb_cuda_call *call, row_lists lists) {
     const gb_cuda_tensor *weight = call->operands[1];
-    const size_t experts = weight->dims[0], entries = gb_cuda_list_entries(lists.rows, experts);
+    const size_t experts = weight->dims[0], entries = gb_cuda_list_entries(lists.rows, experts),
+                 tile_rows = gb_cuda_prefill_rows(weight);
     prepared_rows x = {};
     x.values = reinterpret_cast<uint32_t *>(call->scratch->bytes + list_bytes(call));
     x.units = weight->dims[2] / UNIT;
     x.pair_rows = entries;
-    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, GB_CUDA_PREFILL_ROWS,
+    x.has_rest = weight->dtype == GB_BF16;
+    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, tile_rows,
                          call->scratch->bytes, &lists);
     gb_cuda_prepare_entries(call, call->operands[0], lists.order, entries, lists.x_reuse, x);
-    gb_cuda_prefill_product(call, x, weight, lists,
-                            gb_cuda_list_tiles(lists.rows, experts, GB_CUDA_PREFILL_ROWS));
+    gb_cuda_prefill_product(call, x, weight, lists, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
 }
 
 void gb_cuda_expert_linear(const gb_cuda_call *call) {

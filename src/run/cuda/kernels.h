@@ -6,8 +6,9 @@
  *
  * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
  * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. A prompt's attention
- * over bfloat16 caches takes queries and weights as bfloat16. Everything else is float32, as in the
- * definition, but for the order of sums. The sampler's ops have the definition's bits.
+ * over bfloat16 caches takes queries and weights as bfloat16. A prompt's products with large bfloat16
+ * matrices take 16 bits of their inputs on Hopper. Everything else is float32, as in the definition, but for
+ * the order of sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
@@ -107,7 +108,7 @@ void gb_cuda_rope(const gb_cuda_call *call);
 /* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear_dense.cu chooses between itself, linear_quantized.cu, linear_few.cu and linear_prefill.cu;
+/* linear_dense.cu chooses between itself and the other linear_*.cu;
  * expert_linear.cu */
 void gb_cuda_linear(const gb_cuda_call *call);
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
@@ -153,8 +154,12 @@ bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kep
 uint32_t gb_cuda_prefill_blocks(void);
 
 /* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
- * device can, and the weight has 4-bit codes in the packing for tensor cores. */
+ * device can, and the weight has 4-bit codes in the packing for tensor cores or is a large bfloat16 matrix.
+ */
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
+
+/* linear_prefill_bf16.cu: whether a weight is one for its kernel. */
+bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight);
 
 /* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
 void gb_cuda_attention(const gb_cuda_call *call);

@@ -125,10 +125,18 @@ static gumbel_status ready_steps(gb_cuda_launches *l, gumbel_error *error) {
     return GUMBEL_OK;
 }
 
-static bool is_quantized_product(const gb_cuda_ready_step *step) {
+static bool is_product(const gb_cuda_ready_step *step) {
     return step->planned->kind == GB_STEP_NODE &&
-           (step->planned->node->op == GB_OP_LINEAR || step->planned->node->op == GB_OP_EXPERT_LINEAR) &&
-           step->call.operands[1]->dtype == GB_QUANTIZED;
+           (step->planned->node->op == GB_OP_LINEAR || step->planned->node->op == GB_OP_EXPERT_LINEAR);
+}
+
+static bool is_quantized_product(const gb_cuda_ready_step *step) {
+    return is_product(step) && step->call.operands[1]->dtype == GB_QUANTIZED;
+}
+
+/* Whether its inputs are prepared, by some of its kernels. */
+static bool has_prepared_inputs(const gb_cuda_ready_step *step) {
+    return is_quantized_product(step) || (is_product(step) && gb_cuda_is_large_bf16(step->call.operands[1]));
 }
 
 /* Finds the steps whose result is what the next quantized product takes. */
@@ -159,10 +167,10 @@ static gumbel_status reserve_scratch(gb_cuda_launches *l, const gb_backend_optio
         const gb_cuda_call *call = &l->steps[s].call;
         uint64_t size = gb_cuda_scratch_bytes(call, l->steps[s].planned);
         l->scratch.size = size > l->scratch.size ? size : l->scratch.size;
-        if (is_quantized_product(&l->steps[s])) {
+        if (has_prepared_inputs(&l->steps[s])) {
             const gb_cuda_tensor *x = call->operands[0];
             uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
-            size = gb_cuda_prepared_bytes(rows, columns);
+            size = gb_cuda_prepared_bytes(rows, columns, call->operands[1]->dtype);
             prepared = size > prepared ? size : prepared;
         }
     }

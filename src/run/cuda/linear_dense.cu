@@ -148,8 +148,7 @@ void gb_cuda_linear(const gb_cuda_call *call) {
     else if (gb_cuda_takes_dense_prompt(call))
         gb_cuda_dense_prompt(&call, 1);
     else if (gb_cuda_takes_prefill(call, weight))
-        gb_cuda_prefill_product(call, gb_cuda_prepare(call, x), weight, lists,
-                                blocks_for(lists.rows, GB_CUDA_PREFILL_ROWS));
+        gb_cuda_prefill_product(call, gb_cuda_prepare(call, x), weight, lists, 0);
     else if (weight->dtype == GB_QUANTIZED)
         gb_cuda_quantized_product(call, x, weight, lists, 0);
     else if (call->is_prefill)

@@ -133,7 +133,8 @@ static __global__ void __launch_bounds__(WARPS *WARP) multiply_dense_bf16(GB_GRI
 
 bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return call->is_prefill && weight->dtype == GB_BF16 && weight->dims[1] % STEP == 0;
+    return call->is_prefill && weight->dtype == GB_BF16 && weight->dims[1] % STEP == 0 &&
+           !gb_cuda_takes_prefill(call, weight);
 }
 
 void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count) {

@@ -85,8 +85,12 @@ uint32_t gb_cuda_prefill_blocks(void) {
 }
 
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
-    return call->is_prefill && call->scratch->prefill_blocks > 0 && weight && weight->is_packed &&
-           weight->format.bits == 4;
+    return call->is_prefill && call->scratch->prefill_blocks > 0 && weight &&
+           ((weight->is_packed && weight->format.bits == 4) || gb_cuda_is_large_bf16(weight));
+}
+
+size_t gb_cuda_prefill_rows(const gb_cuda_tensor *weight) {
+    return weight->dtype == GB_BF16 ? (size_t)GB_CUDA_PREFILL_BF16_ROWS : (size_t)GB_CUDA_PREFILL_ROWS;
 }
 
 static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
@@ -138,6 +142,8 @@ static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_d
 
 void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
                              const row_lists &lists, size_t tile_count) {
+    if (weight->dtype == GB_BF16)
+        return gb_cuda_prefill_product_bf16(call, x, weight, lists, tile_count);
     const fragment_matrix fragments = fragments_of(weight);
     const gb_dtype scale = weight->format.scale;
     switch (weight->format.group) {

@@ -70,8 +70,11 @@ static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
         run_chain_row<EACH, Element>(p.chain, 0, block, row_share{blockIdx.x, gridDim.x}, partial, made);
         const few_memory &memory = p.products.memory;
         const prepared_rows to = {reinterpret_cast<uint32_t *>(shared + memory.x),
-                                  reinterpret_cast<float *>(shared + memory.sums), p.products.x.units, 0,
-                                  GROUP};
+                                  reinterpret_cast<float *>(shared + memory.sums),
+                                  p.products.x.units,
+                                  0,
+                                  GROUP,
+                                  false};
 #pragma unroll
         for (int r = 0; r < ROW_ROUNDS; r++)
             if (block.has(r))

@@ -13,7 +13,8 @@
  *
  * By pairs of units, for prefill_product.cuh: the rows of the first pair of units, then those of the second
  * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
- * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says.
+ * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says. With the rest: each pair's rows twice,
+ * rounded and then what the rounding left, rounded.
  */
 #ifndef GUMBEL_RUN_CUDA_DEVICE_PREPARED_CUH
 #define GUMBEL_RUN_CUDA_DEVICE_PREPARED_CUH
@@ -29,7 +30,8 @@ struct prepared_rows {
     float *sums;      /* [rows, units, 2]; by pairs of units there are none */
     size_t units;
     size_t pair_rows; /* the number of rows, a multiple of 8, of the layout by pairs of units; 0: by rows */
-    size_t group; /* 64 or more columns divide: they are rounded to 8 bits in groups of that many; 0: not */
+    size_t group;  /* 64 or more columns divide: they are rounded to 8 bits in groups of that many; 0: not */
+    bool has_rest; /* by pairs of units */
 };
 
 /* The size of the largest of the numbers that 2, 4, .. neighbouring lanes have; NaN if there is one. */

@@ -57,11 +57,15 @@ void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, co
 void gb_cuda_dense_prefill(const gb_cuda_call *call);
 
 /* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
- * pairs of units. Tiles have at most PREFILL_ROWS. */
-enum { GB_CUDA_PREFILL_ROWS = 256 };
+ * pairs of units. Tiles have at most gb_cuda_prefill_rows. */
+enum { GB_CUDA_PREFILL_ROWS = 256, GB_CUDA_PREFILL_BF16_ROWS = 128 };
+size_t gb_cuda_prefill_rows(const gb_cuda_tensor *weight);
 void gb_cuda_prefill_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
                              const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                              size_t tile_count);
+void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
+                                  const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
+                                  size_t tile_count);
 
 /* Makes lists.order and lists.tiles of the experts of all rows of y, in `memory`; each expert's entries begin
  * at a multiple of 8, and those that are no row are -1. There are gb_cuda_list_entries of them. */
