@@ -4,7 +4,7 @@
  * both models at full size, 4 bits in groups of 64 (generated tokens' inputs in 8 bits) or bfloat16: of
  * generated tokens, beside the bytes of their weights over the bandwidth at which the device reads; of a
  * prompt's, in TFLOP/s (torch_products.py has cuBLAS's). Each product of a graph has other weights, so that
- * none of them are in the cache.
+ * none of them are in the cache. The rows are prepared before, and both terms of an input count as one.
  *
  *     bench_cuda_products [prompt] [bf16] [rows, ..]       by default 1 2 8 16, of a prompt 512 1505 2048
  */
@@ -18,7 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRODUCTS = 32, REPLAYS = 9, MOST_COUNTS = 16, MOST_ROWS = 64, MOST_PROMPT_ROWS = 4096, GROUP = 64 };
+enum {
+    SHAPES = 8,
+    PRODUCTS = 32,
+    REPLAYS = 9,
+    MOST_COUNTS = 16,
+    MOST_ROWS = 64,
+    MOST_PROMPT_ROWS = 4096,
+    GROUP = 64
+};
 
 /* Weights that are gone through before the first ones come again, and measured reading. */
 static const size_t rotated_bytes = (size_t)768 << 20;
@@ -33,7 +41,13 @@ typedef struct bench_options {
     size_t rows[MOST_COUNTS], count;
 } bench_options;
 
-static const bench_shape shapes[] = {
+/* Those of the same input are one product of generated tokens, and one each of a prompt. */
+static const bench_shape prompt_shapes[SHAPES] = {
+    {"Gemma q", 8192, 5376},     {"Gemma k", 4096, 5376},     {"Gemma output", 5376, 8192},
+    {"Gemma gate", 21504, 5376}, {"Gemma down", 5376, 21504}, {"Qwen q, k, v", 8192, 2048},
+    {"Qwen z", 4096, 2048},      {"Qwen output", 2048, 4096},
+};
+static const bench_shape shapes[SHAPES] = {
     {"Gemma q, k, v", 16384, 5376}, {"Gemma output", 5376, 8192}, {"Gemma gate, up", 43008, 5376},
     {"Gemma down", 5376, 21504},    {"Gemma head", 262144, 5376}, {"Qwen q, k, v, z", 12288, 2048},
     {"Qwen output", 2048, 4096},    {"Qwen head", 248320, 2048},
@@ -189,6 +203,18 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
 
 /* ---- The table ----------------------------------------------------------------------------------------- */
 
+static bool add_rows(const char *argument, bench_options *options) {
+    char *end;
+    const size_t rows = strtoul(argument, &end, 10);
+    if (options->count == MOST_COUNTS || *end) {
+        fprintf(stderr, "bench_cuda_products: \"%s\" is not one of up to %d numbers of rows\n", argument,
+                MOST_COUNTS);
+        return false;
+    }
+    options->rows[options->count++] = rows;
+    return true;
+}
+
 static bool read_options(int argc, char **argv, bench_options *options) {
     static const size_t usual[2][4] = {{1, 2, 8, 16}, {512, 1505, 2048}};
     *options = (bench_options){0};
@@ -197,8 +223,8 @@ static bool read_options(int argc, char **argv, bench_options *options) {
             options->is_prompt = true;
         else if (strcmp(argv[i], "bf16") == 0)
             options->is_bf16 = true;
-        else if (options->count < MOST_COUNTS)
-            options->rows[options->count++] = strtoul(argv[i], NULL, 10);
+        else if (!add_rows(argv[i], options))
+            return false;
     }
     const bool is_usual = options->count == 0;
     for (size_t i = 0; is_usual && i < 4 && usual[options->is_prompt][i] > 0; i++)
@@ -230,7 +256,7 @@ static void bench_shape_of(const bench_shape *shape, const bench_options *option
         const double seconds = bench_rows(shape, &w, options->rows[i], options->is_prompt, stream),
                      products = (double)shape->outputs * (double)shape->inputs * (double)options->rows[i];
         if (options->is_prompt)
-            printf(" %8.1f %5.0f", 1e6 * seconds, 2e-12 * products / seconds);
+            printf("  %8.1f %5.0f", 1e6 * seconds, 2e-12 * products / seconds);
         else
             printf(" %8.2f %4.1f %%", 1e6 * seconds, 100 * (double)w.size / seconds / bandwidth);
         fflush(stdout);
@@ -239,7 +265,6 @@ static void bench_shape_of(const bench_shape *shape, const bench_options *option
 }
 
 int main(int argc, char **argv) {
-    enum { MOST_PROMPT_OUTPUTS = 100000 }; /* heads have few rows of a prompt */
     bench_options options;
     gumbel_error error;
     double bandwidth;
@@ -252,9 +277,8 @@ int main(int argc, char **argv) {
         return 1;
     }
     print_head(&options, bandwidth);
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        if (!options.is_prompt || shapes[s].outputs <= MOST_PROMPT_OUTPUTS)
-            bench_shape_of(&shapes[s], &options, bandwidth, stream);
+    for (size_t s = 0; s < SHAPES; s++)
+        bench_shape_of(options.is_prompt ? &prompt_shapes[s] : &shapes[s], &options, bandwidth, stream);
     printf("\n");
     return 0;
 }

@@ -6,8 +6,9 @@ both models' sizes, through torch, inputs and results in bfloat16. Microseconds 
 """
 import torch
 
-SHAPES = [("Gemma q, k, v", 16384, 5376), ("Gemma output", 5376, 8192), ("Gemma gate, up", 43008, 5376),
-          ("Gemma down", 5376, 21504), ("Qwen q, k, v, z", 12288, 2048), ("Qwen output", 2048, 4096)]
+SHAPES = [("Gemma q", 8192, 5376), ("Gemma k", 4096, 5376), ("Gemma output", 5376, 8192),
+          ("Gemma gate", 21504, 5376), ("Gemma down", 5376, 21504), ("Qwen q, k, v", 8192, 2048),
+          ("Qwen z", 4096, 2048), ("Qwen output", 2048, 4096)]
 ROWS, PRODUCTS, REPLAYS, ROTATED_BYTES = (512, 1505, 2048), 32, 9, 768 << 20
 
 
@@ -17,6 +18,7 @@ def time_of_product(x, weights):
             torch.mm(x, weights[i % len(weights)].t())
 
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         multiply_all()
     side.synchronize()

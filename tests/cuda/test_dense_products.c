@@ -23,8 +23,8 @@ static const case_of cases[] = {
     {GB_BF16, 5632, {7, 1, 2}},  {GB_F16, 8192, {2, 5, 1}},  {GB_F32, 8184, {1, 6, 2}},
 };
 
-/* What Hopper has a kernel of its own for, but for the last matrix. */
-static const case_of large_cases[] = {{GB_BF16, 64, {512, 530, 511}}, {GB_BF16, 704, {770, 519, 1}}};
+/* What Hopper has a kernel of its own for, but for the last matrix: of more than 1,024 outputs. */
+static const case_of large_cases[] = {{GB_BF16, 64, {1025, 1290, 1024}}, {GB_BF16, 320, {1224, 1030, 1}}};
 
 static gb_cuda_scratch new_scratch(const case_of *c, size_t rows) {
     const uint64_t bytes = gb_cuda_prepared_bytes(rows, c->inputs, GB_BF16);
@@ -100,7 +100,7 @@ static void assert_sums(const case_of *c, const matrix *m, size_t outputs, const
 }
 
 static void check_case(const case_of *c, bool is_prefill, uint64_t *random) {
-    static const size_t counts[] = {1, 3, 16, 33, MOST_ROWS};
+    static const size_t counts[] = {1, 3, 16, 33, 101, MOST_ROWS};
     float *x = malloc(MOST_ROWS * c->inputs * sizeof *x), *all[MATRICES], *some[MATRICES];
     matrix matrices[MATRICES];
     assert_non_null(x);
@@ -148,10 +148,13 @@ static void prompts_sums_are_right(void **state) {
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
 
-/* y = each token's row through its chosen experts' matrices, which stand one after the other in m. */
-static void multiply_by_experts(const case_of *c, const matrix *m, const float *x, const int32_t *chosen,
-                                size_t tokens, float *y) {
-    gb_cuda_tensor weight = m->tensor, from = device_tensor(GB_F32, x, 2, tokens, c->inputs, 1),
+/* y = each token's row, or one for each choice, through its chosen experts' matrices, which stand one after
+ * the other in m. */
+static void multiply_by_experts(const case_of *c, const matrix *m, const float *x, size_t rows_each,
+                                const int32_t *chosen, size_t tokens, float *y) {
+    gb_cuda_tensor weight = m->tensor,
+                   from = rows_each == 1 ? device_tensor(GB_F32, x, 2, tokens, c->inputs, 1)
+                                         : device_tensor(GB_F32, x, 3, tokens, CHOICES, c->inputs),
                    experts = device_tensor(GB_I32, chosen, 2, tokens, CHOICES, 1),
                    to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, c->outputs[0]);
     gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
@@ -171,31 +174,31 @@ static void multiply_by_experts(const case_of *c, const matrix *m, const float *
 }
 
 /* Most tokens choose the first two, so that there are large and small lists, and an empty one. */
-static void experts_sums_are_right(void **state) {
-    (void)state;
-    static const case_of c = {GB_BF16, 128, {520, 0, 0}};
+static void check_experts(size_t rows_each) {
+    static const case_of c = {GB_BF16, 128, {440, 0, 0}};
     enum { ALONE = 3 };
     uint64_t random = 5;
     int32_t chosen[MOST_ROWS * CHOICES];
-    float *x = malloc(MOST_ROWS * c.inputs * sizeof *x);
+    float *x = malloc(MOST_ROWS * rows_each * c.inputs * sizeof *x);
     float *all = malloc(MOST_ROWS * CHOICES * c.outputs[0] * sizeof *all),
           *some = malloc(ALONE * CHOICES * c.outputs[0] * sizeof *some);
     assert_non_null(x);
     assert_non_null(all);
     assert_non_null(some);
     const matrix m = new_matrix(&c, EXPERTS * c.outputs[0], &random);
-    for (size_t i = 0; i < MOST_ROWS * c.inputs; i++)
+    for (size_t i = 0; i < MOST_ROWS * rows_each * c.inputs; i++)
         x[i] = next_float(&random);
     for (int32_t n = 0; n < MOST_ROWS; n++) {
         chosen[n * CHOICES] = n % 16 == 0 ? 3 : 0;
         chosen[n * CHOICES + 1] = n % 5 == 0 ? 4 : 1;
     }
-    multiply_by_experts(&c, &m, x, chosen, MOST_ROWS, all);
+    multiply_by_experts(&c, &m, x, rows_each, chosen, MOST_ROWS, all);
     for (size_t i = 0; i < MOST_ROWS * CHOICES; i++)
         assert_row(m.values + (size_t)chosen[i] * c.outputs[0] * c.inputs, c.inputs, c.outputs[0],
-                   x + i / CHOICES * c.inputs, all + i * c.outputs[0]);
+                   x + i * rows_each / CHOICES * c.inputs, all + i * c.outputs[0]);
     const size_t first = MOST_ROWS - ALONE;
-    multiply_by_experts(&c, &m, x + first * c.inputs, chosen + first * CHOICES, ALONE, some);
+    multiply_by_experts(&c, &m, x + first * rows_each * c.inputs, rows_each, chosen + first * CHOICES, ALONE,
+                        some);
     assert_memory_equal(some, all + first * CHOICES * c.outputs[0],
                         ALONE * CHOICES * c.outputs[0] * sizeof *some);
     free_on_device(&m.tensor);
@@ -203,6 +206,12 @@ static void experts_sums_are_right(void **state) {
     free(x);
     free(all);
     free(some);
+}
+
+static void experts_sums_are_right(void **state) {
+    (void)state;
+    check_experts(1);
+    check_experts(CHOICES);
 }
 
 int main(void) {

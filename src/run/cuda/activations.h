@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of rows as products of quantized and of large matrices take them; device/prepared.cuh says what
- * stands in it.
+ * The memory of rows as products on tensor cores take them; device/prepared.cuh says what stands in it.
  */
 #ifndef GUMBEL_RUN_CUDA_ACTIVATIONS_H
 #define GUMBEL_RUN_CUDA_ACTIVATIONS_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products with chosen experts. A row of y is a (token, choice) pair. Few of them are computed one by one;
- * many are first put in the order of their experts, on the device, and cut into tiles of one expert each. A
- * prompt's are prepared in that order, so that a tile's inputs stand side by side.
+ * many, and all of a prompt on Hopper, are first put in the order of their experts, on the device, and cut
+ * into tiles of one expert each. A prompt's are prepared in that order, so that a tile's inputs stand side by
+ * side. With matrices that are neither quantized nor large they are computed one by one.
  */
 #include "run/cuda/activations.h"
 #include "run/cuda/device/row_lists.cuh"
@@ -15,7 +16,7 @@ static uint64_t aligned(uint64_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* All ways take the same: tiles of MANY_ROWS are more than those of gb_cuda_prefill_rows. */
+/* All ways take the same: tiles of MANY_ROWS are more than those of gb_cuda_prefill_tile_rows. */
 static uint64_t list_bytes(const gb_cuda_call *call) {
     const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
     return aligned(gb_cuda_list_bytes(pairs, experts, GB_CUDA_MANY_ROWS));
@@ -24,9 +25,10 @@ static uint64_t list_bytes(const gb_cuda_call *call) {
 uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1], *chosen = call->operands[2];
     const size_t pairs = gb_cuda_elements(chosen), inputs = weight->dims[2];
-    const uint64_t of_prompt =
-        list_bytes(call) +
-        gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]), inputs, weight->dtype);
+    uint64_t of_prompt = 0; /* other matrices are multiplied by the rows of x as they are, pair by pair */
+    if (weight->dtype == GB_QUANTIZED || (call->scratch->prefill_blocks > 0 && gb_cuda_is_large_bf16(weight)))
+        of_prompt = list_bytes(call) + gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]),
+                                                              inputs, weight->dtype);
     const uint64_t of_experts = gb_cuda_expert_values_bytes(chosen->dims[0], chosen->dims[1], inputs);
     return of_prompt > of_experts ? of_prompt : of_experts; /* expert_mlp.cu's inputs of down */
 }
@@ -34,7 +36,7 @@ uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call) {
 static void multiply_prompt_by_experts(const gb_cuda_call *call, row_lists lists) {
     const gb_cuda_tensor *weight = call->operands[1];
     const size_t experts = weight->dims[0], entries = gb_cuda_list_entries(lists.rows, experts),
-                 tile_rows = gb_cuda_prefill_rows(weight);
+                 tile_rows = gb_cuda_prefill_tile_rows(weight);
     prepared_rows x = {};
     x.values = reinterpret_cast<uint32_t *>(call->scratch->bytes + list_bytes(call));
     x.units = weight->dims[2] / UNIT;

@@ -38,7 +38,8 @@ typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
     uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
-    /* Rows as quantized products take them (activations.h), kept while further products take the same. */
+    /* Rows as products on tensor cores take them (activations.h), kept while further products take the same.
+     */
     uint8_t *prepared;
     const gb_cuda_tensor *prepared_from; /* NULL: none */
     uint32_t prepared_kind;              /* how they are (prepare.cu) */

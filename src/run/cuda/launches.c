@@ -134,9 +134,11 @@ static bool is_quantized_product(const gb_cuda_ready_step *step) {
     return is_product(step) && step->call.operands[1]->dtype == GB_QUANTIZED;
 }
 
-/* Whether its inputs are prepared, by some of its kernels. */
+/* Whether a kernel of the step takes scratch->prepared; experts' of other matrices have them elsewhere. */
 static bool has_prepared_inputs(const gb_cuda_ready_step *step) {
-    return is_quantized_product(step) || (is_product(step) && gb_cuda_is_large_bf16(step->call.operands[1]));
+    return is_quantized_product(step) ||
+           (is_product(step) && step->planned->node->op == GB_OP_LINEAR &&
+            step->call.scratch->prefill_blocks > 0 && gb_cuda_is_large_bf16(step->call.operands[1]));
 }
 
 /* Finds the steps whose result is what the next quantized product takes. */

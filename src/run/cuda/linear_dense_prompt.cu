@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with bfloat16 matrices that are not quantized: on tensor cores, with the
+ * Products of a prompt's tokens with small bfloat16 matrices, off Hopper with all: on tensor cores, with the
  * input as three bfloat16 numbers, which together have its 24 bits, and sums in float32. A warp has 16 tokens
  * and 32 outputs and takes its operands from memory as they are, some steps ahead: of 16 columns lane l has
  * four neighbouring ones, 4 * (l % 4) and on, which all operands agree on.

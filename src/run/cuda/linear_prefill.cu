@@ -8,14 +8,14 @@
 using namespace gb_cuda;
 
 template <typename Shape>
-__device__ static inline void copy(const prefill_tile &tile) {
+__device__ static inline void copy(const fragment_tile &tile) {
     fragment_copier<Shape> copier;
     copier.begin(tile);
     copy_stages<Shape>(tile, tile.weight.pairs, copier);
 }
 
 template <typename Shape, gb_dtype SCALE>
-__device__ static inline void multiply_and_store(const prefill_tile &tile, const row_lists &lists,
+__device__ static inline void multiply_and_store(const fragment_tile &tile, const row_lists &lists,
                                                  float *__restrict__ y) {
     prefill_sums<Shape, SCALE> work;
     multiply_stages<Shape, SCALE>(tile, work);
@@ -37,9 +37,9 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     begin_stages(full, empty);
     const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
     const uint32_t first_fragment = blockIdx.y * TILE_FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
-    const prefill_tile tile = {begin_tile(x, rows, shared, full, empty), weight,
-                               (size_t)rows.expert * weight.blocks + first_fragment,
-                               at_most(weight.blocks - first_fragment, TILE_FRAGMENTS)};
+    const fragment_tile tile = {begin_tile(x, rows, shared, full, empty), weight,
+                                (size_t)rows.expert * weight.blocks + first_fragment,
+                                at_most(weight.blocks - first_fragment, TILE_FRAGMENTS)};
     if (count == 0)
         return;
     if (threadIdx.x < WARPGROUP) {
@@ -89,8 +89,8 @@ bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weigh
            ((weight->is_packed && weight->format.bits == 4) || gb_cuda_is_large_bf16(weight));
 }
 
-size_t gb_cuda_prefill_rows(const gb_cuda_tensor *weight) {
-    return weight->dtype == GB_BF16 ? (size_t)GB_CUDA_PREFILL_BF16_ROWS : (size_t)GB_CUDA_PREFILL_ROWS;
+size_t gb_cuda_prefill_tile_rows(const gb_cuda_tensor *weight) {
+    return weight->dtype == GB_BF16 ? (size_t)GB_CUDA_BF16_TILE_ROWS : (size_t)GB_CUDA_FRAGMENT_TILE_ROWS;
 }
 
 static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {

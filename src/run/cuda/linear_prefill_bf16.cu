@@ -4,6 +4,10 @@
  */
 #include "run/cuda/device/prefill_bf16.cuh"
 
+extern "C" {
+#include "run/cuda/arrange.h"
+}
+
 using namespace gb_cuda;
 
 template <typename Shape>
@@ -58,10 +62,17 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
 #endif
 }
 
+/* Matrices of fewer outputs, routers among them, keep all bits of their inputs; experts have no routers. */
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight) {
-    enum { FEWEST_OUTPUTS = 512 }; /* fewer, as of routers, keep all bits of their inputs */
+    const size_t fewest = weight->rank == 3 ? (size_t)BF16_OUTPUTS : (size_t)GB_CUDA_MOST_FEW_OUTPUTS + 1;
     return weight->dtype == GB_BF16 && weight->dims[weight->rank - 1] % PAIR_COLUMNS == 0 &&
-           weight->dims[weight->rank - 2] >= FEWEST_OUTPUTS;
+           weight->dims[weight->rank - 2] >= fewest;
+}
+
+/* Narrow tiles where wide ones leave multiprocessors without any. Either gives the same bits. */
+static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, unsigned output_tiles) {
+    const unsigned wide = GB_CUDA_BF16_TILE_ROWS;
+    return blocks_for(rows, wide) * output_tiles < call->scratch->prefill_blocks ? wide / 2 : wide;
 }
 
 void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const prepared_rows &x,
@@ -71,8 +82,8 @@ void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const prepared_rows 
     m.outputs = (uint32_t)lists.outputs;
     m.pairs = (uint32_t)(weight->dims[weight->rank - 1] / PAIR_COLUMNS);
     const unsigned output_tiles = blocks_for(lists.outputs, BF16_OUTPUTS);
-    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, GB_CUDA_PREFILL_BF16_ROWS),
-                    output_tiles);
+    const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
+    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
     GB_LAUNCH(multiply_prompt_bf16, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, m, x, lists,
-              (unsigned)GB_CUDA_PREFILL_BF16_ROWS, data_of<float>(call->results[0]));
+              tile_rows, data_of<float>(call->results[0]));
 }

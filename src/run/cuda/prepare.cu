@@ -31,6 +31,12 @@ static __global__ void prepare(row_source from, prepared_rows to) {
         prepare_quarter(to, row, quarter, v);
 }
 
+/* What rounding left; nothing of infinity and NaN, which the rounded number is. */
+__device__ static float rest_of(float value, float rounded) {
+    const bool is_finite = (gb_float_bits(rounded) & 0x7f800000u) != 0x7f800000u;
+    return is_finite ? value - rounded : 0.0f;
+}
+
 static __global__ void prepare_with_rest(row_source from, prepared_rows to) {
     wait_for_earlier();
     const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
@@ -45,8 +51,8 @@ static __global__ void prepare_with_rest(row_source from, prepared_rows to) {
         store_in_pair(term, row, quarter, pairs);
         term.values += to.pair_rows * PAIR_WORDS;
         for (int j = 0; j < 4; j++) {
-            v[j] -= low_bf16(pairs[j]);
-            v[j + 4] -= high_bf16(pairs[j]);
+            v[j] = rest_of(v[j], low_bf16(pairs[j]));
+            v[j + 4] = rest_of(v[j + 4], high_bf16(pairs[j]));
         }
     }
 }

@@ -39,6 +39,8 @@ struct bf16_stage_shape {
         MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
         COUNT = MOST < MOST_STAGES ? MOST : MOST_STAGES,
     };
+    static_assert(BYTES % B_ALIGNMENT == 0, "the next stage's inputs are aligned");
+    static_assert(COUNT >= 2, "a stage is empty when the next one is being multiplied");
 };
 
 struct bf16_tile : prompt_tile {

@@ -53,7 +53,7 @@ struct stage_shape {
 };
 
 /* What a block multiplies. */
-struct prefill_tile : prompt_tile {
+struct fragment_tile : prompt_tile {
     fragment_matrix weight;
     size_t first_fragment; /* of the weight's blocks of rows */
     uint32_t fragments;    /* that are there, of TILE_FRAGMENTS */
@@ -78,7 +78,7 @@ struct fragment_copier {
     uint32_t code_copies;
     bool has_group[GROUP_COPIES];
 
-    __device__ void begin(const prefill_tile &tile) {
+    __device__ void begin(const fragment_tile &tile) {
         const uint32_t first = threadIdx.x / FRAGMENT_PIECES;
         const size_t row_bytes = (size_t)tile.weight.pairs * FRAGMENT_BYTES;
         codes = tile.weight.codes + (tile.first_fragment + first) * row_bytes +
@@ -211,7 +211,7 @@ struct prefill_sums {
 
 /* Makes the weights of a unit while the tensor cores multiply the one before it. */
 template <typename Shape, gb_dtype SCALE>
-__device__ inline void multiply_stages(const prefill_tile &tile, prefill_sums<Shape, SCALE> &work) {
+__device__ inline void multiply_stages(const fragment_tile &tile, prefill_sums<Shape, SCALE> &work) {
     const unsigned lane = threadIdx.x % WARP, fragment = fragment_of_warp();
     const bool has_bias = tile.weight.biases != nullptr;
     uint32_t place = 0, parity = 0, last = 0;

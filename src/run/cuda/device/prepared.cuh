@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows as quantized products take them: rounded to bfloat16, in units of 32 columns (the last one filled up
- * with zeros). Of a unit the quarter t has 8 columns, as four pairs: pair i is columns i and i + 4 of the
- * quarter, as a word of codes has them side by side. There are two layouts of them, and one of 8 bits.
+ * Rows as products on tensor cores take them: rounded to bfloat16, in units of 32 columns (the last one
+ * filled up with zeros). Of a unit the quarter t has 8 columns, as four pairs: pair i is columns i and i + 4
+ * of the quarter, as a word of codes has them side by side. There are two layouts of them, and one of 8 bits.
  *
  * By rows, for products of few rows: a quarter's pairs stand in 16 bytes; beside them are the sums of every
  * 16 rounded columns.
@@ -11,7 +11,7 @@
  * 3 those of the first unit's and of the second one's, each its even columns and then its odd ones; beside
  * them are for each group its scale and its scale times the sum of its integers.
  *
- * By pairs of units, for prefill_product.cuh: the rows of the first pair of units, then those of the second
+ * By pairs of units, for prefill_tile.cuh: the rows of the first pair of units, then those of the second
  * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
  * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says. With the rest: each pair's rows twice,
  * rounded and then what the rounding left, rounded.
@@ -26,12 +26,14 @@ namespace gb_cuda {
 enum { UNIT = 32, UNIT_WORDS = UNIT / 2, PAIR_COLUMNS = 2 * UNIT, PAIR_WORDS = 2 * UNIT_WORDS };
 
 struct prepared_rows {
-    uint32_t *values; /* [rows, units, UNIT_WORDS], or [units / 2, pair_rows, PAIR_WORDS]; NULL: nowhere */
-    float *sums;      /* [rows, units, 2]; by pairs of units there are none */
+    /* [rows, units, UNIT_WORDS], or [units / 2, pair_rows, PAIR_WORDS], with the rest
+     * [units / 2, 2, pair_rows, PAIR_WORDS]; NULL: nowhere */
+    uint32_t *values;
+    float *sums; /* [rows, units, 2]; by pairs of units there are none */
     size_t units;
     size_t pair_rows; /* the number of rows, a multiple of 8, of the layout by pairs of units; 0: by rows */
     size_t group;  /* 64 or more columns divide: they are rounded to 8 bits in groups of that many; 0: not */
-    bool has_rest; /* by pairs of units */
+    bool has_rest; /* by pairs of units: beside the rows stands what rounding left */
 };
 
 /* The size of the largest of the numbers that 2, 4, .. neighbouring lanes have; NaN if there is one. */

@@ -57,9 +57,10 @@ void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, co
 void gb_cuda_dense_prefill(const gb_cuda_call *call);
 
 /* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
- * pairs of units. Tiles have at most gb_cuda_prefill_rows. */
-enum { GB_CUDA_PREFILL_ROWS = 256, GB_CUDA_PREFILL_BF16_ROWS = 128 };
-size_t gb_cuda_prefill_rows(const gb_cuda_tensor *weight);
+ * pairs of units. Tiles have at most gb_cuda_prefill_tile_rows; there are tile_count where the lists have
+ * them. */
+enum { GB_CUDA_FRAGMENT_TILE_ROWS = 256, GB_CUDA_BF16_TILE_ROWS = 128 };
+size_t gb_cuda_prefill_tile_rows(const gb_cuda_tensor *weight);
 void gb_cuda_prefill_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
                              const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                              size_t tile_count);
