@@ -7,13 +7,6 @@
 
 using namespace gb_cuda;
 
-template <typename Shape>
-__device__ static inline void copy(const fragment_tile &tile) {
-    fragment_copier<Shape> copier;
-    copier.begin(tile);
-    copy_stages<Shape>(tile, tile.weight.pairs, copier);
-}
-
 template <typename Shape, gb_dtype SCALE>
 __device__ static inline void multiply_and_store(const fragment_tile &tile, const row_lists &lists,
                                                  float *__restrict__ y) {
@@ -45,13 +38,13 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<COPYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)
-            copy<shape_64>(tile);
+            copy_stages<shape_64, fragment_copier<shape_64>>(tile);
         else if (count <= shape_128::COLUMNS)
-            copy<shape_128>(tile);
+            copy_stages<shape_128, fragment_copier<shape_128>>(tile);
         else if (count <= shape_192::COLUMNS)
-            copy<shape_192>(tile);
+            copy_stages<shape_192, fragment_copier<shape_192>>(tile);
         else
-            copy<shape_256>(tile);
+            copy_stages<shape_256, fragment_copier<shape_256>>(tile);
     } else {
         take_registers<MULTIPLYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)

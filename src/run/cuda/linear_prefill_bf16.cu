@@ -11,13 +11,6 @@ extern "C" {
 using namespace gb_cuda;
 
 template <typename Shape>
-__device__ static inline void copy(const bf16_tile &tile) {
-    row_copier<Shape> copier;
-    copier.begin(tile);
-    copy_stages<Shape>(tile, tile.weight.pairs, copier);
-}
-
-template <typename Shape>
 __device__ static inline void multiply_and_store(const bf16_tile &tile, const row_lists &lists,
                                                  float *__restrict__ y) {
     bf16_sums<Shape> work;
@@ -49,9 +42,9 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<COPYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)
-            copy<shape_64>(tile);
+            copy_stages<shape_64, row_copier<shape_64>>(tile);
         else
-            copy<shape_128>(tile);
+            copy_stages<shape_128, row_copier<shape_128>>(tile);
     } else {
         take_registers<MULTIPLYING_REGISTERS>();
         if (count <= shape_64::COLUMNS)

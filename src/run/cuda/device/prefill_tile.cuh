@@ -73,12 +73,15 @@ __device__ inline void copy_inputs(const prompt_tile &tile, uint32_t first_pair,
                   full);
 }
 
-/* All pairs of units of the sum, stage by stage. Copier: what copies a thread's share of the weights. */
-template <typename Shape, typename Copier>
-__device__ inline void copy_stages(const prompt_tile &tile, uint32_t all_pairs, Copier &copier) {
+/* All pairs of units of the sum, stage by stage. Tile: a prompt_tile with its weight; Copier: what copies a
+ * thread's share of the weight, from `begin` on a stage at a time. */
+template <typename Shape, typename Copier, typename Tile>
+__device__ inline void copy_stages(const Tile &tile) {
     uint32_t place = 0, parity = 1; /* in the first round nobody waits */
-    for (uint32_t first = 0; first < all_pairs; first += Shape::PAIRS) {
-        const uint32_t pairs = at_most(all_pairs - first, Shape::PAIRS);
+    Copier copier;
+    copier.begin(tile);
+    for (uint32_t first = 0; first < tile.weight.pairs; first += Shape::PAIRS) {
+        const uint32_t pairs = at_most(tile.weight.pairs - first, Shape::PAIRS);
         uint8_t *stage = tile.stages + place * Shape::BYTES;
         wait_for_phase(&tile.empty[place], parity);
         if (threadIdx.x == 0)
