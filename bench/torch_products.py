@@ -6,10 +6,12 @@ both models' sizes, through torch, inputs and results in bfloat16. Microseconds 
 """
 import torch
 
+from torch_timing import median_seconds
+
 SHAPES = [("Gemma q", 8192, 5376), ("Gemma k", 4096, 5376), ("Gemma output", 5376, 8192),
           ("Gemma gate", 21504, 5376), ("Gemma down", 5376, 21504), ("Qwen q, k, v", 8192, 2048),
           ("Qwen z", 4096, 2048), ("Qwen output", 2048, 4096)]
-ROWS, PRODUCTS, REPLAYS, ROTATED_BYTES = (512, 1505, 2048), 32, 9, 768 << 20
+ROWS, PRODUCTS, ROTATED_BYTES = (512, 1505, 2048), 32, 768 << 20
 
 
 def time_of_product(x, weights):
@@ -17,23 +19,7 @@ def time_of_product(x, weights):
         for i in range(PRODUCTS):
             torch.mm(x, weights[i % len(weights)].t())
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        multiply_all()
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        multiply_all()
-    times = []
-    for _ in range(REPLAYS):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e-3 / PRODUCTS)
-    return sorted(times)[REPLAYS // 2]
+    return median_seconds(multiply_all) / PRODUCTS
 
 
 def main():

@@ -6,7 +6,9 @@ as usually written, each way in a captured graph of several steps. Microseconds 
 """
 import torch
 
-VOCABULARY, STEPS, REPLAYS = 262144, 10, 20
+from torch_timing import median_seconds
+
+VOCABULARY, STEPS = 262144, 10
 
 
 def argmax(x):
@@ -34,24 +36,11 @@ def top_p_sorted(x):
 
 
 def time_of_step(way, x):
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            way(x)
-    side.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    def all_steps():
         for _ in range(STEPS):
             way(x)
-    times = []
-    for _ in range(REPLAYS):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3 / STEPS)
-    return sorted(times)[REPLAYS // 2]
+
+    return 1e6 * median_seconds(all_steps) / STEPS
 
 
 def main():
