@@ -14,16 +14,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 static bool is_short_run;
 
+/* Ends the program with status 2 where they are others. */
 static inline void read_test_arguments(int argument_count, char **arguments) {
     if (argument_count > 1)
         cmocka_set_test_filter(arguments[1]);
     is_short_run = argument_count > 2 && strcmp(arguments[2], "short") == 0;
+    if (argument_count > (is_short_run ? 3 : 2)) {
+        fprintf(stderr, "usage: %s [NAMES [short]]\n", arguments[0]);
+        exit(2);
+    }
 }
 
 /* Of tokens or cases: all, or so few in a short run. */

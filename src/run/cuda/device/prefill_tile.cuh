@@ -40,7 +40,8 @@ __device__ inline prompt_tile begin_tile(const prepared_rows &x, const row_tile 
     return {x, (uint32_t)rows.first, (uint32_t)rows.end, align_b(memory), full, empty};
 }
 
-/* By all threads, before the kernels before it have ended. */
+/* All threads call it first: sets the barriers up while the kernels before it still run, then waits for them.
+ */
 __device__ inline void begin_stages(copy_barrier *full, copy_barrier *empty) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < MOST_STAGES; i++) {
