@@ -15,7 +15,7 @@ typedef struct attention_case {
     size_t tokens, heads, kv_heads, key_size, value_size, window, capacity;
     gb_dtype cache;
     double scale;
-    bool rounds_queries; /* to bfloat16, in the reference */
+    bool takes_terms; /* the call's */
 } attention_case;
 
 typedef struct tokens {
@@ -103,6 +103,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .results = {&tensors[6]},
         .runs = {tensors[5].data, (uint32_t)batch.slots},
         .is_prefill = batch.is_prefill,
+        .takes_terms = c->takes_terms,
         .scratch = &scratch,
         .prepares = !batch.is_prefill,
         .prepares_as = &merged};
@@ -127,9 +128,10 @@ static inline double rounded(bool to_bf16, float x) {
     return (double)(to_bf16 ? gb_float_from_bf16(gb_bf16_from_float(x)) : x);
 }
 
-/* Compares token n's head h, of y [value size], with the sums in double. */
-static inline void assert_row(const attention_case *c, const tokens *t, size_t n, size_t h, const float *y,
-                              double tolerance) {
+/* Compares token n's head h, of y [value size], with the sums in double, of queries that are rounded to
+ * bfloat16 or not. */
+static inline void assert_row(const attention_case *c, const tokens *t, size_t n, size_t h,
+                              bool rounds_queries, const float *y, double tolerance) {
     const size_t g = h / (c->heads / c->kv_heads),
                  first = c->window && n >= c->window ? n - c->window + 1 : 0;
     const bool is_bf16 = c->cache == GB_BF16;
@@ -137,7 +139,7 @@ static inline void assert_row(const attention_case *c, const tokens *t, size_t n
     for (size_t j = first; j <= n; j++) {
         double score = 0;
         for (size_t d = 0; d < c->key_size; d++)
-            score += rounded(c->rounds_queries, t->query[(n * c->heads + h) * c->key_size + d]) *
+            score += rounded(rounds_queries, t->query[(n * c->heads + h) * c->key_size + d]) *
                      rounded(is_bf16, t->key[(j * c->kv_heads + g) * c->key_size + d]);
         sum += weights[j] = exp(c->scale * score);
     }

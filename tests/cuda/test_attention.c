@@ -30,7 +30,7 @@ static void sums_are_right_and_bits_the_same(void **unused) {
         assert_memory_equal(few, t.y + (TOKENS - LAST) * width, LAST * width * sizeof *few);
         for (size_t n = 3; n < TOKENS; n += 149)
             for (size_t h = 0; h < c->heads; h++)
-                assert_row(c, &t, n, h, t.y + (n * c->heads + h) * c->value_size, 3e-6);
+                assert_row(c, &t, n, h, false, t.y + (n * c->heads + h) * c->value_size, 3e-6);
         free_on_device(&caches[0]);
         free_on_device(&caches[1]);
         free_tokens(&t);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over caches of bfloat16 in the sizes of the tensor cores: prompts' and generated tokens are near
- * the sums in double, and have the same bits however a prompt was cut and whoever else is in the batch.
+ * Attention in the sizes of the tensor cores, over caches of bfloat16, and of float32 in programs that are
+ * not: prompts' and generated tokens are near the sums in double, and have the same bits however a prompt was
+ * cut and whoever else is in the batch.
  */
 #include "cuda/attention_case.h"
 
@@ -12,6 +13,10 @@ static const attention_case cases[] = {
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, false},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, false},
     {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, false},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_F32, 0.1, true},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_F32, 0.06, true},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_F32, 0.04, true},
+    {3 * CHUNK, 10, 1, 256, 256, 33, 33 + CHUNK, GB_F32, 0.3, true},
 };
 
 /* The prompt in pieces of at most that many tokens, to a slot. */
@@ -25,11 +30,11 @@ static void run_prompt(const attention_case *c, const tokens *t, gb_cuda_tensor 
 }
 
 static void check_prompt(const attention_case *c, const tokens *t) {
-    attention_case with_rounded_queries = *c;
-    with_rounded_queries.rounds_queries = true;
+    const bool is_rounded = c->cache == GB_BF16; /* to bfloat16, as are the weights of the values */
     for (size_t n = 0; n < c->tokens - GENERATED; n += n < 3 ? 1 : 41)
         for (size_t h = 0; h < c->heads; h++)
-            assert_row(&with_rounded_queries, t, n, h, t->y + (n * c->heads + h) * c->value_size, 4e-3);
+            assert_row(c, t, n, h, is_rounded, t->y + (n * c->heads + h) * c->value_size,
+                       is_rounded ? 4e-3 : 2e-5);
 }
 
 /* The last tokens one by one, in the slots that have the prompt: all slots at a time, then one alone. */
@@ -42,7 +47,7 @@ static void run_generated(const attention_case *c, const tokens *t, gb_cuda_tens
         assert_memory_equal(all, alone, width * sizeof *all);
         assert_memory_equal(all + width, alone, width * sizeof *all);
         for (size_t h = 0; h < c->heads; h++)
-            assert_row(c, t, n, h, alone + h * c->value_size, 2e-5);
+            assert_row(c, t, n, h, false, alone + h * c->value_size, 2e-5);
     }
     free(all);
     free(alone);

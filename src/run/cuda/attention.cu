@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over the caches: which kernels a call takes. Programs with caches of bfloat16 read them with the
- * tensor cores, where these have the size: generated tokens and tokens of prompts in kernels of their own.
- * Everything else is read in float32.
+ * Attention over the caches: which kernels a call takes. Heads of the tensor cores' sizes are theirs, but not
+ * those of float32 programs: generated tokens and tokens of prompts have kernels of their own. Everything
+ * else is read in float32.
  */
 #include "run/cuda/device/attention.cuh"
 
@@ -46,6 +46,14 @@ static cache cache_of(const gb_cuda_tensor *tensor) {
                  tensor->dims[0],          tensor->dims[1],    tensor->dims[2]};
 }
 
+static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
+    const size_t size = keys.size;
+    if ((size != 128 && size != 256 && size != 512) || values.size != size || keys.dtype != values.dtype ||
+        keys.capacity < 64)
+        return 0;
+    return keys.dtype == GB_BF16 ? 1 : call->takes_terms ? 2 : 0;
+}
+
 static attention attention_of(const gb_cuda_call *call) {
     attention a = {};
     a.query = data_of<const float>(call->operands[QUERY]);
@@ -63,6 +71,7 @@ static attention attention_of(const gb_cuda_call *call) {
     a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
     a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     a.y = data_of<float>(call->results[0]);
+    a.terms = terms_of(call, a.keys, a.values);
     return a;
 }
 
@@ -78,20 +87,19 @@ static prepared_rows prepared_place(const gb_cuda_call *call, const attention &a
 
 uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call) {
     const attention a = attention_of(call);
-    const uint64_t generated = has_tensor_core_caches(a) ? attend_generated_scratch(a) : 0;
-    const uint64_t others = has_tensor_core_caches(a) && prompt_fits(a) ? 0 : attend_in_float_scratch(a);
+    const uint64_t generated = a.terms > 0 ? attend_generated_scratch(a) : 0;
+    const uint64_t others = a.terms > 0 && prompt_fits(a) ? 0 : attend_in_float_scratch(a);
     return generated > others ? generated : others;
 }
 
 void gb_cuda_attention(const gb_cuda_call *call) {
     const attention a = attention_of(call);
-    const bool uses_tensor_cores = has_tensor_core_caches(a);
-    if (uses_tensor_cores && !call->is_prefill) {
+    if (a.terms > 0 && !call->is_prefill) {
         attend_generated(a, prepared_place(call, a), call->scratch, call->stream);
         return;
     }
     append_to_caches(a, call->stream);
-    if (uses_tensor_cores && prompt_fits(a))
+    if (a.terms > 0 && prompt_fits(a))
         attend_prompt(a, call->stream);
     else
         attend_in_float(a, call->scratch, call->stream);

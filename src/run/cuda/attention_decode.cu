@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of generated tokens over caches of bfloat16. The positions that a token reads are cut into spans,
+ * Attention of generated tokens on the tensor cores. The positions that a token reads are cut into spans,
  * as many and as long as its own position alone says. A block computes spans for all query heads of a kv head
  * (attention_span.cuh); the last block of some spans to be done puts these together in the order of
  * positions, and the last of those that did this does it with what they made (Dao et al., Flash-Decoding,
@@ -46,9 +46,10 @@ __device__ static span spans_of(const decoding &d, unsigned position, unsigned k
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
 /* Puts the block's y down: of the only span the result, of others what is to be joined. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned TERMS>
 __device__ static void store_span(const decoding &d, const query_tile &t, const span &all, unsigned number,
-                                  const softmax &mine, decode_memory<SIZE> &shared, const float y[4][4]) {
+                                  const softmax &mine, decode_memory<SIZE, TERMS> &shared,
+                                  const float y[4][4]) {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const size_t row = t.first * d.a.heads + t.head;
     if (warp < count_of(t)) {
@@ -86,9 +87,9 @@ struct sums {
 
 /* Joins sums, each times what it counts for beside the others, in order: to the place of the first one, or if
  * these are all there are to the result. A call, so that its registers are not those of what comes before. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned TERMS>
 __device__ static __noinline__ void join(const decoding &d, query_tile t, sums from, unsigned first,
-                                         bool is_all, decode_memory<SIZE> &shared) {
+                                         bool is_all, decode_memory<SIZE, TERMS> &shared) {
     const unsigned lane = threadIdx.x % WARP;
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < count_of(t) * (SIZE / 4); i += SPAN_THREADS) {
@@ -127,9 +128,9 @@ __device__ static __noinline__ void join(const decoding &d, query_tile t, sums f
 
 /* Counts the spans up to `number` that the block has put down since the last time. Whether the result is
  * there. */
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned TERMS>
 __device__ static bool join_spans(const decoding &d, const query_tile &t, const span &all, unsigned number,
-                                  unsigned mine, decode_memory<SIZE> &shared) {
+                                  unsigned mine, decode_memory<SIZE, TERMS> &shared) {
     if (all.count == 1)
         return true;
     uint32_t *counters = d.arrivals + ((size_t)blockIdx.z * gridDim.x + blockIdx.x) * COUNTERS;
@@ -138,18 +139,19 @@ __device__ static bool join_spans(const decoding &d, const query_tile &t, const 
                    count = all.count - first < TOGETHER ? all.count - first : TOGETHER;
     if (!is_last_block(&counters[group], count, mine))
         return false;
-    join<SIZE>(d, t, sums{d.state, 1, count}, first, groups == 1, shared);
+    join<SIZE, TERMS>(d, t, sums{d.state, 1, count}, first, groups == 1, shared);
     if (groups == 1)
         return true;
     if (!is_last_block(&counters[COUNTERS - 1], groups))
         return false;
-    join<SIZE>(d, t, sums{d.joined, TOGETHER, groups}, 0, true, shared);
+    join<SIZE, TERMS>(d, t, sums{d.joined, TOGETHER, groups}, 0, true, shared);
     return true;
 }
 
 /* The result leaves the block, also as the next product takes it. */
-template <unsigned SIZE>
-__device__ static void finish(const decoding &d, const query_tile &t, const decode_memory<SIZE> &shared) {
+template <unsigned SIZE, unsigned TERMS>
+__device__ static void finish(const decoding &d, const query_tile &t,
+                              const decode_memory<SIZE, TERMS> &shared) {
     constexpr unsigned QUARTERS = SIZE / 8;
     const unsigned all = count_of(t) * QUARTERS;
 #pragma unroll 1
@@ -176,9 +178,11 @@ __device__ static void finish(const decoding &d, const query_tile &t, const deco
 
 /* Token blockIdx.z, kv head and part blockIdx.x; of its spans the share number blockIdx.y, one after the
  * other. Of few spans the first blocks have all, which therefore start first. */
-template <unsigned SIZE>
-static __global__ void __launch_bounds__(SPAN_THREADS, 2) decode(GB_GRID_CONSTANT decoding d) {
-    GB_DYNAMIC_SHARED(decode_memory<SIZE>, shared);
+template <unsigned SIZE, unsigned TERMS>
+static __global__ void __launch_bounds__(SPAN_THREADS, TERMS > 1 ? 1 : 2)
+    decode(GB_GRID_CONSTANT decoding d) {
+    using memory = decode_memory<SIZE, TERMS>;
+    GB_DYNAMIC_SHARED(memory, shared);
     let_next_begin();
     const attention &a = d.a;
     query_tile t = heads_of(a, blockIdx.x);
@@ -197,15 +201,15 @@ static __global__ void __launch_bounds__(SPAN_THREADS, 2) decode(GB_GRID_CONSTAN
         else if (d.appends)
             range.own = all.end - 1;
         float y[4][4] = {};
-        const softmax of_span = attend_span<SIZE>(a, t, range, *shared, y);
-        add_key_shares<SIZE>(*shared, y);
-        store_span<SIZE>(d, t, all, number, of_span, *shared, y);
+        const softmax of_span = attend_span<SIZE, TERMS>(a, t, range, *shared, y);
+        add_key_shares<SIZE, TERMS>(*shared, y);
+        store_span<SIZE, TERMS>(d, t, all, number, of_span, *shared, y);
         mine++;
         if ((number + 1) % TOGETHER == 0 || number + 1 == end) {
-            const bool is_done = join_spans<SIZE>(d, t, all, number, mine, *shared);
+            const bool is_done = join_spans<SIZE, TERMS>(d, t, all, number, mine, *shared);
             __syncthreads();
             if (is_done)
-                finish<SIZE>(d, t, *shared);
+                finish<SIZE, TERMS>(d, t, *shared);
             mine = 0;
         }
         __syncthreads();
@@ -231,13 +235,25 @@ uint64_t gb_cuda::attend_generated_scratch(const attention &a) {
     return tokens * a.heads * most_spans(a) * (a.values.size + 4) * sizeof(float);
 }
 
-template <unsigned SIZE>
+template <unsigned SIZE, unsigned TERMS>
 static void launch_decode(const decoding &d, cudaStream_t stream) {
     const size_t across = d.a.keys.heads * d.a.parts, pairs = across * d.a.tokens;
     const size_t blocks = (BLOCKS_WANTED + pairs - 1) / pairs;
     const dim3 grid((unsigned)across, (unsigned)(blocks < d.most_spans ? blocks : d.most_spans),
                     (unsigned)d.a.tokens);
-    GB_LAUNCH(decode<SIZE>, grid, SPAN_THREADS, sizeof(decode_memory<SIZE>), stream, d);
+    using memory = decode_memory<SIZE, TERMS>;
+    const auto kernel = decode<SIZE, TERMS>;
+    GB_LAUNCH(kernel, grid, SPAN_THREADS, sizeof(memory), stream, d);
+}
+
+template <unsigned TERMS>
+static void launch_size(const decoding &d, cudaStream_t stream) {
+    if (d.a.keys.size == 128)
+        launch_decode<128, TERMS>(d, stream);
+    else if (d.a.keys.size == 256)
+        launch_decode<256, TERMS>(d, stream);
+    else
+        launch_decode<512, TERMS>(d, stream);
 }
 
 /* The call's tokens first .. first + count - 1. */
@@ -270,11 +286,9 @@ void gb_cuda::attend_generated(attention a, const prepared_rows &prepared, const
     for (size_t first = 0; first < a.tokens; first += at_once) {
         d.a = some_tokens(a, first, a.tokens - first < at_once ? a.tokens - first : at_once);
         d.first_row = first;
-        if (a.keys.size == 128)
-            launch_decode<128>(d, stream);
-        else if (a.keys.size == 256)
-            launch_decode<256>(d, stream);
+        if (a.terms > 1)
+            launch_size<2>(d, stream);
         else
-            launch_decode<512>(d, stream);
+            launch_size<1>(d, stream);
     }
 }

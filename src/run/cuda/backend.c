@@ -170,6 +170,7 @@ void gb_cuda_describe(gumbel_write_callback write, void *user) {
         gb_print(&sink, "no device; ");
     gb_print(&sink,
              "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts, as does "
-             "attention over bfloat16 caches; on Hopper prompts' products with large bfloat16 matrices take "
-             "16 bits of theirs; the rest is float32");
+             "attention over bfloat16 caches; unless all weights are float32, attention over float32 caches "
+             "takes 16 bits of its inputs, as do prompts' products with large bfloat16 matrices on Hopper; "
+             "the rest is float32");
 }

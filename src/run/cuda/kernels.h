@@ -6,9 +6,10 @@
  *
  * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
  * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. A prompt's attention
- * over bfloat16 caches takes queries and weights as bfloat16. A prompt's products with large bfloat16
- * matrices take 16 bits of their inputs on Hopper. Everything else is float32, as in the definition, but for
- * the order of sums. The sampler's ops have the definition's bits.
+ * over bfloat16 caches takes queries and weights as bfloat16. Other attention over caches whose sizes tensor
+ * cores have takes 16 bits of float32 numbers, unless the program's weights are all float32. A prompt's
+ * products with large bfloat16 matrices take 16 bits of their inputs on Hopper. Everything else is float32,
+ * as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
@@ -69,7 +70,8 @@ typedef struct gb_cuda_call {
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
-    bool is_made;  /* of a product: the launch before this one has made its result in passing */
+    bool takes_terms; /* float32 caches may be taken as two bfloat16 each: it is no float32 program's call */
+    bool is_made;     /* of a product: the launch before this one has made its result in passing */
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
     const gb_cuda_tensor *prepares_for; /* that product's weight */

@@ -104,7 +104,18 @@ void gb_cuda_launches_bind(gb_cuda_launches *l, const gb_cuda_step_sizes *sizes)
 /* ---- Making them ----------------------------------------------------------------------------------------
  */
 
+/* Whether all weights are float32: such a program has none but true float32 products. */
+static bool is_float32_program(const gb_program *program) {
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_dtype dtype = program->constants[i].type.dtype;
+        if (dtype == GB_BF16 || dtype == GB_F16 || dtype == GB_QUANTIZED)
+            return false;
+    }
+    return true;
+}
+
 static gumbel_status ready_steps(gb_cuda_launches *l, gumbel_error *error) {
+    const bool takes_terms = !is_float32_program(l->plan->program);
     for (uint32_t s = 0; s < l->plan->step_count; s++) {
         const gb_step *step = &l->plan->steps[s];
         gb_cuda_ready_step *made = &l->steps[s];
@@ -112,6 +123,7 @@ static gumbel_status ready_steps(gb_cuda_launches *l, gumbel_error *error) {
         made->kernel = gb_cuda_find_kernel(step);
         made->call.node = step->node;
         made->call.scratch = &l->scratch;
+        made->call.takes_terms = takes_terms;
         made->call.stream = l->stream;
         for (uint32_t i = 0; i < step->operand_count; i++)
             made->call.operands[i] = step->operands[i] == GB_NO_VALUE ? NULL : &l->tensors[step->operands[i]];

@@ -29,6 +29,7 @@ struct attention {
     unsigned group;                   /* heads of a kv head */
     unsigned tile_heads, tile_tokens; /* of the queries that a block takes at a time */
     unsigned parts;                   /* blocks that share a kv head's queries of a token */
+    unsigned terms;                   /* bfloat16 for a cached number on tensor cores; 0: it is not theirs */
 };
 
 /* The first position that the query at that one reads; the query's own is the last. */
@@ -94,21 +95,14 @@ void append_to_caches(const attention &a, cudaStream_t stream);
 void attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
 uint64_t attend_in_float_scratch(const attention &a);
 
-/* Caches of bfloat16 with keys and values of one of the tensor cores' sizes. */
-inline bool has_tensor_core_caches(const attention &a) {
-    const size_t size = a.keys.size;
-    return (size == 128 || size == 256 || size == 512) && a.values.size == size && a.keys.dtype == GB_BF16 &&
-           a.values.dtype == GB_BF16 && a.keys.capacity >= 64;
-}
-
-/* Of such caches. Tokens of which each continues its slot: appends, reads, and prepares the result where
- * `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
+/* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
+ * result where `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
 void attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
                       cudaStream_t stream);
 uint64_t attend_generated_scratch(const attention &a);
 
-/* Of such caches. Tokens of prompts, already appended; where the device's blocks have the shared memory that
- * its tiles take. attention_prompt.cu */
+/* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
+ * tiles take. attention_prompt.cu */
 void attend_prompt(attention a, cudaStream_t stream);
 bool prompt_fits(const attention &a);
 

@@ -51,6 +51,11 @@ __device__ inline float high_half(uint32_t both) {
 #endif
 }
 
+/* What the rounding of two floats to `both` left of them, rounded: x is their sum to 16 bits. */
+__device__ inline uint32_t pack_rest(uint32_t both, float low, float high) {
+    return pack_bf16(low - low_bf16(both), high - high_bf16(both));
+}
+
 /* (a & mask) | bits in one instruction, which the compiler makes two of where both are constants. */
 template <uint32_t MASK, uint32_t BITS>
 __device__ inline uint32_t mask_and_set(uint32_t a) {
