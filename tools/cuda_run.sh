@@ -46,6 +46,9 @@ sanitize_one() { # sanitizer, tool, test, [which of its tests]
         "$3" ${4:+"$4" short} >"$log" 2>&1
     result=$?
     reports=$(grep -c '^========= .*\(Invalid\|Error\|Race\|Uninit\)' "$log")
+    if [ $result = 0 ] && grep -q '^ *[0-9]* FAILED TEST\|returned an error' "$log"; then
+        result=1 # the tool has nothing to report of a test that fails
+    fi
     case $result in
     0) echo "clean    $name ($2)" ;;
     124) echo "unended  $name ($2): $reports reports" ;;

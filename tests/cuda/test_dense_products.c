@@ -26,6 +26,9 @@ static const case_of cases[] = {
 /* What Hopper has a kernel of its own for, but for the last matrix: of more than 1,024 outputs. */
 static const case_of large_cases[] = {{GB_BF16, 64, {1025, 1290, 1024}}, {GB_BF16, 320, {1224, 1030, 1}}};
 
+/* Of generated tokens: a block has more outputs where there are so many, and more for several rows. */
+static const case_of wide_cases[] = {{GB_BF16, 72, {8200, 1030, 1}}, {GB_BF16, 8712, {20, 3, 1}}};
+
 static gb_cuda_scratch new_scratch(const case_of *c, size_t rows) {
     const uint64_t bytes = gb_cuda_prepared_bytes(rows, c->inputs, GB_BF16);
     return (gb_cuda_scratch){.prepared = device_copy(NULL, (size_t)bytes),
@@ -135,6 +138,43 @@ static void generated_tokens_sums_are_right(void **state) {
     uint64_t random = 3;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_case(&cases[i], false, &random);
+    for (size_t i = 0; i < sizeof large_cases / sizeof *large_cases; i++)
+        check_case(&large_cases[i], false, &random);
+    for (size_t i = 0; i < sizeof wide_cases / sizeof *wide_cases; i++)
+        check_case(&wide_cases[i], false, &random);
+}
+
+/* A row with one number that is not 0, times weights of 1: no kernel leaves bits of it out. */
+static void generated_tokens_keep_all_bits(void **state) {
+    static const case_of c = {GB_BF16, 328, {1100, 40, 1}};
+    enum { ROWS = 20 };
+    (void)state;
+    uint64_t random = 6;
+    float *x = calloc(ROWS * c.inputs, sizeof *x), *y[MATRICES];
+    uint16_t *ones = malloc(c.outputs[0] * c.inputs * sizeof *ones);
+    matrix matrices[MATRICES] = {0};
+    assert_non_null(x);
+    assert_non_null(ones);
+    for (size_t i = 0; i < c.outputs[0] * c.inputs; i++)
+        ones[i] = gb_bf16_from_float(1);
+    for (size_t n = 0; n < ROWS; n++)
+        x[n * c.inputs + n * 37 % c.inputs] = next_float(&random);
+    for (size_t i = 0; i < MATRICES; i++) {
+        matrices[i].tensor = device_tensor(c.dtype, ones, 2, c.outputs[i], c.inputs, 1);
+        y[i] = malloc(ROWS * c.outputs[i] * sizeof(float));
+        assert_non_null(y[i]);
+    }
+    multiply(&c, matrices, x, ROWS, false, true, y);
+    for (size_t i = 0; i < MATRICES; i++) {
+        for (size_t j = 0; j < ROWS * c.outputs[i]; j++) {
+            const size_t n = j / c.outputs[i];
+            assert_true(y[i][j] == x[n * c.inputs + n * 37 % c.inputs]);
+        }
+        free_on_device(&matrices[i].tensor);
+        free(y[i]);
+    }
+    free(ones);
+    free(x);
 }
 
 static void prompts_sums_are_right(void **state) {
@@ -148,13 +188,19 @@ static void prompts_sums_are_right(void **state) {
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
 
-/* y = each token's row, or one for each choice, through its chosen experts' matrices, which stand one after
- * the other in m. */
-static void multiply_by_experts(const case_of *c, const matrix *m, const float *x, size_t rows_each,
-                                const int32_t *chosen, size_t tokens, float *y) {
+typedef struct experts_case {
+    case_of of;       /* outputs[0] of an expert */
+    size_t rows_each; /* of x for a token: 1, or one for each choice */
+    bool is_prefill;
+} experts_case;
+
+/* y = each token's rows through its chosen experts' matrices, which stand one after the other in m. */
+static void multiply_by_experts(const experts_case *e, const matrix *m, const float *x, const int32_t *chosen,
+                                size_t tokens, float *y) {
+    const case_of *c = &e->of;
     gb_cuda_tensor weight = m->tensor,
-                   from = rows_each == 1 ? device_tensor(GB_F32, x, 2, tokens, c->inputs, 1)
-                                         : device_tensor(GB_F32, x, 3, tokens, CHOICES, c->inputs),
+                   from = e->rows_each == 1 ? device_tensor(GB_F32, x, 2, tokens, c->inputs, 1)
+                                            : device_tensor(GB_F32, x, 3, tokens, CHOICES, c->inputs),
                    experts = device_tensor(GB_I32, chosen, 2, tokens, CHOICES, 1),
                    to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, c->outputs[0]);
     gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
@@ -162,8 +208,10 @@ static void multiply_by_experts(const case_of *c, const matrix *m, const float *
     weight.dims[0] = EXPERTS;
     weight.dims[1] = c->outputs[0];
     weight.dims[2] = c->inputs;
-    const gb_cuda_call call = {
-        .operands = {&from, &weight, &experts}, .results = {&to}, .scratch = &scratch, .is_prefill = true};
+    const gb_cuda_call call = {.operands = {&from, &weight, &experts},
+                               .results = {&to},
+                               .scratch = &scratch,
+                               .is_prefill = e->is_prefill};
     scratch.bytes = device_copy(NULL, (size_t)gb_cuda_expert_linear_scratch(&call));
     gb_cuda_expert_linear(&call);
     fetch_tensor(&to, y);
@@ -174,8 +222,9 @@ static void multiply_by_experts(const case_of *c, const matrix *m, const float *
 }
 
 /* Most tokens choose the first two, so that there are large and small lists, and an empty one. */
-static void check_experts(size_t rows_each) {
-    static const case_of c = {GB_BF16, 128, {440, 0, 0}};
+static void check_experts(const experts_case *e) {
+    const case_of c = e->of;
+    const size_t rows_each = e->rows_each;
     enum { ALONE = 3 };
     uint64_t random = 5;
     int32_t chosen[MOST_ROWS * CHOICES];
@@ -192,13 +241,12 @@ static void check_experts(size_t rows_each) {
         chosen[n * CHOICES] = n % 16 == 0 ? 3 : 0;
         chosen[n * CHOICES + 1] = n % 5 == 0 ? 4 : 1;
     }
-    multiply_by_experts(&c, &m, x, rows_each, chosen, MOST_ROWS, all);
+    multiply_by_experts(e, &m, x, chosen, MOST_ROWS, all);
     for (size_t i = 0; i < MOST_ROWS * CHOICES; i++)
         assert_row(m.values + (size_t)chosen[i] * c.outputs[0] * c.inputs, c.inputs, c.outputs[0],
                    x + i * rows_each / CHOICES * c.inputs, all + i * c.outputs[0]);
     const size_t first = MOST_ROWS - ALONE;
-    multiply_by_experts(&c, &m, x + first * rows_each * c.inputs, rows_each, chosen + first * CHOICES, ALONE,
-                        some);
+    multiply_by_experts(e, &m, x + first * rows_each * c.inputs, chosen + first * CHOICES, ALONE, some);
     assert_memory_equal(some, all + first * CHOICES * c.outputs[0],
                         ALONE * CHOICES * c.outputs[0] * sizeof *some);
     free_on_device(&m.tensor);
@@ -210,14 +258,20 @@ static void check_experts(size_t rows_each) {
 
 static void experts_sums_are_right(void **state) {
     (void)state;
-    check_experts(1);
-    check_experts(CHOICES);
+    static const experts_case experts[] = {
+        {{GB_BF16, 128, {440, 0, 0}}, 1, true},  {{GB_BF16, 128, {440, 0, 0}}, CHOICES, true},
+        {{GB_BF16, 128, {440, 0, 0}}, 1, false}, {{GB_BF16, 2056, {70, 0, 0}}, CHOICES, false},
+        {{GB_BF16, 36, {70, 0, 0}}, 1, false},
+    };
+    for (size_t i = 0; i < sizeof experts / sizeof *experts; i++)
+        check_experts(&experts[i]);
 }
 
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_tokens_sums_are_right),
+        cmocka_unit_test(generated_tokens_keep_all_bits),
         cmocka_unit_test(prompts_sums_are_right),
         cmocka_unit_test(experts_sums_are_right),
     };

@@ -64,7 +64,8 @@ void gb_cuda_expert_linear(const gb_cuda_call *call) {
     }
     if (weight->dtype != GB_QUANTIZED) {
         lists.expert = expert;
-        return gb_cuda_dense_product(call, x, weight, lists);
+        return gb_cuda_takes_dense_pairs(weight) ? gb_cuda_dense_pairs(call, x, weight, lists)
+                                                 : gb_cuda_dense_product(call, x, weight, lists);
     }
     if (lists.rows > FEW_PAIRS) {
         tile_count = gb_cuda_list_tiles(lists.rows, weight->dims[0], GB_CUDA_MANY_ROWS);

@@ -131,10 +131,14 @@ enum { GB_CUDA_MOST_JOINED = 6 };
  * those that are made already. Each has the bits that it has alone. */
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
-/* linear_dense_few.cu, linear_dense_prompt.cu: products of few generated tokens, and of a prompt's, with
- * matrices that are not quantized, and which they take: those of the same x are one launch. */
+/* linear_dense_few.cu, linear_dense_rows.cu, linear_dense_prompt.cu: products of generated tokens with small
+ * and with large matrices that are not quantized, and of a prompt's, and which they take: those of the same x
+ * are one launch. */
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count);
+bool gb_cuda_takes_dense_rows(const gb_cuda_call *call);
+bool gb_cuda_dense_rows_join(const gb_cuda_call *call, const gb_cuda_call *other); /* of the same x */
+void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
 void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
 

@@ -145,6 +145,8 @@ void gb_cuda_linear(const gb_cuda_call *call) {
         gb_cuda_few_linears(&call, 1);
     else if (gb_cuda_takes_dense_few(call))
         gb_cuda_dense_few(&call, 1);
+    else if (gb_cuda_takes_dense_rows(call))
+        gb_cuda_dense_rows(&call, 1);
     else if (gb_cuda_takes_dense_prompt(call))
         gb_cuda_dense_prompt(&call, 1);
     else if (gb_cuda_takes_prefill(call, weight))

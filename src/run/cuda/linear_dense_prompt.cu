@@ -64,22 +64,14 @@ struct dense_warp {
         }
     }
 
-    /* Rounds a pair to bfloat16 and takes that from it. */
-    __device__ static uint32_t take_off(float *a, float *b) {
-        const uint32_t both = pack_bf16(*a, *b);
-        *a -= low_bf16(both);
-        *b -= high_bf16(both);
-        return both;
-    }
-
     __device__ void multiply(const step_operands &operands) {
 #pragma unroll
         for (uint32_t piece = 0; piece < PIECES; piece++) {
             float4 rest[2] = {operands.x[0][piece], operands.x[1][piece]};
 #pragma unroll
             for (int term = 0; term < 3; term++) {
-                const uint32_t a[4] = {take_off(&rest[0].x, &rest[0].y), take_off(&rest[1].x, &rest[1].y),
-                                       take_off(&rest[0].z, &rest[0].w), take_off(&rest[1].z, &rest[1].w)};
+                const uint32_t a[4] = {take_bf16(&rest[0].x, &rest[0].y), take_bf16(&rest[1].x, &rest[1].y),
+                                       take_bf16(&rest[0].z, &rest[0].w), take_bf16(&rest[1].z, &rest[1].w)};
 #pragma unroll
                 for (uint32_t j = 0; j < TILES; j++)
                     if (j < tiles)

@@ -8,6 +8,8 @@ static joined_kernel kernel_of(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     if (gb_cuda_takes_dense_few(call))
         return gb_cuda_dense_few;
+    if (gb_cuda_takes_dense_rows(call))
+        return gb_cuda_dense_rows;
     if (gb_cuda_takes_dense_prompt(call))
         return gb_cuda_dense_prompt;
     return weight->is_packed && !call->is_prefill ? gb_cuda_few_linears : NULL;
@@ -16,7 +18,8 @@ static joined_kernel kernel_of(const gb_cuda_call *call) {
 static bool joins(const gb_cuda_call *call, const gb_cuda_call *other) {
     const joined_kernel kernel = kernel_of(call);
     return kernel && kernel == kernel_of(other) && call->operands[0] == other->operands[0] &&
-           (kernel != gb_cuda_few_linears || gb_cuda_linear_joins(call, other));
+           (kernel != gb_cuda_few_linears || gb_cuda_linear_joins(call, other)) &&
+           (kernel != gb_cuda_dense_rows || gb_cuda_dense_rows_join(call, other));
 }
 
 /* Launches a call with those after it that join it, unless they have been. launched: a bit each. */

@@ -51,6 +51,14 @@ __device__ inline float high_half(uint32_t both) {
 #endif
 }
 
+/* Rounds two floats to bfloat16 and takes that from them. */
+__device__ inline uint32_t take_bf16(float *low, float *high) {
+    const uint32_t both = pack_bf16(*low, *high);
+    *low -= low_bf16(both);
+    *high -= high_bf16(both);
+    return both;
+}
+
 /* What the rounding of two floats to `both` left of them, rounded: x is their sum to 16 bits. */
 __device__ inline uint32_t pack_rest(uint32_t both, float low, float high) {
     return pack_bf16(low - low_bf16(both), high - high_bf16(both));
