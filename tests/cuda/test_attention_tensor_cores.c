@@ -9,10 +9,10 @@
 enum { CHUNK = 96, GENERATED = 3 };
 
 static const attention_case cases[] = {
-    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, false},
-    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, false},
-    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, false},
-    {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, false},
+    {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_BF16, 0.1, true},
+    {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_BF16, 0.06, true},
+    {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_BF16, 0.04, true},
+    {3 * CHUNK, 10, 1, 128, 128, 33, 33 + CHUNK, GB_BF16, 0.5, true},
     {2 * CHUNK + 21, 4, 2, 128, 128, 0, 2 * CHUNK + 30, GB_F32, 0.1, true},
     {2 * CHUNK + 5, 2, 1, 256, 256, 70, 70 + CHUNK, GB_F32, 0.06, true},
     {2 * CHUNK + 108, 3, 1, 512, 512, 0, 2 * CHUNK + 108, GB_F32, 0.04, true},

@@ -48,10 +48,10 @@ static cache cache_of(const gb_cuda_tensor *tensor) {
 
 static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
     const size_t size = keys.size;
-    if ((size != 128 && size != 256 && size != 512) || values.size != size || keys.dtype != values.dtype ||
-        keys.capacity < 64)
+    if (!call->takes_terms || (size != 128 && size != 256 && size != 512) || values.size != size ||
+        keys.dtype != values.dtype || keys.capacity < 64)
         return 0;
-    return keys.dtype == GB_BF16 ? 1 : call->takes_terms ? 2 : 0;
+    return keys.dtype == GB_BF16 ? 1 : 2;
 }
 
 static attention attention_of(const gb_cuda_call *call) {

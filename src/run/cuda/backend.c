@@ -168,9 +168,10 @@ void gb_cuda_describe(gumbel_write_callback write, void *user) {
         gb_print(&sink, "%s, %.0f GB; ", device.name, (double)device.totalGlobalMem / 1e9);
     else
         gb_print(&sink, "no device; ");
-    gb_print(&sink,
-             "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts, as does "
-             "attention over bfloat16 caches; unless all weights are float32, attention over float32 caches "
-             "takes 16 bits of its inputs, as do prompts' products with large bfloat16 matrices on Hopper; "
-             "the rest is float32");
+    gb_print(
+        &sink,
+        "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts; attention "
+        "takes 16 bits of its inputs (8 of a prompt's over bfloat16 caches) unless all weights are "
+        "float32; on Hopper prompts' products with large bfloat16 matrices take 16 bits of theirs; the "
+        "rest is float32");
 }

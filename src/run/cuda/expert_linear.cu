@@ -10,7 +10,7 @@
 
 using namespace gb_cuda;
 
-enum { FEW_PAIRS = 256, ALIGNMENT = 256 };
+enum { FEW_PAIRS = 256, ALIGNMENT = 256, MOST_GRID_Y = 65535 };
 
 static uint64_t aligned(uint64_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -48,6 +48,26 @@ static void multiply_prompt_by_experts(const gb_cuda_call *call, row_lists lists
     gb_cuda_prefill_product(call, x, weight, lists, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
 }
 
+/* The rows one by one, with a matrix that is not quantized: as many at a time as a grid has blocks for. */
+static void multiply_pairs(const gb_cuda_call *call, const row_lists &lists) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    const size_t most = MOST_GRID_Y / lists.x_reuse * lists.x_reuse;
+    for (size_t first = 0; first < lists.rows; first += most) {
+        gb_cuda_tensor x = *call->operands[0], y = *call->results[0];
+        gb_cuda_call some = *call;
+        row_lists of_some = lists;
+        x.data = data_of<float>(&x) + first / lists.x_reuse * weight->dims[2];
+        y.data = data_of<float>(&y) + first * lists.outputs;
+        some.results[0] = &y;
+        of_some.rows = lists.rows - first < most ? lists.rows - first : most;
+        of_some.expert += first;
+        if (gb_cuda_takes_dense_pairs(weight))
+            gb_cuda_dense_pairs(&some, &x, weight, of_some);
+        else
+            gb_cuda_dense_product(&some, &x, weight, of_some);
+    }
+}
+
 void gb_cuda_expert_linear(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
     const int32_t *expert = data_of<const int32_t>(experts);
@@ -64,8 +84,7 @@ void gb_cuda_expert_linear(const gb_cuda_call *call) {
     }
     if (weight->dtype != GB_QUANTIZED) {
         lists.expert = expert;
-        return gb_cuda_takes_dense_pairs(weight) ? gb_cuda_dense_pairs(call, x, weight, lists)
-                                                 : gb_cuda_dense_product(call, x, weight, lists);
+        return multiply_pairs(call, lists);
     }
     if (lists.rows > FEW_PAIRS) {
         tile_count = gb_cuda_list_tiles(lists.rows, weight->dims[0], GB_CUDA_MANY_ROWS);

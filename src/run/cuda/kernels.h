@@ -5,10 +5,10 @@
  * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
  *
  * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
- * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. A prompt's attention
- * over bfloat16 caches takes queries and weights as bfloat16. Other attention over caches whose sizes tensor
- * cores have takes 16 bits of float32 numbers, unless the program's weights are all float32. A prompt's
- * products with large bfloat16 matrices take 16 bits of their inputs on Hopper. Everything else is float32,
+ * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. Unless the program's
+ * weights are all float32, attention over caches whose sizes tensor cores have takes 16 bits of float32
+ * numbers, a prompt's over bfloat16 caches takes queries and weights as bfloat16. A prompt's products with
+ * large bfloat16 matrices take 16 bits of their inputs on Hopper. Everything else is float32,
  * as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
  */
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
@@ -70,7 +70,7 @@ typedef struct gb_cuda_call {
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
-    bool takes_terms; /* float32 caches may be taken as two bfloat16 each: it is no float32 program's call */
+    bool takes_terms; /* attention may take numbers as bfloat16: it is no float32 program's call */
     bool is_made;     /* of a product: the launch before this one has made its result in passing */
     bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
     const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
@@ -132,8 +132,8 @@ enum { GB_CUDA_MOST_JOINED = 6 };
 void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
 /* linear_dense_few.cu, linear_dense_rows.cu, linear_dense_prompt.cu: products of generated tokens with small
- * and with large matrices that are not quantized, and of a prompt's, and which they take: those of the same x
- * are one launch. */
+ * matrices that are not quantized and with large bfloat16 ones, and of a prompt's with bfloat16 ones, and
+ * which they take: those of the same x are one launch (that join, of large ones). */
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_takes_dense_rows(const gb_cuda_call *call);

@@ -145,11 +145,16 @@ static void launch_one_row(const dense_matrices &p, uint32_t blocks, cudaStream_
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
+/* What several rows' weights take of a block's shared memory. */
+static size_t weights_bytes(size_t columns) {
+    return DENSE_OUTPUTS * columns * sizeof(float);
+}
+
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return !call->is_prefill && weight->dtype != GB_QUANTIZED && weight->rank == 2 &&
            weight->dims[0] <= GB_CUDA_MOST_FEW_OUTPUTS && weight->dims[1] <= MOST_COLUMNS &&
-           weight->dims[1] % PIECE == 0;
+           weight->dims[1] % PIECE == 0 && weights_bytes(weight->dims[1]) <= most_shared_bytes();
 }
 
 void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count) {
@@ -158,6 +163,5 @@ void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count) {
     if (p.rows == 1)
         launch_one_row(p, blocks, calls[0]->stream);
     else
-        GB_LAUNCH(multiply_dense_few, blocks, THREADS, (size_t)DENSE_OUTPUTS * p.columns * sizeof(float),
-                  calls[0]->stream, p);
+        GB_LAUNCH(multiply_dense_few, blocks, THREADS, weights_bytes(p.columns), calls[0]->stream, p);
 }

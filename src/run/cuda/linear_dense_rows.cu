@@ -4,9 +4,9 @@
  * 16 outputs are the rows of their first matrix, so that a weight is read once for up to 16 rows of x. These
  * enter as three bfloat16 numbers, which together have a float's 24 bits, and sums are float32. A matrix's
  * columns are cut into stages of a line each, which a few warps take in turns, each through a ring of its own
- * in shared memory; the first copies begin before the kernels before this one end. Then the warps' sums are
- * added in order. How many outputs a block has, for which it reads the rows together, changes no bits, nor
- * does the number of rows.
+ * in shared memory; the first copies begin before the kernels before this one end, but those of experts. Then
+ * the warps' sums are added in order. How many outputs a block has, for which it reads the rows together,
+ * changes no bits, nor does the number of rows.
  */
 #include "run/cuda/device/dense_matrices.cuh"
 #include "run/cuda/device/row_lists.cuh"
@@ -23,6 +23,8 @@ enum {
     TILE = 8,  /* rows of x that are multiplied at a time */
     MOST_TILES = 2,
     TERMS = 3,
+    FEW_WAYS = 4, /* warps among which a sum is divided */
+    MANY_WAYS = 8,
     MOST_WARPS = 16, /* of a multiprocessor; half as many again of one band */
     MULTIPROCESSORS = 132
 };
@@ -190,7 +192,7 @@ constexpr uint32_t most_warps(uint32_t tiles, uint32_t bands) {
     return tiles == 1 && bands == 1 ? MOST_WARPS * 3 / 2 : (uint32_t)MOST_WARPS;
 }
 
-/* TILES of TILE rows, GROUPS of BANDS of outputs, each of WAYS warps. */
+/* TILES of TILE rows, GROUPS of BANDS of outputs, each of which WAYS warps have. */
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
 static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, BANDS) / (GROUPS * WAYS))
     multiply_dense_rows(GB_GRID_CONSTANT row_products p) {
@@ -245,7 +247,8 @@ static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, B
  * many columns. */
 static uint32_t ways_of(size_t outputs, size_t columns) {
     enum { MANY_OUTPUTS = 4096, SOME_COLUMNS = 2048, MANY_COLUMNS = 8192 };
-    return columns >= MANY_COLUMNS || (columns >= SOME_COLUMNS && outputs < MANY_OUTPUTS) ? 8 : 4;
+    const bool are_many = columns >= MANY_COLUMNS || (columns >= SOME_COLUMNS && outputs < MANY_OUTPUTS);
+    return are_many ? MANY_WAYS : FEW_WAYS;
 }
 
 static uint32_t ways_of_call(const gb_cuda_call *call) {
@@ -262,11 +265,11 @@ struct block_outputs {
 };
 
 /* So few that there are blocks for all of a large device's multiprocessors; else more where several rows are
- * read for them. */
-static block_outputs outputs_of_block(size_t outputs, size_t rows) {
+ * read for them and the rings are no more than every device has room for. */
+static block_outputs outputs_of_block(size_t outputs, size_t rows, uint32_t ways) {
     if (outputs < 2 * 2 * BAND * MULTIPROCESSORS)
         return block_outputs{1, 1};
-    return block_outputs{2, rows > 2 ? 2u : 1u};
+    return block_outputs{2, rows > 2 && ways == FEW_WAYS ? 2u : 1u};
 }
 
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
@@ -279,19 +282,19 @@ template <uint32_t TILES, uint32_t WAYS>
 static void launch_outputs(const row_products &p, block_outputs outputs, dim3 grid, cudaStream_t stream) {
     if (outputs.bands == 1)
         launch<TILES, 1, WAYS, 1>(p, grid, stream);
-    else if (outputs.groups == 1)
-        launch<TILES, 2, WAYS, 1>(p, grid, stream);
+    else if (WAYS == FEW_WAYS && outputs.groups == 2)
+        launch<TILES, 2, FEW_WAYS, 2>(p, grid, stream);
     else
-        launch<TILES, 2, WAYS, 2>(p, grid, stream);
+        launch<TILES, 2, WAYS, 1>(p, grid, stream);
 }
 
 template <uint32_t TILES>
 static void launch_ways(const row_products &p, uint32_t ways, block_outputs outputs, dim3 grid,
                         cudaStream_t stream) {
-    if (ways == 8)
-        launch_outputs<TILES, 8>(p, outputs, grid, stream);
+    if (ways == FEW_WAYS)
+        launch_outputs<TILES, FEW_WAYS>(p, outputs, grid, stream);
     else
-        launch_outputs<TILES, 4>(p, outputs, grid, stream);
+        launch_outputs<TILES, MANY_WAYS>(p, outputs, grid, stream);
 }
 
 bool gb_cuda_takes_dense_rows(const gb_cuda_call *call) {
@@ -309,13 +312,14 @@ void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count) {
     size_t all = 0;
     for (uint32_t i = 0; i < count; i++)
         all += calls[i]->operands[1]->dims[0];
-    const block_outputs outputs = outputs_of_block(all, calls[0]->operands[0]->dims[0]);
+    const uint32_t ways = ways_of_call(calls[0]);
+    const block_outputs outputs = outputs_of_block(all, calls[0]->operands[0]->dims[0], ways);
     const uint32_t blocks = list_matrices(calls, count, outputs.count(), &p.of);
     const dim3 grid(blocks, blocks_for(p.of.rows, MOST_TILES * TILE));
     if (p.of.rows <= TILE)
-        launch_ways<1>(p, ways_of_call(calls[0]), outputs, grid, calls[0]->stream);
+        launch_ways<1>(p, ways, outputs, grid, calls[0]->stream);
     else
-        launch_ways<MOST_TILES>(p, ways_of_call(calls[0]), outputs, grid, calls[0]->stream);
+        launch_ways<MOST_TILES>(p, ways, outputs, grid, calls[0]->stream);
 }
 
 bool gb_cuda_takes_dense_pairs(const gb_cuda_tensor *weight) {
@@ -325,7 +329,8 @@ bool gb_cuda_takes_dense_pairs(const gb_cuda_tensor *weight) {
 void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                          const row_lists &lists) {
     row_products p = {};
-    const block_outputs outputs = outputs_of_block(lists.outputs * lists.rows, 1);
+    const uint32_t ways = ways_of(lists.outputs, weight->dims[2]);
+    const block_outputs outputs = outputs_of_block(lists.outputs * lists.rows, 1, ways);
     const uint32_t blocks = blocks_for(lists.outputs, outputs.count());
     p.of.of[0] = dense_matrix{weight->data, weight->dtype, data_of<float>(call->results[0]),
                               (uint32_t)lists.outputs, blocks};
@@ -334,6 +339,5 @@ void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, cons
     p.of.columns = (uint32_t)weight->dims[2];
     p.expert = lists.expert;
     p.x_reuse = (uint32_t)lists.x_reuse;
-    launch_ways<1>(p, ways_of(lists.outputs, weight->dims[2]), outputs, dim3(blocks, (unsigned)lists.rows),
-                   call->stream);
+    launch_ways<1>(p, ways, outputs, dim3(blocks, (unsigned)lists.rows), call->stream);
 }

@@ -44,7 +44,7 @@ inline size_t most_shared_bytes() {
     if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess)
         return (size_t)bytes - 1024; /* a kernel's own variables */
 #endif
-    return 160 << 10;
+    return 227 << 10;
 }
 
 #if defined(__CUDACC__)

@@ -51,7 +51,7 @@ __device__ inline float high_half(uint32_t both) {
 #endif
 }
 
-/* Rounds two floats to bfloat16 and takes that from them. */
+/* Rounds two floats to bfloat16 and takes that from them: NaN of what is then infinite. */
 __device__ inline uint32_t take_bf16(float *low, float *high) {
     const uint32_t both = pack_bf16(*low, *high);
     *low -= low_bf16(both);
