@@ -268,13 +268,41 @@ static void experts_sums_are_right(void **state) {
         check_experts(&experts[i]);
 }
 
+/* More pairs than a grid has blocks for: each token has one number and chooses the experts 1 and 2, by whose
+ * only weights it is multiplied. */
+static void many_pairs_are_all_there(void **state) {
+    static const experts_case e = {{GB_BF16, 8, {1, 0, 0}}, 1, false};
+    enum { TOKENS = 33000 };
+    (void)state;
+    float *x = calloc(TOKENS * e.of.inputs, sizeof *x), *y = malloc(TOKENS * CHOICES * sizeof *y);
+    int32_t *chosen = malloc(TOKENS * CHOICES * sizeof *chosen);
+    uint16_t weights[EXPERTS * 8] = {0};
+    assert_non_null(x);
+    assert_non_null(y);
+    assert_non_null(chosen);
+    for (size_t i = 0; i < EXPERTS; i++)
+        weights[i * e.of.inputs] = gb_bf16_from_float((float)i);
+    for (size_t n = 0; n < TOKENS; n++) {
+        x[n * e.of.inputs] = (float)n;
+        chosen[n * CHOICES] = 1;
+        chosen[n * CHOICES + 1] = 2;
+    }
+    const matrix m = {NULL, device_tensor(e.of.dtype, weights, 2, EXPERTS, e.of.inputs, 1)};
+    multiply_by_experts(&e, &m, x, chosen, TOKENS, y);
+    for (size_t i = 0; i < TOKENS * CHOICES; i++)
+        assert_true(y[i] == (float)(i / CHOICES * (i % CHOICES + 1)));
+    free_on_device(&m.tensor);
+    free(x);
+    free(y);
+    free(chosen);
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(generated_tokens_sums_are_right),
-        cmocka_unit_test(generated_tokens_keep_all_bits),
-        cmocka_unit_test(prompts_sums_are_right),
-        cmocka_unit_test(experts_sums_are_right),
+        cmocka_unit_test(generated_tokens_sums_are_right), cmocka_unit_test(generated_tokens_keep_all_bits),
+        cmocka_unit_test(prompts_sums_are_right),          cmocka_unit_test(experts_sums_are_right),
+        cmocka_unit_test(many_pairs_are_all_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
