@@ -46,6 +46,7 @@ static cache cache_of(const gb_cuda_tensor *tensor) {
                  tensor->dims[0],          tensor->dims[1],    tensor->dims[2]};
 }
 
+/* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once. */
 static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
     const size_t size = keys.size;
     if (!call->takes_terms || (size != 128 && size != 256 && size != 512) || values.size != size ||
