@@ -120,6 +120,16 @@ static gumbel_status adopt_quantized_settings(export_job *job, gumbel_error *err
     return gb_recipe_override(job->recipe, activations, cache, error);
 }
 
+/* Such layers are correct, but backends have their fused kernels for one matrix of both. */
+static void report_unstacked(const export_job *job) {
+    size_t count = gb_weights_unstacked_count(job->weights);
+    if (count > 0)
+        report(job, GUMBEL_LOG_INFO,
+               "the experts' gate and up of %zu layers have different formats and stay two matrices; those "
+               "layers run slower",
+               count);
+}
+
 static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_config root = gb_config_root(job->source.config);
@@ -139,6 +149,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
                                       .sampler = sampler_options(options),
                                       .cache_dtype = gb_recipe_cache_dtype(job->recipe)};
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
+    report_unstacked(job);
     return gb_recipe_check_used(job->recipe, error);
 }
 
