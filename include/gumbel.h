@@ -30,6 +30,14 @@
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
+ *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
+ *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
+ *    happens then.
+ *  - Outputs are written under a temporary name and appear when they are whole. A path that is a link is
+ *    followed; what is there is replaced, and its permissions are kept. What is no regular file (a directory,
+ *    a FIFO, a device) is refused with ARGUMENT, and so is a file that the output is made from. What killed
+ *    writers have left in that directory (.gumbel-temporary-*) is removed.
  */
 #ifndef GUMBEL_H
 #define GUMBEL_H
@@ -83,7 +91,8 @@ typedef void (*gumbel_log_callback)(void *user, gumbel_log_level level, const ch
 
 typedef struct gumbel_program gumbel_program;
 
-/* Maps and verifies the program file at path. Errors: IO, FORMAT (truncated, corrupt, or breaking a rule of
+/* Maps and verifies the program file at path, which must stay as it is until the program is closed (see the
+ * conventions on SIGBUS). Errors: IO, FORMAT (truncated, corrupt, or breaking a rule of
  * the verifier), UNSUPPORTED (made for a newer version; names what is missing), MEMORY. */
 GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error);
 
@@ -376,7 +385,8 @@ GUMBEL_API gumbel_status gumbel_session_fork(const gumbel_session *session, gumb
                                              gumbel_error *error);
 
 /* Writes the session to a file, or reads one that was written from the same program (with any number of
- * slots and threads). The file carries a checksum; one of another program is refused. */
+ * slots and threads). The file carries a checksum; one of another program is refused. Errors: ARGUMENT (see
+ * the conventions on what a path may be), IO; of reading also FORMAT, UNSUPPORTED, LIMIT. */
 GUMBEL_API gumbel_status gumbel_session_save(const gumbel_session *session, const char *path,
                                              gumbel_error *error);
 GUMBEL_API gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gumbel_error *error);
@@ -520,8 +530,9 @@ typedef struct gumbel_export_options {
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
- * program to path, under a temporary name until it is complete; an existing program is replaced. options may
- * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+ * program to path. The checkpoint's files are mapped and must stay as they are until this returns (see the
+ * conventions on SIGBUS, and on what path may be). options may be NULL. Errors: ARGUMENT, IO, FORMAT,
+ * UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
@@ -533,7 +544,8 @@ typedef struct gumbel_pack_options {
 } gumbel_pack_options;
 
 /* Writes the program again with its weights laid out for another backend: the file that exporting its
- * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own.
+ * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own,
+ * which is replaced in the end, and which must stay as it is until then (see the conventions on SIGBUS).
  * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
  * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,

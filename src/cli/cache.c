@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache.h"
 
+#include "base/input_file.h"
 #include "cli/report.h"
 #include "cli/storage.h"
 
@@ -32,11 +33,13 @@ static bool ends_with(const char *text, const char *ending) {
 /* ---- Checkpoints --------------------------------------------------------------------------------------- */
 
 static bool is_gguf(const char *path) {
-    char magic[4] = "";
-    FILE *file = fopen(path, "rb");
-    bool found = file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
-    if (file)
-        fclose(file);
+    char magic[4];
+    struct stat information;
+    int descriptor;
+    if (gb_open_input(path, &descriptor, &information, NULL) != GUMBEL_OK)
+        return false;
+    bool found = read(descriptor, magic, sizeof magic) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
+    close(descriptor);
     return found;
 }
 
@@ -64,6 +67,7 @@ static bool is_part_of_gguf(const char *name, const char *first) {
 
 /* ---- States -------------------------------------------------------------------------------------------- */
 
+/* The state of a file that the program is made from: no output may replace it. */
 static void add_file_state(const char *name, const struct stat *file, cli_text *state) {
     char line[96];
     snprintf(line, sizeof line, "%jd %jd.%09ld\n", (intmax_t)file->st_size, (intmax_t)file->st_mtim.tv_sec,
@@ -71,6 +75,9 @@ static void add_file_state(const char *name, const struct stat *file, cli_text *
     add_text(state, name);
     cli_text_add(state, "", 1);
     add_text(state, line);
+    gumbel_error error;
+    if (gb_note_input(name, file, &error) != GUMBEL_OK)
+        exit(cli_fail("%s", error.message));
 }
 
 /* Adds the state of each file of directory that belongs to the checkpoint; gguf: the first part's name, or

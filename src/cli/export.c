@@ -17,7 +17,9 @@ typedef struct export_arguments {
 static const cli_option output_table[] = {
     {.names = "-o --output",
      .argument = "PROGRAM",
-     .help = "The file to write. One that exists is replaced once the new one is complete.",
+     .help =
+         "The file to write. One that exists is replaced once the new one is complete; one that is read, a "
+         "directory or a device is refused.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, output)},
     {.names = "--backend",

@@ -3,6 +3,7 @@
  * The program gumbel: finds the command, reads its command line and runs it.
  */
 #include "cli/command.h"
+#include "cli/fatal_signals.h"
 #include "cli/report.h"
 
 #include <stdlib.h>
@@ -83,6 +84,7 @@ static int dispatch(int count, char *const *words) {
 }
 
 int main(int count, char **words) {
+    cli_handle_fatal_signals();
     int status = dispatch(count - 1, words + 1);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK)
         status = cli_fail("standard output cannot be written");

@@ -34,6 +34,7 @@ typedef struct export_job {
     gb_generation_config generation;
     gb_program *program;
     gb_output_totals written;
+    gb_input_list inputs;
 } export_job;
 
 GB_PRINTF(3, 4)
@@ -250,7 +251,7 @@ static void set_recommended(const gb_generation_config *generation, gb_sampler_k
 static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
-    GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    GB_TRY(gb_writer_create(path, &job->inputs, job->program, &writer, error));
     gb_writer_use_threads(writer, gb_parallel_for, gb_export_threads());
     gb_writer_measure(writer, &job->written);
     gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
@@ -299,7 +300,9 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     double begin = gb_seconds();
     GB_TRY(check_options(options, &job.options, error));
     GB_TRY(gb_backend_order(job.options.backend, &job.order, error));
+    gb_record_inputs(&job.inputs);
     gumbel_status status = export_to(&job, checkpoint, path, error);
+    gb_end_inputs(&job.inputs);
     if (status == GUMBEL_OK && job.options.stats)
         fill_stats(&job, gb_seconds() - begin);
     gb_program_destroy(job.program);

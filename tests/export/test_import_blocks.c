@@ -61,7 +61,7 @@ static void check_written(const gb_block_info *info, uint32_t type, const gb_sta
     uint64_t written = 0;
     assert_true(gb_constant_planes(&constant, &planes));
     constant.size = planes.size;
-    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &program, &writer, &error), &error);
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), NULL, &program, &writer, &error), &error);
     assert_ok(gb_writer_begin_constant(writer, 0, &error), &error);
     assert_ok(gb_write_imported(writer, &constant, (gb_block_type)type, blocks, threads,
                                 &(gb_written_callback){count_bytes, &written}, &error),

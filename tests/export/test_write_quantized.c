@@ -49,7 +49,7 @@ static gumbel_status write_constant(one_constant *one, const gb_quantized_source
     gb_writer *writer;
     uint64_t written = 0;
     gb_written_callback callback = {ignore, &written};
-    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &one->program, &writer, error), error);
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), NULL, &one->program, &writer, error), error);
     gb_writer_use_threads(writer, gb_parallel_for, threads);
     assert_ok(gb_writer_begin_constant(writer, 0, error), error);
     gumbel_status status = gb_write_quantized(writer, &one->constant, source, threads, &callback, error);

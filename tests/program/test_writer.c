@@ -165,13 +165,13 @@ static void a_file_appears_only_when_whole(void **state) {
     gb_program *program = tiny_program_build(false);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
-    assert_int_equal(access(gb_writer_temporary_path(writer), F_OK), 0);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(files_in_directory(), 1);
     assert_int_equal(access(target, F_OK), -1);
     gb_writer_abort(writer);
     assert_int_equal(files_in_directory(), 0);
 
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
     assert_int_equal(gb_writer_finish(writer, &error), GUMBEL_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "0 constants written"));
     assert_int_equal(files_in_directory(), 0);
@@ -186,7 +186,7 @@ static void the_writer_keeps_its_order(void **state) {
     uint8_t *bytes = gb_allocate((size_t)size, 1);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
     assert_int_equal(gb_writer_write(writer, bytes, 1, &error), GUMBEL_ERROR_ARGUMENT);
     assert_int_equal(gb_writer_begin_constant(writer, last + 1, &error), GUMBEL_ERROR_ARGUMENT);
     assert_int_equal(gb_writer_begin_constant(writer, last, &error), GUMBEL_OK);
@@ -204,11 +204,11 @@ static void targets_that_are_no_files_are_refused(void **state) {
     gb_program *program = tiny_program_build(false);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(directory, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create(directory, NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, directory));
-    assert_int_equal(gb_writer_create("/dev/null", program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
-    assert_int_equal(gb_writer_create("/tmp/", program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
-    assert_int_equal(gb_writer_create("/nowhere/x.gumbel", program, &writer, &error), GUMBEL_ERROR_IO);
+    assert_int_equal(gb_writer_create("/dev/null", NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create("/tmp/", NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create("/nowhere/x.gumbel", NULL, program, &writer, &error), GUMBEL_ERROR_IO);
     assert_non_null(strstr(error.message, "/nowhere/x.gumbel: cannot be written: "));
     assert_null(writer);
     gb_program_destroy(program);
