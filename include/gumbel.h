@@ -164,6 +164,9 @@ typedef struct gumbel_program_info {
     uint32_t max_bias;         /* biases of one row; 0: the program takes none */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
     bool has_logprob;          /* the log-probability of the chosen token can be had */
+    /* Why the checkpoint's chat template gave no chat format; "": it gave one, or there is none. */
+    const char *unknown_chat_template;
+    uint8_t id[16]; /* hash of all sections and weights */
 } gumbel_program_info;
 
 GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,

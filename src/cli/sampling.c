@@ -61,7 +61,7 @@ const cli_option cli_sampling_table[] = {
      .type = CLI_CHOICE,
      .choices = "usual generated all",
      .offset = offsetof(cli_sampling_options, penalize)},
-    {.names = "--logit-bias",
+    {.names = "-l --logit-bias",
      .argument = "ID=VALUE",
      .help = "Add VALUE to the logit of the token with that id; -inf bans it. May be given many times, or "
              "with several pairs separated by commas.",
@@ -112,11 +112,15 @@ static const char *origin_name(gumbel_origin origin) {
     return origin == GUMBEL_ORIGIN_PROGRAM ? "program" : "default";
 }
 
+const char *cli_given_origin(bool given, bool from_environment) {
+    return !given ? "default" : from_environment ? "environment" : "flag";
+}
+
 static void apply_number(const cli_number *option, float *value, const char **origin) {
     if (!option->given)
         return;
     *value = (float)option->value;
-    *origin = "flag";
+    *origin = cli_given_origin(true, option->from_environment);
 }
 
 static gumbel_penalized penalized(const char *choice) {
@@ -135,7 +139,7 @@ static void apply_flags(const cli_sampling_options *options, cli_sampling *sampl
     apply_number(&options->repetition_penalty, &values->repetition_penalty, &sampling->repetition_origin);
     if (options->top_k.given) {
         values->top_k = (int32_t)options->top_k.value;
-        sampling->top_k_origin = "flag";
+        sampling->top_k_origin = cli_given_origin(true, options->top_k.from_environment);
     }
     values->penalized = penalized(options->penalize);
     values->bias = options->bias.list;
@@ -166,7 +170,7 @@ gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli
 gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling *sampling,
                               gumbel_error *error) {
     sampling->seed = options->seed.value;
-    sampling->seed_origin = "flag";
+    sampling->seed_origin = cli_given_origin(true, options->seed.from_environment);
     if (options->seed.given && !options->seed.draw)
         return GUMBEL_OK;
     sampling->seed_origin = "drawn";
@@ -181,21 +185,31 @@ void cli_report_seed(const cli_sampling *sampling) {
         cli_note("seed %" PRIu64 " (drawn)", sampling->seed);
 }
 
-static void print_number(FILE *file, const char *name, float value, const char *origin) {
-    fprintf(file, "%-16s %g (%s)\n", name, (double)value, origin);
+size_t cli_list_settings(const cli_sampling *sampling, cli_setting settings[CLI_SETTINGS]) {
+    const gumbel_sampling *values = &sampling->values;
+    const cli_setting all[CLI_SETTINGS] = {
+        {"temperature", "temperature", cli_decimal(values->temperature), false, sampling->temperature_origin},
+        {"top-k", "top_k", values->top_k, true, sampling->top_k_origin},
+        {"top-p", "top_p", cli_decimal(values->top_p), false, sampling->top_p_origin},
+        {"min-p", "min_p", cli_decimal(values->min_p), false, sampling->min_p_origin},
+        {"presence-penalty", "presence_penalty", cli_decimal(values->presence_penalty), false,
+         sampling->presence_origin},
+        {"frequency-penalty", "frequency_penalty", cli_decimal(values->frequency_penalty), false,
+         sampling->frequency_origin},
+        {"repeat-penalty", "repetition_penalty", cli_decimal(values->repetition_penalty), false,
+         sampling->repetition_origin},
+    };
+    memcpy(settings, all, sizeof all);
+    return CLI_SETTINGS;
 }
 
 void cli_print_sampling(const cli_sampling *sampling, FILE *file) {
-    const gumbel_sampling *values = &sampling->values;
-    print_number(file, "temperature", values->temperature, sampling->temperature_origin);
-    fprintf(file, "top-k            %" PRId32 " (%s)\n", values->top_k, sampling->top_k_origin);
-    print_number(file, "top-p", values->top_p, sampling->top_p_origin);
-    print_number(file, "min-p", values->min_p, sampling->min_p_origin);
-    print_number(file, "presence-penalty", values->presence_penalty, sampling->presence_origin);
-    print_number(file, "frequency-penalty", values->frequency_penalty, sampling->frequency_origin);
-    print_number(file, "repeat-penalty", values->repetition_penalty, sampling->repetition_origin);
-    if (values->bias_count > 0)
-        fprintf(file, "logit-bias       %zu tokens (flag)\n", values->bias_count);
+    cli_setting settings[CLI_SETTINGS];
+    size_t count = cli_list_settings(sampling, settings);
+    for (size_t i = 0; i < count; i++)
+        fprintf(file, "%-16s %.10g (%s)\n", settings[i].flag, settings[i].value, settings[i].origin);
+    if (sampling->values.bias_count > 0)
+        fprintf(file, "logit-bias       %zu tokens (flag)\n", sampling->values.bias_count);
     if (sampling->values.temperature > 0)
         fprintf(file, "seed             %" PRIu64 " (%s)\n", sampling->seed, sampling->seed_origin);
     else

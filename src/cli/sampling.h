@@ -21,8 +21,8 @@ typedef struct cli_sampling_options {
 
 extern const cli_option cli_sampling_table[];
 
-/* The settings in use, each with where it came from: "flag", "program", "default", "drawn". The biases are
- * those of the options, which must outlive it. */
+/* The settings in use, each with where it came from: "flag", "environment", "program", "default", "drawn".
+ * The biases are those of the options, which must outlive it. */
 typedef struct cli_sampling {
     gumbel_sampling values;
     uint64_t seed;
@@ -41,6 +41,22 @@ gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling 
 
 /* Says on standard error which seed was drawn, if it was and tokens depend on it. */
 void cli_report_seed(const cli_sampling *sampling);
+
+/* The origin of an option's value. */
+const char *cli_given_origin(bool given, bool from_environment);
+
+/* A setting for reports. */
+typedef struct cli_setting {
+    const char *flag; /* "repeat-penalty" */
+    const char *name; /* in gumbel_sampling: "repetition_penalty" */
+    double value;
+    bool is_integer;
+    const char *origin;
+} cli_setting;
+
+/* Those that are numbers, but for the seed. Returns how many. */
+enum { CLI_SETTINGS = 7 };
+size_t cli_list_settings(const cli_sampling *sampling, cli_setting settings[CLI_SETTINGS]);
 
 /* One line for each setting: its name, value and origin. */
 void cli_print_sampling(const cli_sampling *sampling, FILE *file);

@@ -221,6 +221,7 @@ static void set_metadata(export_job *job) {
                                                 : "random weights";
     metadata->exporter = GUMBEL_VERSION;
     metadata->recipe = gb_recipe_name(job->recipe);
+    metadata->unknown_chat_template = job->text.unknown_template.message;
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
     metadata->has_bos_token = generation->bos_token >= 0;
     if (metadata->has_bos_token)

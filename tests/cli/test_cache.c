@@ -44,9 +44,12 @@ static command_result answer(const char *model) {
     return GUMBEL(NULL, "run", model, ANSWER);
 }
 
+/* Nothing is said but, of an answer, why it ended. */
 static void assert_quiet(command_result *result) {
+    const char *errors = result->errors ? result->errors : "";
     assert_status(*result, 0);
-    assert_string_equal(result->errors ? result->errors : "", "");
+    if (strcmp(errors, "gumbel: stopped at 8 tokens (-n)\n") != 0)
+        assert_string_equal(errors, "");
     free_result(result);
 }
 

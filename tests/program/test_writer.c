@@ -118,6 +118,7 @@ static void assert_same_metadata(const gb_metadata *a, const gb_metadata *b) {
     assert_true(b->has_temperature && b->temperature == a->temperature);
     assert_false(b->has_recipe);
     assert_string_equal(b->recipe, "");
+    assert_string_equal(b->unknown_chat_template, "");
 }
 
 static void what_is_written_is_read_back(void **state) {
