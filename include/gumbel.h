@@ -517,11 +517,14 @@ typedef struct gumbel_export_options {
     const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
                           for such a checkpoint */
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
+    const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
+                         checkpoint's configuration, or that of its folder or file */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
  * program to path, under a temporary name until it is complete; an existing program is replaced. options may
- * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+ * be NULL. Errors: IO, also before anything is written where the disk has no room for the program; FORMAT,
+ * UNSUPPORTED, CANCELLED, MEMORY. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
