@@ -4,6 +4,7 @@
 #include "cli/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_OPERANDS = 4 };
@@ -196,6 +197,13 @@ static bool read_flag(const cli_command *command, void *arguments, const char *w
     return store_value(&found, value, error);
 }
 
+static void join_rest(cli_text *text, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        cli_text_add(text, " ", i > 0 ? 1 : 0);
+        cli_text_add(text, words[i], strlen(words[i]));
+    }
+}
+
 /* Gives the words that are no flags to the operands that no flag has filled. */
 static bool place_operands(const cli_command *command, void *arguments, const char *const *words,
                            size_t count, gumbel_error *error) {
@@ -208,16 +216,20 @@ static bool place_operands(const cli_command *command, void *arguments, const ch
             return cli_refuse(error, "%s needs a %s (see gumbel help %s)", command->name, operand->name,
                               command->name);
     }
+    if (command->rest) {
+        join_rest((cli_text *)(void *)((char *)arguments + command->rest->offset), words + placed,
+                  count - placed);
+        return true;
+    }
     if (placed < count)
         return cli_refuse(error, "%s: unexpected \"%.100s\" (see gumbel help %s)", command->name,
                           words[placed], command->name);
     return true;
 }
 
-cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
-                     gumbel_error *error) {
+static cli_parsed parse(const cli_command *command, int count, char *const *words, void *arguments,
+                        const char **operands, gumbel_error *error) {
     reader rest = {count, words};
-    const char *operands[MOST_OPERANDS];
     size_t operand_count = 0;
     bool flags_ended = false;
     while (rest.count > 0) {
@@ -230,7 +242,7 @@ cli_parsed cli_parse(const cli_command *command, int count, char *const *words, 
                 flags_ended = true;
             else if (!read_flag(command, arguments, word, &rest, error))
                 return CLI_WRONG;
-        } else if (operand_count < MOST_OPERANDS) {
+        } else if (operand_count < MOST_OPERANDS || command->rest) {
             operands[operand_count++] = word;
         } else {
             cli_refuse(error, "%s: too many words (see gumbel help %s)", command->name, command->name);
@@ -238,6 +250,14 @@ cli_parsed cli_parse(const cli_command *command, int count, char *const *words, 
         }
     }
     return place_operands(command, arguments, operands, operand_count, error) ? CLI_PARSED : CLI_WRONG;
+}
+
+cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
+                     gumbel_error *error) {
+    const char **operands = cli_allocate((size_t)count, sizeof *operands);
+    cli_parsed parsed = parse(command, count, words, arguments, operands, error);
+    free(operands);
+    return parsed;
 }
 
 bool cli_set_option(const cli_option_group *groups, void *arguments, const char *name, const char *value,
@@ -260,6 +280,8 @@ bool cli_set_option(const cli_option_group *groups, void *arguments, const char 
 }
 
 void cli_free_arguments(const cli_command *command, void *arguments) {
+    if (command->rest)
+        cli_text_free((void *)((char *)arguments + command->rest->offset));
     for (const cli_option_group *group = command->groups; group->title; group++)
         for (const cli_option *option = group->options; option->names; option++)
             if (option->type == CLI_TOKENS)

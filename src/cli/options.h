@@ -77,6 +77,7 @@ typedef struct cli_command {
     const char *synopsis;    /* what follows the name, one line per form */
     const char *description; /* paragraphs, separated by a newline */
     const cli_operand *operands;
+    const cli_operand *rest; /* the words after these, joined by blanks in a cli_text; NULL: there are none */
     const cli_option_group *groups;
     const cli_example *examples;
     size_t arguments_size; /* of the command's structure */

@@ -10,7 +10,7 @@ enum { BYTES_TEXT = 24 };
 static const char *describe_bytes(double bytes, char text[BYTES_TEXT]) {
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
     size_t unit = 0;
-    for (; bytes >= 1000 && unit + 1 < sizeof units / sizeof *units; unit++)
+    for (; bytes >= 999.95 && unit + 1 < sizeof units / sizeof *units; unit++)
         bytes /= 1000;
     snprintf(text, BYTES_TEXT, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
     return text;
