@@ -146,11 +146,19 @@ void cli_checkpoint_free(cli_checkpoint *checkpoint) {
     *checkpoint = (cli_checkpoint){0};
 }
 
+static bool is_folder(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
+}
+
 void cli_checkpoint_explain(const cli_checkpoint *checkpoint, gumbel_error *error) {
     size_t used = strlen(error->message);
-    bool is_its_file =
-        checkpoint->path && strncmp(error->message, checkpoint->path, strlen(checkpoint->path)) == 0;
-    if (checkpoint->repository && is_its_file && error->status == GUMBEL_ERROR_IO)
+    const char *path = checkpoint->path;
+    if (!path || error->status != GUMBEL_ERROR_IO || strncmp(error->message, path, strlen(path)) != 0)
+        return;
+    if (checkpoint->repository)
         snprintf(error->message + used, sizeof error->message - used, "; get it with: hf download %s",
                  checkpoint->repository);
+    else if (is_folder(path) && !has_file(path, "config.json"))
+        snprintf(error->message + used, sizeof error->message - used, ", and there is no .gguf either");
 }

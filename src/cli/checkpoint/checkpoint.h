@@ -22,7 +22,8 @@ gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint,
 
 void cli_checkpoint_free(cli_checkpoint *checkpoint);
 
-/* After a failure that names a missing file of a repository: says in the message how to get it. */
+/* After a failure that names a missing file of the checkpoint: adds to the message how to get it, or what
+ * else was looked for. */
 void cli_checkpoint_explain(const cli_checkpoint *checkpoint, gumbel_error *error);
 
 /* The absolute path without links in its folders, in new memory; NULL where there is no such folder, and
