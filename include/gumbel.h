@@ -57,7 +57,7 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_FORMAT = 3,      /* a file is not what it claims to be */
     GUMBEL_ERROR_UNSUPPORTED = 4, /* valid, but not in this version or build */
     GUMBEL_ERROR_MEMORY = 5,      /* no memory */
-    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots or a buffer are full */
+    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots, a buffer or a disk are full */
     GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
     GUMBEL_ERROR_CANCELLED = 8,   /* the caller cancelled */
     GUMBEL_ERROR_BACKEND = 9      /* a backend's library or device failed */
@@ -523,8 +523,8 @@ typedef struct gumbel_export_options {
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
  * program to path, under a temporary name until it is complete; an existing program is replaced. options may
- * be NULL. Errors: IO, also before anything is written where the disk has no room for the program; FORMAT,
- * UNSUPPORTED, CANCELLED, MEMORY. */
+ * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY; LIMIT, before anything is written, where the
+ * disk has no room for the program. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
@@ -538,7 +538,7 @@ typedef struct gumbel_pack_options {
 /* Writes the program again with its weights laid out for another backend: the file that exporting its
  * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own.
  * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
- * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
+ * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY; LIMIT as in gumbel_export. */
 GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
                                      const gumbel_pack_options *options, gumbel_error *error);
 

@@ -24,6 +24,6 @@ gumbel_status gb_check_disk_space(int descriptor, const char *path, uint64_t nee
     double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
     if ((double)needed <= free_bytes)
         return GUMBEL_OK;
-    return gb_fail(error, GUMBEL_ERROR_IO, "%s: it needs %s, and its disk has %s free", path,
+    return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: it needs %s, and its disk has %s free", path,
                    describe_bytes((double)needed, needed_text), describe_bytes(free_bytes, free_text));
 }

@@ -20,7 +20,7 @@ typedef void (*gb_parallel_loop)(unsigned threads, size_t count,
 
 /* Creates the temporary file beside path. program is what gb_builder_finish gave; it must outlive the writer,
  * which fills in its constants' offsets and checksums and its id. Errors: ARGUMENT (path is there and no
- * regular file), IO naming the path, also where the disk has no room for the program, MEMORY. */
+ * regular file), IO naming the path, LIMIT (the disk has no room for the program), MEMORY. */
 gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
                                gumbel_error *error);
 

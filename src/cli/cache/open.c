@@ -10,6 +10,8 @@
 #include "cli/measure.h"
 #include "cli/report.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +89,12 @@ static gumbel_status export_program(search *s, gumbel_error *error) {
     return status;
 }
 
+static void explain_space(gumbel_error *error) {
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used,
+             "; gumbel cache prune removes programs of no use, XDG_CACHE_HOME can name another disk");
+}
+
 /* Under the entry's lock. An export that fails leaves no entry. */
 static gumbel_status make_program(search *s, const char *damage, gumbel_error *error) {
     note_export(s, damage);
@@ -94,6 +102,8 @@ static gumbel_status make_program(search *s, const char *damage, gumbel_error *e
     if (status == GUMBEL_OK)
         return status;
     cli_checkpoint_explain(s->checkpoint, error);
+    if (status == GUMBEL_ERROR_LIMIT)
+        explain_space(error);
     (void)cli_cache_remove(s->entry.folder, &(gumbel_error){0});
     return status;
 }
