@@ -65,7 +65,7 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_FORMAT = 3,      /* a file is not what it claims to be */
     GUMBEL_ERROR_UNSUPPORTED = 4, /* valid, but not in this version or build */
     GUMBEL_ERROR_MEMORY = 5,      /* no memory */
-    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots or a buffer are full */
+    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots, a buffer or a disk are full */
     GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
     GUMBEL_ERROR_CANCELLED = 8,   /* the caller cancelled */
     GUMBEL_ERROR_BACKEND = 9      /* a backend's library or device failed */
@@ -530,12 +530,15 @@ typedef struct gumbel_export_options {
     const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
                           for such a checkpoint */
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
+    const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
+                         checkpoint's configuration, or that of its folder or file */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
  * program to path. The checkpoint's files are mapped and must stay as they are until this returns (see the
  * conventions on SIGBUS, and on what path may be). options may be NULL. Errors: ARGUMENT, IO, FORMAT,
- * UNSUPPORTED, CANCELLED, MEMORY. */
+ * UNSUPPORTED, CANCELLED, MEMORY; LIMIT, before anything is written, where the disk has no room for the
+ * program. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
@@ -550,7 +553,7 @@ typedef struct gumbel_pack_options {
  * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own,
  * which is replaced in the end, and which must stay as it is until then (see the conventions on SIGBUS).
  * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
- * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
+ * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY; LIMIT as in gumbel_export. */
 GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
                                      const gumbel_pack_options *options, gumbel_error *error);
 

@@ -215,7 +215,7 @@ static void set_metadata(export_job *job) {
     gb_metadata *metadata = gb_builder_metadata(job->builder);
     const gb_generation_config *generation = &job->generation;
     metadata->architecture = job->model->name;
-    metadata->name = job->source.name;
+    metadata->name = job->options.name ? job->options.name : job->source.name;
     metadata->source = job->source.is_gguf      ? "GGUF"
                        : job->source.checkpoint ? "safetensors"
                                                 : "random weights";

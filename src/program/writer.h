@@ -20,7 +20,8 @@ typedef void (*gb_parallel_loop)(unsigned threads, size_t count,
 
 /* Creates the temporary file beside path, which may be none of the inputs (NULL: any); both must outlive the
  * writer. program is what gb_builder_finish gave; it must outlive the writer, too, which fills in its
- * constants' offsets and checksums and its id. Errors: those of gb_output_create; MEMORY. */
+ * constants' offsets and checksums and its id. Errors: those of gb_output_create; LIMIT (the disk has no room
+ * for the program); MEMORY. */
 gumbel_status gb_writer_create(const char *path, const gb_input_list *inputs, gb_program *program,
                                gb_writer **writer, gumbel_error *error);
 

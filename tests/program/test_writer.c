@@ -234,6 +234,22 @@ static void failed_writes_are_reported(void **state) {
     gb_program_destroy(program);
 }
 
+/* A weight that no disk holds: the numbers stand in the message, and not a byte is written for it. */
+static void a_disk_without_room_is_reported_first(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    gb_writer *writer;
+    gumbel_error error;
+    program->constants[0].size = UINT64_C(1) << 60;
+    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_ERROR_LIMIT);
+    assert_non_null(strstr(error.message, target));
+    assert_non_null(strstr(error.message, ": it needs 1.2 EB, and its disk has "));
+    assert_int_equal(strcmp(error.message + strlen(error.message) - 5, " free"), 0);
+    assert_null(writer);
+    assert_int_equal(files_in_directory(), 0);
+    gb_program_destroy(program);
+}
+
 static bool count_down(void *user, size_t bytes) {
     int *left = user;
     (void)bytes;
@@ -282,6 +298,7 @@ int main(void) {
         IN_DIRECTORY(a_file_appears_only_when_whole),
         IN_DIRECTORY(the_writer_keeps_its_order),
         IN_DIRECTORY(targets_that_are_no_files_are_refused),
+        IN_DIRECTORY(a_disk_without_room_is_reported_first),
         IN_DIRECTORY(failed_writes_are_reported),
         IN_DIRECTORY(every_failed_allocation_is_reported),
         IN_DIRECTORY(an_older_file_is_replaced),
