@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -154,6 +154,26 @@ static void a_lock_that_is_taken_is_left(void **state) {
     close(descriptor);
 }
 
+static int first, second; /* descriptors */
+
+static void finish_and_begin(void) {
+    char name[GB_TEMPORARY_NAME];
+    assert_int_equal(renameat(directory, ".gumbel-temporary-0000", directory, "finished"), 0);
+    close(first);
+    second = gb_create_temporary(directory, 0600, name);
+    assert_string_equal(name, ".gumbel-temporary-0000");
+}
+
+/* The collector has opened the file when its writer finishes and another takes the name. */
+static void a_name_may_be_another_writers_by_now(void **state) {
+    (void)state;
+    char name[GB_TEMPORARY_NAME];
+    first = gb_create_temporary(directory, 0600, name);
+    before_flock(finish_and_begin);
+    assert_int_equal(collect(), 2);
+    close(second);
+}
+
 /* Nothing is known of writers: all files stay, and new ones can be made. */
 static void without_locks_nothing_is_removed(void **state) {
     (void)state;
@@ -178,6 +198,7 @@ int main(void) {
         IN_DIRECTORY(what_only_has_such_a_name_stays),
         IN_DIRECTORY(a_collector_in_between_does_no_harm),
         IN_DIRECTORY(a_lock_that_is_taken_is_left),
+        IN_DIRECTORY(a_name_may_be_another_writers_by_now),
         IN_DIRECTORY(without_locks_nothing_is_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,10 +211,10 @@ static void wait_a_millisecond(void) {
 /* Kills an export to output as soon as it has begun to write beside it. */
 static void kill_export(const char *checkpoint, const char *output, const char *folder) {
     running_command started;
+    size_t before = count_files(folder);
     start_command(&started, (const char *const[]){GUMBEL_COMMAND, "export", checkpoint, "-o", output,
                                                   "--quantize", "int4", NULL});
     feed_command(&started, NULL);
-    size_t before = count_files(folder);
     for (int i = 0; i < LAST_SECONDS * 1000 && count_files(folder) == before; i++)
         wait_a_millisecond();
     assert_int_equal(kill(started.process, SIGKILL), 0);
