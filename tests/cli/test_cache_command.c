@@ -155,6 +155,9 @@ static void removes_by_name(void **state) {
     assert_prints(GUMBEL(NULL, "cache", "rm", "model", strrchr(entry_of("other-"), '/') + 1),
                   "removed other-");
     assert_int_equal(count_files(cache), 0);
+    make_program(checkpoint);
+    assert_prints(GUMBEL(NULL, "cache", "rm", checkpoint), "removed model-");
+    assert_int_equal(count_files(cache), 0);
 }
 
 /* What runs keeps its file; the next one makes it again. */

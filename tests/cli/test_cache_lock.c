@@ -140,6 +140,27 @@ static void a_killed_export_blocks_nobody(void **state) {
     assert_int_equal(count_files(cache), 1);
 }
 
+/* The lock goes with the process, and whoever waits makes the program himself. */
+static void who_waits_for_a_killed_export_takes_over(void **state) {
+    (void)state;
+    const char *const words[] = {GUMBEL_COMMAND, "inspect", large, "--quantize", "int4", NULL};
+    running_command first, second;
+    start_command(&first, words);
+    feed_command(&first, NULL);
+    await_temporary();
+    assert_int_equal(kill(first.process, SIGSTOP), 0);
+    start_command(&second, words);
+    feed_command(&second, NULL);
+    await_errors(&second, "waiting for it", 60);
+    assert_int_equal(kill(first.process, SIGKILL), 0);
+    command_result result = finish_command(&first, 60);
+    assert_status(result, 128 + SIGKILL);
+    free_result(&result);
+    result = finish_command(&second, 60);
+    assert_says(&result, "gumbel: wrote ");
+    assert_int_equal(count_files(entry_of("large")), 3);
+}
+
 static void what_a_killed_export_leaves_can_be_pruned(void **state) {
     (void)state;
     int lock = hold_entry();
@@ -159,6 +180,7 @@ int main(void) {
         cmocka_unit_test_setup(two_at_once, empty_cache),
         cmocka_unit_test_setup(what_is_being_made_is_not_removed, empty_cache),
         cmocka_unit_test_setup(a_killed_export_blocks_nobody, empty_cache),
+        cmocka_unit_test_setup(who_waits_for_a_killed_export_takes_over, empty_cache),
         cmocka_unit_test_setup(what_a_killed_export_leaves_can_be_pruned, empty_cache),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

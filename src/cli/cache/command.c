@@ -175,8 +175,8 @@ const cli_command cli_command_cache = {
                                        "list, which is the default, rm or prune."},
                                       {0}},
     .rest = &(const cli_operand){"NAME", offsetof(cache_arguments, names), false,
-                                 "With rm: an entry's name, as list has it, or a model's, which stands for "
-                                 "all of its entries: gemma-4-31B-it, google/gemma-4-31B-it."},
+                                 "With rm: an entry's name, as list has it; or a model's or the path of a "
+                                 "checkpoint, which stand for all of its entries: google/gemma-4-31B-it."},
     .groups = (const cli_option_group[]){{.title = "List", .options = list_table},
                                          {.title = "Remove", .options = remove_table},
                                          {.title = "Prune", .options = prune_table},

@@ -3,10 +3,13 @@
 
 #include "cli/cache/entry.h"
 #include "cli/cache/lock.h"
+#include "cli/checkpoint/checkpoint.h"
 #include "cli/report.h"
+#include "cli/storage.h"
 #include "cli/units.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -31,30 +34,43 @@ void cli_cache_choose_old(const cli_cache_items *items, const cli_prune_options 
     }
 }
 
-/* Whether the first length bytes of word are the item's name or its model's. */
-static bool is_called(const cli_cache_item *item, const char *word, size_t length) {
-    const char *model = item->record.model;
-    return (strlen(item->name) == length && memcmp(item->name, word, length) == 0) ||
-           (model && strlen(model) == length && memcmp(model, word, length) == 0);
+/* Whether a word is the item's name, its model's, or leads to its checkpoint. */
+static bool is_called(const cli_cache_item *item, const char *word) {
+    const cli_cache_record *record = &item->record;
+    if (strcmp(item->name, word) == 0)
+        return true;
+    if (!record->source)
+        return false;
+    char *path = cli_canonical_path(word);
+    bool is_same = strcmp(record->model, word) == 0 || strcmp(record->source, path ? path : word) == 0;
+    free(path);
+    return is_same;
+}
+
+static gumbel_status choose_named(const cli_cache_items *items, const char *word, bool *chosen,
+                                  gumbel_error *error) {
+    bool is_found = false;
+    for (size_t i = 0; i < items->count; i++)
+        if (is_called(&items->items[i], word))
+            chosen[i] = is_found = true;
+    if (is_found)
+        return GUMBEL_OK;
+    cli_refuse(error, "%.200s: there is no such entry or model in the cache; gumbel cache list shows them",
+               word);
+    return error->status;
 }
 
 gumbel_status cli_cache_choose_named(const cli_cache_items *items, const char *names, bool *chosen,
                                      gumbel_error *error) {
-    for (const char *word = names + strspn(names, " "); *word; word += strspn(word, " ")) {
+    gumbel_status status = GUMBEL_OK;
+    for (const char *word = names; *word && status == GUMBEL_OK; word += strspn(word, " ")) {
         size_t length = strcspn(word, " ");
-        bool is_found = false;
-        for (size_t i = 0; i < items->count; i++)
-            if (is_called(&items->items[i], word, length))
-                chosen[i] = is_found = true;
-        if (!is_found) {
-            cli_refuse(error,
-                       "%.*s: there is no such entry or model in the cache; gumbel cache list shows them",
-                       length < 100 ? (int)length : 100, word);
-            return error->status;
-        }
+        char *name = cli_copy_text(word, length);
+        status = choose_named(items, name, chosen, error);
+        free(name);
         word += length;
     }
-    return GUMBEL_OK;
+    return status;
 }
 
 /* ---- Removing ------------------------------------------------------------------------------------------ */

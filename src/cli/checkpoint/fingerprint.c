@@ -102,7 +102,7 @@ gumbel_status cli_fingerprint_files(const char *checkpoint, cli_text *state, gum
 static bool add_block(int descriptor, off_t offset, XXH3_state_t *hash) {
     char block[BLOCK_BYTES];
     ssize_t count = pread(descriptor, block, sizeof block, offset);
-    return count > 0 && XXH3_64bits_update(hash, block, (size_t)count) == XXH_OK;
+    return count >= 0 && XXH3_64bits_update(hash, block, (size_t)count) == XXH_OK;
 }
 
 static gumbel_status add_sample(void *user, const char *path, const char *name, const struct stat *file,
