@@ -241,7 +241,7 @@ static void a_disk_without_room_is_reported_first(void **state) {
     gb_writer *writer;
     gumbel_error error;
     program->constants[0].size = UINT64_C(1) << 60;
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_ERROR_LIMIT);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_ERROR_LIMIT);
     assert_non_null(strstr(error.message, target));
     assert_non_null(strstr(error.message, ": it needs 1.2 EB, and its disk has "));
     assert_int_equal(strcmp(error.message + strlen(error.message) - 5, " free"), 0);
