@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int refuse_command(const char *name) {
     char names[256] = "", found[32], given[CLI_SHORTENED];
@@ -18,6 +19,8 @@ static int refuse_command(const char *name) {
         strcat(names, " ");
     }
     cli_shorten(name, given);
+    if (name[0] == '-' || access(name, F_OK) == 0)
+        return cli_fail_usage("a command comes first, such as gumbel run %s (see gumbel help)", given);
     if (cli_suggest(name, names, found, sizeof found))
         return cli_fail_usage("there is no command \"%s\"; did you mean %s?", given, found);
     return cli_fail_usage("there is no command \"%s\" (see gumbel help)", given);

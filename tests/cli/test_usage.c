@@ -65,6 +65,9 @@ static void wrong_usage_is_one_line_and_status_2(void **state) {
     (void)state;
     assert_usage_error(GUMBEL(NULL, "exprot"), "did you mean export?");
     assert_usage_error(GUMBEL(NULL, "help", "frob"), "there is no command \"frob\"");
+    assert_usage_error(GUMBEL(NULL, "-m", "p", "-p", "hi"),
+                       "a command comes first, such as gumbel run -m (see");
+    assert_usage_error(GUMBEL(NULL, GUMBEL_COMMAND), "a command comes first, such as gumbel run /");
     assert_usage_error(GUMBEL(NULL, "run"), "run needs a PROGRAM");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--tmp", "1"), "did you mean --temp?");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--top-p", "1.5"),
@@ -89,7 +92,7 @@ static void flags_of_others_are_not_misread(void **state) {
     assert_usage_error(GUMBEL(NULL, "run", "p", "--grammar", "x"), "--grammar: answers cannot");
     assert_usage_error(GUMBEL(NULL, "run", "p", "-temp", "1"), "did you mean --temp?");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--zzinja"), "run has no option --zzinja (see");
-    assert_usage_error(GUMBEL(NULL, "chat", "p", "-p", "hi"), "-p: gumbel run takes a prompt so");
+    assert_usage_error(GUMBEL(NULL, "chat", "p", "-p", "hi"), "-p: gumbel run takes a prompt this way");
     assert_usage_error(GUMBEL(NULL, "run", "p", "hi", "-cnv"), "run takes a prompt or --interactive (-cnv)");
     assert_usage_error(GUMBEL(NULL, "run", "p", "hi", "-p", "a"), "run takes one of PROMPT, --prompt");
 }
