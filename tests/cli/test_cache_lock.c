@@ -73,6 +73,20 @@ static void two_first_runs_export_once(void **state) {
         free_result(&results[i]);
 }
 
+static void waiting_can_be_interrupted(void **state) {
+    (void)state;
+    running_command started;
+    int lock = hold_entry();
+    start_answer(&started);
+    await_errors(&started, "waiting for it", 60);
+    assert_int_equal(kill(started.process, SIGINT), 0);
+    command_result result = finish_command(&started, 60);
+    assert_status(result, 130);
+    assert_has(result.errors, "model: cancelled while another gumbel exports it");
+    free_result(&result);
+    close(lock);
+}
+
 /* Without anything that is held: whoever comes second, before or after the first is done, exports nothing. */
 static void two_at_once(void **state) {
     (void)state;
@@ -177,6 +191,7 @@ static void what_a_killed_export_leaves_can_be_pruned(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(two_first_runs_export_once, empty_cache),
+        cmocka_unit_test_setup(waiting_can_be_interrupted, empty_cache),
         cmocka_unit_test_setup(two_at_once, empty_cache),
         cmocka_unit_test_setup(what_is_being_made_is_not_removed, empty_cache),
         cmocka_unit_test_setup(a_killed_export_blocks_nobody, empty_cache),

@@ -12,9 +12,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_ATTEMPTS = 100 };
+/* The lock is tried at intervals: a signal that comes just before flock blocks would not be seen. */
+enum { MOST_ATTEMPTS = 100, POLL_NANOSECONDS = 50000000 };
 
 static gumbel_status refuse_path(const char *path, gumbel_error *error) {
     cli_refuse(error, "%s: %s", path, strerror(errno));
@@ -30,21 +32,19 @@ static bool is_in_place(int lock, const char *path) {
 
 /* *is_busy: another process holds it, and waited_for is NULL. A file system that has no locks counts as free:
  * a program appears under its name when it is complete, with or without them. */
-static gumbel_status take(int lock, const char *path, const char *waited_for, bool *is_busy,
-                          gumbel_error *error) {
+static gumbel_status take(int lock, const char *waited_for, bool *is_busy, gumbel_error *error) {
     *is_busy = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (!*is_busy || !waited_for)
         return GUMBEL_OK;
     cli_note("another gumbel exports %s; waiting for it", waited_for);
-    while (flock(lock, LOCK_EX) != 0) {
-        if (errno != EINTR)
-            return refuse_path(path, error);
+    while (*is_busy) {
         if (cli_interrupted()) {
-            cli_refuse(error, "%s: interrupted while another gumbel exports it", waited_for);
+            cli_refuse(error, "%s: cancelled while another gumbel exports it", waited_for);
             return error->status = GUMBEL_ERROR_CANCELLED;
         }
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NANOSECONDS}, NULL);
+        *is_busy = flock(lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     }
-    *is_busy = false;
     return GUMBEL_OK;
 }
 
@@ -59,7 +59,7 @@ static gumbel_status try_lock(const char *folder, const char *path, const char *
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (opened < 0)
         return errno == ENOENT ? GUMBEL_OK : refuse_path(path, error);
-    status = take(opened, path, waited_for, is_busy, error);
+    status = take(opened, waited_for, is_busy, error);
     if (status == GUMBEL_OK && !*is_busy && is_in_place(opened, path))
         *lock = opened;
     else

@@ -12,7 +12,7 @@
 
 /* Makes the folder where it is missing, checks it with cli_cache_check_folder, and takes its lock. While
  * another process holds it: waits, after one note that names what is waited for; waited_for NULL: does not
- * wait, and *lock is -1. Give *lock to cli_cache_unlock. Errors: IO, CANCELLED (Ctrl-C, where it is caught).
+ * wait, and *lock is -1. Give *lock to cli_cache_unlock. Errors: IO, CANCELLED (a signal that is caught).
  */
 gumbel_status cli_cache_lock(const char *folder, const char *waited_for, int *lock, gumbel_error *error);
 

@@ -9,6 +9,7 @@
 #include "cli/exporter.h"
 #include "cli/measure.h"
 #include "cli/report.h"
+#include "cli/signals.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,16 +126,30 @@ static gumbel_status open_or_make(search *s, gumbel_error *error) {
     return error->status = GUMBEL_ERROR_IO;
 }
 
-static gumbel_status find_program(search *s, gumbel_error *error) {
-    gumbel_status status = open_program(s, error);
-    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
-        return status;
+static gumbel_status open_locked(search *s, gumbel_error *error) {
     int lock;
-    status = cli_cache_lock(s->entry.folder, s->checkpoint->shown, &lock, error);
+    gumbel_status status = cli_cache_lock(s->entry.folder, s->checkpoint->shown, &lock, error);
     if (status == GUMBEL_OK)
         status = open_or_make(s, error);
     cli_cache_unlock(lock);
     return status;
+}
+
+/* While there is an entry without a program, signals end the work, not the process: it is to be removed. */
+static gumbel_status find_program(search *s, gumbel_error *error) {
+    gumbel_status status = open_program(s, error);
+    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
+        return status;
+    cli_catch_interrupt();
+    cli_catch_termination();
+    status = open_locked(s, error);
+    cli_release_signals();
+    if (status != GUMBEL_OK || !cli_interrupted())
+        return status;
+    gumbel_program_close(s->program);
+    s->program = NULL;
+    cli_refuse(error, "%s: cancelled", s->checkpoint->shown);
+    return error->status = GUMBEL_ERROR_CANCELLED;
 }
 
 gumbel_status cli_cache_open(const cli_checkpoint *checkpoint, const cli_cache_options *options,
