@@ -150,7 +150,7 @@ static void json_has_logprobs(void **state) {
 static void json_is_always_utf8(void **state) {
     (void)state;
     for (int seed = 0; seed < 4; seed++) {
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", seed);
         json_decref(
             json_of(GUMBEL(NULL, "run", program, "hi", "--temp", "10000", "--top-k", "0", "--top-p", "1",
