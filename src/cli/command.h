@@ -27,4 +27,7 @@ void cli_print_help(const cli_command *command, FILE *file);
 void cli_print_overview_page(FILE *file);
 void cli_print_command_page(const cli_command *command, FILE *file);
 
+/* The completion script of bash, zsh or fish. False, with nothing printed, for another shell. */
+bool cli_print_completion(const char *shell, FILE *file);
+
 #endif

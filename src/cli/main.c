@@ -57,6 +57,13 @@ static void print_notes(const cli_text *notes) {
         cli_note("%.*s", (int)strcspn(line, "\n"), line);
 }
 
+/* What the build makes the shells' completions with. */
+static int print_completion(const char *shell) {
+    if (!shell || !cli_print_completion(shell, stdout))
+        return cli_fail_usage("--completion: expected bash, zsh or fish");
+    return CLI_OK;
+}
+
 static int run_command(const cli_command *command, int count, char *const *words) {
     void *arguments = cli_allocate(1, command->arguments_size);
     cli_text notes = {0};
@@ -96,6 +103,8 @@ static int dispatch(int count, char *const *words) {
         return print_help(topic);
     if (strcmp(name, "--man") == 0)
         return print_manual_page(topic);
+    if (strcmp(name, "--completion") == 0)
+        return print_completion(topic);
     const cli_command *command = cli_find_command(name);
     return command ? run_command(command, count - 1, words + 1) : refuse_command(name);
 }
