@@ -29,7 +29,8 @@
  *    defaults. Fields are only ever added at the end.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
- *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
+ *    where it is asked for text.
  */
 #ifndef GUMBEL_H
 #define GUMBEL_H
@@ -246,6 +247,21 @@ GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int3
 /* Ends the text: gives what is still held back and starts anew. */
 GUMBEL_API void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length);
 
+/* Lets the text end where one of count strings is complete in it, and starts anew; count 0: nowhere. Then
+ * gumbel_detokenize also holds back what may be the beginning of one, and gives no text behind it. The first
+ * that is complete counts, of several that end at the same character the longest, wherever tokens were cut.
+ * included: the text ends with the string, otherwise before it. A string that is spelled just like a special
+ * token is also found where that token is not shown. The strings, UTF-8 ending in a zero byte, are copied.
+ * Errors, which leave the detokenizer as it was: ARGUMENT (one is NULL, empty or not UTF-8), LIMIT, MEMORY.
+ */
+GUMBEL_API gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokenizer,
+                                                    const char *const *strings, size_t count, bool included,
+                                                    gumbel_error *error);
+
+/* The index of the string that ended the text; -1: none has, since the start or the last
+ * gumbel_detokenize_end. */
+GUMBEL_API int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer);
+
 typedef struct gumbel_message {
     const char *role;    /* "system", "user" or "assistant" */
     const char *content; /* UTF-8; special tokens in it are ordinary text */
@@ -395,10 +411,11 @@ GUMBEL_API void gumbel_session_cancel(gumbel_session *session);
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
 typedef enum gumbel_finish {
-    GUMBEL_FINISH_NONE = 0,   /* goes on */
-    GUMBEL_FINISH_STOP = 1,   /* the token is one of the program's stop tokens */
-    GUMBEL_FINISH_LENGTH = 2, /* max_new_tokens reached */
-    GUMBEL_FINISH_CONTEXT = 3 /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_NONE = 0,       /* goes on */
+    GUMBEL_FINISH_STOP = 1,       /* the token is one of the program's stop tokens */
+    GUMBEL_FINISH_LENGTH = 2,     /* max_new_tokens reached */
+    GUMBEL_FINISH_CONTEXT = 3,    /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_STOP_STRING = 4 /* the token completes a stop string; gumbel_next alone */
 } gumbel_finish;
 
 /* One session's part of a step: its next tokens, and whether their successor is wanted. */
@@ -452,14 +469,22 @@ typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
     uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    uint32_t top_logprobs;           /* give the log-probabilities of that many likeliest tokens */
+    bool wants_logprob;              /* give each token's log-probability */
     bool ignore_stop;                /* stop tokens are ordinary tokens */
     bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
-    uint32_t wants_logprob;          /* not 0: give each token's log-probability */
-    uint32_t top_logprobs;           /* and of that many likeliest tokens */
+    /* Text, where there is a tokenizer: the program's own, which must live until the generation ends. */
+    const gumbel_tokenizer *tokenizer; /* NULL: tokens alone */
+    bool show_special;                 /* special tokens are written out; otherwise they give no text */
+    bool include_stop_string;          /* the text ends with the stop string, otherwise before it */
+    const char *const *stop_strings;   /* [stop_string_count] as in gumbel_detokenizer_stop_at; copied */
+    size_t stop_string_count;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
- * was generated but not yet run: such a token is run first). Runs nothing yet. Errors: ARGUMENT, LIMIT. */
+ * was generated but not yet run: such a token is run first). Runs nothing yet. With a tokenizer it allocates
+ * what gumbel_next needs for the text, which the session keeps until the next gumbel_generate. Errors, which
+ * leave the session as it was: ARGUMENT, LIMIT, MEMORY. */
 GUMBEL_API gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                                          const gumbel_generate_options *options, gumbel_error *error);
 
@@ -472,10 +497,19 @@ typedef struct gumbel_generated {
     uint32_t top_logprobs;
     const int32_t *top_tokens;
     const float *top_token_logprob;
+    /* The characters that are now certain, maybe none: text_length bytes of UTF-8, valid until the session's
+     * next call. Held back are parts of a character and what may be the beginning of a stop string; at the
+     * last token nothing is. NULL without a tokenizer. */
+    const char *text;
+    size_t text_length;
+    int32_t stop_string; /* finish STOP_STRING: its index in the options; otherwise -1 */
 } gumbel_generated;
 
 /* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
- * error or a cancel, gumbel_generate begins anew. Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). */
+ * error or a cancel, gumbel_generate begins anew. However it finished, the session holds all tokens but the
+ * last one, which is run before what comes next: a stop string that was not shown is in the session too.
+ * Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). With an error text is what was held back, so that the
+ * text of the tokens until then is whole; the rest is unchanged. */
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
 

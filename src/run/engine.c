@@ -192,6 +192,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
 void gumbel_engine_destroy(gumbel_engine *engine) {
     if (!engine)
         return;
+    for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
+        gumbel_detokenizer_destroy(engine->sessions[i].text);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
     gb_free(engine->batch_storage);

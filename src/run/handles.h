@@ -48,8 +48,9 @@ struct gumbel_session {
     uint64_t seed, seed_counter; /* the next token is drawn with their sum */
     atomic_bool cancelled;
     gb_generation generation;
-    int32_t *prompt;   /* [max_context + 1] the generation's tokens still to run */
-    gumbel_bias *bias; /* [max_bias] of the generation */
+    gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
+    int32_t *prompt;          /* [max_context + 1] the generation's tokens still to run */
+    gumbel_bias *bias;        /* [max_bias] of the generation */
 };
 
 struct gumbel_engine {
