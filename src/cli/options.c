@@ -92,6 +92,9 @@ static bool refuse_value(const cli_option *option, const char *value, gumbel_err
                  "ID=VALUE, with VALUE a number in [-1000000, 1000000] or -inf; %d of them at most",
                  CLI_MOST_BIASES);
         break;
+    case CLI_STRINGS:
+        snprintf(expected, sizeof expected, "a text that is not empty; %d of them at most", CLI_MOST_STRINGS);
+        break;
     default:
         snprintf(expected, sizeof expected, "token ids separated by commas");
         break;
@@ -138,6 +141,9 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
         break;
     case CLI_BIASES:
         good = cli_parse_biases(value, field);
+        break;
+    case CLI_STRINGS:
+        good = cli_add_string(value, field);
         break;
     }
     return good || refuse_value(option, value, error);
@@ -252,6 +258,8 @@ bool cli_set_option(const cli_option_group *groups, void *arguments, const char 
     }
     if (found.group->fixed)
         return cli_refuse(error, "%.40s cannot be changed now, only given at the start", name);
+    if (found.option->type == CLI_STRINGS && !value)
+        return cli_clear_strings((void *)(found.base + found.option->offset));
     if (takes_value(found.option) && !value)
         return cli_refuse(error, "%.40s needs a value: %.40s %s", name, name, found.option->argument);
     if (!takes_value(found.option) && value)

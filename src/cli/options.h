@@ -19,7 +19,8 @@ typedef enum cli_type {
     CLI_NUMBER,   /* cli_number */
     CLI_SEED,     /* cli_seed */
     CLI_TOKENS,   /* cli_tokens */
-    CLI_BIASES    /* cli_biases; adds to those of the flags before */
+    CLI_BIASES,   /* cli_biases; adds to those of the flags before */
+    CLI_STRINGS   /* cli_strings; adds one to those of the flags before */
 } cli_type;
 
 typedef struct cli_integer {
@@ -93,7 +94,8 @@ cli_parsed cli_parse(const cli_command *command, int count, char *const *words, 
                      gumbel_error *error);
 
 /* Sets one option of the groups that are not fixed by its long name without the dashes, as a command inside
- * `chat` does. value is NULL where there is none. On failure the option may be half set: work on a copy. */
+ * `chat` does. value is NULL where there is none, which empties a list of strings. On failure the option may
+ * be half set: work on a copy. */
 bool cli_set_option(const cli_option_group *groups, void *arguments, const char *name, const char *value,
                     gumbel_error *error);
 

@@ -80,23 +80,18 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
         output->began = true;
         return check_written(error);
     }
-    const char *text;
-    size_t length;
-    gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
-    if (status == GUMBEL_OK)
-        print_text(output, text, length);
-    return status == GUMBEL_OK ? check_written(error) : status;
+    print_text(output, generated->text, generated->text_length);
+    return check_written(error);
+}
+
+void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
+    if (output->detokenizer && !output->logprobs)
+        print_text(output, generated->text, generated->text_length);
 }
 
 void cli_output_end(cli_output *output) {
     if (output->logprobs)
         return;
-    if (output->detokenizer) {
-        const char *text;
-        size_t length;
-        gumbel_detokenize_end(output->detokenizer, &text, &length);
-        print_text(output, text, length);
-    }
     if (!output->line_ended && (output->began || !output->detokenizer))
         putchar('\n');
     fflush(stdout);

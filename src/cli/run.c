@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/sampling.h"
 #include "cli/signals.h"
+#include "cli/stops.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ typedef struct run_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_stop_options stop;
     run_options run;
 } run_arguments;
 
@@ -178,14 +180,21 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
         .ignore_stop = run->ignore_stop,
         .wants_logprob = run->logprobs || run->top_logprobs.given,
         .top_logprobs = (uint32_t)run->top_logprobs.value,
+        .tokenizer = model->tokenizer,
     };
     cli_output output;
-    status = cli_settle_seed(&arguments->sampling, &sampling, error);
+    cli_stops stops = {0};
+    cli_read_stops(&arguments->stop, &stops);
+    status = cli_apply_stops(&stops, &options, error);
+    if (status == GUMBEL_OK)
+        status = cli_settle_seed(&arguments->sampling, &sampling, error);
     if (status == GUMBEL_OK)
         status = cli_output_open(&output, run->print_tokens ? NULL : model->tokenizer, error);
-    if (status != GUMBEL_OK)
+    if (status != GUMBEL_OK) {
+        cli_stops_free(&stops);
         return status;
-    output.logprobs = options.wants_logprob != 0;
+    }
+    output.logprobs = options.wants_logprob;
     cli_generator generator = {.model = model};
     cli_generator_set_seed(&generator, sampling.seed);
     cli_report_seed(&sampling);
@@ -197,6 +206,7 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
         cli_print_stats(model, &sampling, reply, stderr);
     cli_generator_free(&generator);
     cli_output_close(&output);
+    cli_stops_free(&stops);
     return status;
 }
 
@@ -250,6 +260,7 @@ const cli_command cli_command_run = {
             {.title = "Prompt", .options = prompt_table, .offset = offsetof(run_arguments, run)},
             {.title = "Format", .options = cli_format_table, .offset = offsetof(run_arguments, format)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
+            {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
             {.title = "Program",
              .options = cli_program_table,
@@ -260,6 +271,8 @@ const cli_command cli_command_run = {
         (const cli_example[]){
             {"gumbel run model.gumbel -p \"Why is the sky blue?\"", "Asks a question."},
             {"gumbel run model.gumbel --raw -f story.txt -n 300 --seed 7", "Continues a text, repeatably."},
+            {"gumbel run model.gumbel --raw -p \"Q: Why?\\nA:\" --stop \"\\nQ:\"",
+             "Ends the answer where the next question would begin."},
             {"gumbel run model.gumbel --tokens 2,17,99 --print-tokens -n 12 --temperature 0",
              "Ids in, one line of ids out."},
             {0}},

@@ -159,6 +159,18 @@ bool cli_parse_biases(const char *text, cli_biases *biases) {
     }
 }
 
+bool cli_add_string(const char *text, cli_strings *strings) {
+    if (*text == '\0' || strings->count == CLI_MOST_STRINGS)
+        return false;
+    strings->list[strings->count++] = text;
+    return true;
+}
+
+bool cli_clear_strings(cli_strings *strings) {
+    strings->count = 0;
+    return true;
+}
+
 bool cli_is_choice(const char *value, const char *choices) {
     size_t length = strlen(value);
     if (length == 0 || strchr(value, ' '))
