@@ -339,8 +339,22 @@ GUMBEL_API void gumbel_engine_destroy(gumbel_engine *engine);
 /* Writes one line per backend: its name, and what this build and machine have of it. */
 GUMBEL_API void gumbel_describe_backends(gumbel_write_callback write, void *user);
 
-/* What this engine is: "cpu avx512 2 threads". Lives as long as the engine. */
+/* What this engine is: "cpu avx512 2 threads, 257 tokens a step". Lives as long as the engine. */
 GUMBEL_API const char *gumbel_engine_description(const gumbel_engine *engine);
+
+/* What the options of an engine have become, with every default filled in. */
+typedef struct gumbel_engine_info {
+    size_t size;
+    uint32_t slots;         /* sessions that can exist at once */
+    uint32_t max_context;   /* positions per session */
+    uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
+    uint32_t prefill_chunk; /* of these, tokens of one session, at most */
+    bool snapshots;         /* sessions can take snapshots */
+} gumbel_engine_info;
+
+/* Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                                gumbel_error *error);
 
 /* What bounds the speed of every program on a machine. */
 typedef struct gumbel_machine_limits {

@@ -96,8 +96,9 @@ gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, c
         cli_model_close(model);
         return status;
     }
-    model->max_context =
-        options->max_context.value > 0 ? (uint32_t)options->max_context.value : model->info.max_context;
+    gumbel_engine_info engine = {.size = sizeof engine};
+    gumbel_engine_get_info(model->engine, &engine, NULL); /* it cannot fail */
+    model->max_context = engine.max_context;
     model->load_seconds = cli_seconds() - begin;
     return GUMBEL_OK;
 }

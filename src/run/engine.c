@@ -4,6 +4,7 @@
 #include "run/handles.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The caller's options with every default filled in. */
@@ -185,6 +186,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
         return status;
     }
     made->most_following = most_following(made);
+    snprintf(made->description, sizeof made->description, "%s, %u tokens a step", made->backend->description,
+             made->step_tokens);
     *engine = made;
     return GUMBEL_OK;
 }
@@ -207,7 +210,24 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
 }
 
 const char *gumbel_engine_description(const gumbel_engine *engine) {
-    return engine->backend->description;
+    return engine->description;
+}
+
+gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                     gumbel_error *error) {
+    if (!engine || !info || info->size < sizeof info->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "engine info: NULL, or its size field is not set");
+    const gumbel_engine_info full = {
+        .size = info->size,
+        .slots = engine->slots,
+        .max_context = engine->max_context,
+        .step_tokens = engine->step_tokens,
+        .prefill_chunk =
+            engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
+        .snapshots = engine->snapshots,
+    };
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    return GUMBEL_OK;
 }
 
 gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,
