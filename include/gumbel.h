@@ -532,7 +532,8 @@ GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *
 /* Progress of a long task: done of total bytes. Return false to cancel. */
 typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t done, uint64_t total);
 
-enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
+/* Likeliest tokens whose log-probability a program can give: at most, and where nobody says. */
+enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128, GUMBEL_TOP_LOGPROBS_DEFAULT = 20 };
 
 /* What an export took. */
 typedef struct gumbel_export_stats {
@@ -557,9 +558,10 @@ typedef struct gumbel_export_options {
     void *log_user;
     gumbel_progress_callback progress;
     void *progress_user;
-    const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
-    uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
-                                  at most */
+    const char *sampler; /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
+    int32_t
+        max_top_logprobs;    /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
+                                at most; 0: GUMBEL_TOP_LOGPROBS_DEFAULT, where the sampler is full; -1: none */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
                                 for a checkpoint that is quantized and given no recipe */
     const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16

@@ -89,7 +89,7 @@ static const cli_option program_table[] = {
      .offset = offsetof(export_arguments, sampler)},
     {.names = "--top-logprobs-max",
      .argument = "N",
-     .help = "The program can give the log-probabilities of up to N likeliest tokens. Default: 0.",
+     .help = "The program can give the log-probabilities of up to N likeliest tokens. Default: 20.",
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
      .offset = offsetof(export_arguments, top_logprobs)},
@@ -128,6 +128,11 @@ static void print_stats(const gumbel_export_stats *stats, const char *path) {
     fprintf(stderr, "%-16s %.1f MB\n", "peak memory", peak);
 }
 
+/* As the library has it, where 0 is the default. */
+static int32_t top_logprobs_of(const cli_integer *option) {
+    return option->given && option->value == 0 ? -1 : (int32_t)option->value;
+}
+
 static int export_program(void *given) {
     const export_arguments *arguments = given;
     if (arguments->list_recipes) {
@@ -151,7 +156,7 @@ static int export_program(void *given) {
         .random_seed = arguments->random_weights.value,
         .layers = (uint32_t)arguments->layers.value,
         .sampler = arguments->sampler,
-        .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
+        .max_top_logprobs = top_logprobs_of(&arguments->top_logprobs),
         .activations = arguments->activations,
         .cache = arguments->cache,
     };
