@@ -90,17 +90,22 @@ static void print_groups(FILE *file, const cli_command *command) {
     }
 }
 
+static void print_operand(FILE *file, const cli_operand *operand) {
+    int column = fprintf(file, "  %s", operand->name);
+    fprintf(file, "%*s", HELP_COLUMN - column, "");
+    print_wrapped(file, operand->help, HELP_COLUMN, HELP_COLUMN);
+}
+
 void cli_print_help(const cli_command *command, FILE *file) {
     print_usage(file, command);
     fputc('\n', file);
     print_wrapped(file, command->description, 0, 0);
     if (command->operands->name)
         fputc('\n', file);
-    for (const cli_operand *operand = command->operands; operand->name; operand++) {
-        int column = fprintf(file, "  %s", operand->name);
-        fprintf(file, "%*s", HELP_COLUMN - column, "");
-        print_wrapped(file, operand->help, HELP_COLUMN, HELP_COLUMN);
-    }
+    for (const cli_operand *operand = command->operands; operand->name; operand++)
+        print_operand(file, operand);
+    if (command->more)
+        print_operand(file, command->more);
     print_groups(file, command);
     if (command->examples->line)
         fprintf(file, "\nExamples:\n");

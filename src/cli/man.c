@@ -82,13 +82,18 @@ static void print_option(FILE *file, const cli_option *option) {
     print_line(file, option->help);
 }
 
+static void print_operand(FILE *file, const cli_operand *operand) {
+    fprintf(file, ".TP\n\\fI%s\\fR\n", operand->name);
+    print_line(file, operand->help);
+}
+
 static void print_operands(FILE *file, const cli_command *command) {
     if (command->operands->name)
         print_heading(file, "Operands");
-    for (const cli_operand *operand = command->operands; operand->name; operand++) {
-        fprintf(file, ".TP\n\\fI%s\\fR\n", operand->name);
-        print_line(file, operand->help);
-    }
+    for (const cli_operand *operand = command->operands; operand->name; operand++)
+        print_operand(file, operand);
+    if (command->more)
+        print_operand(file, command->more);
 }
 
 static void print_examples(FILE *file, const cli_command *command) {

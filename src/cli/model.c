@@ -8,18 +8,18 @@
 #include <string.h>
 
 const cli_option cli_model_table[] = {
-    {.names = "--backend",
-     .argument = "NAME",
-     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
-     .type = CLI_CHOICE,
-     .choices = "cpu cuda mlx",
-     .offset = offsetof(cli_model_options, backend)},
     {.names = "-t --threads",
      .argument = "N",
      .help = "CPU threads; 0, the default, is one per physical core. The result does not depend on it.",
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = 1024},
      .offset = offsetof(cli_model_options, threads)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(cli_model_options, backend)},
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
      .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_OPERANDS = 4 };
+enum { MOST_OPERANDS = CLI_MOST_STRINGS };
 
 size_t cli_next_name(const char **names, const char **name) {
     *name = *names + strspn(*names, " ");
@@ -214,6 +214,10 @@ static bool place_operands(const cli_command *command, void *arguments, const ch
             return cli_refuse(error, "%s needs a %s (see gumbel help %s)", command->name, operand->name,
                               command->name);
     }
+    const cli_operand *more = command->more;
+    while (more && placed < count &&
+           cli_add_string(words[placed], (void *)((char *)arguments + more->offset)))
+        placed++;
     if (placed < count)
         return cli_refuse(error, "%s: unexpected \"%.100s\" (see gumbel help %s)", command->name,
                           words[placed], command->name);

@@ -78,6 +78,7 @@ typedef struct cli_command {
     const char *synopsis;    /* what follows the name, one line per form */
     const char *description; /* paragraphs, separated by a newline */
     const cli_operand *operands;
+    const cli_operand *more; /* the words after these, in a cli_strings; NULL: there are none */
     const cli_option_group *groups;
     const cli_example *examples;
     size_t arguments_size; /* of the command's structure */

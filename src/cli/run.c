@@ -271,8 +271,8 @@ const cli_command cli_command_run = {
         (const cli_example[]){
             {"gumbel run model.gumbel -p \"Why is the sky blue?\"", "Asks a question."},
             {"gumbel run model.gumbel --raw -f story.txt -n 300 --seed 7", "Continues a text, repeatably."},
-            {"gumbel run model.gumbel --raw -p \"Q: Why?\\nA:\" --stop \"\\nQ:\"",
-             "Ends the answer where the next question would begin."},
+            {"gumbel run model.gumbel --raw -f questions.txt --stop \"\\nQ:\"",
+             "Answers the last question, and ends where the next one would begin."},
             {"gumbel run model.gumbel --tokens 2,17,99 --print-tokens -n 12 --temperature 0",
              "Ids in, one line of ids out."},
             {0}},

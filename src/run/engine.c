@@ -144,6 +144,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_o
                                     gumbel_error *error) {
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(options->backend, &entry, error));
+    engine->backend_name = entry->name;
     gb_backend_options backend_options = {
         .slots = engine->slots,
         .max_context = engine->max_context,
@@ -225,6 +226,8 @@ gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_
         .prefill_chunk =
             engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
         .snapshots = engine->snapshots,
+        .backend = engine->backend_name,
+        .threads = engine->backend->threads,
     };
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return GUMBEL_OK;

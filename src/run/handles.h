@@ -58,6 +58,7 @@ struct gumbel_engine {
     gb_backend *backend;
     uint32_t slots, max_context, step_tokens, prefill_chunk;
     bool snapshots;
+    const char *backend_name;
     char description[128];
     gumbel_session *sessions;               /* [slots] */
     int32_t *token_storage;                 /* what the sessions' token arrays are cut from */

@@ -93,12 +93,15 @@ static void test_engine_info(void **state) {
     assert_int_equal(info.step_tokens, 20);
     assert_int_equal(info.prefill_chunk, CHUNK);
     assert_false(info.snapshots);
+    assert_string_equal(info.backend, GUMBEL_TEST_BACKEND);
+    assert_true((info.threads > 0) == (strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0));
     assert_non_null(strstr(gumbel_engine_description(engine), GUMBEL_TEST_BACKEND));
     assert_non_null(strstr(gumbel_engine_description(engine), ", 20 tokens a step"));
 
     gumbel_engine *other;
     gumbel_engine_options options = {.size = sizeof options,
                                      .slots = 2,
+                                     .threads = 3,
                                      .max_context = 50,
                                      .snapshots = true,
                                      .backend = GUMBEL_TEST_BACKEND};
@@ -108,6 +111,7 @@ static void test_engine_info(void **state) {
     assert_int_equal(info.max_context, 50);
     assert_int_equal(info.step_tokens, CHUNK + 2);
     assert_true(info.snapshots);
+    assert_int_equal(info.threads, strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0 ? 3 : 0);
     assert_non_null(strstr(gumbel_engine_description(other), ", 10 tokens a step"));
     info.size = 0;
     assert_fails(gumbel_engine_get_info(other, &info, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
