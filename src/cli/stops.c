@@ -11,9 +11,8 @@ const cli_option cli_stop_table[] = {
      .argument = "TEXT",
      .help =
          "End the answer where TEXT comes up in it, and leave TEXT out. May be given many times; the first "
-         "that comes up ends it. In TEXT \\n, \\r, \\t and \\\\ are a newline, a carriage return, a tab and "
-         "a "
-         "backslash.",
+         "that comes up ends it. In TEXT \\n, \\r, \\t and \\\\ are a newline, a carriage return, "
+         "a tab and a backslash. In a chat /set stop TEXT adds one, /set stop alone removes all.",
      .type = CLI_STRINGS,
      .offset = offsetof(cli_stop_options, strings)},
     {.names = "--include-stop",

@@ -129,7 +129,7 @@ static void random_strings(void **state) {
 static void many_strings(void **state) {
     (void)state;
     enum { COUNT = 1000 };
-    static char strings[COUNT][16];
+    static char strings[COUNT][24];
     const char *list[COUNT];
     for (int i = 0; i < COUNT; i++) {
         snprintf(strings[i], sizeof strings[i], "stop%04d.", i);
