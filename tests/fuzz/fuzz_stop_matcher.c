@@ -55,7 +55,8 @@ static void match_pieces(gb_stop_matcher *matcher, const strings *s, const uint8
         while (end < size && data[end] != 0xFF)
             end++;
         gb_utf8_append_repaired(text, (const char *)data + at, end - at);
-        gb_stop_matcher_add(matcher, (const char *)text->data + before, text->size - before);
+        if (text->size > before)
+            gb_stop_matcher_add(matcher, (const char *)text->data + before, text->size - before);
         take(matcher, shown);
         if (gb_stop_matcher_found(matcher) < 0 &&
             text->size - shown->size != naive_held(s->list, s->count, (const char *)text->data, text->size))
