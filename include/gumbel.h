@@ -29,7 +29,8 @@
  *    defaults. Fields are only ever added at the end.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
- *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
+ *    where it is asked for text.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
@@ -258,6 +259,21 @@ GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int3
 /* Ends the text: gives what is still held back and starts anew. */
 GUMBEL_API void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length);
 
+/* Lets the text end where one of count strings is complete in it, and starts anew; count 0: nowhere. Then
+ * gumbel_detokenize also holds back what may be the beginning of one, and gives no text behind it. The first
+ * that is complete counts, of several that end at the same character the longest, wherever tokens were cut.
+ * included: the text ends with the string, otherwise before it. A string that is spelled just like a special
+ * token is also found where that token is not shown. The strings, UTF-8 ending in a zero byte, are copied.
+ * Errors, which leave the detokenizer as it was: ARGUMENT (one is NULL, empty or not UTF-8), LIMIT, MEMORY.
+ */
+GUMBEL_API gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokenizer,
+                                                    const char *const *strings, size_t count, bool included,
+                                                    gumbel_error *error);
+
+/* The index of the string that ended the text; -1: none has, since the start or the last
+ * gumbel_detokenize_end. */
+GUMBEL_API int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer);
+
 typedef struct gumbel_message {
     const char *role;    /* "system", "user" or "assistant" */
     const char *content; /* UTF-8; special tokens in it are ordinary text */
@@ -335,8 +351,24 @@ GUMBEL_API void gumbel_engine_destroy(gumbel_engine *engine);
 /* Writes one line per backend: its name, and what this build and machine have of it. */
 GUMBEL_API void gumbel_describe_backends(gumbel_write_callback write, void *user);
 
-/* What this engine is: "cpu avx512 2 threads". Lives as long as the engine. */
+/* What this engine is: "cpu avx512 2 threads, 257 tokens a step". Lives as long as the engine. */
 GUMBEL_API const char *gumbel_engine_description(const gumbel_engine *engine);
+
+/* What the options of an engine have become, with every default filled in. */
+typedef struct gumbel_engine_info {
+    size_t size;
+    uint32_t slots;         /* sessions that can exist at once */
+    uint32_t max_context;   /* positions per session */
+    uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
+    uint32_t prefill_chunk; /* of these, tokens of one session, at most */
+    bool snapshots;         /* sessions can take snapshots */
+    const char *backend;    /* "cpu", "cuda" or "mlx" */
+    uint32_t threads;       /* of the CPU that compute; 0: the backend computes elsewhere */
+} gumbel_engine_info;
+
+/* Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                                gumbel_error *error);
 
 /* What bounds the speed of every program on a machine. */
 typedef struct gumbel_machine_limits {
@@ -408,10 +440,11 @@ GUMBEL_API void gumbel_session_cancel(gumbel_session *session);
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
 typedef enum gumbel_finish {
-    GUMBEL_FINISH_NONE = 0,   /* goes on */
-    GUMBEL_FINISH_STOP = 1,   /* the token is one of the program's stop tokens */
-    GUMBEL_FINISH_LENGTH = 2, /* max_new_tokens reached */
-    GUMBEL_FINISH_CONTEXT = 3 /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_NONE = 0,       /* goes on */
+    GUMBEL_FINISH_STOP = 1,       /* the token is one of the program's stop tokens */
+    GUMBEL_FINISH_LENGTH = 2,     /* max_new_tokens reached */
+    GUMBEL_FINISH_CONTEXT = 3,    /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_STOP_STRING = 4 /* the token completes a stop string; gumbel_next alone */
 } gumbel_finish;
 
 /* One session's part of a step: its next tokens, and whether their successor is wanted. */
@@ -465,14 +498,22 @@ typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
     uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    uint32_t top_logprobs;           /* give the log-probabilities of that many likeliest tokens */
+    bool wants_logprob;              /* give each token's log-probability */
     bool ignore_stop;                /* stop tokens are ordinary tokens */
     bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
-    uint32_t wants_logprob;          /* not 0: give each token's log-probability */
-    uint32_t top_logprobs;           /* and of that many likeliest tokens */
+    /* Text, where there is a tokenizer: the program's own, which must live until the generation ends. */
+    const gumbel_tokenizer *tokenizer; /* NULL: tokens alone */
+    bool show_special;                 /* special tokens are written out; otherwise they give no text */
+    bool include_stop_string;          /* the text ends with the stop string, otherwise before it */
+    const char *const *stop_strings;   /* [stop_string_count] as in gumbel_detokenizer_stop_at; copied */
+    size_t stop_string_count;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
- * was generated but not yet run: such a token is run first). Runs nothing yet. Errors: ARGUMENT, LIMIT. */
+ * was generated but not yet run: such a token is run first). Runs nothing yet. With a tokenizer it allocates
+ * what gumbel_next needs for the text, which the session keeps until the next gumbel_generate. Errors, which
+ * leave the session as it was: ARGUMENT, LIMIT, MEMORY. */
 GUMBEL_API gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                                          const gumbel_generate_options *options, gumbel_error *error);
 
@@ -485,10 +526,19 @@ typedef struct gumbel_generated {
     uint32_t top_logprobs;
     const int32_t *top_tokens;
     const float *top_token_logprob;
+    /* The characters that are now certain, maybe none: text_length bytes of UTF-8, valid until the session's
+     * next call. Held back are parts of a character and what may be the beginning of a stop string; at the
+     * last token nothing is. NULL without a tokenizer. */
+    const char *text;
+    size_t text_length;
+    int32_t stop_string; /* finish STOP_STRING: its index in the options; otherwise -1 */
 } gumbel_generated;
 
 /* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
- * error or a cancel, gumbel_generate begins anew. Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). */
+ * error or a cancel, gumbel_generate begins anew. However it finished, the session holds all tokens but the
+ * last one, which is run before what comes next: a stop string that was not shown is in the session too.
+ * Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). With an error text is what was held back, so that the
+ * text of the tokens until then is whole; the rest is unchanged. */
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
 
@@ -497,7 +547,8 @@ GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *
 /* Progress of a long task: done of total bytes. Return false to cancel. */
 typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t done, uint64_t total);
 
-enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
+/* Likeliest tokens whose log-probability a program can give: at most, and where nobody says. */
+enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128, GUMBEL_TOP_LOGPROBS_DEFAULT = 20 };
 
 /* What an export took. */
 typedef struct gumbel_export_stats {
@@ -522,9 +573,10 @@ typedef struct gumbel_export_options {
     void *log_user;
     gumbel_progress_callback progress;
     void *progress_user;
-    const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
-    uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
-                                  at most */
+    const char *sampler; /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
+    int32_t
+        max_top_logprobs;    /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
+                                at most; 0: GUMBEL_TOP_LOGPROBS_DEFAULT, where the sampler is full; -1: none */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
                                 for a checkpoint that is quantized and given no recipe */
     const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16

@@ -81,10 +81,9 @@ static void print_head(const cli_bench_results *r, FILE *file) {
     fprintf(file, "%-21s%.1f MB\n", "peak memory", r->peak_megabytes);
 }
 
-/* Milliseconds to the first token, or of a step. */
-static double milliseconds(const cli_bench_test *test, const cli_average *seconds, bool deviation) {
+double cli_bench_milliseconds(const cli_bench_test *test, bool deviation) {
     double steps = test->kind == CLI_BENCH_DECODE ? test->tokens : 1;
-    return 1e3 * (deviation ? cli_average_deviation(seconds) : seconds->mean) / steps;
+    return 1e3 * (deviation ? cli_average_deviation(&test->seconds) : test->seconds.mean) / steps;
 }
 
 static void print_test(const cli_bench_test *test, FILE *file) {
@@ -92,8 +91,8 @@ static void print_test(const cli_bench_test *test, FILE *file) {
     const char *limit;
     double fraction = cli_bench_fraction(test, &limit);
     fprintf(file, "%-30s %9.2f +- %-7.2f %10.2f +- %-7.2f", cli_bench_name(test, name), test->rate.mean,
-            cli_average_deviation(&test->rate), milliseconds(test, &test->seconds, false),
-            milliseconds(test, &test->seconds, true));
+            cli_average_deviation(&test->rate), cli_bench_milliseconds(test, false),
+            cli_bench_milliseconds(test, true));
     if (fraction > 0)
         fprintf(file, " %5.1f %% of %s", 100 * fraction, limit);
     fprintf(file, "\n");

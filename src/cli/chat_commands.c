@@ -30,6 +30,7 @@ static const cli_option generation_table[] = {
 const cli_option_group cli_chat_groups[] = {
     {.title = "Format", .options = cli_format_table, .offset = offsetof(chat_arguments, format)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
+    {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
     {.title = "Program",
      .options = cli_program_table,
@@ -55,6 +56,7 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     conversation->format = chat->arguments.format;
     int64_t limit = chat->arguments.chat.max_new_tokens.value;
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
+    cli_read_stops(&chat->arguments.stop, &conversation->stops);
     return GUMBEL_OK;
 }
 
@@ -156,7 +158,7 @@ static const chat_command commands[] = {
     {"/reset /clear", NULL, "begin a new conversation", reset},
     {"/regen", NULL, "another reply to the last message", regenerate},
     {"/seed", "N", "draw the next tokens with seed N, N + 1, ...; -1 draws a seed", seed},
-    {"/set", "NAME VALUE", "change a setting: temperature, top-k, top-p, think, no-think, ...", set},
+    {"/set", "NAME VALUE", "change a setting: temperature, top-k, stop, think, no-think, ...", set},
     {"/stats", NULL, "settings, speed and memory of the last reply", stats},
     {"/save", "FILE", "write the conversation to a file", save},
     {"/load", "FILE", "go on with a conversation from a file", load},

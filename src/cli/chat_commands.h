@@ -15,6 +15,7 @@ typedef struct chat_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_stop_options stop;
     chat_options chat;
 } chat_arguments;
 

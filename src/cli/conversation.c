@@ -140,10 +140,13 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .sampling = &conversation->sampling.values,
         .max_new_tokens = conversation->max_new_tokens,
         .snapshot = true,
+        .tokenizer = conversation->model->tokenizer,
     };
     cli_generator *generator = &conversation->generator;
-    gumbel_status status = cli_generate_reply(generator, tokens, count, &options, &conversation->output,
-                                              &conversation->reply, error);
+    gumbel_status status = cli_apply_stops(&conversation->stops, &options, error);
+    if (status == GUMBEL_OK)
+        status = cli_generate_reply(generator, tokens, count, &options, &conversation->output,
+                                    &conversation->reply, error);
     gumbel_error ignored; /* a full context is told by the reply's finish */
     cli_generator_settle(generator, &ignored);
     return status;
@@ -251,4 +254,5 @@ void cli_conversation_free(cli_conversation *conversation) {
     cli_reply_free(&conversation->reply);
     cli_generator_free(&conversation->generator);
     cli_output_close(&conversation->output);
+    cli_stops_free(&conversation->stops);
 }

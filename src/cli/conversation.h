@@ -11,6 +11,7 @@
 
 #include "cli/prompt.h"
 #include "cli/reply.h"
+#include "cli/stops.h"
 
 typedef struct cli_conversation {
     cli_model *model;
@@ -18,6 +19,7 @@ typedef struct cli_conversation {
     cli_output output;
     cli_sampling sampling;
     cli_format_options format;
+    cli_stops stops;
     uint32_t max_new_tokens; /* 0: no limit */
     cli_reply reply;         /* the last one */
     /* What the session holds from `start` on, as messages. */

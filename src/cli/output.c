@@ -74,20 +74,22 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
     return check_written(error);
 }
 
-/* Text goes to the record by print_text. */
+void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
+    if (output->detokenizer && (output->record || !output->logprobs))
+        print_text(output, generated->text, generated->text_length);
+}
+
 static gumbel_status record_token(cli_output *output, const gumbel_generated *generated,
                                   gumbel_error *error) {
     const char *text = "";
     size_t length = 0;
     gumbel_status status = GUMBEL_OK;
-    if (output->detokenizer)
+    if (output->detokenizer && output->logprobs)
         status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
-    if (status != GUMBEL_OK)
-        return status;
-    print_text(output, text, length);
-    if (output->logprobs)
+    if (status == GUMBEL_OK && output->logprobs)
         cli_record_logprobs(output->record, generated, text, length);
-    return GUMBEL_OK;
+    cli_output_rest(output, generated);
+    return status;
 }
 
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
@@ -102,24 +104,12 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
         output->began = true;
         return check_written(error);
     }
-    const char *text;
-    size_t length;
-    gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
-    if (status == GUMBEL_OK)
-        print_text(output, text, length);
-    return status == GUMBEL_OK ? check_written(error) : status;
+    cli_output_rest(output, generated);
+    return check_written(error);
 }
 
 void cli_output_end(cli_output *output) {
-    if (output->logprobs && !output->record)
-        return;
-    if (output->detokenizer) {
-        const char *text;
-        size_t length;
-        gumbel_detokenize_end(output->detokenizer, &text, &length);
-        print_text(output, text, length);
-    }
-    if (output->record)
+    if (output->logprobs || output->record)
         return;
     if (!output->line_ended && (output->began || !output->detokenizer))
         putchar('\n');

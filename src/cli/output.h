@@ -21,12 +21,15 @@ typedef struct cli_output {
 gumbel_status cli_output_open(cli_output *output, const gumbel_tokenizer *tokenizer, gumbel_error *error);
 void cli_output_close(cli_output *output);
 
-/* Prints one token. A line of log-probabilities has its columns separated by tabs: the id, the
- * log-probability, with a detokenizer the text in JSON's quotes (what the token completes), then id:logprob
- * of each of the likeliest tokens. */
+/* Prints one token: the text that came with it, which may end before it or in it. A line of log-probabilities
+ * has its columns separated by tabs: the id, the log-probability, with a detokenizer the text in JSON's
+ * quotes (what the token completes), then id:logprob of each of the likeliest tokens. */
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error);
 
-/* Prints what the detokenizer holds back and ends the line; begins anew. */
+/* Prints the text that came with a failure: what was held back until then. */
+void cli_output_rest(cli_output *output, const gumbel_generated *generated);
+
+/* Ends the line; begins anew. */
 void cli_output_end(cli_output *output);
 
 /* Prints ids as one line. */

@@ -4,6 +4,7 @@
 #include "run/handles.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The caller's options with every default filled in. */
@@ -143,6 +144,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_o
                                     gumbel_error *error) {
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(options->backend, &entry, error));
+    engine->backend_name = entry->name;
     gb_backend_options backend_options = {
         .slots = engine->slots,
         .max_context = engine->max_context,
@@ -185,6 +187,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
         return status;
     }
     made->most_following = most_following(made);
+    snprintf(made->description, sizeof made->description, "%s, %u tokens a step", made->backend->description,
+             made->step_tokens);
     *engine = made;
     return GUMBEL_OK;
 }
@@ -192,6 +196,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
 void gumbel_engine_destroy(gumbel_engine *engine) {
     if (!engine)
         return;
+    for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
+        gumbel_detokenizer_destroy(engine->sessions[i].text);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
     gb_free(engine->batch_storage);
@@ -205,7 +211,26 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
 }
 
 const char *gumbel_engine_description(const gumbel_engine *engine) {
-    return engine->backend->description;
+    return engine->description;
+}
+
+gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                     gumbel_error *error) {
+    if (!engine || !info || info->size < sizeof info->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "engine info: NULL, or its size field is not set");
+    const gumbel_engine_info full = {
+        .size = info->size,
+        .slots = engine->slots,
+        .max_context = engine->max_context,
+        .step_tokens = engine->step_tokens,
+        .prefill_chunk =
+            engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
+        .snapshots = engine->snapshots,
+        .backend = engine->backend_name,
+        .threads = engine->backend->threads,
+    };
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    return GUMBEL_OK;
 }
 
 gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,

@@ -4,8 +4,25 @@
  * and draws one token. The token drawn last waits in pending_token until the next call runs it.
  */
 #include "run/handles.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
 
 #include <string.h>
+
+static gumbel_status check_text(const gumbel_engine *engine, const gumbel_generate_options *options,
+                                gumbel_error *error) {
+    const gumbel_tokenizer *tokenizer = options->tokenizer;
+    const uint64_t vocab_size = engine->program->metadata.vocab_size;
+    if (!tokenizer && options->stop_string_count > 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: stop_strings need a tokenizer to find them by (option tokenizer)");
+    if (tokenizer && tokenizer->id_limit < vocab_size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: the tokenizer has %u ids and the program %llu; gumbel_tokenizer_create "
+                       "makes the program's own",
+                       tokenizer->id_limit, (unsigned long long)vocab_size);
+    return GUMBEL_OK;
+}
 
 static gumbel_status check_generate(const gumbel_session *session, const int32_t *tokens, size_t count,
                                     const gumbel_generate_options *options, gumbel_error *error) {
@@ -30,7 +47,8 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
     gb_settle_sampling(engine->program, options->sampling, &sampling);
     GB_TRY(gb_check_sampling(&sampling, "", error));
     GB_TRY(gb_check_inputs(engine->program, &sampling, "", error));
-    return gb_check_logprobs(engine->program, options->wants_logprob != 0, options->top_logprobs, "", error);
+    GB_TRY(check_text(engine, options, error));
+    return gb_check_logprobs(engine->program, options->wants_logprob, options->top_logprobs, "", error);
 }
 
 /* The settings, with biases of the session's own. */
@@ -42,19 +60,38 @@ static void keep_sampling(gumbel_session *session, const gumbel_sampling *given)
     kept->bias = session->bias;
 }
 
+/* Makes what spells the generation's tokens out, in place of the last one's. */
+static gumbel_status prepare_text(gumbel_session *session, const gumbel_generate_options *options,
+                                  gumbel_error *error) {
+    gumbel_detokenizer *text = NULL;
+    if (options->tokenizer) {
+        GB_TRY(gumbel_detokenizer_create(options->tokenizer, options->show_special, &text, error));
+        gumbel_status status = gumbel_detokenizer_stop_at(
+            text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
+        if (status != GUMBEL_OK) {
+            gumbel_detokenizer_destroy(text);
+            return status;
+        }
+    }
+    gumbel_detokenizer_destroy(session->text);
+    session->text = text;
+    return GUMBEL_OK;
+}
+
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                               const gumbel_generate_options *given, gumbel_error *error) {
     gumbel_generate_options options = {0};
     if (given)
         memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
     GB_TRY(check_generate(session, tokens, count, &options, error));
+    GB_TRY(prepare_text(session, &options, error));
     gb_generation *generation = &session->generation;
     *generation = (gb_generation){
         .active = true,
         .ignore_stop = options.ignore_stop,
         .snapshot = options.snapshot,
         .max_new_tokens = options.max_new_tokens,
-        .wants_logprob = options.wants_logprob != 0,
+        .wants_logprob = options.wants_logprob,
         .top_logprobs = options.top_logprobs,
     };
     keep_sampling(session, options.sampling);
@@ -92,39 +129,73 @@ static gumbel_status run_due_tokens(gumbel_session *session, gumbel_request *nex
     return run_prompt(session, due, next, error);
 }
 
-/* The fields that came after the first release, where the caller's structure has them. */
-static void hand_out_logprobs(const gumbel_request *request, gumbel_generated *generated) {
-    if (generated->size < sizeof *generated)
-        return;
-    generated->logprob = request->logprob;
-    generated->top_logprobs = request->top_tokens ? request->top_logprobs : 0;
-    generated->top_tokens = request->top_tokens;
-    generated->top_token_logprob = request->top_token_logprob;
-}
-
-gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
-    gb_generation *generation = &session->generation;
-    if (!generation->active)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
-    gumbel_request request = {.wants_logprob = generation->wants_logprob,
-                              .top_logprobs = generation->top_logprobs};
-    gumbel_status status = run_due_tokens(session, &request, error);
-    if (status != GUMBEL_OK) {
-        generation->active = false;
-        return status;
-    }
-    session->pending_token = request.token;
-    generation->generated++;
-    gumbel_finish finish = request.finish;
+/* Why the token ends the generation, its text aside. */
+static gumbel_finish finish_of(const gumbel_session *session, const gumbel_request *request) {
+    const gb_generation *generation = &session->generation;
+    gumbel_finish finish = request->finish;
     if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop)
         finish =
             session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
     if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)
         finish = GUMBEL_FINISH_LENGTH;
-    generation->active = finish == GUMBEL_FINISH_NONE;
-    generated->token = request.token;
-    generated->finish = finish;
-    generated->seed = request.seed;
-    hand_out_logprobs(&request, generated);
+    return finish;
+}
+
+/* Spells the token out. One that completes a stop string finishes the generation for that reason. */
+static gumbel_status add_text(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+    const bool is_last = generated->finish != GUMBEL_FINISH_NONE;
+    GB_TRY(gb_detokenize(session->text, generated->token, is_last, &generated->text, &generated->text_length,
+                         error));
+    generated->stop_string = gumbel_detokenizer_stopped(session->text);
+    if (generated->stop_string >= 0)
+        generated->finish = GUMBEL_FINISH_STOP_STRING;
     return GUMBEL_OK;
+}
+
+/* Ends a generation that failed with the text that was held back. */
+static void give_up(gumbel_session *session, gumbel_generated *generated) {
+    session->generation.active = false;
+    if (session->text)
+        gumbel_detokenize_end(session->text, &generated->text, &generated->text_length);
+}
+
+static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+    gb_generation *generation = &session->generation;
+    gumbel_request request = {.wants_logprob = generation->wants_logprob,
+                              .top_logprobs = generation->top_logprobs};
+    gumbel_status status = run_due_tokens(session, &request, error);
+    if (status != GUMBEL_OK) {
+        give_up(session, generated);
+        return status;
+    }
+    session->pending_token = request.token;
+    generation->generated++;
+    *generated = (gumbel_generated){
+        .size = generated->size,
+        .token = request.token,
+        .finish = finish_of(session, &request),
+        .seed = request.seed,
+        .logprob = request.logprob,
+        .top_logprobs = request.top_tokens ? request.top_logprobs : 0,
+        .top_tokens = request.top_tokens,
+        .top_token_logprob = request.top_token_logprob,
+        .stop_string = -1,
+    };
+    if (session->text)
+        GB_TRY(add_text(session, generated, error));
+    generation->active = generated->finish == GUMBEL_FINISH_NONE;
+    return GUMBEL_OK;
+}
+
+gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+    if (!generated || generated->size < sizeof generated->size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: NULL, or the size field is not set");
+    if (!session->generation.active)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
+    const size_t size = generated->size < sizeof *generated ? generated->size : sizeof *generated;
+    gumbel_generated full = {0};
+    memcpy(&full, generated, size);
+    gumbel_status status = compute_next(session, &full, error);
+    memcpy(generated, &full, size);
+    return status;
 }
