@@ -4,27 +4,46 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names from files go into messages: a message stays one line, and a cut one ends in a whole character. */
-static void tidy(gumbel_error *error) {
-    size_t length = strlen(error->message);
-    if (length == sizeof error->message - 1) {
-        while (length > 0 && ((unsigned char)error->message[length - 1] & 0xc0) == 0x80)
+enum { LONGEST_ESCAPE = sizeof "\\U0010ffff" - 1 };
+
+/* A message that is being put together. */
+typedef struct unfinished {
+    char *end;
+    size_t room; /* after end, the terminating zero not counted */
+} unfinished;
+
+/* Appends as much as there is room for: whole characters, whole escapes, and nothing after a part that was
+ * left out. */
+static void append_piece(void *user, const char *text, size_t length) {
+    unfinished *message = user;
+    if (length > message->room) {
+        bool is_escape = text[0] == '\\' && length <= LONGEST_ESCAPE;
+        length = is_escape ? 0 : message->room;
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length--;
-        if (length > 0 && ((unsigned char)error->message[length - 1] & 0x80) != 0)
-            length--;
-        error->message[length] = '\0';
+        message->room = length;
     }
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)error->message[i] < 0x20 || error->message[i] == 0x7f)
-            error->message[i] = ' ';
+    memcpy(message->end, text, length);
+    message->end += length;
+    message->room -= length;
+    *message->end = '\0';
+}
+
+/* Names from files go into messages: what they have is escaped, and a message stays one line. */
+static void append(gumbel_error *error, const char *text) {
+    size_t used = strlen(error->message);
+    unfinished message = {error->message + used, sizeof error->message - 1 - used};
+    gumbel_escape(GUMBEL_ESCAPE_LINE, text, strlen(text), append_piece, &message);
 }
 
 static gumbel_status write_message(gumbel_error *error, gumbel_status status, const char *format,
                                    va_list arguments) {
     if (error) {
+        char text[2 * sizeof error->message]; /* what is cut here has no room there */
+        vsnprintf(text, sizeof text, format, arguments);
         error->status = status;
-        vsnprintf(error->message, sizeof error->message, format, arguments);
-        tidy(error);
+        error->message[0] = '\0';
+        append(error, text);
     }
     return status;
 }
@@ -40,12 +59,6 @@ gumbel_status gb_fail(gumbel_error *error, gumbel_status status, const char *for
 /* strerror_r has two incompatible forms; going through this pair accepts either. */
 static const char *message_from_posix(int result, const char *buffer) {
     return result == 0 ? buffer : "unknown error";
-}
-
-static void append(gumbel_error *error, const char *text) {
-    size_t used = strlen(error->message);
-    snprintf(error->message + used, sizeof error->message - used, "%s", text);
-    tidy(error);
 }
 
 gumbel_status gb_fail_errno(gumbel_error *error, int errno_value, const char *format, ...) {

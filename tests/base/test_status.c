@@ -45,11 +45,15 @@ static void prefixes_name_the_place(void **state) {
     assert_int_equal(gb_prefix(NULL, GUMBEL_ERROR_IO, "unheard"), GUMBEL_ERROR_IO);
 }
 
+static const char *long_text(void) {
+    static char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    return text;
+}
+
 static void long_messages_are_cut(void **state) {
     (void)state;
-    char text[2000];
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = 0;
+    const char *text = long_text();
     gumbel_error error;
     gb_fail(&error, GUMBEL_ERROR_FORMAT, "%s", text);
     assert_int_equal(strlen(error.message), sizeof error.message - 1);
@@ -59,12 +63,37 @@ static void long_messages_are_cut(void **state) {
     assert_int_equal(strlen(error.message), sizeof error.message - 1);
 }
 
+/* Escapes and characters are whole where a message ends, and nothing follows what was left out. */
+static void cut_messages_end_in_whole_characters(void **state) {
+    (void)state;
+    gumbel_error error;
+    for (int shift = 0; shift < 8; shift++) {
+        gb_fail(&error, GUMBEL_ERROR_FORMAT, "%.*s\x1b\xe2\x82\xac%*s", 500 + shift, long_text(), 20, "");
+        const char *rest = error.message + 500 + shift;
+        static const char *const expected[] = {
+            "\\x1b\xe2\x82\xac", "\\x1b", "\\x1b", "\\x1b", "", "", "", ""};
+        assert_string_equal(rest, expected[shift]);
+    }
+}
+
+static void names_in_messages_are_escaped(void **state) {
+    (void)state;
+    gumbel_error error;
+    gb_fail(&error, GUMBEL_ERROR_FORMAT, "tensor %s: \xff", "a\x1b[2J\nb\xe2\x80\xae");
+    gb_prefix(&error, GUMBEL_ERROR_FORMAT, "%s", "\xc2\x9b.gguf");
+    assert_string_equal(error.message, "\\u009b.gguf: tensor a\\x1b[2J\\nb\\u202e: \\xff");
+    gb_fail_errno(&error, ENOENT, "%s", "a\tb");
+    assert_string_equal(error.message, "a\\tb: No such file or directory");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_are_formatted),
         cmocka_unit_test(errno_has_its_meaning),
         cmocka_unit_test(prefixes_name_the_place),
         cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(cut_messages_end_in_whole_characters),
+        cmocka_unit_test(names_in_messages_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
