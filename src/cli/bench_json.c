@@ -70,7 +70,7 @@ void cli_bench_print_json(const cli_bench_results *r, FILE *file) {
         average_json(&r->load_seconds), "load_and_first_token_seconds", average_json(&r->first_token_seconds),
         "first_load_and_first_token_seconds", r->cold_first_token_seconds, "peak_megabytes",
         r->peak_megabytes, "tests", tests);
-    json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6) | JSON_ENSURE_ASCII);
     fprintf(file, "\n");
     json_decref(object);
 }

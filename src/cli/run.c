@@ -186,6 +186,7 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
     if (status != GUMBEL_OK)
         return status;
     output.logprobs = options.wants_logprob != 0;
+    output.wraps = !arguments->format.no_wrap;
     cli_generator generator = {.model = model};
     cli_generator_set_seed(&generator, sampling.seed);
     cli_report_seed(&sampling);
