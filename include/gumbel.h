@@ -74,7 +74,7 @@ typedef enum gumbel_status {
 
 typedef struct gumbel_error {
     gumbel_status status;
-    char message[508]; /* one line of UTF-8, no newline */
+    char message[508]; /* one line of UTF-8, as of gumbel_escape: names from files can do no harm */
 } gumbel_error;
 
 /* "0.1.0". */
@@ -85,7 +85,21 @@ typedef void (*gumbel_write_callback)(void *user, const char *text, size_t lengt
 
 typedef enum gumbel_log_level { GUMBEL_LOG_INFO = 0, GUMBEL_LOG_WARNING = 1 } gumbel_log_level;
 
-/* Receives notices, one line each without newline. */
+/* What gumbel_escape leaves as it is, and how it spells the rest. */
+typedef enum gumbel_escape_style {
+    GUMBEL_ESCAPE_LINE = 0, /* a name, a path, a message, on one line: \n, \x1b, \u202e, \U000e0041, \xff */
+    GUMBEL_ESCAPE_TEXT = 1, /* a model's text: newlines, tabs and joiners stay; the rest as in a line */
+    GUMBEL_ESCAPE_JSON = 2  /* within the quotes of a JSON string; U+FFFD for what is ill-formed */
+} gumbel_escape_style;
+
+/* Writes length bytes of text so that a terminal shows all of it and obeys none: control characters (C0, C1,
+ * DEL), bytes that are not UTF-8, and invisible characters such as overrides of direction are spelled out.
+ * A backslash stays as it is, so that escaping a LINE or TEXT again changes nothing. A character cut at the
+ * end counts as ill-formed. Thread-safe. */
+GUMBEL_API void gumbel_escape(gumbel_escape_style style, const char *text, size_t length,
+                              gumbel_write_callback write, void *user);
+
+/* Receives notices, one line each without newline, escaped as errors' messages are. */
 typedef void (*gumbel_log_callback)(void *user, gumbel_log_level level, const char *line);
 
 /* ---- Programs ------------------------------------------------------------------------------------------ */
@@ -150,7 +164,7 @@ GUMBEL_API void gumbel_sampling_defaults(const gumbel_program *program, gumbel_s
 
 typedef struct gumbel_program_info {
     size_t size;
-    const char *architecture;   /* "gemma4"; strings live as long as the program */
+    const char *architecture;   /* "gemma4"; strings live as long as the program, as the file has them */
     const char *name;           /* the checkpoint's name, may be "" */
     uint32_t vocab_size;        /* token ids are 0 .. vocab_size-1 */
     uint32_t max_context;       /* positions a session can hold */
@@ -180,7 +194,7 @@ typedef enum gumbel_inspect_part {
     GUMBEL_INSPECT_JSON = 3     /* all of it as one JSON object */
 } gumbel_inspect_part;
 
-/* Writes a description of the program through write. */
+/* Writes a description of the program through write. Names and metadata are escaped, see gumbel_escape. */
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 

@@ -2,6 +2,7 @@
 #include "cli/bench_formats.h"
 
 #include "cli/bench_json.h"
+#include "cli/json.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static void add_lines(const cli_bench_results *results, bool is_first, FILE *fil
     (void)is_first;
     for (size_t i = 0; i < results->test_count; i++) {
         json_t *record = cli_bench_record(results, i);
-        json_dumpf(record, file, JSON_COMPACT | JSON_REAL_PRECISION(6));
+        cli_json_print(record, JSON_COMPACT | JSON_REAL_PRECISION(6), file);
         fputc('\n', file);
         json_decref(record);
     }
@@ -90,7 +91,7 @@ static void print_csv_value(FILE *file, const json_t *value) {
     if (json_is_string(value))
         print_csv_text(file, json_string_value(value));
     else if (json_is_number(value))
-        json_dumpf(value, file, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        cli_json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6), file);
 }
 
 /* Lists, which have no place in a table, are left out. */
@@ -130,7 +131,7 @@ static void add_json(const cli_bench_results *results, bool is_first, FILE *file
     json_t *object = cli_bench_json(results);
     if (!is_first)
         fputs(",\n", file);
-    json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    cli_json_print(object, JSON_INDENT(2) | JSON_REAL_PRECISION(6), file);
     json_decref(object);
 }
 

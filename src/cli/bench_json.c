@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_json.h"
 
+#include "cli/json.h"
+
 #include <inttypes.h>
+#include <string.h>
 
 /* Without numbers mean and deviation are null. */
 static json_t *average_json(const cli_average *average) {
@@ -60,8 +63,9 @@ static json_t *program_json(const cli_bench_results *r) {
     const gumbel_program_info *info = &r->bench->model.info;
     gumbel_engine_info engine = {.size = sizeof engine};
     gumbel_engine_get_info(r->bench->model.engine, &engine, NULL); /* it cannot fail */
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:f, s:f}", "gumbel",
-                     gumbel_version(), "program", r->program, "architecture", info->architecture, "engine",
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:f, s:f}", "gumbel",
+                     gumbel_version(), "program", cli_json_text(r->program, strlen(r->program)),
+                     "architecture", cli_json_text(info->architecture, strlen(info->architecture)), "engine",
                      gumbel_engine_description(r->bench->model.engine), "backend", engine.backend, "threads",
                      (json_int_t)engine.threads, "step_tokens", (json_int_t)engine.step_tokens, "sampling",
                      sampling_json(&r->bench->sampling), "weight_bytes", (json_int_t)info->weight_bytes,

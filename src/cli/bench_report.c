@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_report.h"
 
+#include "cli/report.h"
+
 #include <inttypes.h>
 
 const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]) {
@@ -67,7 +69,11 @@ static void print_sampling(const cli_sampling *sampling, FILE *file) {
 
 static void print_head(const cli_bench_results *r, FILE *file) {
     const gumbel_program_info *info = &r->bench->model.info;
-    fprintf(file, "%-21s%s (%s)\n", "program", r->program, info->architecture);
+    fprintf(file, "%-21s", "program");
+    cli_print_escaped(file, r->program);
+    fputs(" (", file);
+    cli_print_escaped(file, info->architecture);
+    fputs(")\n", file);
     fprintf(file, "%-21s%.1f MB\n", "weights", (double)info->weight_bytes / 1e6);
     fprintf(file, "%-21s%s\n", "engine", gumbel_engine_description(r->bench->model.engine));
     print_sampling(&r->bench->sampling, file);

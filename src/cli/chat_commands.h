@@ -9,6 +9,7 @@
 
 typedef struct chat_options {
     cli_integer max_new_tokens;
+    bool no_history;
 } chat_options;
 
 typedef struct chat_arguments {

@@ -30,9 +30,11 @@ typedef struct cli_conversation {
     bool thought;                   /* the last reply may have had a thought */
 } cli_conversation;
 
-/* Takes a user's turn and prints the reply. A turn that fails or is interrupted before its first token leaves
- * the conversation as it was. Errors: LIMIT when the context has no room for it. */
-gumbel_status cli_converse(cli_conversation *conversation, const char *text, gumbel_error *error);
+/* Takes a user's turn, length bytes of text, and prints the reply. A turn that fails or is interrupted before
+ * its first token leaves the conversation as it was. Errors: ARGUMENT for a zero byte in a message (plain
+ * text may have it), LIMIT when the context has no room for it, MEMORY. */
+gumbel_status cli_converse(cli_conversation *conversation, const char *text, size_t length,
+                           gumbel_error *error);
 
 /* Replaces the last reply by another, from the same prompt and the seed that is next. ARGUMENT when there is
  * none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/perplexity_scores.h"
 
+#include "cli/json.h"
 #include "gumbel.h"
 
-#include <jansson.h>
 #include <math.h>
 
 /* log of the sum of exp(logits), and where the largest is. */
@@ -67,7 +67,7 @@ void cli_print_scores_json(const cli_scored *scored, const cli_scores *scores, F
         json_object_set_new(object, "kl_divergence", mean_json(&scores->divergence));
         json_object_set_new(object, "top_1_agreement", mean_json(&scores->agreement));
     }
-    json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    cli_json_print(object, JSON_INDENT(2) | JSON_REAL_PRECISION(10), file);
     fputc('\n', file);
     json_decref(object);
 }

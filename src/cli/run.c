@@ -83,6 +83,7 @@ static gumbel_status settle(const run_arguments *arguments, run_state *state, gu
     if (status == GUMBEL_OK)
         status = cli_output_open(&state->output, tokenizer, error);
     state->output.logprobs = arguments->run.logprobs || arguments->run.top_logprobs.given;
+    state->output.wraps = !arguments->format.no_wrap;
     state->output.record = arguments->run.json ? &state->record : NULL;
     cli_read_stops(&arguments->stop, &state->stops);
     return status;

@@ -94,7 +94,7 @@ void run_print_json(const run_arguments *arguments, const run_state *state, FILE
     json_object_set_new(root, "engine", text_json(gumbel_engine_description(state->model.engine)));
     json_object_set_new(root, "timings", timings_json(&state->model, reply));
     json_object_set_new(root, "gumbel", json_string(gumbel_version()));
-    json_dumpf(root, file, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    cli_json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(9), file);
     fputc('\n', file);
     json_decref(root);
 }

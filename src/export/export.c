@@ -46,7 +46,9 @@ static void report(const export_job *job, gumbel_log_level level, const char *fo
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    job->options.log(job->options.log_user, level, line);
+    gumbel_error escaped; /* as a message's, names that the line has can do no harm */
+    gb_fail(&escaped, GUMBEL_OK, "%s", line);
+    job->options.log(job->options.log_user, level, escaped.message);
 }
 
 static bool is_minimal(const gumbel_export_options *options) {
