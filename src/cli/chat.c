@@ -140,7 +140,7 @@ static int open_and_hold(const chat_arguments *arguments, cli_line_reader *reade
 static int chat(void *given) {
     const chat_arguments *arguments = given;
     /* First, so that what is pasted while the model is loaded is known as such. */
-    cli_line_reader *reader = cli_line_reader_open(!arguments->chat.no_history);
+    cli_line_reader *reader = cli_line_reader_open(!arguments->typing.no_history);
     int result = open_and_hold(arguments, reader);
     cli_line_reader_close(reader);
     return result;

@@ -28,12 +28,12 @@ static const cli_option generation_table[] = {
     {0},
 };
 
-static const cli_option input_table[] = {
+const cli_option cli_typing_table[] = {
     {.names = "--no-history",
      .help = "Neither read nor write the history of what was typed, which is kept in "
              "$XDG_STATE_HOME/gumbel/history (~/.local/state/gumbel/history).",
      .type = CLI_FLAG,
-     .offset = offsetof(chat_options, no_history)},
+     .offset = offsetof(cli_typing_options, no_history)},
     {0},
 };
 
@@ -42,7 +42,10 @@ const cli_option_group cli_chat_groups[] = {
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
     {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
-    {.title = "Input", .options = input_table, .offset = offsetof(chat_arguments, chat), .fixed = true},
+    {.title = "Typing",
+     .options = cli_typing_table,
+     .offset = offsetof(chat_arguments, typing),
+     .fixed = true},
     {.title = "Program",
      .options = cli_program_table,
      .offset = offsetof(chat_arguments, model.source),

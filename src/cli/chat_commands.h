@@ -9,13 +9,20 @@
 
 typedef struct chat_options {
     cli_integer max_new_tokens;
-    bool no_history;
 } chat_options;
+
+/* How messages are typed. */
+typedef struct cli_typing_options {
+    bool no_history;
+} cli_typing_options;
+
+extern const cli_option cli_typing_table[];
 
 typedef struct chat_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_typing_options typing;
     cli_stop_options stop;
     chat_options chat;
 } chat_arguments;

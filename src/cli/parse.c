@@ -81,6 +81,7 @@ static bool can_be_attached(const cli_option *option, const char *text) {
     case CLI_SET:
         return false;
     case CLI_STRING:
+    case CLI_STRINGS:
         return true;
     case CLI_CHOICE:
         return cli_is_choice(text, option->choices);

@@ -3,7 +3,6 @@
  * gumbel run: one prompt, one answer. On a terminal without a prompt it chats.
  */
 #include "cli/run.h"
-#include "cli/chat_commands.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -171,6 +170,7 @@ static int converse(const run_arguments *arguments) {
                            .sampling = arguments->sampling,
                            .format = arguments->format,
                            .stop = arguments->stop,
+                           .typing = arguments->typing,
                            .chat.max_new_tokens = arguments->run.max_new_tokens};
     cli_set_quiet(false); /* what a chat answers to commands are notes */
     return cli_command_chat.run(&chat);
@@ -216,6 +216,7 @@ const cli_command cli_command_run = {
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
+            {.title = "Typing", .options = cli_typing_table, .offset = offsetof(run_arguments, typing)},
             {.title = "Program",
              .options = cli_program_table,
              .offset = offsetof(run_arguments, model.source)},

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_CLI_RUN_H
 #define GUMBEL_CLI_RUN_H
 
+#include "cli/chat_commands.h"
 #include "cli/model.h"
 #include "cli/prompt.h"
 #include "cli/reply.h"
@@ -25,6 +26,7 @@ typedef struct run_arguments {
     cli_sampling_options sampling;
     cli_format_options format;
     cli_stop_options stop;
+    cli_typing_options typing;
     run_options run;
 } run_arguments;
 

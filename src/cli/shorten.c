@@ -25,23 +25,11 @@ static size_t boundary_after(const char *text, size_t position) {
     return position;
 }
 
-/* Control characters become blanks, also those of two bytes (U+0080 to U+009F). */
-static void blank_controls(char *text) {
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        bool is_double = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-        if (*c < 0x20 || *c == 0x7f || is_double)
-            *c = ' ';
-        if (is_double)
-            *++c = ' ';
-    }
-}
-
 const char *cli_shorten_bytes(const char *text, size_t length, char room[CLI_SHORTENED]) {
     bool fits = length < CLI_SHORTENED;
     size_t kept = fits ? length : boundary_before(text, CLI_SHORTENED - 1 - ELLIPSIS_BYTES);
     memcpy(room, text, kept);
     strcpy(room + kept, fits ? "" : ellipsis);
-    blank_controls(room);
     return room;
 }
 
@@ -59,5 +47,4 @@ void cli_fit_message(const char *text, char *message, size_t capacity) {
         size_t tail = boundary_after(text, length - (room - room / 2));
         snprintf(message, capacity, "%.*s%s%s", (int)head, text, ellipsis, text + tail);
     }
-    blank_controls(message);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Long texts in messages: cut between two characters of UTF-8, with an ellipsis in the place of what is left
- * out. Control characters become blanks, so that a message stays one line.
+ * out.
  */
 #ifndef GUMBEL_CLI_SHORTEN_H
 #define GUMBEL_CLI_SHORTEN_H
