@@ -62,7 +62,8 @@ const char *cli_reply_finish(const cli_reply *reply) {
     static const char *const names[] = {[GUMBEL_FINISH_NONE] = "interrupted",
                                         [GUMBEL_FINISH_STOP] = "stop",
                                         [GUMBEL_FINISH_LENGTH] = "length",
-                                        [GUMBEL_FINISH_CONTEXT] = "context"};
+                                        [GUMBEL_FINISH_CONTEXT] = "context",
+                                        [GUMBEL_FINISH_STOP_STRING] = "stop"};
     return names[reply->finish];
 }
 

@@ -31,7 +31,7 @@ gumbel_status cli_generate_reply(cli_generator *generator, const int32_t *tokens
 
 void cli_reply_free(cli_reply *reply);
 
-/* Why it ended: "stop", "length", "context" or "interrupted". */
+/* Why it ended: "stop" (a stop token or a stop string), "length", "context" or "interrupted". */
 const char *cli_reply_finish(const cli_reply *reply);
 
 /* The report of --stats and /stats. */
