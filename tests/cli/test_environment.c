@@ -3,7 +3,7 @@
  * GUMBEL_* variables: every option of every command has one.
  */
 #include "cli/command.h"
-#include "cli/environment.h"
+#include "cli/options/environment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
  * Flags of other programs, in the commands as they are.
  */
 #include "cli/command.h"
-#include "cli/foreign.h"
-#include "cli/option_table.h"
-#include "cli/run.h"
+#include "cli/options/foreign.h"
+#include "cli/options/option_table.h"
+#include "cli/run/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,7 +167,7 @@ static void clusters_are_no_flags_of_others(void **state) {
 
 static const cli_foreign rows[] = {
 #define CLI_FOREIGN(names, value, kind, text) {names, value, CLI_FOREIGN_##kind, text},
-#include "cli/foreign_flags.def"
+#include "cli/options/foreign_flags.def"
 #undef CLI_FOREIGN
 };
 

@@ -2,7 +2,7 @@
  *
  * Options that are lists of texts, and words behind the operands.
  */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

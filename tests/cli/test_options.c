@@ -2,7 +2,7 @@
  *
  * The parser of command lines, on a table of its own.
  */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

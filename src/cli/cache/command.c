@@ -3,11 +3,11 @@
  * gumbel cache: the programs that commands have made from checkpoints.
  */
 #include "cli/command.h"
+#include "cli/base/report.h"
+#include "cli/base/units.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/remove.h"
 #include "cli/cache/show.h"
-#include "cli/report.h"
-#include "cli/units.h"
 
 #include <stdlib.h>
 #include <string.h>

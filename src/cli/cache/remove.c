@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/remove.h"
 
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
+#include "cli/base/units.h"
 #include "cli/cache/entry.h"
 #include "cli/cache/lock.h"
 #include "cli/checkpoint/checkpoint.h"
-#include "cli/report.h"
-#include "cli/storage.h"
-#include "cli/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define GUMBEL_CLI_CACHE_REMOVE_H
 
 #include "cli/cache/list.h"
-#include "cli/values.h"
+#include "cli/options/values.h"
 
 /* What prune removes besides the entries that no command would use. */
 typedef struct cli_prune_options {
