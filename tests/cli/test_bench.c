@@ -2,7 +2,7 @@
  *
  * gumbel bench: what is measured and how it is told. How fast it is, is nobody's to say here.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include "cli/base/average.h"
 #include "cli/bench/profile.h"

@@ -3,7 +3,7 @@
  * gumbel chat through a pipe: one line in, one reply out. Replies are random text of a few tokens; newlines
  * in it are cut by looking at the whole output only.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include "cli/chat/conversation.h"
 
 #include "base/memory.h"
-#include "fixture.h"
+#include "cli/fixture.h"
 #include "support/assertions.h"
 
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * How commands end when something is in the way: an export that is told to stop leaves nothing behind, and
  * output that nobody takes is an error.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
-#include "support/large_checkpoint.h"
+#include "support/checkpoints/large_checkpoint.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  *
  * gumbel run, logits and tokenize from one end to the other, on random weights.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <signal.h>
 #include <sys/stat.h>

@@ -9,7 +9,7 @@
 #include "run/cpu/cpu.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "support/assertions.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

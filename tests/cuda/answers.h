@@ -8,7 +8,7 @@
 
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <cuda_runtime_api.h>

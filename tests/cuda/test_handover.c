@@ -9,7 +9,7 @@
 #include "run/cuda/inputs.h"
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 enum { ROWS = 3, ENTRIES = 4, NEXT_AT = 16, OTHER_AT = 20, OTHER = 150, ENTRY_WORDS = 192, SPARES = 4 };
 enum { SLOTS = 3, SLOT = 1, NUMBER = 9, STOP = 77 };

@@ -5,7 +5,7 @@
  * backends.
  */
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 

@@ -5,7 +5,7 @@
  */
 #include "base/memory.h"
 #include "gumbel.h"
-#include "support/large_checkpoint.h"
+#include "support/checkpoints/large_checkpoint.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "mlx/compare_ops.hpp"
 
 extern "C" {
-#include "support/qwen35_gguf.h"
+#include "support/checkpoints/qwen35_gguf.h"
 #include "support/temporary.h"
 }
 

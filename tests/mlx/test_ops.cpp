@@ -7,7 +7,7 @@
 
 extern "C" {
 #include "support/temporary.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 }
 
 static void test_tiny(void **) {

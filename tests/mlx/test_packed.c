@@ -3,7 +3,7 @@
  * A program whose weights were laid out for the CPU gives the bits of one that was laid out for MLX, and the
  * backend says that it had to unpack them.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

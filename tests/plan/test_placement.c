@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "run/plan/plan.h"
 #include "support/assertions.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

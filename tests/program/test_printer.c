@@ -3,8 +3,8 @@
  * What inspect shows of a program.
  */
 #include "program/printer.h"
+#include "support/programs/tiny_program.h"
 #include "support/text_buffer.h"
-#include "support/tiny_program.h"
 
 #include <jansson.h>
 #include <setjmp.h>

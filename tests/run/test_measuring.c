@@ -2,7 +2,7 @@
  *
  * What an engine and a program tell about speed: costs of a step, times of its ops, the machine's limits.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #include "base/file_map.h"
 #include "program/reader.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

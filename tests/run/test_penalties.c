@@ -3,7 +3,7 @@
  * Penalties, biases, min-p and log-probabilities through steps and sessions: each token against a plain
  * reference on the row of logits that the step hands out, and after rewinding, forking, saving and loading.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "program/reader.h"
 #include "run/handles.h"
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * The CPU's promise: logits depend on program, prompt and position alone. Every way of running one prompt is
  * compared with memcmp against the plainest one: one thread, one session, portable kernels.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

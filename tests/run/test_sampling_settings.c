@@ -4,7 +4,7 @@
  * structures of the first release.
  */
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * Sessions: slots, seeds, generation, cancel, snapshots, files.
  */
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  */
 #include "program/reader.h"
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <fcntl.h>
 #include <math.h>

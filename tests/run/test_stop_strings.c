@@ -7,7 +7,7 @@
 #include "run/handles.h"
 #include "support/backend.h"
 #include "support/naive_stops.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/test_arguments.h"
 #include "text/tokenizer.h"
 

@@ -4,7 +4,7 @@
  */
 #include "base/file_map.h"
 #include "base/memory.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
