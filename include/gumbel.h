@@ -30,7 +30,7 @@
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
- *    where it is asked for text.
+ *    with a tokenizer.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
@@ -198,7 +198,7 @@ typedef enum gumbel_inspect_part {
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 
-/* A step for which costs are told: so many sequences at the same position. */
+/* A step whose costs are counted: so many sequences at the same position. */
 typedef struct gumbel_step_shape {
     size_t size;
     uint32_t sequences; /* at least 1 */

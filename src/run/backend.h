@@ -103,7 +103,7 @@ struct gb_backend {
     const gb_backend_functions *functions;
     char description[96];    /* "cpu avx512 2 threads" */
     uint32_t threads;        /* of the CPU that compute; 0: it computes elsewhere */
-    uint32_t most_following; /* how many steps it begins before they are asked for; 0: none are announced */
+    uint32_t most_following; /* how many steps it begins ahead of their requests; 0: none are announced */
 };
 
 /* A backend maker: turns the program into a plan and reserves everything that steps will need. */

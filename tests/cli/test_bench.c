@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gumbel bench: what is measured and how it is told. How fast it is, is nobody's to say here.
+ * gumbel bench: what is measured and how it is reported. How fast it is, is nobody's to say here.
  */
 #include "cli/fixture.h"
 

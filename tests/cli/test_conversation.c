@@ -66,8 +66,8 @@ static gumbel_status say_why(cli_conversation *conversation, gumbel_error *error
     return cli_converse(conversation, "Why?", 4, error);
 }
 
-/* Takes the turn with each of its allocations failing, until none is left to fail. Whatever fails is told,
- * and the conversation goes on. */
+/* Takes the turn with each of its allocations failing, until none is left to fail. Whatever fails is
+ * reported, and the conversation goes on. */
 static void fail_each_allocation(turn take, size_t at_least) {
     gumbel_status status = GUMBEL_ERROR_MEMORY;
     size_t failed = 0;

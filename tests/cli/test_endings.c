@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How commands end when something is in the way: an export that is told to stop leaves nothing behind, and
+ * How commands end when something is in the way: an export that a signal stops leaves nothing behind, and
  * output that nobody takes is an error.
  */
 #include "cli/fixture.h"

@@ -103,7 +103,7 @@ static double divergence(const float *p, const float *q, size_t count) {
     return total;
 }
 
-/* MLX runs what users export, whose activations it does not round; the CPU is told not to. */
+/* MLX runs what users export, whose activations it does not round; the CPU is set not to. */
 static void is_close(const char *model, const char *recipe) {
     static int32_t tokens[TEXTS * LENGTH];
     side cpu, mlx;

@@ -94,9 +94,9 @@ typedef struct walker {
     gb_executor *executor;
     gb_worker worker;
     uint32_t next;    /* step */
-    uint32_t fetched; /* the step whose weights are asked for, not before next */
+    uint32_t fetched; /* the step whose weights are prefetched, not before next */
     size_t offset;    /* how far in that */
-    size_t bytes;     /* that have been asked for and not used */
+    size_t bytes;     /* that have been prefetched and not used */
 } walker;
 
 /* Asks for a few more bytes. False where the way branches, and when it has been enough. */
@@ -146,7 +146,7 @@ static void execute(walker *w, const gb_ready_step *step) {
         step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
 }
 
-/* What the thread waits for the others before the step is told as the time of a "barrier". */
+/* What the thread waits for the others before the step is reported as the time of a "barrier". */
 static void execute_timed(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);

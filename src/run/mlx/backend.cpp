@@ -22,7 +22,7 @@ struct built_step {
     std::vector<mx::array> wanted; /* all that is to be computed; empty once it is enqueued */
 };
 
-/* A step that was built before anybody asked for it. */
+/* A step that was built ahead of its request. */
 struct begun_step {
     std::vector<uint8_t> key; /* what it is the step of; see key_of */
     int32_t token;            /* the token that it runs, once the step before has drawn it */

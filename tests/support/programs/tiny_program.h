@@ -30,7 +30,7 @@ enum {
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */
 gb_program *tiny_program_build(bool use_sampling);
 
-/* The same, handing the error on. */
+/* The same, returning the error. */
 gumbel_status tiny_program_try(bool use_sampling, gb_program **program, gumbel_error *error);
 
 gb_program *tiny_recurrent_build(bool use_sampling);

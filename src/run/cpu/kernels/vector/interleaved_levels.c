@@ -4,7 +4,7 @@
 #include "run/cpu/kernels/vector/interleaved_ahead.h"
 
 /* One token and a matrix of two levels. Scales are made of their integers in registers, four groups at a time
- * between the codes of these groups, so that memory is asked for both all the while. */
+ * between the codes of these groups, so that both are prefetched all the while. */
 
 enum { QUAD = 4 /* groups */ };
 
@@ -16,7 +16,7 @@ typedef struct input {
     const int32_t *starts; /* of each group's integer sum */
 } input;
 
-/* 16 rows. Codes are asked for some super-groups before they are used, the few bytes of scales and biases a
+/* 16 rows. Codes are prefetched some super-groups before they are used, the few bytes of scales and biases a
  * block before. */
 typedef struct block {
     gb_stream low, high; /* codes, their bits over 4 */
@@ -150,7 +150,7 @@ static size_t distance(const uint8_t *from, const uint8_t *to) {
     return (uintptr_t)to - (uintptr_t)from;
 }
 
-/* What comes after the block is asked for while it is multiplied. */
+/* What comes after the block is prefetched while it is multiplied. */
 static void ask_ahead(block *b, const block *next) {
     b->low.next = next->low.first;
     b->high.next = next->high.first;

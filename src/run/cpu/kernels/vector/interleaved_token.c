@@ -2,7 +2,7 @@
 #include "run/cpu/kernels/vector/interleaved_ahead.h"
 #include "run/cpu/kernels/vector/interleaved_unit.h"
 
-/* One token reads every weight once: all that counts is that memory is asked for the next ones in time. So
+/* One token reads every weight once: all that counts is that the next ones are prefetched in time. So
  * blocks of rows follow each other with nothing in between. */
 
 enum { ROWS = 16 };
@@ -11,7 +11,7 @@ enum { ROWS = 16 };
 typedef struct run {
     size_t blocks;
     gb_stream low, high, scales, biases; /* codes, their bits over 4; biases.first NULL: none */
-    size_t lead;                         /* groups from those that are used to those that are asked for */
+    size_t lead;                         /* groups from those that are used to those that are prefetched */
     float *y;
 } run;
 

@@ -169,7 +169,7 @@ typedef struct gb_affines {
     const void *scales, *biases; /* biases NULL: none */
     gb_dtype dtype;
     size_t at, step;
-    size_t scales_ahead, biases_ahead; /* bytes from those that are used to those that are asked for */
+    size_t scales_ahead, biases_ahead; /* bytes from those that are used to those that are prefetched */
 } gb_affines;
 
 GB_INLINE gb_lanes gb_load_affine(const gb_affines *a, const void *from) {
