@@ -185,7 +185,7 @@ static gumbel_status answer(const run_arguments *arguments, cli_model *model, co
         status = cli_output_open(&output, run->print_tokens ? NULL : model->tokenizer, error);
     if (status != GUMBEL_OK)
         return status;
-    output.logprobs = options.wants_logprob != 0;
+    output.logprobs = options.wants_logprob;
     cli_generator generator = {.model = model};
     cli_generator_set_seed(&generator, sampling.seed);
     cli_report_seed(&sampling);

@@ -242,6 +242,7 @@ gumbel_status gb_infer(gb_op op, const gb_operand_type *operands, uint32_t opera
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: its signature cannot be read", info->name);
     GB_TRY(match_operands(info, &signature, operands, operand_count, &bound, error));
     GB_TRY(check_attributes(info, attributes, attribute_count, error));
+    GB_TRY(gb_check_vocabulary(info, *letter(&bound, -(int64_t)'V'), error)); /* 0: has none */
     if (op == GB_OP_IF)
         return GUMBEL_OK;
     for (uint32_t i = 0; i < signature.result_count; i++)

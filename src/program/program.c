@@ -123,15 +123,14 @@ const gb_op_info *gb_op_find(uint32_t number) {
 
 const gb_role_info *gb_role_find(uint32_t number) {
     static const gb_role_info table[GB_ROLE_LIMIT] = {
-#define GB_ROLE(number_, NAME, name_, direction_, dtype_, dims_, required_)                                  \
+#define GB_ROLE(number_, NAME, name_, direction_, dtype_, dims_, required_, neutral)                         \
     [number_] = {.role = GB_ROLE_##NAME,                                                                     \
                  .name = #name_,                                                                             \
                  .direction = GB_ROLE_##direction_,                                                          \
                  .dtype = dtype_,                                                                            \
-                 .dims = dims_,                                                                              \
+                 .dims = #dims_,                                                                             \
                  .required = required_},
 #include "program/roles.def"
-#undef GB_ROLE
     };
     return number < GB_ROLE_LIMIT && table[number].name ? &table[number] : NULL;
 }

@@ -130,9 +130,8 @@ typedef enum gb_activation {
 
 typedef enum gb_role {
     GB_ROLE_NONE = 0,
-#define GB_ROLE(number, NAME, name, direction, dtype, dims, required) GB_ROLE_##NAME = number,
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) GB_ROLE_##NAME = number,
 #include "program/roles.def"
-#undef GB_ROLE
     GB_ROLE_LIMIT = 128
 } gb_role;
 

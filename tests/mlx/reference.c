@@ -2,7 +2,7 @@
 #include "mlx/reference.h"
 
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/slots.h"
 #include "support/assertions.h"

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/pace.h"
 #include "run/cpu/ready_steps.h"

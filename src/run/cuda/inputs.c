@@ -2,7 +2,7 @@
 #include "run/cuda/inputs.h"
 
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cuda/device.h"
 
 #include <string.h>

@@ -203,9 +203,9 @@ void gb_cuda_fill_like(const gb_cuda_call *call);
 void gb_cuda_choose_token(const gb_cuda_call *call);
 void gb_cuda_candidates(const gb_cuda_call *call);
 void gb_cuda_apply_temperature(const gb_cuda_call *call);
-void gb_cuda_top_k_mask(const gb_cuda_call *call);
-void gb_cuda_top_p_mask(const gb_cuda_call *call);
-void gb_cuda_min_p_mask(const gb_cuda_call *call);
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(void gb_cuda_##name##_mask(const gb_cuda_call *call);)
+#include "program/roles.def"
 void gb_cuda_random_bits(const gb_cuda_call *call);
 void gb_cuda_gumbel_noise(const gb_cuda_call *call);
 void gb_cuda_argmax(const gb_cuda_call *call);

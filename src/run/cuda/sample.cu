@@ -361,19 +361,15 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.parts = sharing_blocks / (uint32_t)*rows;
     a.parts = a.parts > most_parts ? most_parts : a.parts < least_parts ? least_parts : a.parts;
     a.parts = a.parts > blocks_for_groups(a.groups, 1) ? blocks_for_groups(a.groups, 1) : a.parts;
-    a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
-    a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
-    a.top_p = data_or_null<const float>(operands[GB_SAMPLE_TOP_P]);
-    a.min_p = data_or_null<const float>(operands[GB_SAMPLE_MIN_P]);
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    a.name = data_or_null<const GB_C_TYPE(dtype)>(operands[GB_SAMPLE_##NAME]);
+#include "program/roles.def"
     a.seed = data_of<const uint64_t>(operands[GB_SAMPLE_SEED]);
     a.bias_ids = data_or_null<const int32_t>(biases);
     a.bias_values = data_or_null<const float>(operands[GB_SAMPLE_BIAS_VALUES]);
     a.bias_limit = biases ? (uint32_t)biases->dims[1] : 0;
     a.counts = data_or_null<const token_count>(counts);
     a.count_limit = counts ? (uint32_t)counts->dims[1] : 0;
-    a.repetition = data_or_null<const float>(operands[GB_SAMPLE_REPETITION]);
-    a.frequency = data_or_null<const float>(operands[GB_SAMPLE_FREQUENCY]);
-    a.presence = data_or_null<const float>(operands[GB_SAMPLE_PRESENCE]);
     a.prompt = data_or_null<const int32_t>(operands[GB_SAMPLE_PENALIZE_PROMPT]);
     a.token = data_of<int32_t>(call->results[0]);
     return a;

@@ -2,7 +2,7 @@
 #include "run/mlx/lowering.hpp"
 
 extern "C" {
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 }
 
 namespace gb_mlx {

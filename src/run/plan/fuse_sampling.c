@@ -10,13 +10,9 @@
  *     next = if any_false(zero):
  *                scaled = apply_temperature(x, select(zero, fill_like(1), t))
  *                keep = candidates(x)
- *                keep = top_k_mask(scaled, keep, top_k)      (optional)
- *                keep = top_p_mask(scaled, keep, top_p)      (optional)
- *                keep = min_p_mask(scaled, keep, min_p)      (optional)
- *                drawn = argmax(add(scaled, gumbel_noise(random_bits(seed))), keep)
- *                yield choose_token(zero, greedy, drawn)
- *            else:
- *                yield greedy
+ *                keep = top_k_mask(scaled, keep, top_k)      (optional; likewise the other masks of
+ * roles.def) drawn = argmax(add(scaled, gumbel_noise(random_bits(seed))), keep) yield choose_token(zero,
+ * greedy, drawn) else: yield greedy
  *
  * with greedy = argmax(x). Each name may stand for several equal nodes, inside or outside the `if`. */
 
@@ -53,10 +49,12 @@ static bool match_masks(const gb_program *program, gb_ref keep, gb_ref scaled, g
     static const struct {
         gb_op op;
         uint32_t setting;
-    } masks[] = {{GB_OP_MIN_P_MASK, GB_SAMPLE_MIN_P},
-                 {GB_OP_TOP_P_MASK, GB_SAMPLE_TOP_P},
-                 {GB_OP_TOP_K_MASK, GB_SAMPLE_TOP_K}};
-    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+    } masks[] = {
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)({GB_OP_##NAME##_MASK, GB_SAMPLE_##NAME}, )
+#include "program/roles.def"
+    };
+    for (size_t i = sizeof masks / sizeof *masks; i-- > 0;) {
         const gb_node *mask = made_by(program, keep, masks[i].op);
         if (!mask)
             continue;

@@ -7,6 +7,7 @@
 #define GUMBEL_RUN_PLAN_PLAN_H
 
 #include "program/program.h"
+#include "program/setting_kinds.h"
 
 typedef enum gb_step_kind {
     GB_STEP_NODE = 1,   /* executes node */
@@ -16,21 +17,21 @@ typedef enum gb_step_kind {
     GB_STEP_MOVE = 5    /* result 0 = operand 0, of the same type: a region's yield becomes its if's result */
 } gb_step_kind;
 
-/* Operands of a sample step; GB_NO_VALUE for a mask, biases or penalties that the program does not have. The
- * step may write to its logits, as long as they are as before when it ends. */
+/* Operands of a sample step: the settings of roles.def among others; GB_NO_VALUE for a mask, biases or
+ * penalties that the program does not have. The step may write to its logits, as long as they are as before
+ * when it ends. */
 enum {
     GB_SAMPLE_LOGITS,
-    GB_SAMPLE_TEMPERATURE,
-    GB_SAMPLE_TOP_K,
-    GB_SAMPLE_TOP_P,
     GB_SAMPLE_SEED,
-    GB_SAMPLE_MIN_P,
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(GB_SAMPLE_##NAME, )
+#include "program/roles.def"
     GB_SAMPLE_BIAS_IDS, /* both or none of the two */
     GB_SAMPLE_BIAS_VALUES,
-    GB_SAMPLE_COUNTS, /* all or none of the five */
-    GB_SAMPLE_REPETITION,
-    GB_SAMPLE_FREQUENCY,
-    GB_SAMPLE_PRESENCE,
+    GB_SAMPLE_COUNTS, /* these and the penalties: all or none; in the order of penalize's operands */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_PENALTIES(kind)(GB_SAMPLE_##NAME, )
+#include "program/roles.def"
     GB_SAMPLE_PENALIZE_PROMPT,
     GB_SAMPLE_OPERANDS
 };

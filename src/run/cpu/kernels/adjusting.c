@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What later steps added to the sampler's chain: biases, token counts and penalties, min-p; sampler.h says
- * what they compute.
+ * What adjusts logits before a token is drawn: biases, token counts and penalties; sampler.h says what they
+ * compute.
  */
 #include "run/cpu/kernels/row_kernels.h"
 
@@ -58,11 +58,4 @@ void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker) {
         const gb_penalties penalties = gb_penalties_of(&call->operands[1], b);
         gb_penalize(ROW(const float, x, b), row_length(x), &penalties, ROW(float, call->results[0], b));
     }
-}
-
-void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *keep = call->operands[1];
-    FOR_ROWS_OF(worker, x, b)
-    gb_min_p_mask(ROW(const float, x, b), ROW(const bool, keep, b), row_length(x),
-                  ITEM(float, call->operands[2], b), ROW(bool, call->results[0], b));
 }

@@ -108,70 +108,22 @@ bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *b
 /* Of the scratch, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
 size_t gb_expert_scratch_bytes(void);
 
-/* embedding.c, linear.c, norm.c, rope.c, gather.c; gb_kernel_quantize makes the activations that linear and
- * expert_linear read where gb_has_int8_activations. */
-void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker);
+/* The kernel of each op of ops.def; those of which a plan has no step are not defined. */
+#define GB_OP(number, NAME, name, ...)                                                                       \
+    void gb_kernel_##name(const gb_kernel_call *call, const gb_worker *worker);
+#include "program/ops.def"
+#undef GB_OP
+
+/* What runs before some of them: gb_kernel_quantize makes the activations that linear and expert_linear read
+ * where gb_has_int8_activations; the others store keys and values, or tokens. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_l2_normalize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker);
-
-/* attention.c: gb_kernel_attention_append stores keys and values, gb_kernel_attention reads them. */
 void gb_kernel_attention_append(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker);
-
-/* delta_net.c */
-void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker);
-
-/* route.c, expert_linear.c, weighted_rows.c */
-void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_expert_linear(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker);
-
-/* elementwise.c; gb_kernel_move copies operand 0 to result 0. */
-void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
-
-/* choice.c */
-void gb_kernel_is_zero(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_any_false(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_select(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_fill_like(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_choose_token(const gb_kernel_call *call, const gb_worker *worker);
-
-/* sampling.c; gb_kernel_sample has the operands of a sample step (plan.h). */
-void gb_kernel_candidates(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_apply_temperature(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_k_mask(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_p_mask(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_random_bits(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gumbel_noise(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker);
-
-/* adjusting.c; gb_kernel_count_tokens_append stores the tokens, gb_kernel_count_tokens counts them. */
-void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker);
 void gb_kernel_count_tokens_append(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker);
 
-/* logprob.c */
-void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_ids(const gb_kernel_call *call, const gb_worker *worker);
+/* gb_kernel_sample has the operands of a sample step (plan.h); gb_kernel_move copies operand 0 to result 0.
+ */
+void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
 
 /* ---- For the kernels ----------------------------------------------------------------------------------- */
 

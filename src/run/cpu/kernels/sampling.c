@@ -17,21 +17,17 @@ void gb_kernel_apply_temperature(const gb_kernel_call *call, const gb_worker *wo
     gb_apply_temperature(ROW(const float, logits, b), row_length(logits), temperature[b], ROW(float, y, b));
 }
 
-void gb_kernel_top_k_mask(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *keep = call->operands[1], *kept = call->results[0];
-    const int32_t *top_k = call->operands[2]->data;
-    FOR_ROWS_OF(worker, x, b)
-    gb_top_k_mask(ROW(const float, x, b), ROW(const bool, keep, b), row_length(x), top_k[b],
-                  ROW(bool, kept, b));
-}
-
-void gb_kernel_top_p_mask(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *keep = call->operands[1], *kept = call->results[0];
-    const float *top_p = call->operands[2]->data;
-    FOR_ROWS_OF(worker, x, b)
-    gb_top_p_mask(ROW(const float, x, b), ROW(const bool, keep, b), row_length(x), top_p[b],
-                  ROW(bool, kept, b));
-}
+/* The masks of roles.def, each of whose operands are x, what is kept so far, and its setting. */
+#define MASK_KERNEL(name, type)                                                                              \
+    void gb_kernel_##name##_mask(const gb_kernel_call *call, const gb_worker *worker) {                      \
+        const gb_tensor *x = call->operands[0], *keep = call->operands[1], *kept = call->results[0];         \
+        FOR_ROWS_OF(worker, x, b)                                                                            \
+        gb_##name##_mask(ROW(const float, x, b), ROW(const bool, keep, b), row_length(x),                    \
+                         ITEM(type, call->operands[2], b), ROW(bool, kept, b));                              \
+    }
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(MASK_KERNEL(name, GB_C_TYPE(dtype)))
+#include "program/roles.def"
 
 void gb_kernel_random_bits(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_tensor *bits = call->results[0];
@@ -58,13 +54,11 @@ void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker) {
     (call->operands[operand] ? ITEM(type, call->operands[operand], b) : (neutral))
 
 static gb_row_settings settings_of(const gb_kernel_call *call, size_t b) {
-    return (gb_row_settings){
-        .temperature = ITEM(float, call->operands[GB_SAMPLE_TEMPERATURE], b),
-        .top_k = SETTING(int32_t, GB_SAMPLE_TOP_K, b, 0),
-        .top_p = SETTING(float, GB_SAMPLE_TOP_P, b, 1.0f),
-        .seed = ITEM(uint64_t, call->operands[GB_SAMPLE_SEED], b),
-        .min_p = SETTING(float, GB_SAMPLE_MIN_P, b, 0.0f),
-    };
+    gb_row_settings settings = {.seed = ITEM(uint64_t, call->operands[GB_SAMPLE_SEED], b)};
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(settings.name = SETTING(GB_C_TYPE(dtype), GB_SAMPLE_##NAME, b, neutral);)
+#include "program/roles.def"
+    return settings;
 }
 
 static gb_bias_list bias_of(const gb_kernel_call *call, size_t b) {

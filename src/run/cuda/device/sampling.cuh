@@ -54,16 +54,16 @@ struct token_count {
 struct sampling {
     const float *logits; /* [B, size] */
     uint32_t size, groups;
-    uint32_t parts;                           /* blocks that share a row after the scan */
-    const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
-    const int32_t *top_k;
+    uint32_t parts; /* blocks that share a row after the scan */
     const uint64_t *seed;
+    /* the settings of roles.def; NULL for a mask or penalties that the program does not have */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...) const GB_C_TYPE(dtype) * name;
+#include "program/roles.def"
     const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
     const float *bias_values;
     uint32_t bias_limit;
     const token_count *counts; /* or NULL: [B, count_limit]; read in rows with penalties alone */
     uint32_t count_limit;
-    const float *repetition, *frequency, *presence;
     const int32_t *prompt;
     int32_t *token;
     const bool *wanted;          /* log-probabilities, or NULL */
@@ -96,9 +96,9 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     const int32_t next_bias =
         a.bias_limit > MOST_SHORT_BIASES ? a.bias_ids[b * a.bias_limit + MOST_SHORT_BIASES] : -1;
     const float min_p = a.min_p ? a.min_p[b] : 0.0f;
-    r.repetition = a.counts ? a.repetition[b] : 1.0f;
-    r.frequency = a.counts ? a.frequency[b] : 0.0f;
-    r.presence = a.counts ? a.presence[b] : 0.0f;
+    r.repetition = a.counts ? a.repetition_penalty[b] : 1.0f;
+    r.frequency = a.counts ? a.frequency_penalty[b] : 0.0f;
+    r.presence = a.counts ? a.presence_penalty[b] : 0.0f;
     r.prompt = a.counts ? a.prompt[b] : 0;
     r.temperature = a.temperature[b];
     r.top_p = a.top_p ? a.top_p[b] : 1.0f;
