@@ -237,7 +237,7 @@ __device__ static void draw_plain(const sampling &a, size_t b, const row_setting
                                   weight_sum *of_warps) {
     const float max_s = gb_scale(best_value(best_logit), r.temperature);
     weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_logit));
-    const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
+    const float least = gb_floor_bound(r.floor, max_s), reach = gb_reach(best_value(best));
     const drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
