@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/byte_buffer.h"
+#include "base/byte_buffer.h"
 
+#include "base/little_endian.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -18,15 +19,22 @@ void gb_buffer_append(gb_byte_buffer *buffer, const void *data, size_t size) {
     buffer->size += size;
 }
 
-static void store_u32(uint8_t bytes[4], uint32_t value) {
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-}
-
 void gb_buffer_append_u32(gb_byte_buffer *buffer, uint32_t value) {
     uint8_t bytes[4];
-    store_u32(bytes, value);
+    gb_put_u32(bytes, value);
     gb_buffer_append(buffer, bytes, sizeof bytes);
+}
+
+void gb_buffer_append_u64(gb_byte_buffer *buffer, uint64_t value) {
+    uint8_t bytes[8];
+    gb_put_u64(bytes, value);
+    gb_buffer_append(buffer, bytes, sizeof bytes);
+}
+
+void gb_buffer_append_f64(gb_byte_buffer *buffer, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    gb_buffer_append_u64(buffer, bits);
 }
 
 void gb_buffer_append_text(gb_byte_buffer *buffer, const char *text, size_t length) {
@@ -36,7 +44,7 @@ void gb_buffer_append_text(gb_byte_buffer *buffer, const char *text, size_t leng
 
 void gb_buffer_patch_u32(gb_byte_buffer *buffer, size_t offset, uint32_t value) {
     if (!buffer->failed)
-        store_u32(buffer->data + offset, value);
+        gb_put_u32(buffer->data + offset, value);
 }
 
 void gb_buffer_free(gb_byte_buffer *buffer) {
