@@ -113,7 +113,7 @@ double gb_constant_bits_per_weight(const gb_constant *constant) {
 
 const gb_op_info *gb_op_find(uint32_t number) {
     static const gb_op_info table[GB_OP_LIMIT] = {
-#define GB_OP(number_, NAME, name_, signature_, attributes_)                                                 \
+#define GB_OP(number_, NAME, name_, signature_, attributes_, ...)                                            \
     [number_] = {.op = GB_OP_##NAME, .name = #name_, .signature = signature_, .attributes = attributes_},
 #include "program/ops.def"
 #undef GB_OP

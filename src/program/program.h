@@ -54,7 +54,7 @@ bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 typedef enum gb_op {
     GB_OP_NONE = 0,
-#define GB_OP(number, NAME, name, signature, attributes) GB_OP_##NAME = number,
+#define GB_OP(number, NAME, ...) GB_OP_##NAME = number,
 #include "program/ops.def"
 #undef GB_OP
     GB_OP_LIMIT = 64 /* one more than the largest number so far; grows with the table */

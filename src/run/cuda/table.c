@@ -8,7 +8,7 @@
 
 /* An op of ops.def without a kernel does not compile. */
 static const gb_cuda_kernel kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, signature, attributes) [number] = gb_cuda_##name,
+#define GB_OP(number, NAME, name, ...) [number] = gb_cuda_##name,
 #include "program/ops.def"
 #undef GB_OP
 };
