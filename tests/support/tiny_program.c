@@ -2,7 +2,6 @@
 #include "support/tiny_program.h"
 
 #include "program/setting_kinds.h"
-
 #include "program/writer.h"
 
 #include <setjmp.h>
