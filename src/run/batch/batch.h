@@ -7,6 +7,16 @@
 
 #include "program/program.h"
 
+/* How many inputs a program has at most. */
+enum {
+#define GB_BATCH_INPUT_NUMBER(NAME) GB_BATCH_NUMBER_##NAME,
+#define GB_BATCH_OUTPUT_NUMBER(NAME)
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral)                               \
+    GB_BATCH_##direction##_NUMBER(NAME)
+#include "program/roles.def"
+    GB_MOST_INPUTS
+};
+
 /* Of the roles only the inputs; an output's memory is the backend's. */
 #define GB_BATCH_INPUT_FIELD(constant, dtype, name) constant GB_C_TYPE(dtype) * name;
 #define GB_BATCH_OUTPUT_FIELD(constant, dtype, name)
