@@ -1,73 +1,28 @@
-# The installed libraries, put together from the modules: libgumbel (the run half) and libgumbel-export, each
-# shared and static. Only gumbel_ names are visible in the shared ones. The static libgumbel-export leaves out
-# what the static libgumbel has; the shared one carries its own copy, so that neither needs private symbols.
+# Header, libraries, command and licence, and what lets others find them: pkg-config, find_package(gumbel), and the
+# shells' completions. Everything is found relative to where it lies, so that a prefix can be chosen when it is
+# installed.
 
-set(core base program text)
-set(run_half ${core} sampler plan states cpu cuda mlx run)
-set(core_objects "")
-set(run_objects "")
-foreach(module IN LISTS core)
-  list(APPEND core_objects $<TARGET_OBJECTS:gumbel_${module}>)
-endforeach()
-foreach(module IN LISTS run_half)
-  list(APPEND run_objects $<TARGET_OBJECTS:gumbel_${module}>)
-endforeach()
-get_property(instruction_sets GLOBAL PROPERTY GUMBEL_INSTRUCTION_SETS)
-foreach(name IN LISTS instruction_sets)
-  list(APPEND run_objects $<TARGET_OBJECTS:gumbel_cpu_${name}>)
-endforeach()
-set(export_objects $<TARGET_OBJECTS:gumbel_export>)
-set(private_libraries PkgConfig::XXHASH PkgConfig::JANSSON PkgConfig::PCRE2 PkgConfig::UTF8PROC
-  Threads::Threads m)
-set(run_language C)
-set(run_libraries "")
-set(backend_libraries "") # for gumbel.pc: what a static libgumbel needs beside them
-if(MLX_FOUND)
-  set(run_language CXX)
-  set(run_libraries mlx)
-  get_target_property(mlx_library mlx LOCATION)
-  string(APPEND backend_libraries " ${mlx_library}")
-endif()
-if(CUDA_FOUND)
-  list(APPEND run_libraries CUDA::cudart_static)
-  get_target_property(cuda_library CUDA::cudart_static LOCATION)
-  string(APPEND backend_libraries " ${cuda_library} -ldl -lrt")
-endif()
-if(backend_libraries)
-  string(APPEND backend_libraries " -lstdc++")
-endif()
+include(CMakePackageConfigHelpers)
 
-add_library(gumbel SHARED ${run_objects})
-add_library(gumbel-export SHARED ${export_objects} ${core_objects})
-target_link_options(gumbel-export PRIVATE
-  "LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/export.map")
-set_property(TARGET gumbel-export APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/export.map)
-add_library(gumbel-static STATIC ${run_objects})
-add_library(gumbel-export-static STATIC ${export_objects})
-set_target_properties(gumbel-static PROPERTIES OUTPUT_NAME gumbel)
-set_target_properties(gumbel-export-static PROPERTIES OUTPUT_NAME gumbel-export)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gumbel)
+install(TARGETS gumbel gumbel-export EXPORT gumbel-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS gumbel-static gumbel-export-static EXPORT gumbel-static-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT gumbel-targets NAMESPACE gumbel:: DESTINATION ${package_dir})
+install(EXPORT gumbel-static-targets NAMESPACE gumbel:: DESTINATION ${package_dir})
+install(FILES include/gumbel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-foreach(library gumbel gumbel-export)
-  set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    LINKER_LANGUAGE C)
-  target_link_options(${library} PRIVATE LINKER:--as-needed LINKER:--no-undefined)
-  target_link_libraries(${library} PRIVATE ${private_libraries})
-  if(GUMBEL_SANITIZE)
-    target_link_options(${library} PRIVATE -fsanitize=${GUMBEL_SANITIZE} LINKER:--undefined-version)
-  endif()
-endforeach()
-set_target_properties(gumbel PROPERTIES LINKER_LANGUAGE ${run_language})
-target_link_libraries(gumbel PRIVATE ${run_libraries})
-foreach(library gumbel-static gumbel-export-static)
-  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
-endforeach()
+write_basic_package_version_file(gumbel-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES cmake/gumbel-config.cmake ${PROJECT_BINARY_DIR}/gumbel-config-version.cmake
+  DESTINATION ${package_dir})
 
-# Relative to the .pc file, so that it is right wherever `cmake --install --prefix` puts it.
 file(RELATIVE_PATH path_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+list(JOIN backend_libraries " " backend_libraries)
 configure_file(cmake/gumbel.pc.in gumbel.pc @ONLY)
 configure_file(cmake/gumbel-export.pc.in gumbel-export.pc @ONLY)
-install(TARGETS gumbel gumbel-export gumbel-static gumbel-export-static
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(FILES include/gumbel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_BINARY_DIR}/gumbel.pc ${PROJECT_BINARY_DIR}/gumbel-export.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES examples/generate.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)

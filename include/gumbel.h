@@ -31,6 +31,14 @@
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
+ *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
+ *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
+ *    happens then.
+ *  - Outputs are written under a temporary name and appear when they are whole. A path that is a link is
+ *    followed; what is there is replaced, and its permissions are kept. What is no regular file (a directory,
+ *    a FIFO, a device) is refused with ARGUMENT, and so is a file that the output is made from. What killed
+ *    writers have left in that directory (.gumbel-temporary-*) is removed.
  */
 #ifndef GUMBEL_H
 #define GUMBEL_H
@@ -58,7 +66,7 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_FORMAT = 3,      /* a file is not what it claims to be */
     GUMBEL_ERROR_UNSUPPORTED = 4, /* valid, but not in this version or build */
     GUMBEL_ERROR_MEMORY = 5,      /* no memory */
-    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots or a buffer are full */
+    GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots, a buffer or a disk are full */
     GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
     GUMBEL_ERROR_CANCELLED = 8,   /* the caller cancelled */
     GUMBEL_ERROR_BACKEND = 9      /* a backend's library or device failed */
@@ -84,7 +92,8 @@ typedef void (*gumbel_log_callback)(void *user, gumbel_log_level level, const ch
 
 typedef struct gumbel_program gumbel_program;
 
-/* Maps and verifies the program file at path. Errors: IO, FORMAT (truncated, corrupt, or breaking a rule of
+/* Maps and verifies the program file at path, which must stay as it is until the program is closed (see the
+ * conventions on SIGBUS). Errors: IO, FORMAT (truncated, corrupt, or breaking a rule of
  * the verifier), UNSUPPORTED (made for a newer version; names what is missing), MEMORY. */
 GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error);
 
@@ -175,6 +184,9 @@ typedef struct gumbel_program_info {
     uint32_t max_bias;         /* biases of one row; 0: the program takes none */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
     bool has_logprob;          /* the log-probability of the chosen token can be had */
+    /* Why the checkpoint's chat template gave no chat format; "": it gave one, or there is none. */
+    const char *unknown_chat_template;
+    uint8_t id[16]; /* hash of all sections and weights */
 } gumbel_program_info;
 
 GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
@@ -397,7 +409,8 @@ GUMBEL_API gumbel_status gumbel_session_fork(const gumbel_session *session, gumb
                                              gumbel_error *error);
 
 /* Writes the session to a file, or reads one that was written from the same program (with any number of
- * slots and threads). The file carries a checksum; one of another program is refused. */
+ * slots and threads). The file carries a checksum; one of another program is refused. Errors: ARGUMENT (see
+ * the conventions on what a path may be), IO; of reading also FORMAT, UNSUPPORTED, LIMIT. */
 GUMBEL_API gumbel_status gumbel_session_save(const gumbel_session *session, const char *path,
                                              gumbel_error *error);
 GUMBEL_API gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gumbel_error *error);
@@ -538,11 +551,15 @@ typedef struct gumbel_export_options {
     gumbel_progress_callback progress; /* NULL: none */
     void *progress_user;
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
+    const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
+                         checkpoint's configuration, or that of its folder or file */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
- * program to path, under a temporary name until it is complete; an existing program is replaced. options may
- * be NULL. Errors: IO, FORMAT, UNSUPPORTED, CANCELLED, MEMORY. */
+ * program to path. The checkpoint's files are mapped and must stay as they are until this returns (see the
+ * conventions on SIGBUS, and on what path may be). options may be NULL. Errors: ARGUMENT, IO, FORMAT,
+ * UNSUPPORTED, CANCELLED, MEMORY; LIMIT, before anything is written, where the disk has no room for the
+ * program. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
@@ -554,9 +571,10 @@ typedef struct gumbel_pack_options {
 } gumbel_pack_options;
 
 /* Writes the program again with its weights laid out for another backend: the file that exporting its
- * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own.
+ * checkpoint for that backend would have made. The checkpoint is not needed. path may be the program's own,
+ * which is replaced in the end, and which must stay as it is until then (see the conventions on SIGBUS).
  * It takes a few megabytes of memory whatever the program's size. options may be NULL. Errors: IO; FORMAT,
- * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY. */
+ * also where a weight's checksum does not match; ARGUMENT, CANCELLED, MEMORY; LIMIT as in gumbel_export. */
 GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
                                      const gumbel_pack_options *options, gumbel_error *error);
 

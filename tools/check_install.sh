@@ -1,26 +1,97 @@
 #!/bin/sh
-# Installs into a scratch folder and builds the example through pkg-config, shared and static, as a user would.
+# Builds and installs as a user would (preset user) into a scratch folder and looks at what is there; then builds
+# programs against it in each way that embedders use: pkg-config, find_package, FetchContent; shared and static.
+#
+#     tools/check_install.sh [CMAKE-ARGUMENT...]        for the builds of gumbel, e.g. -DGUMBEL_WERROR=ON
 set -eu
 cd "$(dirname "$0")/.."
+scratch="$PWD/build/install"
+prefix="$scratch/prefix"
+own="-DGUMBEL_MLX=OFF -DGUMBEL_CUDA=OFF"
+rm -rf "$prefix" "$scratch/made"
+mkdir -p "$scratch/made"
 
-prefix="$PWD/build/installed"
-rm -rf "$prefix"
-cmake -S . -B build/install -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib \
-    -DGUMBEL_TESTS=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_MLX=OFF -DGUMBEL_CUDA=OFF >/dev/null
-cmake --build build/install >/dev/null
-cmake --install build/install --prefix "$prefix" >/dev/null
+fail() {
+    echo "check_install.sh: $*" >&2
+    exit 1
+}
+
+# shellcheck disable=SC2086 # a list of arguments
+cmake --preset user -B "$scratch/user" -DCMAKE_INSTALL_LIBDIR=lib $own "$@" >/dev/null
+cmake --build "$scratch/user" >/dev/null
+cmake --install "$scratch/user" --prefix "$prefix" >/dev/null
+for file in bin/gumbel include/gumbel.h share/doc/gumbel/LICENSE share/doc/gumbel/examples/generate.c \
+    share/man/man1/gumbel.1 share/man/man1/gumbel-run.1 share/bash-completion/completions/gumbel \
+    share/zsh/site-functions/_gumbel share/fish/vendor_completions.d/gumbel.fish \
+    lib/libgumbel.a lib/libgumbel-export.a lib/pkgconfig/gumbel.pc lib/pkgconfig/gumbel-export.pc; do
+    test -s "$prefix/$file" || fail "$file was not installed"
+done
+version=$("$prefix/bin/gumbel" --version | sed 's/gumbel //')
+for name in libgumbel libgumbel-export; do
+    test "$(readlink "$prefix/lib/$name.so")" = "$name.so.${version%%.*}" || fail "$name.so is not a link to its version"
+    objdump -p "$prefix/lib/$name.so" | grep -q "SONAME *$name.so.${version%%.*}$" || fail "$name.so: another SONAME"
+    exported=$(nm -D --defined-only "$prefix/lib/$name.so" | awk '$2 != "A" {print $3}' | grep -v '^gumbel_' || true)
+    [ -z "$exported" ] || fail "$name.so exports other names: $exported"
+done
+
+# A folder and its name: what generate says there must be what the others say, and exporter must make the program.
+"$prefix/bin/gumbel" export models/gemma4-tiny -o "$scratch/made/tiny.gumbel" 2>/dev/null
+check_programs() {
+    "$1/generate" "$scratch/made/tiny.gumbel" "Hello!" >"$scratch/made/$2.txt"
+    test -s "$scratch/made/$2.txt" || fail "$2: generate said nothing"
+    cmp "$scratch/made/pkg-config-shared.txt" "$scratch/made/$2.txt"
+    rm -f "$scratch/made/exported.gumbel"
+    "$1/exporter" models/gemma4-tiny "$scratch/made/exported.gumbel"
+    cmp "$scratch/made/tiny.gumbel" "$scratch/made/exported.gumbel"
+    echo "$2: example and exporter built and run"
+}
 
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
 warnings="-std=c17 -Wall -Wextra -Wpedantic -Werror"
-cc $warnings examples/generate.c -o build/generate-shared $(pkg-config --cflags --libs gumbel) -Wl,-rpath,"$prefix/lib"
-cc $warnings examples/generate.c -o build/generate-static $(pkg-config --cflags gumbel) \
-    -L"$prefix/lib" -Wl,-Bstatic -lgumbel -Wl,-Bdynamic $(pkg-config --static --libs-only-l gumbel | sed 's/-lgumbel//')
+for way in shared static; do
+    built="$scratch/made/$way"
+    mkdir -p "$built"
+    for half in "gumbel examples/generate.c" "gumbel-export tests/package/exporter.c"; do
+        module=${half% *} source=${half#* }
+        if [ $way = static ]; then
+            libraries=$(pkg-config --static --libs "$module" |
+                sed 's/-lgumbel[a-z-]*/-Wl,-Bstatic & -Wl,-Bdynamic/g')
+        else
+            libraries="$(pkg-config --libs "$module") -Wl,-rpath,$prefix/lib"
+        fi
+        # shellcheck disable=SC2046,SC2086 # lists of arguments
+        cc $warnings "$source" -o "$built/$(basename "$source" .c)" $(pkg-config --cflags "$module") $libraries
+    done
+    check_programs "$built" pkg-config-$way
+done
+unset PKG_CONFIG_PATH
 
-"$prefix/bin/gumbel" export models/gemma4-tiny -o build/installed/tiny.gumbel 2>/dev/null
-build/generate-shared build/installed/tiny.gumbel "Hello!" >build/installed/shared.txt
-build/generate-static build/installed/tiny.gumbel "Hello!" >build/installed/static.txt
-cmp build/installed/shared.txt build/installed/static.txt
-test -s build/installed/shared.txt
-exported=$(nm -D --defined-only "$prefix/lib/libgumbel.so" | awk '$2 != "A" {print $3}' | grep -v '^gumbel_' || true)
-[ -z "$exported" ] || { echo "libgumbel.so exports other names: $exported" >&2; exit 1; }
-echo "example built and run against the installed library"
+build_package() { # name, arguments
+    name=$1
+    shift
+    cmake -S tests/package -B "$scratch/$name" -G Ninja "$@" >/dev/null
+    cmake --build "$scratch/$name" --target generate exporter >/dev/null
+    check_programs "$scratch/$name" "$name"
+}
+build_package find-package-shared -DCMAKE_PREFIX_PATH="$prefix"
+build_package find-package-static -DCMAKE_PREFIX_PATH="$prefix" -DEMBEDDER_STATIC=ON
+# shellcheck disable=SC2086
+build_package fetch-content -DGUMBEL_SOURCE="$PWD" $own "$@"
+
+# Without cmocka the tests are left out with a notice; a build that must have them says what is missing.
+rm -rf "$scratch/modules" "$scratch/no-cmocka"
+mkdir "$scratch/modules"
+for folder in $(pkg-config --variable pc_path pkg-config | tr ':' ' '); do
+    find "$folder" -name '*.pc' ! -name cmocka.pc -exec ln -s -t "$scratch/modules" {} + 2>/dev/null || true
+done
+export PKG_CONFIG_LIBDIR="$scratch/modules"
+# shellcheck disable=SC2086
+cmake --preset release -B "$scratch/no-cmocka" $own >"$scratch/no-cmocka.txt" 2>&1 ||
+    fail "the preset release fails without cmocka"
+grep -q "Tests: cmocka was not found" "$scratch/no-cmocka.txt" || fail "no notice of the tests that are left out"
+# shellcheck disable=SC2086
+if cmake --preset release -B "$scratch/no-cmocka" -DGUMBEL_TESTS=ON $own >"$scratch/no-cmocka.txt" 2>&1; then
+    fail "tests were to be built, without cmocka"
+fi
+grep -q "libcmocka-dev" "$scratch/no-cmocka.txt" || fail "the missing package is not named"
+echo "without cmocka: the release preset leaves the tests out"

@@ -4,19 +4,13 @@
 #include "base/memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-static gumbel_status map_descriptor(int descriptor, const char *path, gb_file_map *map, gumbel_error *error) {
-    struct stat information;
-    if (fstat(descriptor, &information) != 0)
-        return gb_fail_errno(error, errno, "%s", path);
-    if (!S_ISREG(information.st_mode))
-        return gb_fail(error, GUMBEL_ERROR_IO, "%s: not a regular file", path);
-    *map = (gb_file_map){.size = (size_t)information.st_size};
+static gumbel_status map_descriptor(int descriptor, const char *path, const struct stat *information,
+                                    gb_file_map *map, gumbel_error *error) {
+    *map = (gb_file_map){.size = (size_t)information->st_size, .id = gb_file_id_of(information)};
     if (map->size == 0)
         return GUMBEL_OK;
     void *data = mmap(NULL, map->size, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -31,10 +25,10 @@ static gumbel_status map_descriptor(int descriptor, const char *path, gb_file_ma
 
 gumbel_status gb_map_file(const char *path, gb_file_map *map, gumbel_error *error) {
     *map = (gb_file_map){0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return gb_fail_errno(error, errno, "%s", path);
-    gumbel_status status = map_descriptor(descriptor, path, map, error);
+    int descriptor;
+    struct stat information;
+    GB_TRY(gb_open_input(path, &descriptor, &information, error));
+    gumbel_status status = map_descriptor(descriptor, path, &information, map, error);
     close(descriptor);
     return status;
 }

@@ -5,17 +5,16 @@
 #ifndef GUMBEL_BASE_FILE_MAP_H
 #define GUMBEL_BASE_FILE_MAP_H
 
-#include "base/status.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "base/input_file.h"
 
 typedef struct gb_file_map {
     const uint8_t *data; /* page-aligned; NULL for an empty file */
     size_t size;         /* bytes */
+    gb_file_id id;
 } gb_file_map;
 
-/* Maps the regular file at path. Errors: GUMBEL_ERROR_IO naming the path. Close with gb_unmap_file. */
+/* Maps the regular file at path, as gb_open_input finds it. Where it becomes shorter meanwhile, reading what
+ * is gone raises SIGBUS. Errors: those of gb_open_input. Close with gb_unmap_file. */
 gumbel_status gb_map_file(const char *path, gb_file_map *map, gumbel_error *error);
 
 /* Safe on a zeroed map and twice. */

@@ -2,6 +2,7 @@
  *
  * gumbel export: checkpoint in, program out.
  */
+#include "cli/checkpoint/checkpoint.h"
 #include "cli/command.h"
 #include "cli/exporter.h"
 #include "cli/measure.h"
@@ -17,7 +18,9 @@ typedef struct export_arguments {
 static const cli_option output_table[] = {
     {.names = "-o --output",
      .argument = "PROGRAM",
-     .help = "The file to write. One that exists is replaced once the new one is complete.",
+     .help =
+         "The file to write. One that exists is replaced once the new one is complete; one that is read, a "
+         "directory or a device is refused.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, output)},
     {.names = "--backend",
@@ -128,6 +131,21 @@ static void print_stats(const gumbel_export_stats *stats, const char *path) {
     fprintf(stderr, "%-16s %.1f MB\n", "peak memory", peak);
 }
 
+/* Exports what the user has named as the checkpoint; a path that is none is left to the library to refuse. */
+static gumbel_status export_found(const export_arguments *arguments, gumbel_export_options options,
+                                  gumbel_error *error) {
+    cli_checkpoint checkpoint;
+    gumbel_status status = cli_checkpoint_find(arguments->checkpoint, &checkpoint, error);
+    const char *path = checkpoint.path ? checkpoint.path : arguments->checkpoint;
+    options.name = checkpoint.repository;
+    if (status == GUMBEL_OK)
+        status = cli_export(path, arguments->output, options, arguments->quiet, error);
+    if (status != GUMBEL_OK)
+        cli_checkpoint_explain(&checkpoint, error);
+    cli_checkpoint_free(&checkpoint);
+    return status;
+}
+
 static int export_program(void *given) {
     const export_arguments *arguments = given;
     if (arguments->list_recipes) {
@@ -156,8 +174,7 @@ static int export_program(void *given) {
         .cache = arguments->cache,
     };
     gumbel_error error;
-    gumbel_status status =
-        cli_export(arguments->checkpoint, arguments->output, options, arguments->quiet, &error);
+    gumbel_status status = export_found(arguments, options, &error);
     if (status != GUMBEL_OK)
         return cli_fail_with(&error);
     if (arguments->stats)
@@ -175,11 +192,13 @@ const cli_command cli_command_export = {
                    "model's graph, its weights, tokenizer, chat format and recommended settings. The file is "
                    "written under a temporary name until it is complete, so that an interrupt leaves no half "
                    "of it.",
-    .operands = (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), false,
-                                       "A directory with config.json, the safetensors files and "
-                                       "tokenizer.json; a .gguf file, of a split model the first part; with "
-                                       "--random-weights just a config.json."},
-                                      {0}},
+    .operands =
+        (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), false,
+                               "A directory with config.json, the safetensors files and "
+                               "tokenizer.json; a .gguf file, of a split model the first part, or the "
+                               "folder it lies in; ORG/NAME[/FILE][@REVISION], a repository that hf "
+                               "download has fetched; with --random-weights just a config.json."},
+                              {0}},
     .groups = (const cli_option_group[]){{.title = "Output", .options = output_table},
                                          {.title = "Quantization", .options = quantize_table},
                                          {.title = "Program", .options = program_table},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One export as the command line does it: progress on a terminal, notices as notes, and Ctrl-C, SIGTERM and
- * SIGHUP end it with nothing left behind. The export command and the cache of programs use it.
+ * One export as the command line does it: progress on a terminal, notices as notes, and Ctrl-C, SIGTERM,
+ * SIGHUP and SIGPIPE end it with nothing left behind. The export command and the cache of programs use it.
  */
 #ifndef GUMBEL_CLI_EXPORTER_H
 #define GUMBEL_CLI_EXPORTER_H

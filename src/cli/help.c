@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/environment.h"
 
 #include <string.h>
 
@@ -90,18 +91,37 @@ static void print_groups(FILE *file, const cli_command *command) {
     }
 }
 
+static void print_operand(FILE *file, const cli_operand *operand) {
+    int column = fprintf(file, "  %s", operand->name);
+    fprintf(file, "%*s", HELP_COLUMN - column, "");
+    print_wrapped(file, operand->help, HELP_COLUMN, HELP_COLUMN);
+}
+
+static void print_operands(FILE *file, const cli_command *command) {
+    if (command->operands->name)
+        fputc('\n', file);
+    for (const cli_operand *operand = command->operands; operand->name; operand++)
+        print_operand(file, operand);
+    if (command->rest)
+        print_operand(file, command->rest);
+}
+
+static void print_environment(FILE *file, const cli_command *command) {
+    char line[256];
+    cli_describe_environment(command, line, sizeof line);
+    if (!line[0])
+        return;
+    int column = fprintf(file, "\nEnvironment: ") - 1;
+    print_wrapped(file, line, column, 0);
+}
+
 void cli_print_help(const cli_command *command, FILE *file) {
     print_usage(file, command);
     fputc('\n', file);
     print_wrapped(file, command->description, 0, 0);
-    if (command->operands->name)
-        fputc('\n', file);
-    for (const cli_operand *operand = command->operands; operand->name; operand++) {
-        int column = fprintf(file, "  %s", operand->name);
-        fprintf(file, "%*s", HELP_COLUMN - column, "");
-        print_wrapped(file, operand->help, HELP_COLUMN, HELP_COLUMN);
-    }
+    print_operands(file, command);
     print_groups(file, command);
+    print_environment(file, command);
     if (command->examples->line)
         fprintf(file, "\nExamples:\n");
     for (const cli_example *example = command->examples; example->line; example++)

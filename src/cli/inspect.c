@@ -6,8 +6,6 @@
 #include "cli/program.h"
 #include "cli/report.h"
 
-#include <stdlib.h>
-
 typedef struct inspect_arguments {
     cli_program_options source;
     int part; /* gumbel_inspect_part */
@@ -47,12 +45,8 @@ static int inspect(void *given) {
         return cli_fail_usage("inspect needs a PROGRAM, or --backends (see gumbel help inspect)");
     gumbel_program *program = NULL;
     gumbel_error error;
-    char *path;
-    gumbel_status status = cli_find_program(&arguments->source, 0, &path, &error);
-    if (status != GUMBEL_OK)
-        return cli_fail_with(&error);
-    status = gumbel_program_open(path, &program, &error);
-    free(path);
+    double seconds;
+    gumbel_status status = cli_open_program(&arguments->source, 0, &program, &seconds, &error);
     if (status == GUMBEL_OK)
         status =
             gumbel_program_inspect(program, (gumbel_inspect_part)arguments->part, cli_write, stdout, &error);

@@ -65,13 +65,16 @@ static int logits(void *given) {
     cli_model model;
     gumbel_error error;
     const float *row;
+    gb_input_list inputs;
+    gb_record_inputs(&inputs);
     gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
     if (status == GUMBEL_OK)
         status = cli_check_tokens(&model, &arguments->logits.tokens, &error);
     if (status == GUMBEL_OK)
         status = compute_row(&model, &arguments->logits.tokens, &row, &error);
     if (status == GUMBEL_OK)
-        status = cli_write_npy(arguments->logits.output, row, model.info.vocab_size, &error);
+        status = cli_write_npy(arguments->logits.output, &inputs, row, model.info.vocab_size, &error);
+    gb_end_inputs(&inputs);
     cli_model_close(&model);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
 }

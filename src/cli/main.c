@@ -3,20 +3,27 @@
  * The program gumbel: finds the command, reads its command line and runs it.
  */
 #include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/fatal_signals.h"
 #include "cli/report.h"
+#include "cli/shorten.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int refuse_command(const char *name) {
-    char names[256] = "", found[32];
+    char names[256] = "", found[32], given[CLI_SHORTENED];
     for (const cli_command *const *command = cli_commands; *command; command++) {
         strcat(names, (*command)->name);
         strcat(names, " ");
     }
+    cli_shorten(name, given);
+    if (name[0] == '-' || access(name, F_OK) == 0)
+        return cli_fail_usage("a command comes first, such as gumbel run %s (see gumbel help)", given);
     if (cli_suggest(name, names, found, sizeof found))
-        return cli_fail_usage("there is no command \"%.40s\"; did you mean %s?", name, found);
-    return cli_fail_usage("there is no command \"%.40s\" (see gumbel help)", name);
+        return cli_fail_usage("there is no command \"%s\"; did you mean %s?", given, found);
+    return cli_fail_usage("there is no command \"%s\" (see gumbel help)", given);
 }
 
 static int print_help(const char *name) {
@@ -44,12 +51,29 @@ static int print_manual_page(const char *name) {
     return CLI_OK;
 }
 
+/* Prints each line as a note. */
+static void print_notes(const cli_text *notes) {
+    for (const char *line = notes->bytes; line && *line; line += strcspn(line, "\n") + 1)
+        cli_note("%.*s", (int)strcspn(line, "\n"), line);
+}
+
+/* What the build makes the shells' completions with. */
+static int print_completion(const char *shell) {
+    if (!shell || !cli_print_completion(shell, stdout))
+        return cli_fail_usage("--completion: expected bash, zsh or fish");
+    return CLI_OK;
+}
+
 static int run_command(const cli_command *command, int count, char *const *words) {
     void *arguments = cli_allocate(1, command->arguments_size);
+    cli_text notes = {0};
     gumbel_error error;
     int status = CLI_OK;
-    switch (cli_parse(command, count, words, arguments, &error)) {
+    switch (cli_parse(command, count, words, arguments, &notes, &error)) {
     case CLI_PARSED:
+        cli_set_quiet(cli_flag_is_set(command, arguments, "--quiet"));
+        cli_note_variables(&notes);
+        print_notes(&notes);
         status = command->run(arguments);
         break;
     case CLI_HELP_WANTED:
@@ -59,6 +83,7 @@ static int run_command(const cli_command *command, int count, char *const *words
         status = cli_fail_usage("%s", error.message);
         break;
     }
+    cli_text_free(&notes);
     cli_free_arguments(command, arguments);
     free(arguments);
     return status;
@@ -78,11 +103,14 @@ static int dispatch(int count, char *const *words) {
         return print_help(topic);
     if (strcmp(name, "--man") == 0)
         return print_manual_page(topic);
+    if (strcmp(name, "--completion") == 0)
+        return print_completion(topic);
     const cli_command *command = cli_find_command(name);
     return command ? run_command(command, count - 1, words + 1) : refuse_command(name);
 }
 
 int main(int count, char **words) {
+    cli_handle_fatal_signals();
     int status = dispatch(count - 1, words + 1);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK)
         status = cli_fail("standard output cannot be written");

@@ -3,6 +3,7 @@
  * Manual pages in the man(7) macros, from the same tables as --help.
  */
 #include "cli/command.h"
+#include "cli/environment.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -82,13 +83,27 @@ static void print_option(FILE *file, const cli_option *option) {
     print_line(file, option->help);
 }
 
+static void print_operand(FILE *file, const cli_operand *operand) {
+    fprintf(file, ".TP\n\\fI%s\\fR\n", operand->name);
+    print_line(file, operand->help);
+}
+
 static void print_operands(FILE *file, const cli_command *command) {
     if (command->operands->name)
         print_heading(file, "Operands");
-    for (const cli_operand *operand = command->operands; operand->name; operand++) {
-        fprintf(file, ".TP\n\\fI%s\\fR\n", operand->name);
-        print_line(file, operand->help);
-    }
+    for (const cli_operand *operand = command->operands; operand->name; operand++)
+        print_operand(file, operand);
+    if (command->rest)
+        print_operand(file, command->rest);
+}
+
+static void print_environment(FILE *file, const cli_command *command) {
+    char line[256];
+    cli_describe_environment(command, line, sizeof line);
+    if (!line[0])
+        return;
+    print_heading(file, "Environment");
+    print_line(file, line);
 }
 
 static void print_examples(FILE *file, const cli_command *command) {
@@ -129,6 +144,7 @@ void cli_print_command_page(const cli_command *command, FILE *file) {
         for (const cli_option *option = group->options; option->names; option++)
             print_option(file, option);
     }
+    print_environment(file, command);
     print_examples(file, command);
     print_exit_status(file);
     print_heading(file, "See also");
@@ -152,6 +168,16 @@ void cli_print_overview_page(FILE *file) {
         fprintf(file, ".TP\n\\fB%s\\fR\n", (*command)->name);
         print_line(file, (*command)->summary);
     }
+    print_heading(file, "Environment");
+    print_line(file,
+               "Each option of a command has a variable, GUMBEL_ and its long name in capitals, with _ for "
+               "each dash within: GUMBEL_MAX_NEW_TOKENS=64 is --max-new-tokens 64. The command line counts "
+               "before the environment, and GUMBEL_MODEL stands for a PROGRAM that it does not name. "
+               "Options without a value take " CLI_SWITCH_WORDS ". A command reads the variables of its "
+               "own options alone; an empty one counts as absent.");
+    print_heading(file, "Flags of other programs");
+    print_line(file, "Flags of llama.cpp and mlx-lm that gumbel has by another name work; those that mean "
+                     "nothing here are taken with a note, the others are refused with what to use instead.");
     print_heading(file, "Files");
     fputs(".TP\n\\fI~/.cache/gumbel\\fR\n", file);
     print_line(file, "Programs that commands have made from checkpoints; $XDG_CACHE_HOME/gumbel where "

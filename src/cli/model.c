@@ -4,7 +4,6 @@
 #include "cli/measure.h"
 #include "cli/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const cli_option cli_model_table[] = {
@@ -56,8 +55,8 @@ static gumbel_lock lock_of(const char *name) {
     return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
 }
 
-static gumbel_status open_parts(const cli_model_options *options, const char *path, bool snapshots,
-                                cli_model *model, gumbel_error *error) {
+static gumbel_status open_parts(const cli_model_options *options, bool snapshots, cli_model *model,
+                                gumbel_error *error) {
     gumbel_engine_options engine_options = {
         .size = sizeof engine_options,
         .backend = options->backend,
@@ -73,9 +72,7 @@ static gumbel_status open_parts(const cli_model_options *options, const char *pa
         .profile_user = options->profile_user,
     };
     model->info.size = sizeof model->info;
-    gumbel_status status = gumbel_program_open(path, &model->program, error);
-    if (status == GUMBEL_OK)
-        status = gumbel_program_get_info(model->program, &model->info, error);
+    gumbel_status status = gumbel_program_get_info(model->program, &model->info, error);
     if (status == GUMBEL_OK && model->info.has_tokenizer)
         status = gumbel_tokenizer_create(model->program, &model->tokenizer, error);
     if (status == GUMBEL_OK)
@@ -86,21 +83,19 @@ static gumbel_status open_parts(const cli_model_options *options, const char *pa
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error) {
     *model = (cli_model){0};
-    char *path;
-    gumbel_status status =
-        cli_find_program(&options->source, (uint32_t)options->max_context.value, &path, error);
+    gumbel_status status = cli_open_program(&options->source, (uint32_t)options->max_context.value,
+                                            &model->program, &model->load_seconds, error);
     if (status != GUMBEL_OK)
         return status;
     double begin = cli_seconds();
-    status = open_parts(options, path, snapshots, model, error);
-    free(path);
+    status = open_parts(options, snapshots, model, error);
     if (status != GUMBEL_OK) {
         cli_model_close(model);
         return status;
     }
     model->max_context =
         options->max_context.value > 0 ? (uint32_t)options->max_context.value : model->info.max_context;
-    model->load_seconds = cli_seconds() - begin;
+    model->load_seconds += cli_seconds() - begin;
     return GUMBEL_OK;
 }
 

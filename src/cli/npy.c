@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/npy.h"
 
-#include "cli/report.h"
-
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { HEADER_BYTES = 128 }; /* a multiple of 64, as the format asks; our header is always shorter */
+enum { BUFFER_BYTES = 16384 };
 
 static void put_little_endian(unsigned char *bytes, uint32_t value, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -15,7 +13,7 @@ static void put_little_endian(unsigned char *bytes, uint32_t value, size_t count
 }
 
 /* Magic, version, the header's length, and a Python dictionary padded with blanks up to a newline. */
-static bool write_header(FILE *file, size_t count) {
+static gumbel_status write_header(gb_output_file *file, size_t count, gumbel_error *error) {
     unsigned char header[HEADER_BYTES];
     enum { PREFIX = 10 };
     memcpy(header, "\x93NUMPY\x01\x00", 8);
@@ -25,33 +23,35 @@ static bool write_header(FILE *file, size_t count) {
                           "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu,), }", count);
     header[PREFIX + length] = ' ';
     header[HEADER_BYTES - 1] = '\n';
-    return fwrite(header, 1, sizeof header, file) == sizeof header;
+    return gb_output_write(file, header, sizeof header, error);
 }
 
-static bool write_values(FILE *file, const float *values, size_t count) {
+static gumbel_status write_values(gb_output_file *file, const float *values, size_t count,
+                                  gumbel_error *error) {
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         unsigned char bytes[4];
         memcpy(&bits, &values[i], sizeof bits);
         put_little_endian(bytes, bits, sizeof bytes);
-        if (fwrite(bytes, 1, sizeof bytes, file) != sizeof bytes)
-            return false;
+        GB_TRY(gb_output_write(file, bytes, sizeof bytes, error));
     }
-    return true;
+    return GUMBEL_OK;
 }
 
-gumbel_status cli_write_npy(const char *path, const float *values, size_t count, gumbel_error *error) {
-    FILE *file = fopen(path, "wb");
-    bool written = file && write_header(file, count) && write_values(file, values, count);
-    int reason = errno;
-    if (file && fclose(file) != 0 && written) {
-        written = false;
-        reason = errno;
-    }
-    if (written)
-        return GUMBEL_OK;
-    if (file)
-        remove(path);
-    cli_refuse(error, "%s: %s", path, strerror(reason));
-    return error->status = GUMBEL_ERROR_IO;
+static gumbel_status write_array(gb_output_file *file, const float *values, size_t count,
+                                 gumbel_error *error) {
+    GB_TRY(write_header(file, count, error));
+    GB_TRY(write_values(file, values, count, error));
+    return gb_output_commit(file, NULL, 0, error);
+}
+
+gumbel_status cli_write_npy(const char *path, const gb_input_list *inputs, const float *values, size_t count,
+                            gumbel_error *error) {
+    unsigned char buffer[BUFFER_BYTES];
+    gb_output_file file;
+    gumbel_status status = gb_output_create(&file, path, inputs, buffer, sizeof buffer, error);
+    if (status == GUMBEL_OK)
+        status = write_array(&file, values, count, error);
+    gb_output_close(&file);
+    return status;
 }

@@ -5,10 +5,11 @@
 #ifndef GUMBEL_CLI_NPY_H
 #define GUMBEL_CLI_NPY_H
 
-#include "gumbel.h"
+#include "base/output_file.h"
 
-/* Writes count little-endian float32 values as an array of shape (count,). On an error no file is left at
- * path. Errors: IO, naming the file. */
-gumbel_status cli_write_npy(const char *path, const float *values, size_t count, gumbel_error *error);
+/* Writes count little-endian float32 values as an array of shape (count,) to path, which may be none of the
+ * inputs (NULL: any). On an error what is at path stays. Errors: those of gb_output_create. */
+gumbel_status cli_write_npy(const char *path, const gb_input_list *inputs, const float *values, size_t count,
+                            gumbel_error *error);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/options.h"
+#include "cli/option_table.h"
 
 #include "cli/report.h"
+#include "cli/shorten.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { MOST_OPERANDS = 4 };
 
 size_t cli_next_name(const char **names, const char **name) {
     *name = *names + strspn(*names, " ");
@@ -15,7 +14,6 @@ size_t cli_next_name(const char **names, const char **name) {
     return length;
 }
 
-/* Underscores count as dashes after the two that begin a long name. */
 static bool same_name(const char *name, const char *given, size_t length) {
     bool is_long = length > 2 && given[0] == '-' && given[1] == '-';
     for (size_t i = 0; i < length; i++)
@@ -24,38 +22,30 @@ static bool same_name(const char *name, const char *given, size_t length) {
     return true;
 }
 
-static bool has_name(const cli_option *option, const char *given, size_t length) {
-    const char *names = option->names, *name;
+bool cli_has_name(const char *names, const char *given, size_t length) {
+    const char *name;
     for (size_t n; (n = cli_next_name(&names, &name)) > 0;)
         if (n == length && same_name(name, given, length))
             return true;
     return false;
 }
 
-/* An option and the structure its value goes to. */
-typedef struct target {
-    const cli_option_group *group;
-    const cli_option *option;
-    char *base;
-} target;
-
-static bool find_option(const cli_option_group *groups, void *arguments, const char *given, size_t length,
-                        target *found) {
+bool cli_find_option(const cli_option_group *groups, void *arguments, const char *given, size_t length,
+                     cli_target *found) {
     for (const cli_option_group *group = groups; group->title; group++)
         for (const cli_option *option = group->options; option->names; option++)
-            if (has_name(option, given, length)) {
-                *found = (target){group, option, (char *)arguments + group->offset};
+            if (cli_has_name(option->names, given, length)) {
+                *found = (cli_target){group, option, (char *)arguments + group->offset};
                 return true;
             }
     return false;
 }
 
-static bool takes_value(const cli_option *option) {
+bool cli_takes_value(const cli_option *option) {
     return option->type != CLI_FLAG && option->type != CLI_SET;
 }
 
-/* The name that messages use: the first long one, else the first. */
-static int print_name(const cli_option *option, char *text, size_t capacity) {
+const char *cli_option_name(const cli_option *option, char text[CLI_OPTION_NAME]) {
     const char *names = option->names, *name, *chosen = NULL;
     size_t chosen_length = 0;
     for (size_t n; (n = cli_next_name(&names, &name)) > 0;)
@@ -63,13 +53,21 @@ static int print_name(const cli_option *option, char *text, size_t capacity) {
             chosen = name;
             chosen_length = n;
         }
-    return snprintf(text, capacity, "%.*s", (int)chosen_length, chosen ? chosen : "");
+    snprintf(text, CLI_OPTION_NAME, "%.*s", (int)chosen_length, chosen ? chosen : "");
+    return text;
 }
 
-static bool refuse_value(const cli_option *option, const char *value, gumbel_error *error) {
-    char name[48], expected[160];
-    print_name(option, name, sizeof name);
+void *cli_option_field(const cli_target *found) {
+    return found->base + found->option->offset;
+}
+
+static bool refuse_value(const cli_option *option, const char *prefix, const char *value,
+                         gumbel_error *error) {
+    char expected[160], shortened[CLI_SHORTENED];
     switch (option->type) {
+    case CLI_FLAG:
+        snprintf(expected, sizeof expected, "one of " CLI_SWITCH_WORDS);
+        break;
     case CLI_INTEGER:
     case CLI_NUMBER:
         cli_describe_range(&option->range, option->type == CLI_INTEGER, expected, sizeof expected);
@@ -96,16 +94,18 @@ static bool refuse_value(const cli_option *option, const char *value, gumbel_err
         snprintf(expected, sizeof expected, "token ids separated by commas");
         break;
     }
-    return cli_refuse(error, "%s %.100s: expected %s", name, *value ? value : "\"\"", expected);
+    return cli_refuse(error, "%s%s: expected %s", prefix, *value ? cli_shorten(value, shortened) : "\"\"",
+                      expected);
 }
 
-static bool store_value(const target *found, const char *value, gumbel_error *error) {
+bool cli_store_value(const cli_target *found, const char *prefix, const char *value, gumbel_error *error) {
     const cli_option *option = found->option;
-    void *field = found->base + option->offset;
+    void *field = cli_option_field(found);
     bool good = true;
     switch (option->type) {
     case CLI_FLAG:
         *(bool *)field = true;
+        good = !value || cli_parse_switch(value, field);
         break;
     case CLI_SET:
         *(int *)field = option->constant;
@@ -119,6 +119,7 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
         break;
     case CLI_INTEGER:
         ((cli_integer *)field)->given = true;
+        ((cli_integer *)field)->from_environment = false;
         good = cli_parse_integer(value, &option->range, &((cli_integer *)field)->value);
         break;
     case CLI_INTEGERS:
@@ -126,10 +127,12 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
         break;
     case CLI_NUMBER:
         ((cli_number *)field)->given = true;
+        ((cli_number *)field)->from_environment = false;
         good = cli_parse_number(value, &option->range, &((cli_number *)field)->value);
         break;
     case CLI_SEED:
         ((cli_seed *)field)->given = true;
+        ((cli_seed *)field)->from_environment = false;
         good = cli_parse_seed(value, &((cli_seed *)field)->draw, &((cli_seed *)field)->value);
         break;
     case CLI_TOKENS:
@@ -140,123 +143,48 @@ static bool store_value(const target *found, const char *value, gumbel_error *er
         good = cli_parse_biases(value, field);
         break;
     }
-    return good || refuse_value(option, value, error);
+    return good || refuse_value(option, prefix, value, error);
 }
 
-/* The option's name that the given one was most likely meant to be, or NULL. */
-static const char *suggest_option(const cli_option_group *groups, const char *given, char *found,
-                                  size_t capacity) {
+const char *cli_suggest_option(const cli_option_group *groups, const char *given, char *found,
+                               size_t capacity) {
     char candidates[2048] = "";
     size_t used = 0;
     for (const cli_option_group *group = groups; group->title; group++)
         for (const cli_option *option = group->options; option->names; option++)
             if (used + strlen(option->names) + 2 < sizeof candidates)
                 used += (size_t)sprintf(candidates + used, "%s ", option->names);
-    return strlen(given) > 2 ? cli_suggest(given, candidates, found, capacity) : NULL;
-}
-
-static bool refuse_unknown(const cli_command *command, const char *word, size_t length, gumbel_error *error) {
-    char given[64], found[48];
-    snprintf(given, sizeof given, "%.*s", (int)length, word);
-    if (suggest_option(command->groups, given, found, sizeof found))
-        return cli_refuse(error, "%s has no option %s; did you mean %s?", command->name, given, found);
-    return cli_refuse(error, "%s has no option %s (see gumbel help %s)", command->name, given, command->name);
-}
-
-/* The words still to read. */
-typedef struct reader {
-    int count;
-    char *const *words;
-} reader;
-
-/* Reads one flag, whose word was taken from the reader already, and its value. */
-static bool read_flag(const cli_command *command, void *arguments, const char *word, reader *rest,
-                      gumbel_error *error) {
-    bool is_long = word[1] == '-';
-    const char *equals = is_long ? strchr(word, '=') : NULL;
-    size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    const char *value = equals ? equals + 1 : NULL;
-    target found;
-    if (!find_option(command->groups, arguments, word, length, &found)) {
-        if (is_long || !find_option(command->groups, arguments, word, 2, &found) ||
-            !takes_value(found.option))
-            return refuse_unknown(command, word, length, error);
-        value = word + 2; /* -n12 */
-    }
-    char name[48];
-    print_name(found.option, name, sizeof name);
-    if (!takes_value(found.option) && value)
-        return cli_refuse(error, "%s takes no value", name);
-    if (takes_value(found.option) && !value) {
-        if (rest->count == 0)
-            return cli_refuse(error, "%s needs a value: %s %s", name, name, found.option->argument);
-        value = *rest->words++;
-        rest->count--;
-    }
-    return store_value(&found, value, error);
-}
-
-/* Gives the words that are no flags to the operands that no flag has filled. */
-static bool place_operands(const cli_command *command, void *arguments, const char *const *words,
-                           size_t count, gumbel_error *error) {
-    size_t placed = 0;
-    for (const cli_operand *operand = command->operands; operand->name; operand++) {
-        const char **field = (const char **)(void *)((char *)arguments + operand->offset);
-        if (!*field && placed < count)
-            *field = words[placed++];
-        if (!*field && operand->required)
-            return cli_refuse(error, "%s needs a %s (see gumbel help %s)", command->name, operand->name,
-                              command->name);
-    }
-    if (placed < count)
-        return cli_refuse(error, "%s: unexpected \"%.100s\" (see gumbel help %s)", command->name,
-                          words[placed], command->name);
-    return true;
-}
-
-cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
-                     gumbel_error *error) {
-    reader rest = {count, words};
-    const char *operands[MOST_OPERANDS];
-    size_t operand_count = 0;
-    bool flags_ended = false;
-    while (rest.count > 0) {
-        const char *word = *rest.words++;
-        rest.count--;
-        if (!flags_ended && word[0] == '-' && word[1] != '\0') {
-            if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0)
-                return CLI_HELP_WANTED;
-            if (strcmp(word, "--") == 0)
-                flags_ended = true;
-            else if (!read_flag(command, arguments, word, &rest, error))
-                return CLI_WRONG;
-        } else if (operand_count < MOST_OPERANDS) {
-            operands[operand_count++] = word;
-        } else {
-            cli_refuse(error, "%s: too many words (see gumbel help %s)", command->name, command->name);
-            return CLI_WRONG;
-        }
-    }
-    return place_operands(command, arguments, operands, operand_count, error) ? CLI_PARSED : CLI_WRONG;
+    return cli_suggest(given, candidates, found, capacity);
 }
 
 bool cli_set_option(const cli_option_group *groups, void *arguments, const char *name, const char *value,
                     gumbel_error *error) {
-    char given[64], nearest[48];
+    char given[64], nearest[CLI_OPTION_NAME], shortened[CLI_SHORTENED];
     snprintf(given, sizeof given, "--%s", name);
-    target found;
-    if (!find_option(groups, arguments, given, strlen(given), &found)) {
-        if (suggest_option(groups, given, nearest, sizeof nearest))
-            return cli_refuse(error, "there is no setting %.40s; did you mean %s?", name, nearest + 2);
-        return cli_refuse(error, "there is no setting %.40s", name);
+    cli_shorten(name, shortened);
+    cli_target found;
+    if (!cli_find_option(groups, arguments, given, strlen(given), &found)) {
+        if (cli_suggest_option(groups, given, nearest, sizeof nearest))
+            return cli_refuse(error, "there is no setting %s; did you mean %s?", shortened,
+                              nearest + strspn(nearest, "-"));
+        return cli_refuse(error, "there is no setting %s", shortened);
     }
     if (found.group->fixed)
-        return cli_refuse(error, "%.40s cannot be changed now, only given at the start", name);
-    if (takes_value(found.option) && !value)
-        return cli_refuse(error, "%.40s needs a value: %.40s %s", name, name, found.option->argument);
-    if (!takes_value(found.option) && value)
-        return cli_refuse(error, "%.40s takes no value", name);
-    return store_value(&found, value, error);
+        return cli_refuse(error, "%s cannot be changed now, only given at the start", shortened);
+    if (cli_takes_value(found.option) && !value)
+        return cli_refuse(error, "%s needs a value: %s %s", shortened, shortened, found.option->argument);
+    if (found.option->type == CLI_SET && value)
+        return cli_refuse(error, "%s takes no value", shortened);
+    char prefix[CLI_OPTION_NAME + 1];
+    cli_option_name(found.option, prefix);
+    strcat(prefix, " ");
+    return cli_store_value(&found, prefix, value, error);
+}
+
+bool cli_flag_is_set(const cli_command *command, const void *arguments, const char *name) {
+    cli_target found;
+    return cli_find_option(command->groups, (void *)(uintptr_t)arguments, name, strlen(name), &found) &&
+           found.option->type == CLI_FLAG && *(const bool *)cli_option_field(&found);
 }
 
 void cli_free_arguments(const cli_command *command, void *arguments) {
@@ -264,4 +192,6 @@ void cli_free_arguments(const cli_command *command, void *arguments) {
         for (const cli_option *option = group->options; option->names; option++)
             if (option->type == CLI_TOKENS)
                 cli_tokens_free((void *)((char *)arguments + group->offset + option->offset));
+    if (command->rest)
+        cli_text_free((void *)((char *)arguments + command->rest->offset));
 }

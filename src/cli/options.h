@@ -10,7 +10,7 @@
 #include "gumbel.h"
 
 typedef enum cli_type {
-    CLI_FLAG,     /* no value; bool, becomes true */
+    CLI_FLAG,     /* bool, becomes true; no value but in --name=off and the environment */
     CLI_SET,      /* no value; int, becomes cli_option.constant (the last one given counts) */
     CLI_STRING,   /* const char *, NULL when not given */
     CLI_CHOICE,   /* const char *, one of cli_option.choices */
@@ -23,17 +23,17 @@ typedef enum cli_type {
 } cli_type;
 
 typedef struct cli_integer {
-    bool given;
+    bool given, from_environment;
     int64_t value;
 } cli_integer;
 
 typedef struct cli_number {
-    bool given;
+    bool given, from_environment;
     double value;
 } cli_number;
 
 typedef struct cli_seed {
-    bool given;
+    bool given, from_environment;
     bool draw; /* -1 was given */
     uint64_t value;
 } cli_seed;
@@ -77,6 +77,7 @@ typedef struct cli_command {
     const char *synopsis;    /* what follows the name, one line per form */
     const char *description; /* paragraphs, separated by a newline */
     const cli_operand *operands;
+    const cli_operand *rest; /* the words after these, joined by blanks in a cli_text; NULL: there are none */
     const cli_option_group *groups;
     const cli_example *examples;
     size_t arguments_size; /* of the command's structure */
@@ -87,10 +88,15 @@ typedef enum cli_parsed { CLI_PARSED, CLI_HELP_WANTED, CLI_WRONG } cli_parsed;
 
 /* Reads the words after the command's name into arguments (zeroed by the caller). "--name=value" and
  * "-n12" work, "_" counts as "-" within long names, "--" ends the flags, and the last of repeated flags
- * counts. On CLI_WRONG error says what is wrong in one line. Free with cli_free_arguments in any case.
- * Strings are not copied: words must outlive arguments. */
+ * counts. Fields that no word fills are filled by the environment (cli/environment.h); flags that other
+ * programs have are met as cli/foreign.h says, and what is to be said of them is added to notes, one line
+ * each. On CLI_WRONG error says what is wrong in one line. Free with cli_free_arguments in any case.
+ * Strings are not copied: words and environment must outlive arguments. */
 cli_parsed cli_parse(const cli_command *command, int count, char *const *words, void *arguments,
-                     gumbel_error *error);
+                     cli_text *notes, gumbel_error *error);
+
+/* Whether the CLI_FLAG of that name is set; false where the command has none. */
+bool cli_flag_is_set(const cli_command *command, const void *arguments, const char *name);
 
 /* Sets one option of the groups that are not fixed by its long name without the dashes, as a command inside
  * `chat` does. value is NULL where there is none. On failure the option may be half set: work on a copy. */

@@ -20,6 +20,10 @@ void cli_output_close(cli_output *output) {
 static void print_text(cli_output *output, const char *text, size_t length) {
     if (length == 0)
         return;
+    if (output->record) {
+        cli_text_add(&output->record->text, text, length);
+        return;
+    }
     fwrite(text, 1, length, stdout);
     fflush(stdout);
     output->began = true;
@@ -70,8 +74,26 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
     return check_written(error);
 }
 
+/* Text goes to the record by print_text. */
+static gumbel_status record_token(cli_output *output, const gumbel_generated *generated,
+                                  gumbel_error *error) {
+    const char *text = "";
+    size_t length = 0;
+    gumbel_status status = GUMBEL_OK;
+    if (output->detokenizer)
+        status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
+    if (status != GUMBEL_OK)
+        return status;
+    print_text(output, text, length);
+    if (output->logprobs)
+        cli_record_logprobs(output->record, generated, text, length);
+    return GUMBEL_OK;
+}
+
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
     int32_t token = generated->token;
+    if (output->record)
+        return record_token(output, generated, error);
     if (output->logprobs)
         return print_logprob_line(output, generated, error);
     if (!output->detokenizer) {
@@ -89,7 +111,7 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
 }
 
 void cli_output_end(cli_output *output) {
-    if (output->logprobs)
+    if (output->logprobs && !output->record)
         return;
     if (output->detokenizer) {
         const char *text;
@@ -97,6 +119,8 @@ void cli_output_end(cli_output *output) {
         gumbel_detokenize_end(output->detokenizer, &text, &length);
         print_text(output, text, length);
     }
+    if (output->record)
+        return;
     if (!output->line_ended && (output->began || !output->detokenizer))
         putchar('\n');
     fflush(stdout);

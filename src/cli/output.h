@@ -6,6 +6,7 @@
 #ifndef GUMBEL_CLI_OUTPUT_H
 #define GUMBEL_CLI_OUTPUT_H
 
+#include "cli/record.h"
 #include "gumbel.h"
 
 typedef struct cli_output {
@@ -13,6 +14,7 @@ typedef struct cli_output {
     bool began;                      /* something was printed */
     bool line_ended;                 /* the last byte printed was a newline */
     bool logprobs;                   /* lines instead of text or ids; set by the caller after opening */
+    cli_record *record;              /* keeps what would be printed; NULL: it is printed; set likewise */
 } cli_output;
 
 /* Prints text through the tokenizer, or ids where tokenizer is NULL. */

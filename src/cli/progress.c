@@ -13,7 +13,8 @@
 static const double line_interval = 0.1; /* seconds between two printings */
 
 void cli_progress_begin(cli_progress *progress, bool quiet) {
-    *progress = (cli_progress){.shown = !quiet && isatty(STDERR_FILENO), .begin = cli_seconds()};
+    *progress =
+        (cli_progress){.shown = !quiet && !cli_is_quiet() && isatty(STDERR_FILENO), .begin = cli_seconds()};
 }
 
 void cli_progress_erase(cli_progress *progress) {

@@ -53,6 +53,14 @@ void cli_reply_free(cli_reply *reply) {
     *reply = (cli_reply){0};
 }
 
+const char *cli_reply_finish(const cli_reply *reply) {
+    static const char *const names[] = {[GUMBEL_FINISH_NONE] = "interrupted",
+                                        [GUMBEL_FINISH_STOP] = "stop",
+                                        [GUMBEL_FINISH_LENGTH] = "length",
+                                        [GUMBEL_FINISH_CONTEXT] = "context"};
+    return names[reply->finish];
+}
+
 static double rate(size_t tokens, double seconds) {
     return seconds > 0 ? (double)tokens / seconds : 0;
 }
@@ -69,6 +77,7 @@ void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const
     size_t generated = reply->tokens.count, decoded = generated > 0 ? generated - 1 : 0;
     fprintf(file, "generated        %zu tokens, %.1f tokens/s\n", generated,
             rate(decoded, reply->decode_seconds));
+    fprintf(file, "finish           %s\n", cli_reply_finish(reply));
     fprintf(file, "context          %u of %u positions\n", gumbel_session_position(model->session, NULL),
             model->max_context);
     fprintf(file, "peak memory      %.1f MB\n", cli_peak_megabytes());

@@ -30,6 +30,9 @@ gumbel_status cli_generate_reply(cli_generator *generator, const int32_t *tokens
 
 void cli_reply_free(cli_reply *reply);
 
+/* Why it ended: "stop", "length", "context" or "interrupted". */
+const char *cli_reply_finish(const cli_reply *reply);
+
 /* The report of --stats and /stats. */
 void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const cli_reply *reply,
                      FILE *file);

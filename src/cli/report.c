@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/report.h"
 
+#include "cli/shorten.h"
+#include "cli/storage.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+static bool quiet;
+
+void cli_set_quiet(bool is_quiet) {
+    quiet = is_quiet;
+}
+
+bool cli_is_quiet(void) {
+    return quiet;
+}
 
 static void print_line(const char *format, va_list arguments) {
     fflush(stdout); /* what was said before comes first where both go to one terminal */
@@ -13,6 +27,8 @@ static void print_line(const char *format, va_list arguments) {
 
 void cli_note(const char *format, ...) {
     va_list arguments;
+    if (quiet)
+        return;
     va_start(arguments, format);
     print_line(format, arguments);
     va_end(arguments);
@@ -42,16 +58,23 @@ int cli_fail_with(const gumbel_error *error) {
 bool cli_refuse(gumbel_error *error, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    error->status = GUMBEL_ERROR_ARGUMENT;
-    vsnprintf(error->message, sizeof error->message, format, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
+    size_t capacity = length < 0 ? 1 : (size_t)length + 1;
+    char *whole = cli_allocate(capacity, 1);
+    va_start(arguments, format);
+    vsnprintf(whole, capacity, format, arguments);
+    va_end(arguments);
+    error->status = GUMBEL_ERROR_ARGUMENT;
+    cli_fit_message(whole, error->message, sizeof error->message);
+    free(whole);
     return false;
 }
 
 void cli_log(void *user, gumbel_log_level level, const char *line) {
     const bool *verbose = user;
     if (level == GUMBEL_LOG_WARNING)
-        cli_note("warning: %s", line);
+        cli_fail("warning: %s", line); /* also when quiet */
     else if (*verbose)
         cli_note("%s", line);
 }

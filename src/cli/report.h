@@ -22,7 +22,11 @@ enum {
     CLI_INTERRUPTED = 130 /* Ctrl-C, as shells report it */
 };
 
-/* Prints a note. */
+/* Whether notes are left out; errors and warnings never are. */
+void cli_set_quiet(bool is_quiet);
+bool cli_is_quiet(void);
+
+/* Prints a note, unless quiet. */
 void cli_note(const char *format, ...) CLI_PRINTF(1, 2);
 
 /* Prints an error; return CLI_FAILED and CLI_USAGE. */
@@ -32,7 +36,8 @@ int cli_fail_usage(const char *format, ...) CLI_PRINTF(1, 2);
 /* Prints the library's error and returns CLI_FAILED; for CANCELLED it returns CLI_INTERRUPTED. */
 int cli_fail_with(const gumbel_error *error);
 
-/* Fills error with an ARGUMENT error. Returns false, so that a failing check can end in it. */
+/* Fills error with an ARGUMENT error; a message that is too long for it loses its middle. Returns false, so
+ * that a failing check can end in it. */
 bool cli_refuse(gumbel_error *error, const char *format, ...) CLI_PRINTF(2, 3);
 
 /* A log callback for the library: warnings become notes; info lines do too when user (a bool *) is true. */

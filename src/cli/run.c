@@ -1,54 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gumbel run: one prompt, one answer.
+ * gumbel run: one prompt, one answer. On a terminal without a prompt it chats.
  */
+#include "cli/run.h"
+#include "cli/chat_commands.h"
 #include "cli/command.h"
-#include "cli/files.h"
-#include "cli/model.h"
-#include "cli/prompt.h"
-#include "cli/reply.h"
 #include "cli/report.h"
-#include "cli/sampling.h"
 #include "cli/signals.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum { DEFAULT_NEW_TOKENS = 128 };
 
-typedef struct run_options {
-    const char *prompt, *file;
-    cli_tokens tokens;
-    cli_integer max_new_tokens;
-    cli_integer top_logprobs;
-    bool print_tokens, ignore_stop, stats, logprobs;
-} run_options;
-
-typedef struct run_arguments {
-    cli_model_options model;
-    cli_sampling_options sampling;
-    cli_format_options format;
-    run_options run;
-} run_arguments;
-
-static const cli_option prompt_table[] = {
-    {.names = "-p --prompt",
-     .argument = "TEXT",
-     .help = "The prompt; - reads it from standard input, as does a pipe when no prompt is given.",
-     .type = CLI_STRING,
-     .offset = offsetof(run_options, prompt)},
-    {.names = "-f --file",
-     .argument = "FILE",
-     .help = "The prompt from a file. A newline at its end is dropped, unless with --raw.",
-     .type = CLI_STRING,
-     .offset = offsetof(run_options, file)},
-    {.names = "--tokens",
-     .argument = "IDS",
-     .help = "The prompt as token ids separated by commas; nothing is added.",
-     .type = CLI_TOKENS,
-     .offset = offsetof(run_options, tokens)},
-    {0},
-};
+uint32_t run_token_limit(const run_options *options) {
+    int64_t limit = options->max_new_tokens.given ? options->max_new_tokens.value : DEFAULT_NEW_TOKENS;
+    return limit > 0 ? (uint32_t)limit : 0;
+}
 
 static const cli_option output_table[] = {
     {.names = "-n --max-new-tokens --predict --n-predict --max-tokens",
@@ -80,174 +47,174 @@ static const cli_option output_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
      .offset = offsetof(run_options, top_logprobs)},
+    {.names = "--json",
+     .help =
+         "Print one line with an object in JSON when the answer is complete, in place of the text: text, "
+         "tokens, finish reason, settings and where each came from, seed, program, times; with --logprobs "
+         "and --top-logprobs those.",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, json)},
     {.names = "--stats",
-     .help = "Report on standard error the settings used, where each came from, speed and memory.",
+     .help = "Report on standard error the settings used, where each came from, why the answer ended, speed "
+             "and memory.",
      .type = CLI_FLAG,
      .offset = offsetof(run_options, stats)},
+    {.names = "-q --quiet",
+     .help = "Leave out notes on standard error; warnings and errors stay.",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, quiet)},
     {0},
 };
 
-static gumbel_status refuse(gumbel_error *error, gumbel_status status, const char *message) {
-    cli_refuse(error, "%s", message);
-    return error->status = status;
-}
-
-/* The prompt's text from where the flags say. */
-static gumbel_status read_text(const run_arguments *arguments, cli_text *text, gumbel_error *error) {
-    const char *prompt = arguments->run.prompt;
-    if (prompt && strcmp(prompt, "-") != 0) {
-        cli_text_add(text, prompt, strlen(prompt));
-        return GUMBEL_OK;
-    }
-    gumbel_status status = cli_read_file(arguments->run.file ? arguments->run.file : "-", text, error);
-    if (!arguments->format.raw)
-        cli_drop_last_newline(text);
-    return status;
-}
-
-/* A user's message where there is a chat format, otherwise plain text. */
-static gumbel_status encode_prompt(const run_arguments *arguments, const cli_model *model, const char *text,
-                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
-    const cli_format_options *format = &arguments->format;
-    bool has_format = format->chat_format || model->info.has_chat_format;
-    if (format->raw || !has_format) {
-        if (format->system)
-            return refuse(error, GUMBEL_ERROR_ARGUMENT,
-                          "--system needs a chat format, and plain text has none");
-        gumbel_encode_options options = {.size = sizeof options, .add_special = !format->raw};
-        return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
-    }
-    if (length == 0)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
-    gumbel_message messages[2];
-    size_t count = 0;
-    if (format->system)
-        messages[count++] = (gumbel_message){"system", format->system};
-    messages[count++] = (gumbel_message){"user", text};
-    gumbel_chat_options options = {.size = sizeof options, .thinking = (gumbel_thinking)format->thinking};
-    return cli_encode_messages(model->tokenizer, messages, count, &options, tokens, error);
-}
-
-/* The prompt as tokens; those of --tokens as they are. */
-static gumbel_status make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
-                                 gumbel_error *error) {
-    const run_options *run = &arguments->run;
-    for (size_t i = 0; i < run->tokens.count; i++)
-        cli_tokens_add(tokens, run->tokens.ids[i]);
-    if (!model->tokenizer && !(run->tokens.ids && run->print_tokens))
-        return refuse(error, GUMBEL_ERROR_UNSUPPORTED,
-                      "the program has no tokenizer: use --tokens and --print-tokens");
-    if (run->tokens.ids)
-        return cli_check_tokens(model, tokens, error);
-    gumbel_status status = GUMBEL_OK;
-    if (arguments->format.chat_format)
-        status = gumbel_chat_format_load(model->tokenizer, arguments->format.chat_format, error);
-    cli_text text = {0};
-    if (status == GUMBEL_OK)
-        status = read_text(arguments, &text, error);
-    if (status == GUMBEL_OK && strlen(text.bytes) != text.length && !arguments->format.raw)
-        status =
-            refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");
-    if (status == GUMBEL_OK)
-        status = encode_prompt(arguments, model, text.bytes, text.length, tokens, error);
-    cli_text_free(&text);
-    if (status == GUMBEL_OK && tokens->count == 0)
-        status = refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
-    return status;
-}
-
-static void report_end(const run_arguments *arguments, const cli_model *model, const cli_reply *reply) {
-    if (reply->finish == GUMBEL_FINISH_LENGTH && !arguments->run.max_new_tokens.given)
-        cli_note("stopped after %d tokens; -n N sets another limit, -n -1 none", DEFAULT_NEW_TOKENS);
+static void report_end(const run_options *options, const cli_model *model, const cli_reply *reply) {
+    uint32_t limit = run_token_limit(options);
+    if (reply->finish == GUMBEL_FINISH_LENGTH)
+        cli_note("stopped at %u token%s (-n)%s", limit, limit == 1 ? "" : "s",
+                 options->max_new_tokens.given ? "" : "; -n -1 sets no limit");
     if (reply->finish == GUMBEL_FINISH_CONTEXT)
-        cli_note("stopped: the context of %u positions is full", model->max_context);
+        cli_note("stopped: the context of %u positions is full (-c)", model->max_context);
 }
 
-static gumbel_status answer(const run_arguments *arguments, cli_model *model, const cli_tokens *prompt,
-                            cli_reply *reply, gumbel_error *error) {
-    const run_options *run = &arguments->run;
+/* What an answer is made with. */
+typedef struct run_state {
+    cli_model model;
     cli_sampling sampling;
-    gumbel_status status = cli_settle_sampling(&arguments->sampling, model, &sampling, error);
+    cli_generator generator;
+    cli_output output;
+    cli_record record;
+    cli_tokens prompt;
+    cli_reply reply;
+} run_state;
+
+static gumbel_status settle(const run_arguments *arguments, run_state *state, gumbel_error *error) {
+    const gumbel_tokenizer *tokenizer = arguments->run.print_tokens ? NULL : state->model.tokenizer;
+    gumbel_status status = cli_settle_sampling(&arguments->sampling, &state->model, &state->sampling, error);
+    if (status == GUMBEL_OK)
+        status = cli_settle_seed(&arguments->sampling, &state->sampling, error);
+    if (status == GUMBEL_OK)
+        status = cli_output_open(&state->output, tokenizer, error);
+    state->output.logprobs = arguments->run.logprobs || arguments->run.top_logprobs.given;
+    state->output.record = arguments->run.json ? &state->record : NULL;
+    return status;
+}
+
+static gumbel_status answer(const run_arguments *arguments, run_state *state, gumbel_error *error) {
+    const run_options *run = &arguments->run;
+    gumbel_status status = settle(arguments, state, error);
     if (status != GUMBEL_OK)
         return status;
-    int64_t limit = run->max_new_tokens.given ? run->max_new_tokens.value : DEFAULT_NEW_TOKENS;
     gumbel_generate_options options = {
         .size = sizeof options,
-        .sampling = &sampling.values,
-        .max_new_tokens = limit > 0 ? (uint32_t)limit : 0,
+        .sampling = &state->sampling.values,
+        .max_new_tokens = run_token_limit(run),
         .ignore_stop = run->ignore_stop,
-        .wants_logprob = run->logprobs || run->top_logprobs.given,
+        .wants_logprob = state->output.logprobs,
         .top_logprobs = (uint32_t)run->top_logprobs.value,
     };
-    cli_output output;
-    status = cli_settle_seed(&arguments->sampling, &sampling, error);
-    if (status == GUMBEL_OK)
-        status = cli_output_open(&output, run->print_tokens ? NULL : model->tokenizer, error);
-    if (status != GUMBEL_OK)
-        return status;
-    output.logprobs = options.wants_logprob;
-    cli_generator generator = {.model = model};
-    cli_generator_set_seed(&generator, sampling.seed);
-    cli_report_seed(&sampling);
+    state->generator.model = &state->model;
+    cli_generator_set_seed(&state->generator, state->sampling.seed);
+    cli_report_seed(&state->sampling);
     cli_catch_interrupt();
-    status = cli_generate_reply(&generator, prompt->ids, prompt->count, &options, &output, reply, error);
-    if (status == GUMBEL_OK)
-        report_end(arguments, model, reply);
-    if (status == GUMBEL_OK && run->stats)
-        cli_print_stats(model, &sampling, reply, stderr);
-    cli_generator_free(&generator);
-    cli_output_close(&output);
-    return status;
+    return cli_generate_reply(&state->generator, state->prompt.ids, state->prompt.count, &options,
+                              &state->output, &state->reply, error);
 }
 
-static int check_arguments(const run_arguments *arguments) {
-    const run_options *run = &arguments->run;
-    int sources = (run->prompt != NULL) + (run->file != NULL) + (run->tokens.ids != NULL);
-    if (sources > 1)
-        return cli_fail_usage("run takes one of --prompt, --file and --tokens");
-    if (sources == 0 && isatty(STDIN_FILENO))
-        return cli_fail_usage("run needs a prompt: -p TEXT, -f FILE, --tokens IDS, or text from a pipe");
-    return CLI_OK;
+static void report(const run_arguments *arguments, const run_state *state) {
+    if (arguments->run.json)
+        run_print_json(arguments, &state->model, &state->sampling, &state->reply, &state->record, stdout);
+    report_end(&arguments->run, &state->model, &state->reply);
+    if (arguments->run.stats)
+        cli_print_stats(&state->model, &state->sampling, &state->reply, stderr);
 }
 
-static int run(void *given) {
-    const run_arguments *arguments = given;
-    int refused = check_arguments(arguments);
-    if (refused)
-        return refused;
-    cli_model model;
-    cli_tokens prompt = {0};
-    cli_reply reply = {0};
+static void free_state(run_state *state) {
+    cli_reply_free(&state->reply);
+    cli_record_free(&state->record);
+    cli_output_close(&state->output);
+    cli_generator_free(&state->generator);
+    cli_tokens_free(&state->prompt);
+    cli_model_close(&state->model);
+}
+
+static int answer_once(const run_arguments *arguments) {
+    run_state state = {0};
     gumbel_error error;
-    gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
+    gumbel_status status = cli_model_open(&arguments->model, false, &state.model, &error);
     if (status == GUMBEL_OK)
-        status = make_prompt(arguments, &model, &prompt, &error);
+        status = run_make_prompt(arguments, &state.model, &state.prompt, &error);
     if (status == GUMBEL_OK)
-        status = answer(arguments, &model, &prompt, &reply, &error);
-    bool interrupted = reply.interrupted || cli_interrupted();
-    cli_reply_free(&reply);
-    cli_tokens_free(&prompt);
-    cli_model_close(&model);
+        status = answer(arguments, &state, &error);
+    if (status == GUMBEL_OK)
+        report(arguments, &state);
+    bool interrupted = state.reply.interrupted || cli_interrupted();
+    free_state(&state);
     if (status != GUMBEL_OK)
         return cli_fail_with(&error);
     return interrupted ? CLI_INTERRUPTED : CLI_OK;
 }
 
+/* A flag of run that a chat has no use for, or NULL. */
+static const char *flag_of_answers(const run_options *run) {
+    return run->json                 ? "--json"
+           : run->print_tokens       ? "--print-tokens"
+           : run->logprobs           ? "--logprobs"
+           : run->top_logprobs.given ? "--top-logprobs"
+           : run->stats              ? "--stats"
+           : run->ignore_stop        ? "--ignore-eos"
+           : run->plain              ? "--plain"
+                                     : NULL;
+}
+
+static int converse(const run_arguments *arguments) {
+    const char *flag = flag_of_answers(&arguments->run);
+    if (flag)
+        return cli_fail_usage("run needs a prompt for %s: PROMPT, -p TEXT, -f FILE, --tokens IDS, or text "
+                              "from a pipe",
+                              flag);
+    chat_arguments chat = {.model = arguments->model,
+                           .sampling = arguments->sampling,
+                           .format = arguments->format,
+                           .chat.max_new_tokens = arguments->run.max_new_tokens};
+    cli_set_quiet(false); /* what a chat answers to commands are notes */
+    return cli_command_chat.run(&chat);
+}
+
+static int run(void *given) {
+    const run_arguments *arguments = given;
+    const run_options *options = &arguments->run;
+    int sources = run_prompt_sources(options);
+    bool is_chat = options->interactive && !options->single_turn;
+    if (sources > 1)
+        return cli_fail_usage("run takes one of PROMPT, --prompt, --file and --tokens");
+    if (sources == 1 && is_chat)
+        return cli_fail_usage("run takes a prompt or --interactive (-cnv), not both; --system TEXT gives a "
+                              "system message");
+    if (sources == 0 && options->single_turn && isatty(STDIN_FILENO))
+        return cli_fail_usage("run needs a prompt: PROMPT, -p TEXT, -f FILE, --tokens IDS, or text from a "
+                              "pipe");
+    bool has_prompt = sources == 1 || !isatty(STDIN_FILENO);
+    return is_chat || !has_prompt ? converse(arguments) : answer_once(arguments);
+}
+
 const cli_command cli_command_run = {
     .name = "run",
     .summary = "continue a prompt or answer a message",
-    .synopsis = "PROGRAM [-p TEXT | -f FILE | --tokens IDS] [options]",
+    .synopsis = "PROGRAM [PROMPT ... | -p TEXT | -f FILE | --tokens IDS] [options]",
     .description =
         "Runs a program on one prompt and prints what it generates as it comes. Where the program "
-        "has a chat format the prompt is a user's message; otherwise, and with --raw, it is text to "
-        "be continued. Settings that no flag gives are those the program recommends, then the "
-        "built-in ones.\nCtrl-C ends the answer where it is.",
+        "has a chat format the prompt is a user's message; otherwise, and with --plain or --raw, it is text "
+        "to be continued. Settings that no flag gives are those the program recommends, then the "
+        "built-in ones.\nWithout a prompt, standard input is the prompt; on a terminal it is a chat, as with "
+        "gumbel chat.\nCtrl-C ends the answer where it is.",
     .operands =
         (const cli_operand[]){{"PROGRAM", offsetof(run_arguments, model.source.path), true, CLI_PROGRAM_HELP},
                               {0}},
+    .rest = &(const cli_operand){"PROMPT", offsetof(run_arguments, run.words), false,
+                                 "The prompt: all further words, with a blank between them; - reads it from "
+                                 "standard input."},
     .groups =
         (const cli_option_group[]){
-            {.title = "Prompt", .options = prompt_table, .offset = offsetof(run_arguments, run)},
+            {.title = "Prompt", .options = run_prompt_table, .offset = offsetof(run_arguments, run)},
             {.title = "Format", .options = cli_format_table, .offset = offsetof(run_arguments, format)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
@@ -258,7 +225,7 @@ const cli_command cli_command_run = {
             {0}},
     .examples =
         (const cli_example[]){
-            {"gumbel run model.gumbel -p \"Why is the sky blue?\"", "Asks a question."},
+            {"gumbel run model.gumbel \"Why is the sky blue?\"", "Asks a question."},
             {"gumbel run model.gumbel --raw -f story.txt -n 300 --seed 7", "Continues a text, repeatably."},
             {"gumbel run model.gumbel --tokens 2,17,99 --print-tokens -n 12 --temperature 0",
              "Ids in, one line of ids out."},

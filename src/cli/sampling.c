@@ -19,7 +19,7 @@ static const cli_option other_options[] = {
      .type = CLI_CHOICE,
      .choices = "usual generated all",
      .offset = offsetof(cli_sampling_options, penalize)},
-    {.names = "--logit-bias",
+    {.names = "-l --logit-bias",
      .argument = "ID=VALUE",
      .help = "Add VALUE to the logit of the token with that id; -inf bans it. May be given many times, or "
              "with several pairs separated by commas.",
@@ -79,12 +79,15 @@ __attribute__((constructor)) static void fill_table(void) {
     memcpy(cli_sampling_table + count, other_options, sizeof other_options);
 }
 
-/* The flag's number; false where it was not given. */
-static bool given_value(const cli_sampling_options *options, size_t index, double *value) {
+/* The origin of the flag's number; NULL where it was not given. */
+static const char *given_value(const cli_sampling_options *options, size_t index, double *value) {
     const cli_setting *given = &options->settings[index];
     const bool is_integer = gumbel_setting_at(index)->type == GUMBEL_SETTING_INT32;
     *value = is_integer ? (double)given->integer.value : given->number.value;
-    return is_integer ? given->integer.given : given->number.given;
+    if (!(is_integer ? given->integer.given : given->number.given))
+        return NULL;
+    return cli_given_origin(true,
+                            is_integer ? given->integer.from_environment : given->number.from_environment);
 }
 
 /* ---- Settling ------------------------------------------------------------------------------------------ */
@@ -120,6 +123,10 @@ static gumbel_status settle_without_sampler(const cli_sampling_options *options,
     return GUMBEL_OK;
 }
 
+const char *cli_given_origin(bool given, bool from_environment) {
+    return !given ? "default" : from_environment ? "environment" : "flag";
+}
+
 static gumbel_penalized penalized(const char *choice) {
     return !choice || strcmp(choice, "usual") == 0 ? GUMBEL_PENALIZED_USUAL
            : strcmp(choice, "generated") == 0      ? GUMBEL_PENALIZED_GENERATED
@@ -131,9 +138,10 @@ static gumbel_status apply_flags(const cli_sampling_options *options, cli_sampli
     const gumbel_setting *setting;
     for (size_t i = 0; (setting = gumbel_setting_at(i)); i++) {
         double value;
-        if (!given_value(options, i, &value))
+        const char *origin = given_value(options, i, &value);
+        if (!origin)
             continue;
-        sampling->origins[i] = "flag";
+        sampling->origins[i] = origin;
         gumbel_status status = gumbel_setting_set(setting, value, &sampling->values, error);
         if (status != GUMBEL_OK)
             return status;
@@ -159,7 +167,7 @@ gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli
 gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling *sampling,
                               gumbel_error *error) {
     sampling->seed = options->seed.value;
-    sampling->seed_origin = "flag";
+    sampling->seed_origin = cli_given_origin(true, options->seed.from_environment);
     if (options->seed.given && !options->seed.draw)
         return GUMBEL_OK;
     sampling->seed_origin = "drawn";
@@ -174,16 +182,19 @@ void cli_report_seed(const cli_sampling *sampling) {
         cli_note("seed %" PRIu64 " (drawn)", sampling->seed);
 }
 
+double cli_setting_value(const gumbel_setting *setting, const cli_sampling *sampling) {
+    const double value = gumbel_setting_get(setting, &sampling->values);
+    return setting->type == GUMBEL_SETTING_INT32 ? value : cli_decimal((float)value);
+}
+
 void cli_print_sampling(const cli_sampling *sampling, FILE *file) {
-    const gumbel_sampling *values = &sampling->values;
     const gumbel_setting *setting;
     char name[CLI_SETTING_NAME];
     for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
-        fprintf(file, "%-16s %.*g (%s)\n", cli_setting_name(setting, name),
-                setting->type == GUMBEL_SETTING_INT32 ? 10 : 6, gumbel_setting_get(setting, values),
-                sampling->origins[i]);
-    if (values->bias_count > 0)
-        fprintf(file, "logit-bias       %zu tokens (flag)\n", values->bias_count);
+        fprintf(file, "%-16s %.10g (%s)\n", cli_setting_name(setting, name),
+                cli_setting_value(setting, sampling), sampling->origins[i]);
+    if (sampling->values.bias_count > 0)
+        fprintf(file, "logit-bias       %zu tokens (flag)\n", sampling->values.bias_count);
     if (sampling->values.temperature > 0)
         fprintf(file, "seed             %" PRIu64 " (%s)\n", sampling->seed, sampling->seed_origin);
     else

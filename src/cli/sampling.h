@@ -28,8 +28,8 @@ typedef struct cli_sampling_options {
 /* The flags of the library's list and of the other fields of gumbel_sampling. Filled in before main. */
 extern cli_option cli_sampling_table[];
 
-/* The settings in use, each with where it came from: "flag", "program", "default", "drawn". The biases are
- * those of the options, which must outlive it. */
+/* The settings in use, each with where it came from: "flag", "environment", "program", "default", "drawn".
+ * The biases are those of the options, which must outlive it. */
 typedef struct cli_sampling {
     gumbel_sampling values;
     const char *origins[CLI_MOST_SETTINGS]; /* as above */
@@ -51,6 +51,12 @@ gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling 
 
 /* Says on standard error which seed was drawn, if it was and tokens depend on it. */
 void cli_report_seed(const cli_sampling *sampling);
+
+/* The origin of an option's value. */
+const char *cli_given_origin(bool given, bool from_environment);
+
+/* A setting's value for reports: the shortest decimal of a float, an integer as it is. */
+double cli_setting_value(const gumbel_setting *setting, const cli_sampling *sampling);
 
 /* One line for each setting: its name, value and origin. */
 void cli_print_sampling(const cli_sampling *sampling, FILE *file);

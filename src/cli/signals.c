@@ -25,7 +25,7 @@ static struct {
     int number;
     bool is_taken;
     struct sigaction before;
-} taken[] = {{.number = SIGINT}, {.number = SIGTERM}, {.number = SIGHUP}};
+} taken[] = {{.number = SIGINT}, {.number = SIGTERM}, {.number = SIGHUP}, {.number = SIGPIPE}};
 enum { SIGNAL_COUNT = sizeof taken / sizeof *taken };
 
 static void take_signal(size_t i) {

@@ -11,7 +11,7 @@
 /* Takes SIGINT over from here on. Interrupted reads return with EINTR. */
 void cli_catch_interrupt(void);
 
-/* Lets SIGTERM and SIGHUP end the work as Ctrl-C does, for a command that has a temporary file to remove. */
+/* Lets SIGTERM, SIGHUP and SIGPIPE end the work as Ctrl-C does, for a command that can be cancelled. */
 void cli_catch_termination(void);
 
 /* Gives the signals that were taken over back to what they did before. */

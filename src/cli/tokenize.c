@@ -2,7 +2,7 @@
  *
  * gumbel tokenize: what a tokenizer makes of a text or a conversation, and back.
  */
-#include "cli/cache.h"
+#include "cli/checkpoint/checkpoint.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/messages.h"
@@ -170,10 +170,19 @@ static gumbel_status encode_input(const tokenize_arguments *arguments, const gum
 
 static gumbel_status open_tokenizer(const char *model, gumbel_program **program, gumbel_tokenizer **tokenizer,
                                     gumbel_error *error) {
-    if (cli_is_checkpoint(model))
-        return gumbel_export_tokenizer(model, tokenizer, error);
-    gumbel_status status = gumbel_program_open(model, program, error);
-    return status == GUMBEL_OK ? gumbel_tokenizer_create(*program, tokenizer, error) : status;
+    cli_checkpoint checkpoint;
+    gumbel_status status = cli_checkpoint_find(model, &checkpoint, error);
+    if (status == GUMBEL_OK && checkpoint.path) {
+        status = gumbel_export_tokenizer(checkpoint.path, tokenizer, error);
+        if (status != GUMBEL_OK)
+            cli_checkpoint_explain(&checkpoint, error);
+    } else if (status == GUMBEL_OK) {
+        status = gumbel_program_open(model, program, error);
+        if (status == GUMBEL_OK)
+            status = gumbel_tokenizer_create(*program, tokenizer, error);
+    }
+    cli_checkpoint_free(&checkpoint);
+    return status;
 }
 
 static gumbel_status convert(const tokenize_arguments *arguments, gumbel_tokenizer *tokenizer,
@@ -221,8 +230,9 @@ const cli_command cli_command_tokenize = {
         "Prints the token ids of a text as one line, separated by commas. Nothing is added to a text "
         "unless --add-special is given. A pipe is read when there is no other input.",
     .operands = (const cli_operand[]){{"MODEL", offsetof(tokenize_arguments, model), true,
-                                       "A program, the directory of a checkpoint, or a GGUF, which may be "
-                                       "a vocabulary alone."},
+                                       "A program, the directory of a checkpoint, a GGUF, which may be a "
+                                       "vocabulary alone, or ORG/NAME[/FILE][@REVISION], a repository that "
+                                       "hf download has fetched."},
                                       {"TEXT", offsetof(tokenize_arguments, text), false, "The text."},
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Input", .options = input_table},

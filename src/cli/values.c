@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_bounded(const cli_range *range) {
     return range->low != 0 || range->high != 0;
@@ -29,6 +30,13 @@ void cli_describe_range(const cli_range *range, bool integer, char *text, size_t
         snprintf(text, capacity, "%s%s", also, kind);
 }
 
+bool cli_parse_switch(const char *text, bool *value) {
+    bool is_on = strcmp(text, "1") == 0 || strcasecmp(text, "true") == 0 || strcasecmp(text, "on") == 0;
+    bool is_off = strcmp(text, "0") == 0 || strcasecmp(text, "false") == 0 || strcasecmp(text, "off") == 0;
+    *value = is_on;
+    return is_on || is_off;
+}
+
 bool cli_parse_integer(const char *text, const cli_range *range, int64_t *value) {
     size_t digits = text[0] == '-' ? 1 : 0;
     if (text[digits] == '\0' || strspn(text + digits, "0123456789") != strlen(text + digits))
@@ -50,6 +58,16 @@ bool cli_parse_number(const char *text, const cli_range *range, double *value) {
         return false;
     *value = parsed;
     return true;
+}
+
+double cli_decimal(float value) {
+    char digits[32];
+    for (int precision = 6; precision <= 9; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
+        if (strtof(digits, NULL) == value)
+            return strtod(digits, NULL);
+    }
+    return (double)value; /* not a number */
 }
 
 bool cli_parse_integers(const char *text, const cli_range *range, cli_integers *integers) {
@@ -146,9 +164,10 @@ bool cli_parse_biases(const char *text, cli_biases *biases) {
         size_t digits = strspn(text, "0123456789");
         errno = 0;
         unsigned long long id = strtoull(text, NULL, 10);
-        if (digits == 0 || errno != 0 || id > INT32_MAX || text[digits] != '=')
+        text += digits;
+        if (digits == 0 || errno != 0 || id > INT32_MAX || *text == '\0' || !strchr("=+-", *text))
             return false;
-        text += digits + 1;
+        text += *text == '=';
         size_t length = strcspn(text, ",");
         float value;
         if (!parse_bias_value(text, length, &value) || !set_bias(biases, (int32_t)id, value))

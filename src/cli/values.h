@@ -22,9 +22,16 @@ typedef struct cli_range {
 /* "an integer in [1, 1024]", "0 or a number in [0.0001, 10000]". */
 void cli_describe_range(const cli_range *range, bool integer, char *text, size_t capacity);
 
+/* One of these words, in small or capital letters. */
+#define CLI_SWITCH_WORDS "1 0 true false on off"
+bool cli_parse_switch(const char *text, bool *value);
+
 /* Decimal numbers; false when text is something else or outside the range. */
 bool cli_parse_integer(const char *text, const cli_range *range, int64_t *value);
 bool cli_parse_number(const char *text, const cli_range *range, double *value);
+
+/* The decimal number of fewest digits that is this float32: 0.8 rather than 0.800000012. */
+double cli_decimal(float value);
 
 /* Integers of the range separated by commas: "64,256,1024". integers is replaced; false also when there are
  * more than it holds. */
@@ -50,7 +57,8 @@ typedef struct cli_biases {
     gumbel_bias list[CLI_MOST_BIASES];
 } cli_biases;
 
-/* "17=-2.5,99=-inf": adds entries, or replaces those of the same token; 0 removes one. False when text is
+/* "17=-2.5,99=-inf", or as llama.cpp writes it "17-2.5,99-inf": adds entries, or replaces those of the same
+ * token; 0 removes one. False when text is
  * something else or the list is full; biases may then have some of the entries. */
 bool cli_parse_biases(const char *text, cli_biases *biases);
 

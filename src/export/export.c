@@ -36,6 +36,7 @@ typedef struct export_job {
     gb_generation_config generation;
     gb_program *program;
     gb_output_totals written;
+    gb_input_list inputs;
 } export_job;
 
 GB_PRINTF(3, 4)
@@ -117,6 +118,16 @@ static gumbel_status adopt_quantized_settings(export_job *job, gumbel_error *err
     return gb_recipe_override(job->recipe, activations, cache, error);
 }
 
+/* Such layers are correct, but backends have their fused kernels for one matrix of both. */
+static void report_unstacked(const export_job *job) {
+    size_t count = gb_weights_unstacked_count(job->weights);
+    if (count > 0)
+        report(job, GUMBEL_LOG_INFO,
+               "the experts' gate and up of %zu layers have different formats and stay two matrices; those "
+               "layers run slower",
+               count);
+}
+
 static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_config root = gb_config_root(job->source.config);
@@ -136,6 +147,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
                                       .sampler = sampler_options(options),
                                       .cache_dtype = gb_recipe_cache_dtype(job->recipe)};
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
+    report_unstacked(job);
     return gb_recipe_check_used(job->recipe, error);
 }
 
@@ -200,12 +212,13 @@ static void set_metadata(export_job *job) {
     gb_metadata *metadata = gb_builder_metadata(job->builder);
     const gb_generation_config *generation = &job->generation;
     metadata->architecture = job->model->name;
-    metadata->name = job->source.name;
+    metadata->name = job->options.name ? job->options.name : job->source.name;
     metadata->source = job->source.is_gguf      ? "GGUF"
                        : job->source.checkpoint ? "safetensors"
                                                 : "random weights";
     metadata->exporter = GUMBEL_VERSION;
     metadata->recipe = gb_recipe_name(job->recipe);
+    metadata->unknown_chat_template = job->text.unknown_template.message;
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
     metadata->has_bos_token = generation->bos_token >= 0;
     if (metadata->has_bos_token)
@@ -226,7 +239,7 @@ static void set_recommended(const gb_generation_config *generation, gb_sampler_k
 static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
-    GB_TRY(gb_writer_create(path, job->program, &writer, error));
+    GB_TRY(gb_writer_create(path, &job->inputs, job->program, &writer, error));
     gb_writer_use_threads(writer, gb_parallel_for, gb_export_threads());
     gb_writer_measure(writer, &job->written);
     gumbel_status status = gb_write_weights(writer, job->program, job->weights, options->progress,
@@ -274,7 +287,9 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     double begin = gb_seconds();
     GB_TRY(check_options(options, &job.options, error));
     GB_TRY(gb_backend_order(job.options.backend, &job.order, error));
+    gb_record_inputs(&job.inputs);
     gumbel_status status = export_to(&job, checkpoint, path, error);
+    gb_end_inputs(&job.inputs);
     if (status == GUMBEL_OK && job.options.stats)
         fill_stats(&job, gb_seconds() - begin);
     gb_program_destroy(job.program);

@@ -150,7 +150,7 @@ static gumbel_status pack_program(pack_job *job, const char *source, const char 
     if (count > 0)
         memcpy(job->from, job->program->constants, count * sizeof *job->from);
     GB_TRY(gb_program_choose_packings(job->program, order, error));
-    GB_TRY(gb_writer_create(path, job->program, &job->writer, error));
+    GB_TRY(gb_writer_create(path, NULL, job->program, &job->writer, error));
     gb_writer_use_threads(job->writer, gb_parallel_for, gb_export_threads());
     gumbel_status status = pack_constants(job, error);
     if (status != GUMBEL_OK) {

@@ -12,10 +12,11 @@ typedef enum source_kind { SOURCE_TENSOR, SOURCE_PACKED, SOURCE_VALUES, SOURCE_R
 
 typedef struct source {
     source_kind kind;
-    const gb_tensor *tensor; /* TENSOR */
-    gb_packed *packed;       /* PACKED, owned */
-    float *values;           /* VALUES, owned */
-    uint64_t stream;         /* RANDOM */
+    const gb_tensor *tensors[GB_STACK_PARTS]; /* TENSOR */
+    gb_stacking stacking;                     /* TENSOR */
+    gb_packed *packed;                        /* PACKED, owned */
+    float *values;                            /* VALUES, owned */
+    uint64_t stream;                          /* RANDOM */
     gb_uniform uniform;
     gb_quantize_method method; /* of a quantized constant */
 } source;
@@ -29,6 +30,7 @@ struct gb_weights {
     uint64_t layer_count;
     source *sources; /* one for each constant of the graph, in its order */
     size_t count, capacity;
+    size_t unstacked;
 };
 
 gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_dtype, uint64_t seed) {
@@ -102,7 +104,7 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
     const gb_tensor *tensor = NULL;
     GB_TRY(gb_checkpoint_get(weights->checkpoint, name, rank, dims, &tensor, error));
     *dtype = tensor->dtype;
-    return add(weights, (source){.kind = SOURCE_TENSOR, .tensor = tensor}, error);
+    return add(weights, (source){.kind = SOURCE_TENSOR, .tensors = {tensor}}, error);
 }
 
 /* What holds the tensor's blocks, or NULL where it has none. */
@@ -110,9 +112,11 @@ static const gb_block_info *blocks_of(const gb_tensor *tensor) {
     return tensor && tensor->blocks ? gb_block_find(tensor->blocks->number) : NULL;
 }
 
-/* A matrix in the checkpoint: a tensor, a packed matrix, or, when weights are random, neither. */
+/* What a matrix is made from in the checkpoint: a tensor or several, a packed matrix, or, when weights are
+ * random, neither. */
 typedef struct found_matrix {
-    const gb_tensor *tensor;
+    const gb_tensor *tensors[GB_STACK_PARTS];
+    gb_stacking stacking;
     bool is_packed;
     gb_packed packed;
 } found_matrix;
@@ -124,27 +128,75 @@ static gumbel_status find_matrix(const gb_weights *weights, const char *tensor, 
         GB_TRY(gb_packed_find(weights->packing, weights->checkpoint, tensor, rank, dims, &found->packed,
                               &found->is_packed, error));
     if (weights->checkpoint && !found->is_packed)
-        GB_TRY(gb_checkpoint_get_matrix(weights->checkpoint, tensor, rank, dims, &found->tensor, error));
+        GB_TRY(gb_checkpoint_get_matrix(weights->checkpoint, tensor, rank, dims, &found->tensors[0], error));
     return GUMBEL_OK;
 }
 
-/* Finds a matrix and chooses what becomes of it. What is quantized already stays as it is: quantizing it once
- * more would lose more than it saves. */
-static gumbel_status plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                 const int64_t *dims, gb_quantize_choice *choice, found_matrix *found,
-                                 gumbel_error *error) {
+/* Makes one of two parts. *is_stacked is false where they are stored in different ways. */
+static gumbel_status stack(const gb_weights *weights, found_matrix parts[GB_STACK_PARTS], uint64_t run,
+                           found_matrix *found, bool *is_stacked, gumbel_error *error) {
+    *found = (found_matrix){.stacking = {.parts = GB_STACK_PARTS, .run = run}};
+    *is_stacked = parts[0].is_packed == parts[1].is_packed;
+    if (*is_stacked && parts[0].is_packed) {
+        gb_packed packed[GB_STACK_PARTS] = {parts[0].packed, parts[1].packed};
+        GB_TRY(gb_packed_stack(weights->packing, weights->checkpoint, packed, run, &found->packed, is_stacked,
+                               error));
+        found->is_packed = true;
+        if (*is_stacked)
+            parts[0].packed.members = parts[1].packed.members = NULL; /* the stack's now */
+        return GUMBEL_OK;
+    }
+    for (int i = 0; i < GB_STACK_PARTS; i++)
+        found->tensors[i] = parts[i].tensors[0];
+    *is_stacked = *is_stacked && found->tensors[0]->dtype == found->tensors[1]->dtype &&
+                  blocks_of(found->tensors[0]) == blocks_of(found->tensors[1]);
+    return GUMBEL_OK;
+}
+
+/* Finds the two tensors of a request and stacks them. */
+static gumbel_status find_stack(const gb_weights *weights, const gb_matrix_request *request,
+                                found_matrix *found, bool *is_stacked, gumbel_error *error) {
+    found_matrix parts[GB_STACK_PARTS];
+    memset(parts, 0, sizeof parts);
+    int64_t dims[GB_MAX_RANK];
+    memcpy(dims, request->dims, (size_t)request->rank * sizeof *dims);
+    dims[request->rank - 2] /= GB_STACK_PARTS;
+    gumbel_status status = GUMBEL_OK;
+    for (int i = 0; i < GB_STACK_PARTS && status == GUMBEL_OK; i++)
+        status = find_matrix(weights, request->tensors[i], request->rank, dims, &parts[i], error);
+    if (status == GUMBEL_OK)
+        status = stack(weights, parts, (uint64_t)dims[request->rank - 2], found, is_stacked, error);
+    for (int i = 0; i < GB_STACK_PARTS; i++)
+        gb_packed_free(&parts[i].packed);
+    return status;
+}
+
+/* Finds what a request names. *is_found is false where its tensors cannot be stacked. */
+static gumbel_status find(const gb_weights *weights, const gb_matrix_request *request, found_matrix *found,
+                          bool *is_found, gumbel_error *error) {
+    *is_found = true;
+    *found = (found_matrix){0};
+    if (request->tensors[1] && weights->checkpoint)
+        return find_stack(weights, request, found, is_found, error);
+    return find_matrix(weights, request->tensors[0], request->rank, request->dims, found, error);
+}
+
+/* Chooses what becomes of a matrix. What is quantized already stays as it is: quantizing it once more would
+ * lose more than it saves. */
+static gumbel_status choose(gb_weights *weights, const gb_matrix_request *request, const found_matrix *found,
+                            gb_quantize_choice *choice, gumbel_error *error) {
     char text[GB_FORMAT_TEXT];
     *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
-    GB_TRY(find_matrix(weights, tensor, rank, dims, found, error));
     if (weights->recipe)
-        GB_TRY(gb_recipe_choose(weights->recipe, name, (uint64_t)dims[rank - 1], weights->layer_count, choice,
-                                error));
-    const gb_block_info *info = blocks_of(found->tensor);
+        GB_TRY(gb_recipe_choose(weights->recipe, request->name, (uint64_t)request->dims[request->rank - 1],
+                                weights->layer_count, choice, error));
+    const gb_block_info *info = blocks_of(found->tensors[0]);
     const gb_format *own = info ? &info->format : found->is_packed ? &found->packed.format : NULL;
     if (own && choice->format.kind != GB_FORMAT_DENSE)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "recipe %s: %s is quantized already, as %s; expected no recipe or one that keeps it",
-                       gb_recipe_name(weights->recipe), name, info ? info->name : gb_format_text(own, text));
+                       gb_recipe_name(weights->recipe), request->name,
+                       info ? info->name : gb_format_text(own, text));
     if (own)
         choice->format = *own;
     return GUMBEL_OK;
@@ -155,6 +207,20 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
     gb_dtype dense = tensor ? tensor->dtype : weights->random_dtype;
     return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
                        .format = choice->format};
+}
+
+gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
+                                     gumbel_error *error) {
+    gb_quantize_choice choice;
+    found_matrix found;
+    bool is_found;
+    gumbel_status status = find(weights, request, &found, &is_found, error);
+    if (status == GUMBEL_OK)
+        status = choose(weights, request, &found, &choice, error);
+    if (status == GUMBEL_OK)
+        *stored = stored_as(weights, &choice, found.tensors[0]);
+    gb_packed_free(&found.packed);
+    return status;
 }
 
 /* Takes what packed owns, unless it fails. */
@@ -169,35 +235,42 @@ static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gu
     return status;
 }
 
-gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                     const int64_t *dims, gb_stored *stored, gumbel_error *error) {
+/* Takes what found owns, unless it fails. */
+static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *request,
+                               const found_matrix *found, gb_uniform uniform, gb_quantize_method method,
+                               gumbel_error *error) {
+    if (found->is_packed)
+        return add_packed(weights, &found->packed, error);
+    source added = random_source(weights, request->tensors[0], uniform);
+    if (found->tensors[0])
+        added = (source){.kind = SOURCE_TENSOR, .stacking = found->stacking};
+    memcpy(added.tensors, found->tensors, sizeof added.tensors);
+    added.method = method;
+    return add(weights, added, error);
+}
+
+gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request *request, gb_uniform uniform,
+                                    gb_stored *stored, bool *is_added, gumbel_error *error) {
     gb_quantize_choice choice;
     found_matrix found;
-    gumbel_status status = plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error);
+    gumbel_status status = find(weights, request, &found, is_added, error);
+    if (status == GUMBEL_OK && !*is_added) {
+        weights->unstacked++;
+        return GUMBEL_OK;
+    }
     if (status == GUMBEL_OK)
-        *stored = stored_as(weights, &choice, found.tensor);
-    gb_packed_free(&found.packed);
+        status = choose(weights, request, &found, &choice, error);
+    if (status == GUMBEL_OK)
+        status = add_found(weights, request, &found, uniform, choice.method, error);
+    if (status != GUMBEL_OK)
+        gb_packed_free(&found.packed);
+    else
+        *stored = stored_as(weights, &choice, found.tensors[0]);
     return status;
 }
 
-gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                    const int64_t *dims, gb_uniform uniform, gb_stored *stored,
-                                    gumbel_error *error) {
-    gb_quantize_choice choice;
-    found_matrix found;
-    gumbel_status status = plan_matrix(weights, name, tensor, rank, dims, &choice, &found, error);
-    if (status == GUMBEL_OK && found.is_packed)
-        status = add_packed(weights, &found.packed, error);
-    if (status != GUMBEL_OK)
-        gb_packed_free(&found.packed);
-    GB_TRY(status);
-    *stored = stored_as(weights, &choice, found.tensor);
-    if (found.is_packed)
-        return GUMBEL_OK;
-    source added = found.tensor ? (source){.kind = SOURCE_TENSOR, .tensor = found.tensor}
-                                : random_source(weights, tensor, uniform);
-    added.method = choice.method;
-    return add(weights, added, error);
+size_t gb_weights_unstacked_count(const gb_weights *weights) {
+    return weights->unstacked;
 }
 
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -219,7 +292,8 @@ size_t gb_weights_count(const gb_weights *weights) {
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
     for (size_t i = 0; i < weights->count; i++) {
         const source *from = &weights->sources[i];
-        if (from->tensor == tensor || (from->packed && gb_packed_uses(from->packed, tensor)))
+        if (from->tensors[0] == tensor || from->tensors[1] == tensor ||
+            (from->packed && gb_packed_uses(from->packed, tensor)))
             return true;
     }
     return false;
@@ -235,11 +309,38 @@ uint64_t gb_weights_source_bytes(const gb_weights *weights) {
     return bytes;
 }
 
+static gb_stacked_bytes bytes_of(const source *from) {
+    gb_stacked_bytes bytes = {.stacking = from->stacking};
+    for (int i = 0; i < GB_STACK_PARTS && from->tensors[i]; i++)
+        bytes.parts[i] = from->tensors[i]->data;
+    return bytes;
+}
+
+static uint64_t row_bytes_of(const gb_tensor *tensor) {
+    return (uint64_t)tensor->dims[tensor->rank - 1] * gb_dtype_size(tensor->dtype);
+}
+
+/* Copies bytes of stacked rows. */
+static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint8_t *to) {
+    const gb_stacked_bytes bytes = bytes_of(from);
+    const uint64_t row_bytes = row_bytes_of(from->tensors[0]);
+    while (size > 0) {
+        uint64_t within = offset % row_bytes, left = row_bytes - within, part = left < size ? left : size;
+        memcpy(to, gb_stacked_row(&bytes, offset / row_bytes, row_bytes) + within, (size_t)part);
+        to += part;
+        offset += part;
+        size -= part;
+    }
+}
+
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data) {
     const source *from = &weights->sources[index];
-    if (from->kind == SOURCE_TENSOR) {
-        *data = from->tensor->data + offset;
+    if (from->kind == SOURCE_TENSOR && from->tensors[1]) {
+        gather_rows(from, offset, size, scratch);
+        *data = scratch;
+    } else if (from->kind == SOURCE_TENSOR) {
+        *data = from->tensors[0]->data + offset;
     } else if (from->kind == SOURCE_VALUES) {
         *data = (const uint8_t *)from->values + offset;
     } else {
@@ -252,17 +353,21 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
 
 void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size) {
     const source *from = &weights->sources[index];
-    if (from->kind == SOURCE_TENSOR && !from->tensor->is_in_memory)
-        gb_release_pages(from->tensor->data + offset, size);
+    if (from->kind != SOURCE_TENSOR || from->tensors[0]->is_in_memory)
+        return;
+    const gb_stacked_bytes bytes = bytes_of(from);
+    const uint64_t row_bytes = from->tensors[1] ? row_bytes_of(from->tensors[0]) : 1;
+    const uint64_t first = offset / row_bytes;
+    gb_release_stacked(&bytes, first, (offset + size) / row_bytes - first, row_bytes);
 }
 
 bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
-                           const uint8_t **blocks) {
-    const gb_tensor *tensor = weights->sources[index].tensor;
-    if (!blocks_of(tensor))
+                           gb_stacked_bytes *blocks) {
+    const source *from = &weights->sources[index];
+    if (!blocks_of(from->tensors[0]))
         return false;
-    *type = (gb_block_type)tensor->blocks->number;
-    *blocks = tensor->data;
+    *type = (gb_block_type)from->tensors[0]->blocks->number;
+    *blocks = bytes_of(from);
     return true;
 }
 
@@ -275,9 +380,9 @@ gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint3
     gb_quantized_source made = {
         .method = from->method, .stream = from->stream, .half_width = from->uniform.high};
     if (from->kind == SOURCE_TENSOR) {
-        made.data = from->tensor->data;
-        made.dtype = from->tensor->dtype;
-        made.is_mapped = !from->tensor->is_in_memory;
+        made.data = bytes_of(from);
+        made.dtype = from->tensors[0]->dtype;
+        made.is_mapped = !from->tensors[0]->is_in_memory;
     }
     return made;
 }

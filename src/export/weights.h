@@ -13,6 +13,7 @@
 #include "export/quantize/recipe.h"
 #include "export/quantize/write_quantized.h"
 #include "export/random_weights.h"
+#include "export/stacking.h"
 #include "program/program.h"
 
 typedef struct gb_weights gb_weights;
@@ -55,17 +56,28 @@ typedef struct gb_stored {
     gb_format format;
 } gb_stored;
 
-/* What the recipe says of a matrix of that name and checkpoint tensor, which need not be the same. Errors as
- * gb_weights_add_tensor's and gb_packed_find's; ARGUMENT where its format does not fit, or the checkpoint has
- * it quantized already. */
-gumbel_status gb_weights_plan_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                     const int64_t *dims, gb_stored *stored, gumbel_error *error);
+/* A matrix of the graph, and what it is made from in the checkpoint. */
+typedef struct gb_matrix_request {
+    const char *name;                    /* of the constant: the recipe goes by it */
+    const char *tensors[GB_STACK_PARTS]; /* one of the matrix's shape; or two that each have half of its rows,
+                                            stacked along the last dim but one */
+    int32_t rank;
+    const int64_t *dims; /* of the matrix */
+} gb_matrix_request;
 
-/* Finds the tensor for the graph's next constant, a matrix, and tells how it is to be stored. Errors as
- * gb_weights_plan_matrix's; MEMORY. */
-gumbel_status gb_weights_add_matrix(gb_weights *weights, const char *name, const char *tensor, int32_t rank,
-                                    const int64_t *dims, gb_uniform uniform, gb_stored *stored,
-                                    gumbel_error *error);
+/* What the recipe says of a matrix of one tensor. Errors as gb_weights_add_tensor's and gb_packed_find's;
+ * ARGUMENT where its format does not fit, or the checkpoint has it quantized already. */
+gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
+                                     gumbel_error *error);
+
+/* Finds what the graph's next constant, a matrix, is made from, and says how it is to be stored. *is_added is
+ * false, and there is no such constant, where two tensors cannot be stacked: they have different formats.
+ * Errors as gb_weights_plan_matrix's; MEMORY. */
+gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request *request, gb_uniform uniform,
+                                    gb_stored *stored, bool *is_added, gumbel_error *error);
+
+/* How many requests of two tensors could not be stacked. */
+size_t gb_weights_unstacked_count(const gb_weights *weights);
 
 /* The next constant holds these count float32 values, which are copied. Errors: MEMORY. */
 gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, size_t count,
@@ -90,7 +102,7 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
 
 /* Whether a quantized constant is made from blocks of a GGUF file, and if so from which. */
 bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
-                           const uint8_t **blocks);
+                           gb_stacked_bytes *blocks);
 
 /* What a quantized constant is made from that the checkpoint has packed, or NULL. */
 const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index);

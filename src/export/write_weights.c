@@ -37,9 +37,9 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
                                      gumbel_error *error) {
     gb_written_callback written = {advance_quantized, progress};
     gb_block_type type;
-    const uint8_t *blocks;
+    gb_stacked_bytes blocks;
     if (gb_weights_has_blocks(weights, index, &type, &blocks))
-        return gb_write_imported(writer, constant, type, blocks, gb_export_threads(), &written, error);
+        return gb_write_imported(writer, constant, type, &blocks, gb_export_threads(), &written, error);
     const gb_packed *packed = gb_weights_packed(weights, index);
     if (packed) {
         gb_imported_rows rows = {read_packed_row, release_packed_rows, packed};

@@ -76,9 +76,21 @@ static gumbel_status decode_field(gb_program *program, const gb_record *record, 
     }
 }
 
+/* Strings that the file does not have are empty, all else zero. */
+#define BEGIN_STRING(field) ((field) = "")
+#define BEGIN_UINT(field) ((field) = 0)
+#define BEGIN_FLOAT(field) ((field) = 0)
+#define BEGIN_BOOL(field) ((field) = false)
+#define BEGIN_TOKENS(field) ((field) = (gb_token_list){0})
+
+static void begin_metadata(gb_metadata *metadata) {
+#define GB_METADATA(number, type, name, required, what) BEGIN_##type(metadata->name);
+#include "program/metadata.def"
+#undef GB_METADATA
+}
+
 gumbel_status gb_decode_metadata(gb_byte_view section, gb_program *program, gumbel_error *error) {
-    gb_metadata *metadata = &program->metadata;
-    metadata->architecture = metadata->name = metadata->source = metadata->exporter = metadata->recipe = "";
+    begin_metadata(&program->metadata);
     gb_record record;
     while (gb_next_record(&section, &record))
         GB_TRY(decode_field(program, &record, error));

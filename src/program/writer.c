@@ -2,6 +2,7 @@
 #include "program/writer.h"
 
 #include "base/memory.h"
+#include "program/disk_space.h"
 #include "program/encode.h"
 #include "program/format.h"
 #include "program/pack_stream.h"
@@ -11,12 +12,16 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state that is part of the writer */
 #include <xxhash.h>
 
+/* Written in whole buffers, the file gets large pages from file systems that have them, so that a program can
+ * be mapped quickly right after it was written. */
+enum { BUFFER_BYTES = 2 << 20 };
 enum { HEAD_BYTES = GB_SECTION_ALIGNMENT }; /* header and section table, written last */
 
 struct gb_writer {
     XXH3_state_t hash; /* of the constant that is being written; 64-byte aligned */
     gb_program *program;
     gb_output_file file;
+    uint8_t *buffer;    /* of the file */
     bool *written;      /* of each constant: begun */
     uint32_t current;   /* constant that is being written; UINT32_MAX: none */
     uint64_t remaining; /* bytes of it */
@@ -27,24 +32,44 @@ struct gb_writer {
     uint32_t section_count;
 };
 
-static gumbel_status begin_file(gb_writer *writer, const char *path, gumbel_error *error) {
-    writer->file.descriptor = -1;
+static uint64_t align_up(uint64_t size, uint64_t alignment) {
+    return (size + alignment - 1) / alignment * alignment;
+}
+
+/* Bytes of the whole file, but for padding between sections. Offsets and checksums have fixed sizes, so the
+ * graph is as long now as when they are known. */
+static uint64_t file_size(const gb_program *program) {
+    gb_byte_buffer sections = {0};
+    gb_encode_metadata(&program->metadata, &sections);
+    gb_encode_graph(program, &sections);
+    uint64_t size = HEAD_BYTES + sections.size + program->tokenizer.size + program->chat_format.size;
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        size += align_up(program->constants[i].size, GB_WEIGHT_ALIGNMENT);
+    gb_free(sections.data);
+    return size;
+}
+
+static gumbel_status begin_file(gb_writer *writer, const char *path, const gb_input_list *inputs,
+                                gumbel_error *error) {
+    writer->file = GB_NO_OUTPUT;
     writer->written = gb_allocate(writer->program->constant_count, sizeof(bool));
-    if (!writer->written)
+    writer->buffer = gb_allocate(BUFFER_BYTES, 1);
+    if (!writer->written || !writer->buffer)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
-    GB_TRY(gb_output_create(&writer->file, path, error));
+    GB_TRY(gb_output_create(&writer->file, path, inputs, writer->buffer, BUFFER_BYTES, error));
+    GB_TRY(gb_check_disk_space(writer->file.descriptor, path, file_size(writer->program), error));
     return gb_output_write(&writer->file, writer->head, HEAD_BYTES, error);
 }
 
-gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
-                               gumbel_error *error) {
+gumbel_status gb_writer_create(const char *path, const gb_input_list *inputs, gb_program *program,
+                               gb_writer **writer, gumbel_error *error) {
     *writer = NULL;
     gb_writer *made = gb_allocate_aligned(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
     made->program = program;
     made->current = UINT32_MAX;
-    gumbel_status status = begin_file(made, path, error);
+    gumbel_status status = begin_file(made, path, inputs, error);
     if (status != GUMBEL_OK)
         gb_writer_abort(made);
     else
@@ -58,11 +83,8 @@ void gb_writer_abort(gb_writer *writer) {
     gb_output_close(&writer->file);
     gb_pack_stream_end(&writer->packing);
     gb_free(writer->written);
+    gb_free(writer->buffer);
     gb_free(writer);
-}
-
-const char *gb_writer_temporary_path(const gb_writer *writer) {
-    return writer->file.temporary_path;
 }
 
 void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned threads) {
@@ -156,7 +178,7 @@ static gumbel_status write_section(gb_writer *writer, gb_section_kind kind, cons
 static gumbel_status write_encoded(gb_writer *writer, gb_section_kind kind, gb_byte_buffer *buffer,
                                    gumbel_error *error) {
     gumbel_status status = buffer->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY,
-                                                    "%s: no memory for writing it", writer->file.path)
+                                                    "%s: no memory for writing it", writer->file.target.path)
                                           : write_section(writer, kind, buffer->data, buffer->size, error);
     gb_free(buffer->data);
     return status;
@@ -206,7 +228,7 @@ static void make_header(gb_writer *writer) {
 static gumbel_status finish(gb_writer *writer, gumbel_error *error) {
     if (writer->complete != writer->program->constant_count)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: %u constants written, the program has %u",
-                       writer->file.path, writer->complete, writer->program->constant_count);
+                       writer->file.target.path, writer->complete, writer->program->constant_count);
     GB_TRY(write_sections(writer, error));
     make_header(writer);
     return gb_output_commit(&writer->file, writer->head, HEAD_BYTES, error);

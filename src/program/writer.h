@@ -7,7 +7,7 @@
 #ifndef GUMBEL_PROGRAM_WRITER_H
 #define GUMBEL_PROGRAM_WRITER_H
 
-#include "program/output_file.h"
+#include "base/output_file.h"
 #include "program/program.h"
 
 typedef struct gb_writer gb_writer;
@@ -18,11 +18,12 @@ typedef void (*gb_parallel_loop)(unsigned threads, size_t count,
                                  void (*work)(void *user, unsigned thread, size_t first, size_t end),
                                  void *user);
 
-/* Creates the temporary file beside path. program is what gb_builder_finish gave; it must outlive the writer,
- * which fills in its constants' offsets and checksums and its id. Errors: ARGUMENT (path is there and no
- * regular file), IO naming the path, MEMORY. */
-gumbel_status gb_writer_create(const char *path, gb_program *program, gb_writer **writer,
-                               gumbel_error *error);
+/* Creates the temporary file beside path, which may be none of the inputs (NULL: any); both must outlive the
+ * writer. program is what gb_builder_finish gave; it must outlive the writer, too, which fills in its
+ * constants' offsets and checksums and its id. Errors: those of gb_output_create; LIMIT (the disk has no room
+ * for the program); MEMORY. */
+gumbel_status gb_writer_create(const char *path, const gb_input_list *inputs, gb_program *program,
+                               gb_writer **writer, gumbel_error *error);
 
 /* Uses these threads for packing; the bytes do not depend on them. */
 void gb_writer_use_threads(gb_writer *writer, gb_parallel_loop loop, unsigned threads);
@@ -42,8 +43,5 @@ gumbel_status gb_writer_finish(gb_writer *writer, gumbel_error *error);
 
 /* Removes the temporary file. NULL is allowed. */
 void gb_writer_abort(gb_writer *writer);
-
-/* The name that the file has until it is finished, for a handler that ends the process in between. */
-const char *gb_writer_temporary_path(const gb_writer *writer);
 
 #endif

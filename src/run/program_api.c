@@ -11,6 +11,8 @@
 #include "run/plan/plan.h"
 #include "text/tokenizer.h"
 
+#include <string.h>
+
 const char *gumbel_version(void) {
     return GUMBEL_VERSION;
 }
@@ -61,7 +63,9 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .max_bias = (uint32_t)metadata->max_bias,
         .max_top_logprobs = (uint32_t)metadata->max_top_logprobs,
         .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
+        .unknown_chat_template = metadata->unknown_chat_template,
     };
+    memcpy(full.id, graph->id, sizeof full.id);
     gb_write_versioned(&full, sizeof full, info);
     return GUMBEL_OK;
 }

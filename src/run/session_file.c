@@ -6,18 +6,15 @@
  *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
  *     i32 tokens[position] | state bytes of the backend | u64 XXH3 of all before
  */
+#include "base/output_file.h"
 #include "run/handles.h"
 
 #define XXH_STATIC_LINKING_ONLY /* the hash's state on the stack: saving must not allocate */
 #include <xxhash.h>
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { SESSION_FILE_VERSION = 2 };
+enum { SESSION_FILE_VERSION = 2, BUFFER_BYTES = 16384 };
 static const char magic[8] = {'g', 'u', 'm', 'b', 'e', 'l', 'S', 'F'};
 
 typedef struct session_header {
@@ -35,17 +32,14 @@ typedef struct session_header {
 _Static_assert(sizeof(session_header) == 64, "the header is written as it stands");
 
 typedef struct session_writer {
-    FILE *file;
-    const char *path;
+    gb_output_file file;
     XXH3_state_t hash;
 } session_writer;
 
 static gumbel_status write_bytes(void *user, const void *data, uint64_t size, gumbel_error *error) {
     session_writer *writer = user;
     XXH3_64bits_update(&writer->hash, data, (size_t)size);
-    if (fwrite(data, 1, (size_t)size, writer->file) != (size_t)size)
-        return gb_fail_errno(error, errno, "%s: writing the session", writer->path);
-    return GUMBEL_OK;
+    return gb_output_write(&writer->file, data, size, error);
 }
 
 static gumbel_status write_session(const gumbel_session *session, session_writer *writer,
@@ -69,27 +63,19 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
         backend->functions->save_slot(backend, session->slot, session->position, write_bytes, writer, error));
     uint64_t checksum = XXH3_64bits_digest(&writer->hash);
     GB_TRY(write_bytes(writer, &checksum, sizeof checksum, error));
-    if (fflush(writer->file) != 0 || fsync(fileno(writer->file)) != 0)
-        return gb_fail_errno(error, errno, "%s: writing the session", writer->path);
-    return GUMBEL_OK;
+    return gb_output_commit(&writer->file, NULL, 0, error);
 }
 
 gumbel_status gumbel_session_save(const gumbel_session *session, const char *path, gumbel_error *error) {
-    char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof temporary)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "session file: the path is too long");
-    session_writer writer = {.path = path, .file = fopen(temporary, "wb")};
-    if (!writer.file)
-        return gb_fail_errno(error, errno, "%s", path);
+    uint8_t buffer[BUFFER_BYTES];
+    gb_file_id program = session->engine->program->map.id;
+    const gb_input_list inputs = {.files = &program, .count = 1};
+    session_writer writer;
     XXH3_64bits_reset(&writer.hash);
-    gumbel_status status = write_session(session, &writer, error);
-    if (fclose(writer.file) != 0 && status == GUMBEL_OK)
-        status = gb_fail_errno(error, errno, "%s: writing the session", path);
-    if (status == GUMBEL_OK && rename(temporary, path) != 0)
-        status = gb_fail_errno(error, errno, "%s", path);
-    if (status != GUMBEL_OK)
-        unlink(temporary);
+    gumbel_status status = gb_output_create(&writer.file, path, &inputs, buffer, sizeof buffer, error);
+    if (status == GUMBEL_OK)
+        status = write_session(session, &writer, error);
+    gb_output_close(&writer.file);
     return status;
 }
 

@@ -71,7 +71,7 @@ static void what_is_no_file_is_refused(void **state) {
     assert_int_equal(gb_map_file("/nowhere/x", &map, &error), GUMBEL_ERROR_IO);
     assert_string_equal(error.message, "/nowhere/x: No such file or directory");
     assert_int_equal(gb_map_file(temporary_directory(), &map, &error), GUMBEL_ERROR_IO);
-    assert_non_null(strstr(error.message, ": not a regular file"));
+    assert_non_null(strstr(error.message, ": is a directory, expected a regular file"));
     assert_null(map.data);
 }
 

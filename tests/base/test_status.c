@@ -2,9 +2,12 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,12 +62,33 @@ static void long_messages_are_cut(void **state) {
     assert_int_equal(strlen(error.message), sizeof error.message - 1);
 }
 
+/* The reason stands at the end, and no character is cut in two. */
+static void a_cut_message_keeps_its_end(void **state) {
+    (void)state;
+    enum { COUNT = 6000 };
+    char text[COUNT + 8];
+    gumbel_error error;
+    for (size_t shift = 0; shift < 3; shift++)
+        for (size_t count = 300; count < COUNT; count += 1871) {
+            size_t length = (size_t)sprintf(text, "%.*s", (int)shift, "ab");
+            for (size_t i = 0; i < count / 2; i++)
+                length += (size_t)sprintf(text + length, "\u00e9");
+            gb_fail_errno(&error, ENOENT, "%s", text);
+            const char *end = strstr(error.message, ": No such file or directory");
+            bool is_cut = length + 27 >= sizeof error.message;
+            assert_true(end && end[27] == '\0');
+            assert_true((strstr(error.message, "\u2026") != NULL) == is_cut);
+            assert_true(!is_cut || strlen(error.message) + 5 > sizeof error.message);
+            assert_true(mbstowcs(NULL, error.message, 0) != (size_t)-1);
+        }
+}
+
 int main(void) {
+    setlocale(LC_CTYPE, "C.UTF-8");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_are_formatted),
-        cmocka_unit_test(errno_has_its_meaning),
-        cmocka_unit_test(prefixes_name_the_place),
-        cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(messages_are_formatted),      cmocka_unit_test(errno_has_its_meaning),
+        cmocka_unit_test(prefixes_name_the_place),     cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(a_cut_message_keeps_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

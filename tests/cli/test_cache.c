@@ -3,58 +3,15 @@
  * Commands given a checkpoint: exported once into the user's cache, again when something has changed, and
  * never half.
  */
-#include "fixture.h"
+#include "cache_fixture.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+static char checkpoint[4096];
 
-static char checkpoint[4096], cache[4096];
-
-/* The bundled model with a config.json of its own, which the tests touch. */
 static int set_up(void **state) {
     (void)state;
-    static const char *const linked[] = {"model.safetensors", "tokenizer.json", "tokenizer_config.json",
-                                         "chat_template.jinja", "generation_config.json"};
-    for (size_t i = 0; i < sizeof linked / sizeof *linked; i++) {
-        char from[4096], to[64];
-        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", GUMBEL_MODELS, linked[i]);
-        snprintf(to, sizeof to, "model/%s", linked[i]);
-        assert_int_equal(symlink(from, temporary_path(to)), 0);
-    }
-    copy_file(GUMBEL_MODELS "/gemma4-tiny/config.json", temporary_path("model/config.json"));
-    snprintf(checkpoint, sizeof checkpoint, "%s", temporary_path("model"));
-    snprintf(cache, sizeof cache, "%s", temporary_path("caches/gumbel"));
-    assert_int_equal(setenv("XDG_CACHE_HOME", temporary_path("caches"), 1), 0);
+    snprintf(checkpoint, sizeof checkpoint, "%s", make_checkpoint("model"));
+    use_cache();
     return 0;
-}
-
-/* Begins with an empty cache. */
-static int empty_cache(void **state) {
-    (void)state;
-    command_result result = run_command((const char *const[]){"/bin/rm", "-rf", cache, NULL}, NULL);
-    assert_status(result, 0);
-    free_result(&result);
-    return 0;
-}
-
-#define ANSWER "--tokens", "2,17,99", "--print-tokens", "-n", "8", "--temp", "0"
-
-static command_result answer(const char *model) {
-    return GUMBEL(NULL, "run", model, ANSWER);
-}
-
-static void assert_quiet(command_result *result) {
-    assert_status(*result, 0);
-    assert_string_equal(result->errors ? result->errors : "", "");
-    free_result(result);
-}
-
-/* Standard error has a part, and the command went well. */
-static void assert_says(command_result *result, const char *part) {
-    assert_status(*result, 0);
-    assert_has(result->errors, part);
-    free_result(result);
 }
 
 static void exports_once_and_says_so(void **state) {
@@ -143,23 +100,49 @@ static void a_given_none_is_not_the_default(void **state) {
     }
 }
 
-static void two_at_once(void **state) {
+/* Puts text over the program's bytes from offset on. */
+static void overwrite(const char *path, long offset, const char *text) {
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_damaged_program_is_made_again(void **state) {
     (void)state;
-    const char *const words[] = {GUMBEL_COMMAND, "run", checkpoint, ANSWER, NULL};
-    running_command started[2];
-    command_result results[2];
-    for (size_t i = 0; i < 2; i++) {
-        start_command(&started[i], words);
-        feed_command(&started[i], NULL);
+    command_result first = answer(checkpoint);
+    assert_status(first, 0);
+    for (int i = 0; i < 3; i++) {
+        const char *program = program_of("model");
+        if (i == 0)
+            assert_int_equal(truncate(program, 1000), 0);
+        else if (i == 1)
+            overwrite(program, 20, "damage");
+        else
+            overwrite(program, 0, "NOTHING");
+        command_result result = answer(checkpoint);
+        assert_string_equal(result.output, first.output);
+        assert_has(result.errors, i == 0   ? "truncated; making it again: exporting "
+                                  : i == 1 ? "checksum does not match; making it again: exporting "
+                                           : "not a gumbel program; making it again: exporting ");
+        assert_says(&result, "wrote ");
+        result = answer(checkpoint);
+        assert_quiet(&result);
     }
-    for (size_t i = 0; i < 2; i++) {
-        results[i] = finish_command(&started[i], 60);
-        assert_status(results[i], 0);
-    }
-    assert_string_equal(results[0].output, results[1].output);
     assert_int_equal(count_files(cache), 1);
-    free_result(&results[0]);
-    free_result(&results[1]);
+    free_result(&first);
+}
+
+static void what_cannot_be_made_leaves_no_entry(void **state) {
+    (void)state;
+    const char *folder = temporary_path("nothing");
+    mkdir(folder, 0777);
+    command_result result = answer(folder);
+    assert_status(result, 1);
+    assert_has(result.errors, "nothing/config.json: No such file or directory, and there is no .gguf either");
+    free_result(&result);
+    assert_int_equal(count_files(cache), 0);
 }
 
 static void a_gguf_is_a_checkpoint_and_a_program_is_none(void **state) {
@@ -202,7 +185,8 @@ int main(void) {
         cmocka_unit_test_setup(notices_changes, empty_cache),
         cmocka_unit_test_setup(recipes_have_programs_of_their_own, empty_cache),
         cmocka_unit_test_setup(a_given_none_is_not_the_default, empty_cache),
-        cmocka_unit_test_setup(two_at_once, empty_cache),
+        cmocka_unit_test_setup(a_damaged_program_is_made_again, empty_cache),
+        cmocka_unit_test_setup(what_cannot_be_made_leaves_no_entry, empty_cache),
         cmocka_unit_test_setup(a_gguf_is_a_checkpoint_and_a_program_is_none, empty_cache),
         cmocka_unit_test_setup(lies_in_the_home_directory_otherwise, empty_cache),
     };

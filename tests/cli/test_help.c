@@ -35,6 +35,9 @@ static void help_has_every_option(void **state) {
     for (const cli_command *const *command = cli_commands; *command; command++) {
         capture(*command, cli_print_help);
         assert_contains((*command)->name);
+        assert_contains("\nEnvironment: GUMBEL_");
+        if ((*command)->rest)
+            assert_contains((*command)->rest->name);
         for (const cli_option_group *group = (*command)->groups; group->title; group++)
             for (const cli_option *option = group->options; option->names; option++) {
                 const char *names = option->names, *name;
@@ -82,6 +85,19 @@ static void tables_are_consistent(void **state) {
     }
 }
 
+/* `run` without a prompt is a chat with the same flags. */
+static void run_has_the_options_of_chat(void **state) {
+    (void)state;
+    char run[4096] = "";
+    for (const cli_option_group *group = cli_command_run.groups; group->title; group++)
+        for (const cli_option *option = group->options; option->names; option++)
+            strcat(strcat(run, option->names), " ");
+    for (const cli_option_group *group = cli_command_chat.groups; group->title; group++)
+        for (const cli_option *option = group->options; option->names; option++)
+            if (!strstr(run, option->names))
+                fail_msg("gumbel run has no %s", option->names);
+}
+
 /* Requests and escapes of the page; a line of text never begins with a dot, a dash is never typeset. */
 static void pages_are_roff(void **state) {
     (void)state;
@@ -92,6 +108,7 @@ static void pages_are_roff(void **state) {
         assert_contains(".SH NAME\n");
         assert_contains(".SH SYNOPSIS\n");
         assert_contains(".SH EXIT STATUS\n");
+        assert_contains(".SH ENVIRONMENT\nGUMBEL_ and an option's long name");
         for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
             assert_int_not_equal(*line, '\'');
             bool known = *line != '.';
@@ -127,7 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help_has_every_option),          cmocka_unit_test(help_fits_a_terminal),
         cmocka_unit_test(tables_are_consistent),          cmocka_unit_test(pages_are_roff),
-        cmocka_unit_test(the_overview_has_every_command),
+        cmocka_unit_test(the_overview_has_every_command), cmocka_unit_test(run_has_the_options_of_chat),
     };
     return cmocka_run_group_tests(tests, NULL, free_text);
 }

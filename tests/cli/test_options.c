@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -18,6 +19,7 @@ typedef struct inner {
 
 typedef struct arguments {
     const char *first, *second;
+    cli_text rest;
     bool raw;
     int mode;
     const char *text, *choice;
@@ -69,19 +71,30 @@ static const cli_command command = {
     .arguments_size = sizeof(arguments),
 };
 
+static const cli_command with_rest = {
+    .name = "test",
+    .operands = (const cli_operand[]){{"FIRST", offsetof(arguments, first), true, ""}, {0}},
+    .rest = &(const cli_operand){"REST", offsetof(arguments, rest), false, ""},
+    .groups = (const cli_option_group[]){{.title = "Outer", .options = outer_table}, {0}},
+    .arguments_size = sizeof(arguments),
+};
+
 static arguments parsed;
 static gumbel_error error;
+static cli_text notes;
 
-static cli_parsed parse(const char *const *words) {
+static cli_parsed parse(const cli_command *by, const char *const *words) {
     int count = 0;
     while (words[count])
         count++;
-    cli_free_arguments(&command, &parsed);
+    cli_free_arguments(&with_rest, &parsed);
     parsed = (arguments){0};
-    return cli_parse(&command, count, (char *const *)(uintptr_t)words, &parsed, &error);
+    cli_text_free(&notes);
+    return cli_parse(by, count, (char *const *)(uintptr_t)words, &parsed, &notes, &error);
 }
 
-#define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
+#define PARSE(...) parse(&command, (const char *const[]){__VA_ARGS__, NULL})
+#define PARSE_REST(...) parse(&with_rest, (const char *const[]){__VA_ARGS__, NULL})
 
 static void assert_wrong(cli_parsed result, const char *message) {
     assert_int_equal(result, CLI_WRONG);
@@ -154,6 +167,56 @@ static void a_flag_can_stand_for_an_operand(void **state) {
     assert_string_equal(parsed.second, "b");
 }
 
+/* The words that are left are one text, whatever flags stand among them. */
+static void words_are_joined(void **state) {
+    (void)state;
+    assert_int_equal(PARSE_REST("a"), CLI_PARSED);
+    assert_null(parsed.rest.bytes);
+    assert_int_equal(PARSE_REST("a", "why", "--raw", "is  the", "sky", "--", "--blue"), CLI_PARSED);
+    assert_string_equal(parsed.rest.bytes, "why is  the sky --blue");
+    assert_int_equal(PARSE_REST("--first", "a", "", "b"), CLI_PARSED);
+    assert_string_equal(parsed.first, "a");
+    assert_string_equal(parsed.rest.bytes, " b");
+    assert_int_equal(PARSE_REST("a", ""), CLI_PARSED);
+    assert_string_equal(parsed.rest.bytes, "");
+    assert_wrong(PARSE_REST("--raw"), "test needs a FIRST (see gumbel help test)");
+}
+
+static void switches_can_be_off(void **state) {
+    (void)state;
+    assert_int_equal(PARSE("a", "--raw", "--raw=off"), CLI_PARSED);
+    assert_false(parsed.raw);
+    assert_int_equal(PARSE("a", "--raw=off", "--raw=True"), CLI_PARSED);
+    assert_true(parsed.raw);
+    assert_true(cli_flag_is_set(&command, &parsed, "--raw"));
+    assert_false(cli_flag_is_set(&command, &parsed, "--text") || cli_flag_is_set(&command, &parsed, "-x"));
+}
+
+/* In whole characters, and what is wrong stays legible. */
+static void long_words_are_cut(void **state) {
+    (void)state;
+    char word[800] = "--mass=", begin[256];
+    for (size_t i = 0; i < 300; i++)
+        strcat(word, "\u00e9");
+    assert_int_equal(PARSE("a", word), CLI_WRONG);
+    snprintf(begin, sizeof begin, "--mass %.100s\u2026: expected a number in (0, 1]", word + 7);
+    assert_string_equal(error.message, begin);
+    memcpy(word, "--z=\n12", 7);
+    assert_int_equal(PARSE("a", word + 7, word + 4, "x"), CLI_WRONG);
+    snprintf(begin, sizeof begin, "test: unexpected \" 12%.97s", word + 7);
+    begin[strlen("test: unexpected \" 12") + 96] = '\0';
+    strcat(begin, "\u2026\" (see gumbel help test)");
+    assert_string_equal(error.message, begin);
+    memset(word, 'x', sizeof word - 1);
+    memcpy(word, "--", 2);
+    assert_int_equal(PARSE("a", word), CLI_WRONG);
+    snprintf(begin, sizeof begin, "test has no option %.100s\u2026 (see gumbel help test)", word);
+    assert_string_equal(error.message, begin);
+    assert_false(cli_set_option(command.groups, &parsed, word + 2, "1", &error));
+    snprintf(begin, sizeof begin, "there is no setting %.100s\u2026", word + 2);
+    assert_string_equal(error.message, begin);
+}
+
 static void help_is_asked_for_anywhere(void **state) {
     (void)state;
     assert_int_equal(PARSE("-h"), CLI_HELP_WANTED);
@@ -167,9 +230,10 @@ static void wrong_lines_are_named(void **state) {
     assert_wrong(PARSE("a", "--numbr", "3"), "test has no option --numbr; did you mean --number?");
     assert_wrong(PARSE("a", "--zebra"), "test has no option --zebra (see gumbel help test)");
     assert_wrong(PARSE("a", "-x"), "test has no option -x (see gumbel help test)");
-    assert_wrong(PARSE("a", "-rn"), "test has no option -rn; did you mean -r?");
+    assert_wrong(PARSE("a", "-rn"), "test has no option -rn (see gumbel help test)");
     assert_wrong(PARSE("a", "-n"), "--max-count needs a value: --max-count N");
-    assert_wrong(PARSE("a", "--raw=1"), "--raw takes no value");
+    assert_wrong(PARSE("a", "--on=1"), "--on takes no value");
+    assert_wrong(PARSE("a", "--raw=2"), "--raw 2: expected one of 1 0 true false on off");
     assert_wrong(PARSE("a", "-n", "0"), "--max-count 0: expected -1 or an integer in [1, 100]");
     assert_wrong(PARSE("a", "-n", "101"), "--max-count 101: expected -1 or an integer in [1, 100]");
     assert_wrong(PARSE("a", "-n", "7x"), "--max-count 7x: expected -1 or an integer in [1, 100]");
@@ -206,11 +270,28 @@ static void suggestions_are_near(void **state) {
     assert_string_equal(cli_suggest("rum", "export run chat", found, sizeof found), "run");
     assert_null(cli_suggest("zebra", "export run chat", found, sizeof found));
     assert_null(cli_suggest("a-word-that-is-longer-than-any-name-there-is", "export", found, sizeof found));
+    static const char flags[] = "-n --max-new-tokens --min-p --temp --temperature -f --file --top-k";
+    static const char *const near[][2] = {{"--tmp", "--temp"},
+                                          {"-temp", "--temp"},
+                                          {"--min_p", "--min-p"},
+                                          {"--tempera", "--temperature"},
+                                          {"--maxnew-tokens", "--max-new-tokens"},
+                                          {"--temprature", "--temperature"},
+                                          {"--fiel", "--file"}};
+    char flag[32];
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++)
+        assert_string_equal(cli_suggest(near[i][0], flags, flag, sizeof flag), near[i][1]);
+    static const char *const far[] = {"--jinja", "-hf",    "-ngl", "-fa", "--seed",
+                                      "--stop",  "--line", "--to", "-x"};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+        if (cli_suggest(far[i], flags, flag, sizeof flag))
+            fail_msg("%s is told %s", far[i], flag);
 }
 
 static int free_parsed(void **state) {
     (void)state;
-    cli_free_arguments(&command, &parsed);
+    cli_free_arguments(&with_rest, &parsed);
+    cli_text_free(&notes);
     return 0;
 }
 
@@ -221,6 +302,9 @@ int main(void) {
         cmocka_unit_test(every_way_of_writing_a_flag),
         cmocka_unit_test(the_last_of_repeated_flags_counts),
         cmocka_unit_test(a_flag_can_stand_for_an_operand),
+        cmocka_unit_test(words_are_joined),
+        cmocka_unit_test(switches_can_be_off),
+        cmocka_unit_test(long_words_are_cut),
         cmocka_unit_test(help_is_asked_for_anywhere),
         cmocka_unit_test(wrong_lines_are_named),
         cmocka_unit_test(settings_by_name),

@@ -65,12 +65,15 @@ static void wrong_usage_is_one_line_and_status_2(void **state) {
     (void)state;
     assert_usage_error(GUMBEL(NULL, "exprot"), "did you mean export?");
     assert_usage_error(GUMBEL(NULL, "help", "frob"), "there is no command \"frob\"");
+    assert_usage_error(GUMBEL(NULL, "-m", "p", "-p", "hi"),
+                       "a command comes first, such as gumbel run -m (see");
+    assert_usage_error(GUMBEL(NULL, GUMBEL_COMMAND), "a command comes first, such as gumbel run /");
     assert_usage_error(GUMBEL(NULL, "run"), "run needs a PROGRAM");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--tmp", "1"), "did you mean --temp?");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--top-p", "1.5"),
                        "--top-p 1.5: expected a number in (0, 1]");
     assert_usage_error(GUMBEL(NULL, "run", "p", "-p", "a", "-f", "b"),
-                       "one of --prompt, --file and --tokens");
+                       "one of PROMPT, --prompt, --file and --tokens");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--backend", "tpu"), "expected one of cpu cuda mlx");
     assert_usage_error(GUMBEL(NULL, "export", "c"), "export needs -o PROGRAM");
     assert_usage_error(GUMBEL(NULL, "export", "c", "-o", "p", "--random-weights", "-1"),
@@ -79,6 +82,63 @@ static void wrong_usage_is_one_line_and_status_2(void **state) {
     assert_usage_error(GUMBEL(NULL, "logits", "p", "-o", "f"), "logits needs --tokens");
     assert_usage_error(GUMBEL(NULL, "logits", "p", "--tokens", "1"), "logits needs -o");
     assert_usage_error(GUMBEL(NULL, "tokenize", "m", "text", "-f", "x"), "tokenize takes one of");
+}
+
+/* What users of other programs type. */
+static void flags_of_others_are_not_misread(void **state) {
+    (void)state;
+    assert_usage_error(GUMBEL(NULL, "run", "p", "-hf", "org/name"), "-hf: gumbel downloads nothing");
+    assert_usage_error(GUMBEL(NULL, "run", "-hf", "org/name"), "-hf: gumbel downloads nothing");
+    assert_usage_error(GUMBEL(NULL, "run", "p", "--grammar", "x"), "--grammar: answers cannot");
+    assert_usage_error(GUMBEL(NULL, "run", "p", "-temp", "1"), "did you mean --temp?");
+    assert_usage_error(GUMBEL(NULL, "run", "p", "--zzinja"), "run has no option --zzinja (see");
+    assert_usage_error(GUMBEL(NULL, "chat", "p", "-p", "hi"), "-p: gumbel run takes a prompt this way");
+    assert_usage_error(GUMBEL(NULL, "run", "p", "hi", "-cnv"), "run takes a prompt or --interactive (-cnv)");
+    assert_usage_error(GUMBEL(NULL, "run", "p", "hi", "-p", "a"), "run takes one of PROMPT, --prompt");
+}
+
+static void variables_are_read(void **state) {
+    (void)state;
+    setenv("GUMBEL_TOP_P", "1.5", 1);
+    assert_usage_error(GUMBEL(NULL, "run", "p", "hi"), "GUMBEL_TOP_P=1.5: expected a number in (0, 1]");
+    command_result result = GUMBEL(NULL, "inspect", "/no/such.gumbel");
+    assert_status(result, 1); /* has no such option */
+    free_result(&result);
+    unsetenv("GUMBEL_TOP_P");
+    setenv("GUMBEL_MODEL", "/no/such.gumbel", 1);
+    result = GUMBEL(NULL, "run", "-p", "hi");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "/no/such.gumbel");
+    free_result(&result);
+    result = GUMBEL(NULL, "run", "/no/other.gumbel", "hi");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "/no/other.gumbel");
+    free_result(&result);
+    unsetenv("GUMBEL_MODEL");
+    setenv("GUMBEL_MODLE", "x", 1);
+    result = GUMBEL(NULL, "inspect", "--backends");
+    assert_status(result, 0);
+    assert_one_error_line(&result, "GUMBEL_MODLE is not read; did you mean GUMBEL_MODEL?");
+    free_result(&result);
+    unsetenv("GUMBEL_MODLE");
+}
+
+/* The end of a message says what is wrong. */
+static void long_arguments_are_cut(void **state) {
+    (void)state;
+    char path[2000];
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 1] = '\0';
+    command_result result = GUMBEL(NULL, "run", path, "-p", "a");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "x\u2026x");
+    assert_has(result.errors, ": File name too long\n");
+    free_result(&result);
+    assert_usage_error(GUMBEL(NULL, path), "xxx\u2026\" (see gumbel help)");
+    assert_usage_error(GUMBEL(NULL, "inspect", "a", path), "xxx\u2026\" (see gumbel help inspect)");
+    memcpy(path, "--", 2);
+    assert_usage_error(GUMBEL(NULL, "run", "a", path), "xxx\u2026 (see gumbel help run)");
+    assert_usage_error(GUMBEL(NULL, "run", "a", "-n", path), "xxx\u2026: expected -1 or an integer");
 }
 
 static void assert_failure(command_result result, const char *part) {
@@ -112,6 +172,9 @@ int main(void) {
         cmocka_unit_test(every_command_gets_a_page),
         cmocka_unit_test(backends_need_no_program),
         cmocka_unit_test(wrong_usage_is_one_line_and_status_2),
+        cmocka_unit_test(flags_of_others_are_not_misread),
+        cmocka_unit_test(variables_are_read),
+        cmocka_unit_test(long_arguments_are_cut),
         cmocka_unit_test(missing_files_are_one_line_and_status_1),
         cmocka_unit_test(without_a_command_help_is_an_error),
     };

@@ -140,6 +140,24 @@ static void descriptions_of_ranges(void **state) {
     assert_string_equal(text, "an integer");
 }
 
+static void switches(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", "2", "yes", "o", "onn", "t"};
+    bool value = false;
+    assert_true(cli_parse_switch("1", &value) && value && cli_parse_switch("ON", &value) && value);
+    assert_true(cli_parse_switch("0", &value) && !value && cli_parse_switch("False", &value) && !value);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(cli_parse_switch(wrong[i], &value));
+}
+
+static void decimals_of_floats(void **state) {
+    (void)state;
+    assert_true(cli_decimal(0.8F) == 0.8);
+    assert_true(cli_decimal(0.95F) == 0.95);
+    assert_true(cli_decimal(16777215.0F) == 16777215.0);
+    assert_true((float)cli_decimal(1.0F / 3) == 1.0F / 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers),
@@ -147,6 +165,8 @@ int main(void) {
         cmocka_unit_test(an_open_end_is_open),
         cmocka_unit_test(lists_of_integers),
         cmocka_unit_test(seeds),
+        cmocka_unit_test(switches),
+        cmocka_unit_test(decimals_of_floats),
         cmocka_unit_test(biases),
         cmocka_unit_test(choices),
         cmocka_unit_test(lists_of_tokens),

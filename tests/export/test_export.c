@@ -166,9 +166,10 @@ static void keeps_the_bytes_of_shards(void **state) {
     write_safetensors(temporary_path("checkpoint/model-00002-of-00002.safetensors"), tensors + half,
                       count - half);
     gumbel_error error;
-    assert_ok(export_checkpoint((gumbel_export_options){0}, &error), &error);
+    assert_ok(export_checkpoint((gumbel_export_options){.name = "org/name"}, &error), &error);
     gb_program *program = read_program(output_path());
     assert_same_constants(random, program);
+    assert_string_equal(program->metadata.name, "org/name");
     assert_int_equal(program->metadata.stop_tokens.count, 1); /* the model's default */
     gb_program_destroy(program);
     gb_program_destroy(random);

@@ -49,8 +49,8 @@ static gumbel_status count_bytes(void *user, uint64_t bytes, gumbel_error *error
 }
 
 /* The constant that a program gets has the planes as they are above, and zeros between them. */
-static void check_written(const gb_block_info *info, uint32_t type, const uint8_t *blocks, uint64_t rows,
-                          uint64_t columns, const uint8_t *data, unsigned threads) {
+static void check_written(const gb_block_info *info, uint32_t type, const gb_stacked_bytes *blocks,
+                          uint64_t rows, uint64_t columns, const uint8_t *data, unsigned threads) {
     gb_constant constant = {.name = "weight",
                             .type = {GB_QUANTIZED, {.rank = 2, .dims = {(int64_t)rows, (int64_t)columns}}},
                             .format = info->format};
@@ -61,7 +61,7 @@ static void check_written(const gb_block_info *info, uint32_t type, const uint8_
     uint64_t written = 0;
     assert_true(gb_constant_planes(&constant, &planes));
     constant.size = planes.size;
-    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &program, &writer, &error), &error);
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), NULL, &program, &writer, &error), &error);
     assert_ok(gb_writer_begin_constant(writer, 0, &error), &error);
     assert_ok(gb_write_imported(writer, &constant, (gb_block_type)type, blocks, threads,
                                 &(gb_written_callback){count_bytes, &written}, &error),
@@ -86,6 +86,24 @@ static void check_written(const gb_block_info *info, uint32_t type, const uint8_
     gb_unmap_file(&map);
 }
 
+/* Two parts, one row of each in turns, are written as the whole would be. */
+static void check_stacked(const gb_block_info *info, uint32_t type, const uint8_t *blocks, uint64_t rows,
+                          uint64_t columns) {
+    const uint64_t row_bytes = columns / info->weights * info->bytes, half = rows / 2;
+    const gb_stacked_bytes parts = {.parts = {blocks, blocks + half * row_bytes},
+                                    .stacking = {.parts = 2, .run = 1}};
+    uint8_t *whole = gb_allocate((size_t)(2 * half), (size_t)row_bytes);
+    gb_planes planes;
+    assert_non_null(whole);
+    assert_true(half > 0);
+    for (uint64_t row = 0; row < 2 * half; row++)
+        memcpy(whole + row * row_bytes, blocks + (row % 2 * half + row / 2) * row_bytes, (size_t)row_bytes);
+    uint8_t *data = import_rows(info, type, whole, 2 * half, columns, &planes);
+    check_written(info, type, &parts, 2 * half, columns, data, 3);
+    gb_free(data);
+    gb_free(whole);
+}
+
 static const uint8_t *check_type(const uint8_t *at) {
     enum { COLUMNS = 512 };
     float values[COLUMNS];
@@ -103,9 +121,11 @@ static const uint8_t *check_type(const uint8_t *at) {
         if (memcmp(values, expected + r * sizeof values, sizeof values) != 0)
             fail_msg("%s: row %u has other weights", info->name, r);
     }
-    check_written(info, type, blocks, rows, columns, data, 1);
-    check_written(info, type, blocks, rows, columns, data, 3);
+    const gb_stacked_bytes whole = {.parts = {blocks}};
+    check_written(info, type, &whole, rows, columns, data, 1);
+    check_written(info, type, &whole, rows, columns, data, 3);
     gb_free(data);
+    check_stacked(info, type, blocks, rows, columns);
     return expected + rows * sizeof values;
 }
 

@@ -49,7 +49,7 @@ static gumbel_status write_constant(one_constant *one, const gb_quantized_source
     gb_writer *writer;
     uint64_t written = 0;
     gb_written_callback callback = {ignore, &written};
-    assert_ok(gb_writer_create(temporary_path("out.gumbel"), &one->program, &writer, error), error);
+    assert_ok(gb_writer_create(temporary_path("out.gumbel"), NULL, &one->program, &writer, error), error);
     gb_writer_use_threads(writer, gb_parallel_for, threads);
     assert_ok(gb_writer_begin_constant(writer, 0, error), error);
     gumbel_status status = gb_write_quantized(writer, &one->constant, source, threads, &callback, error);
@@ -80,7 +80,7 @@ static void threads_change_nothing(void **unused) {
     const gb_format *formats[] = {&int4, &int5, &int8_rows};
     for (size_t f = 0; f < 3; f++)
         for (int drawn = 0; drawn < 2; drawn++) {
-            gb_quantized_source source = {.data = drawn ? NULL : (const uint8_t *)values,
+            gb_quantized_source source = {.data = {{drawn ? NULL : (const uint8_t *)values}},
                                           .dtype = GB_F32,
                                           .method = formats[f]->group ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX,
                                           .stream = 9,
@@ -100,6 +100,30 @@ static void threads_change_nothing(void **unused) {
             free(expected);
             free(found);
         }
+}
+
+/* Two parts, so many rows of each in turns, give the bytes that the whole does. */
+static void stacked_as_the_whole(void **unused) {
+    (void)unused;
+    enum { RUN = 3, TURNS = 5, ROWS = 2 * RUN * TURNS, COLUMNS = 64 };
+    static float whole[ROWS][COLUMNS], parts[2][ROWS / 2][COLUMNS];
+    gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, whole);
+    for (size_t row = 0; row < ROWS; row++)
+        memcpy(parts[row / RUN % 2][row / RUN / 2 * RUN + row % RUN], whole[row], sizeof whole[row]);
+    gb_quantized_source source = {.data = {{(const uint8_t *)whole}}, .dtype = GB_F32};
+    const gb_quantized_source stacked = {
+        .data = {{(const uint8_t *)parts[0], (const uint8_t *)parts[1]}, {.parts = 2, .run = RUN}},
+        .dtype = GB_F32};
+    one_constant one;
+    gumbel_error error;
+    describe(&one, &int4, ROWS, COLUMNS);
+    uint8_t *expected = malloc(one.constant.size), *found = malloc(one.constant.size);
+    assert_true(expected && found);
+    assert_ok(write_constant(&one, &source, 1, expected, &error), &error);
+    assert_ok(write_constant(&one, &stacked, 2, found, &error), &error);
+    assert_memory_equal(found, expected, one.constant.size);
+    free(expected);
+    free(found);
 }
 
 /* A constant that is to be packed is made of the same bytes, whatever the threads. */
@@ -160,7 +184,7 @@ static void names_the_row_that_cannot_be(void **unused) {
     static uint16_t values[ROWS * COLUMNS];
     values[5 * COLUMNS + 3] = gb_bf16_from_float(INFINITY);
     values[3 * COLUMNS + 1] = gb_bf16_from_float(1e30f);
-    gb_quantized_source source = {.data = (const uint8_t *)values, .dtype = GB_BF16};
+    gb_quantized_source source = {.data = {{(const uint8_t *)values}}, .dtype = GB_BF16};
     one_constant one;
     gumbel_error error;
     describe(&one, &int4, ROWS, COLUMNS);
@@ -184,7 +208,7 @@ static void memory_is_bounded(void **unused) {
     gb_file_map map;
     gumbel_error error;
     assert_ok(gb_map_file(path, &map, &error), &error);
-    gb_quantized_source source = {.data = map.data, .dtype = GB_BF16, .is_mapped = true};
+    gb_quantized_source source = {.data = {{map.data}}, .dtype = GB_BF16, .is_mapped = true};
     one_constant one;
     describe(&one, &int4, ROWS, COLUMNS);
     long before = peak_megabytes();
@@ -197,11 +221,9 @@ static void memory_is_bounded(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(packed_as_it_is_written),
-        cmocka_unit_test(drawn_weights_have_their_width),
-        cmocka_unit_test(names_the_row_that_cannot_be),
-        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(threads_change_nothing),       cmocka_unit_test(stacked_as_the_whole),
+        cmocka_unit_test(packed_as_it_is_written),      cmocka_unit_test(drawn_weights_have_their_width),
+        cmocka_unit_test(names_the_row_that_cannot_be), cmocka_unit_test(memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

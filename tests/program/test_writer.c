@@ -118,6 +118,7 @@ static void assert_same_metadata(const gb_metadata *a, const gb_metadata *b) {
     assert_true(b->has_temperature && b->temperature == a->temperature);
     assert_false(b->has_recipe);
     assert_string_equal(b->recipe, "");
+    assert_string_equal(b->unknown_chat_template, "");
 }
 
 static void what_is_written_is_read_back(void **state) {
@@ -165,13 +166,13 @@ static void a_file_appears_only_when_whole(void **state) {
     gb_program *program = tiny_program_build(false);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
-    assert_int_equal(access(gb_writer_temporary_path(writer), F_OK), 0);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(files_in_directory(), 1);
     assert_int_equal(access(target, F_OK), -1);
     gb_writer_abort(writer);
     assert_int_equal(files_in_directory(), 0);
 
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
     assert_int_equal(gb_writer_finish(writer, &error), GUMBEL_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "0 constants written"));
     assert_int_equal(files_in_directory(), 0);
@@ -186,7 +187,7 @@ static void the_writer_keeps_its_order(void **state) {
     uint8_t *bytes = gb_allocate((size_t)size, 1);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(target, program, &writer, &error), GUMBEL_OK);
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_OK);
     assert_int_equal(gb_writer_write(writer, bytes, 1, &error), GUMBEL_ERROR_ARGUMENT);
     assert_int_equal(gb_writer_begin_constant(writer, last + 1, &error), GUMBEL_ERROR_ARGUMENT);
     assert_int_equal(gb_writer_begin_constant(writer, last, &error), GUMBEL_OK);
@@ -204,11 +205,11 @@ static void targets_that_are_no_files_are_refused(void **state) {
     gb_program *program = tiny_program_build(false);
     gb_writer *writer;
     gumbel_error error;
-    assert_int_equal(gb_writer_create(directory, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create(directory, NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, directory));
-    assert_int_equal(gb_writer_create("/dev/null", program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
-    assert_int_equal(gb_writer_create("/tmp/", program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
-    assert_int_equal(gb_writer_create("/nowhere/x.gumbel", program, &writer, &error), GUMBEL_ERROR_IO);
+    assert_int_equal(gb_writer_create("/dev/null", NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create("/tmp/", NULL, program, &writer, &error), GUMBEL_ERROR_ARGUMENT);
+    assert_int_equal(gb_writer_create("/nowhere/x.gumbel", NULL, program, &writer, &error), GUMBEL_ERROR_IO);
     assert_non_null(strstr(error.message, "/nowhere/x.gumbel: cannot be written: "));
     assert_null(writer);
     gb_program_destroy(program);
@@ -229,6 +230,22 @@ static void failed_writes_are_reported(void **state) {
     assert_int_equal(status, GUMBEL_ERROR_IO);
     assert_non_null(strstr(error.message, target));
     assert_non_null(strstr(error.message, ": cannot be written: File too large"));
+    assert_int_equal(files_in_directory(), 0);
+    gb_program_destroy(program);
+}
+
+/* A weight that no disk holds: the numbers stand in the message, and not a byte is written for it. */
+static void a_disk_without_room_is_reported_first(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    gb_writer *writer;
+    gumbel_error error;
+    program->constants[0].size = UINT64_C(1) << 60;
+    assert_int_equal(gb_writer_create(target, NULL, program, &writer, &error), GUMBEL_ERROR_LIMIT);
+    assert_non_null(strstr(error.message, target));
+    assert_non_null(strstr(error.message, ": it needs 1.2 EB, and its disk has "));
+    assert_int_equal(strcmp(error.message + strlen(error.message) - 5, " free"), 0);
+    assert_null(writer);
     assert_int_equal(files_in_directory(), 0);
     gb_program_destroy(program);
 }
@@ -281,6 +298,7 @@ int main(void) {
         IN_DIRECTORY(a_file_appears_only_when_whole),
         IN_DIRECTORY(the_writer_keeps_its_order),
         IN_DIRECTORY(targets_that_are_no_files_are_refused),
+        IN_DIRECTORY(a_disk_without_room_is_reported_first),
         IN_DIRECTORY(failed_writes_are_reported),
         IN_DIRECTORY(every_failed_allocation_is_reported),
         IN_DIRECTORY(an_older_file_is_replaced),

@@ -261,6 +261,8 @@ static void test_bad_session_files(void **state) {
     assert_fails(gumbel_session_load(session, path, &error), GUMBEL_ERROR_IO, &error, "No such file");
     assert_fails(gumbel_session_save(session, "/nonexistent/folder/file", &error), GUMBEL_ERROR_IO, &error,
                  "/nonexistent");
+    assert_fails(gumbel_session_save(session, random_program_path(), &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "is one of the files that are read");
     free(data);
 }
 

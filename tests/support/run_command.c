@@ -112,6 +112,16 @@ void await_output(running_command *started, size_t bytes, int seconds) {
         fail_msg("the output ended after %zu bytes", started->result.output_length);
 }
 
+void await_errors(running_command *started, const char *part, int seconds) {
+    double deadline = now() + seconds;
+    while (!started->result.errors || !strstr(started->result.errors, part)) {
+        if (started->errors < 0)
+            fail_msg("it ended without \"%s\"", part);
+        if (!read_either(started, deadline))
+            fail_msg("no \"%s\" within %d s", part, seconds);
+    }
+}
+
 command_result finish_command(running_command *started, int seconds) {
     double deadline = now() + seconds;
     int in_time = 1, status = 0;

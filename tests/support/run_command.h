@@ -33,6 +33,9 @@ void feed_command(running_command *started, const char *text);
 /* Reads until it has written at least bytes to standard output. Ends the test after the time limit. */
 void await_output(running_command *started, size_t bytes, int seconds);
 
+/* Reads until part stands in what it has written to standard error. Ends the test after the time limit. */
+void await_errors(running_command *started, const char *part, int seconds);
+
 /* Reads to the end, waits for the end of the process. After the time limit it is killed. */
 command_result finish_command(running_command *started, int seconds);
 

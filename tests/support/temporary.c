@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { MOST_LEVELS = 4 }; /* of directories below it */
+enum { MOST_LEVELS = 8 }; /* of directories below it */
 
 static char directory[256];
 

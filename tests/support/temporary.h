@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* An empty directory of this process, the same at every call; it is removed, with its files and four levels
+/* An empty directory of this process, the same at every call; it is removed, with its files and eight levels
  * of directories below it, when the process ends. */
 const char *temporary_directory(void);
 

@@ -276,7 +276,7 @@ static gumbel_status write_constant(gb_writer *writer, uint32_t index, uint64_t 
 
 gumbel_status tiny_program_write(gb_program *program, const char *path, gumbel_error *error) {
     gb_writer *writer;
-    GB_TRY(gb_writer_create(path, program, &writer, error));
+    GB_TRY(gb_writer_create(path, NULL, program, &writer, error));
     for (uint32_t i = 0; i < program->constant_count; i++) {
         gumbel_status status = write_constant(writer, i, program->constants[i].size, error);
         if (status != GUMBEL_OK) {

@@ -6,9 +6,9 @@
 #include "export/checkpoint/gguf_value.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     MAX_KEYS = 1 << 16,
@@ -23,12 +23,15 @@ enum {
 };
 
 bool gb_is_gguf(const char *path) {
-    char magic[4] = "";
-    FILE *file = fopen(path, "rb");
-    bool is_magic = file && fread(magic, 1, sizeof magic, file) == sizeof magic &&
-                    memcmp(magic, "GGUF", sizeof magic) == 0;
-    if (file)
-        fclose(file);
+    char magic[4];
+    struct stat information;
+    int descriptor;
+    bool is_magic = false;
+    if (gb_open_input(path, &descriptor, &information, NULL) == GUMBEL_OK) {
+        is_magic =
+            read(descriptor, magic, sizeof magic) == sizeof magic && memcmp(magic, "GGUF", sizeof magic) == 0;
+        close(descriptor);
+    }
     size_t length = strlen(path);
     return is_magic || (length >= 5 && strcmp(path + length - 5, ".gguf") == 0);
 }

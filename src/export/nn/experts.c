@@ -5,20 +5,14 @@
 
 #include <stdio.h>
 
-static gb_ref expert_linear(const gb_scope *scope, const char *name, gb_ref x, gb_ref chosen,
-                            const gb_experts *experts, int64_t outputs, int64_t inputs) {
-    gb_ref weight = gb_expert_matrices(scope, name, experts->count, outputs, inputs);
-    return gb_multiply_experts(scope, x, weight, chosen);
-}
+/* The constants, and how transformers names the tensors: with the gate above up. */
+static const char GATE_UP[] = "experts.gate_up_proj";
+static const char DOWN[] = "experts.down_proj";
 
 /* As mlx-lm names them; GGUF files have the same matrices. */
-static const char GATE[] = "switch_mlp.gate_proj.weight";
-static const char UP[] = "switch_mlp.up_proj.weight";
-static const char DOWN[] = "switch_mlp.down_proj.weight";
-
-/* As transformers does, with the gate above up. */
-static const char GATE_UP[] = "experts.gate_up_proj";
-static const char STACKED_DOWN[] = "experts.down_proj";
+static const char MLX_GATE[] = "switch_mlp.gate_proj.weight";
+static const char MLX_UP[] = "switch_mlp.up_proj.weight";
+static const char MLX_DOWN[] = "switch_mlp.down_proj.weight";
 
 static bool has(const gb_scope *scope, const char *name) {
     char full[GB_SCOPE_NAME + 64];
@@ -26,15 +20,32 @@ static bool has(const gb_scope *scope, const char *name) {
     return gb_weights_has(scope->weights, full);
 }
 
+/* Gate and up in one product; GB_NO_VALUE where the checkpoint has them in different formats. */
+static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
+                      int64_t hidden) {
+    const bool is_apart = !has(scope, GATE_UP) && (has(scope, MLX_GATE) || has(scope, MLX_UP));
+    const int64_t dims[] = {experts->count, 2 * experts->inner, hidden};
+    gb_ref weight = is_apart ? gb_expert_matrices(scope, GATE_UP, MLX_GATE, MLX_UP, dims)
+                             : gb_expert_matrices(scope, GATE_UP, GATE_UP, NULL, dims);
+    return weight == GB_NO_VALUE ? GB_NO_VALUE : gb_multiply_experts(scope, x, weight, chosen);
+}
+
+static gb_ref one_of_two(const gb_scope *scope, const char *name, const gb_experts *experts, gb_ref x,
+                         gb_ref chosen, int64_t hidden) {
+    const int64_t dims[] = {experts->count, experts->inner, hidden};
+    return gb_multiply_experts(scope, x, gb_expert_matrices(scope, name, name, NULL, dims), chosen);
+}
+
 static gb_ref inner_values(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                            int64_t hidden) {
     int64_t inner = experts->inner;
-    gb_ref gate, up;
-    if (!has(scope, GATE_UP) && (has(scope, GATE) || has(scope, UP))) {
-        gate = expert_linear(scope, GATE, x, chosen, experts, inner, hidden);
-        up = expert_linear(scope, UP, x, chosen, experts, inner, hidden);
+    gb_ref both = gate_up(scope, experts, x, chosen, hidden), gate, up;
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    if (both == GB_NO_VALUE) {
+        gate = one_of_two(scope, MLX_GATE, experts, x, chosen, hidden);
+        up = one_of_two(scope, MLX_UP, experts, x, chosen, hidden);
     } else {
-        gb_ref both = expert_linear(scope, GATE_UP, x, chosen, experts, 2 * inner, hidden);
         gate = gb_slice(scope, both, 0, inner);
         up = gb_slice(scope, both, inner, inner);
     }
@@ -47,8 +58,10 @@ static gb_ref routed(const gb_scope *scope, const gb_experts *experts, gb_ref x,
     gb_ref routes[2]; /* experts, weights */
     gb_build_op_results(scope->builder, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
     gb_ref y = inner_values(scope, experts, x, routes[0], hidden);
-    bool is_stacked = has(scope, STACKED_DOWN) || !has(scope, DOWN);
-    y = expert_linear(scope, is_stacked ? STACKED_DOWN : DOWN, y, routes[0], experts, hidden, experts->inner);
+    const int64_t dims[] = {experts->count, hidden, experts->inner};
+    const bool is_mlx = !has(scope, DOWN) && has(scope, MLX_DOWN);
+    gb_ref down = gb_expert_matrices(scope, DOWN, is_mlx ? MLX_DOWN : DOWN, NULL, dims);
+    y = gb_multiply_experts(scope, y, down, routes[0]);
     return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes[1]);
 }
 

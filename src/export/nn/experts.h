@@ -17,9 +17,10 @@ typedef struct gb_experts {
 
 /* x f32[M, K] -> f32[M, K]: the sum of the chosen SwiGLU experts with weights that sum to 1, plus the shared
  * one times a sigmoid. Weights of the scope: gate [count, K], shared_expert.* and shared_expert_gate [1, K],
- * and the experts' as transformers has them, experts.gate_up_proj [count, 2 inner, K] (gate above up) and
- * experts.down_proj [count, K, inner], or as mlx-lm does: switch_mlp.gate_proj and up_proj [count, inner, K]
- * and switch_mlp.down_proj. */
+ * and the experts' experts.gate_up_proj [count, 2 inner, K] (gate above up) and experts.down_proj [count, K,
+ * inner]. Checkpoints have these as transformers does, under these names, or as mlx-lm does, gate and up
+ * apart in switch_mlp.gate_proj and up_proj; the graph is the same, unless those two have different formats.
+ */
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x);
 
 #endif

@@ -30,19 +30,21 @@ gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const in
     return gb_build_constant(scope->builder, full, dtype, rank, dims);
 }
 
-/* The matrix of that name, or several of them, made from that tensor. */
-static gb_ref matrix(const gb_scope *scope, const char *name, const char *tensor, int32_t rank,
-                     const int64_t *dims) {
+/* The constant of a matrix, or of several; GB_NO_VALUE where its tensors cannot be stacked. */
+static gb_ref matrix(const gb_scope *scope, const gb_matrix_request *request) {
     gumbel_error error;
     gb_stored stored;
-    gumbel_status status = gb_weights_add_matrix(scope->weights, name, tensor, rank, dims,
-                                                 gb_random_matrix(dims[rank - 1]), &stored, &error);
-    if (status != GUMBEL_OK) {
+    bool is_added;
+    const int32_t rank = request->rank;
+    gumbel_status status = gb_weights_add_matrix(
+        scope->weights, request, gb_random_matrix(request->dims[rank - 1]), &stored, &is_added, &error);
+    if (status != GUMBEL_OK)
         gb_builder_fail(scope->builder, status, "%s", error.message);
+    if (status != GUMBEL_OK || !is_added)
         return GB_NO_VALUE;
-    }
-    return stored.dtype == GB_QUANTIZED ? gb_build_quantized(scope->builder, name, &stored.format, rank, dims)
-                                        : gb_build_constant(scope->builder, name, stored.dtype, rank, dims);
+    return stored.dtype == GB_QUANTIZED
+               ? gb_build_quantized(scope->builder, request->name, &stored.format, rank, request->dims)
+               : gb_build_constant(scope->builder, request->name, stored.dtype, rank, request->dims);
 }
 
 static gb_ref scoped_matrix(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims) {
@@ -50,16 +52,22 @@ static gb_ref scoped_matrix(const gb_scope *scope, const char *name, int32_t ran
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, full, full, rank, dims);
+    return matrix(scope, &(gb_matrix_request){full, {full}, rank, dims});
 }
 
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
     return scoped_matrix(scope, name, 2, (const int64_t[]){outputs, inputs});
 }
 
-gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs,
-                          int64_t inputs) {
-    return scoped_matrix(scope, name, 3, (const int64_t[]){count, outputs, inputs});
+gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
+                          const int64_t dims[3]) {
+    char full[GB_SCOPE_NAME + 64], tensors[GB_STACK_PARTS][GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    snprintf(tensors[0], sizeof tensors[0], "%s%s", scope->prefix, first);
+    snprintf(tensors[1], sizeof tensors[1], "%s%s", scope->prefix, second ? second : "");
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    return matrix(scope, &(gb_matrix_request){full, {tensors[0], second ? tensors[1] : NULL}, 3, dims});
 }
 
 gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
@@ -71,17 +79,18 @@ gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
     gb_type type = gb_build_type(scope->builder, embedding);
     gb_stored table, head;
     gumbel_error error;
-    gumbel_status status =
-        gb_weights_plan_matrix(scope->weights, tensor, tensor, 2, type.shape.dims, &table, &error);
+    const gb_matrix_request as_table = {tensor, {tensor}, 2, type.shape.dims};
+    const gb_matrix_request as_head = {HEAD, {tensor}, 2, type.shape.dims};
+    gumbel_status status = gb_weights_plan_matrix(scope->weights, &as_table, &table, &error);
     if (status == GUMBEL_OK)
-        status = gb_weights_plan_matrix(scope->weights, HEAD, tensor, 2, type.shape.dims, &head, &error);
+        status = gb_weights_plan_matrix(scope->weights, &as_head, &head, &error);
     if (status != GUMBEL_OK) {
         gb_builder_fail(scope->builder, status, "%s", error.message);
         return GB_NO_VALUE;
     }
     if (table.dtype == head.dtype && gb_format_equal(&table.format, &head.format))
         return embedding;
-    return matrix(scope, HEAD, tensor, 2, type.shape.dims);
+    return matrix(scope, &as_head);
 }
 
 /* A node that multiplies by the operand weight. */

@@ -29,11 +29,16 @@ gb_ref gb_weight(const gb_scope *scope, const char *name, int32_t rank, const in
 /* A vector of gains [size] (norm weights, scales). */
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
 
-/* A matrix [outputs, inputs], or one for each of count experts [count, outputs, inputs]. The constant has the
- * tensor's own name, and the format that the recipe gives it. */
+/* A matrix [outputs, inputs]. The constant has the tensor's own name, and the format that the recipe gives
+ * it.
+ */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
-gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, int64_t count, int64_t outputs,
-                          int64_t inputs);
+
+/* A matrix for each expert, dims [experts, outputs, inputs]: the constant `name` made from the tensor first
+ * or, where second is given, from two tensors of half the outputs each, those of first above those of second.
+ * GB_NO_VALUE, without an error in the builder, where two are stored in different formats. */
+gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
+                          const int64_t dims[3]);
 
 /* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
  * name, unless the recipe wants the head ("lm_head.weight") in another format; then one of its own. */

@@ -41,6 +41,12 @@ static bool member_name(const char *name, uint64_t member, char text[GB_PACKED_N
     return length < GB_PACKED_NAME;
 }
 
+/* Whether one format can hold both. */
+static bool is_alike(const gb_packed *a, const gb_packed *b) {
+    return a->bits == b->bits && a->group == b->group && a->offset_kind == b->offset_kind &&
+           a->scales->dtype == b->scales->dtype;
+}
+
 static gumbel_status find_member(const gb_packed_query *stack, uint64_t index, gb_packed *members,
                                  gumbel_error *error) {
     char name[GB_PACKED_NAME];
@@ -58,11 +64,17 @@ static gumbel_status find_member(const gb_packed_query *stack, uint64_t index, g
     if (!is_found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing or not packed as expert 0's is",
                        gb_checkpoint_path(query.checkpoint), name);
-    if (found->bits != members->bits || found->group != members->group ||
-        found->offset_kind != members->offset_kind || found->scales->dtype != members->scales->dtype)
+    if (!is_alike(found, members))
         return gb_packed_fail(&query, found->codes, GUMBEL_ERROR_UNSUPPORTED, error,
                               "is not packed as expert 0's is");
     return GUMBEL_OK;
+}
+
+/* What a stack has in common with its members. */
+static void describe_stack(gb_packed *packed) {
+    packed->bits = packed->members->bits;
+    packed->group = packed->members->group;
+    packed->format = packed->members->format;
 }
 
 static gumbel_status find_stack(const gb_packed_query *query, gb_packed *packed, gumbel_error *error) {
@@ -71,13 +83,11 @@ static gumbel_status find_stack(const gb_packed_query *query, gb_packed *packed,
     if (!members)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the experts of %s", query->name);
     packed->members = members;
-    packed->member_count = count;
+    packed->stacking = (gb_stacking){.parts = count, .run = (uint64_t)query->dims[1]};
     for (uint64_t i = 0; i < count; i++)
         GB_TRY(find_member(query, i, members, error));
     GB_TRY(gb_packed_choose_format(query, members, count, error));
-    packed->bits = members->bits;
-    packed->group = members->group;
-    packed->format = members->format;
+    describe_stack(packed);
     return GUMBEL_OK;
 }
 
@@ -88,6 +98,59 @@ static bool has_members(const gb_packed_query *query) {
     first.name = name;
     return member_name(query->name, 0, name) && METHODS[query->packing->method].name(&first, text) &&
            gb_checkpoint_find(query->checkpoint, text);
+}
+
+/* ---- Stacks of two found matrices ---------------------------------------------------------------------- */
+
+static uint64_t leaf_count(const gb_packed *packed) {
+    return packed->members ? packed->stacking.parts : 1;
+}
+
+/* The single matrices of both parts in turns, or NULL where there is no memory. */
+static gb_packed *leaves_of(const gb_packed parts[GB_STACK_PARTS], uint64_t count) {
+    gb_packed *leaves = gb_allocate((size_t)(GB_STACK_PARTS * count), sizeof *leaves);
+    for (uint64_t i = 0; leaves && i < GB_STACK_PARTS * count; i++) {
+        const gb_packed *part = &parts[i % GB_STACK_PARTS];
+        leaves[i] = part->members ? part->members[i / GB_STACK_PARTS] : *part;
+    }
+    return leaves;
+}
+
+/* Gives all leaves one format, if there is one that holds every group. */
+static bool unify(const gb_packed_query *query, gb_packed *leaves, uint64_t count) {
+    bool is_one_format = true;
+    for (uint64_t i = 1; i < count; i++) {
+        if (!is_alike(&leaves[i], leaves))
+            return false;
+        is_one_format = is_one_format && gb_format_equal(&leaves[i].format, &leaves->format);
+    }
+    return is_one_format || gb_packed_choose_format(query, leaves, count, NULL) == GUMBEL_OK;
+}
+
+gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
+                              gb_packed parts[GB_STACK_PARTS], uint64_t run, gb_packed *whole,
+                              bool *is_stacked, gumbel_error *error) {
+    const gb_packed_query query = {.packing = packing, .checkpoint = checkpoint, .name = ""};
+    const uint64_t count = leaf_count(&parts[0]);
+    *is_stacked = false;
+    if (leaf_count(&parts[1]) != count)
+        return GUMBEL_OK;
+    gb_packed *leaves = leaves_of(parts, count);
+    if (!leaves)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the experts' matrices");
+    *is_stacked = unify(&query, leaves, GB_STACK_PARTS * count);
+    if (!*is_stacked) {
+        gb_free(leaves);
+        return GUMBEL_OK;
+    }
+    *whole = (gb_packed){.rows = GB_STACK_PARTS * parts[0].rows,
+                         .columns = parts[0].columns,
+                         .members = leaves,
+                         .stacking = {.parts = GB_STACK_PARTS * count, .run = run}};
+    describe_stack(whole);
+    for (uint64_t i = 0; i < GB_STACK_PARTS; i++)
+        gb_packed_free(&parts[i]);
+    return GUMBEL_OK;
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */
@@ -129,7 +192,7 @@ bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *chec
 }
 
 bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor) {
-    for (uint64_t i = 0; packed->members && i < packed->member_count; i++)
+    for (uint64_t i = 0; packed->members && i < packed->stacking.parts; i++)
         if (gb_packed_uses(&packed->members[i], tensor))
             return true;
     return tensor == packed->codes || tensor == packed->scales || tensor == packed->offsets ||
@@ -143,12 +206,14 @@ static void release_rows(const gb_tensor *tensor, const gb_packed *packed, uint6
 }
 
 void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count) {
-    if (packed->members) { /* those whose last row is among the released ones */
-        uint64_t rows = packed->rows / packed->member_count;
-        for (uint64_t i = first / rows; i < (first + count) / rows; i++)
-            gb_packed_release(&packed->members[i], 0, rows);
-        return;
+    for (uint64_t i = 0; packed->members && i < packed->stacking.parts; i++) {
+        uint64_t begin = gb_part_rows_before(&packed->stacking, i, first);
+        uint64_t end = gb_part_rows_before(&packed->stacking, i, first + count);
+        if (begin < end)
+            gb_packed_release(&packed->members[i], begin, end - begin);
     }
+    if (packed->members)
+        return;
     release_rows(packed->codes, packed, first, count);
     if (packed->row_stride == 1) /* a column for each row: all are read until the end */
         return;

@@ -18,6 +18,7 @@
 #include "export/checkpoint/checkpoint.h"
 #include "export/packed/quantization.h"
 #include "export/quantize/import_blocks.h"
+#include "export/stacking.h"
 #include "tensor/format.h"
 
 typedef enum gb_packed_offsets {
@@ -40,7 +41,7 @@ typedef struct gb_packed {
     uint64_t row_stride, group_stride; /* of scales and of float offsets, in elements */
     gb_format format;                  /* that holds every weight exactly */
     struct gb_packed *members; /* NULL; or the matrices of a stack, owned: then the tensors are theirs */
-    uint64_t member_count;
+    gb_stacking stacking;      /* of the members' rows */
 } gb_packed;
 
 /* Looks for the matrix of that name and shape. A stack "switch_mlp.X" may stand as matrices "experts.N.X".
@@ -50,6 +51,12 @@ typedef struct gb_packed {
 gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint *checkpoint,
                              const char *name, int32_t rank, const int64_t *dims, gb_packed *packed,
                              bool *is_found, gumbel_error *error);
+
+/* Stacks two matrices of one shape, `run` rows of each in turns. *is_stacked is false, and nothing changes,
+ * where no format holds both; otherwise whole has what they owned. Errors: MEMORY. */
+gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
+                              gb_packed parts[GB_STACK_PARTS], uint64_t run, gb_packed *whole,
+                              bool *is_stacked, gumbel_error *error);
 
 void gb_packed_free(gb_packed *packed);
 

@@ -35,8 +35,8 @@ static void put_numbers(const gb_packed *packed, uint64_t group, const gb_packed
 
 void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to) {
     if (packed->members) {
-        uint64_t rows = packed->rows / packed->member_count;
-        gb_packed_row(&packed->members[row / rows], row % rows, to);
+        gb_part_row at = gb_locate_row(&packed->stacking, row);
+        gb_packed_row(&packed->members[at.part], at.row, to);
         return;
     }
     uint64_t row_bytes = packed->columns * packed->bits / 8;

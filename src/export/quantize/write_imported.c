@@ -92,23 +92,23 @@ gumbel_status gb_write_imported_rows(gb_writer *writer, const gb_constant *const
 
 typedef struct block_rows {
     gb_block_type type;
-    const uint8_t *blocks;
+    const gb_stacked_bytes *blocks;
     uint64_t columns, row_bytes;
 } block_rows;
 
 static void read_block_row(const void *user, uint64_t row, const gb_imported_row *to) {
     const block_rows *rows = user;
-    gb_import_block_row(rows->type, rows->blocks + row * rows->row_bytes, rows->columns, to);
+    gb_import_block_row(rows->type, gb_stacked_row(rows->blocks, row, rows->row_bytes), rows->columns, to);
 }
 
 static void release_block_rows(const void *user, uint64_t first, uint64_t count) {
     const block_rows *rows = user;
-    gb_release_pages(rows->blocks + first * rows->row_bytes, count * rows->row_bytes);
+    gb_release_stacked(rows->blocks, first, count, rows->row_bytes);
 }
 
 gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, gb_block_type type,
-                                const uint8_t *blocks, unsigned threads, const gb_written_callback *written,
-                                gumbel_error *error) {
+                                const gb_stacked_bytes *blocks, unsigned threads,
+                                const gb_written_callback *written, gumbel_error *error) {
     const gb_shape *shape = &constant->type.shape;
     const gb_block_info *info = gb_block_find(type);
     if (!info || shape->rank < 1 || !gb_format_equal(&constant->format, &info->format))

@@ -8,6 +8,7 @@
 
 #include "export/quantize/import_blocks.h"
 #include "export/quantize/write_quantized.h"
+#include "export/stacking.h"
 
 /* Where the rows of a quantized matrix come from. read gives a row, rearranged, and is called by many
  * threads; release is told of rows that have been read, whose pages can go. */
@@ -25,9 +26,10 @@ gumbel_status gb_write_imported_rows(gb_writer *writer, const gb_constant *const
 
 /* The same from a GGUF file's blocks. Writes all bytes of the constant, which has been begun and has the
  * format of the type. blocks are those of its rows, in a file's mapping, whose pages can go once they are
- * read. The bytes do not depend on the number of threads. Errors: the writer's and the callback's, MEMORY. */
+ * read; they may be stacked. The bytes do not depend on the number of threads. Errors: the writer's and the
+ * callback's, MEMORY. */
 gumbel_status gb_write_imported(gb_writer *writer, const gb_constant *constant, gb_block_type type,
-                                const uint8_t *blocks, unsigned threads, const gb_written_callback *written,
-                                gumbel_error *error);
+                                const gb_stacked_bytes *blocks, unsigned threads,
+                                const gb_written_callback *written, gumbel_error *error);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct quantized_writer {
 
 static void read_row(const quantized_writer *w, uint64_t row, float *to) {
     const gb_quantized_source *source = w->source;
-    const uint8_t *from = source->data + row * w->columns * gb_dtype_size(source->dtype);
+    const uint8_t *from = gb_stacked_row(&source->data, row, w->columns * gb_dtype_size(source->dtype));
     if (source->dtype == GB_F32) {
         memcpy(to, from, w->columns * sizeof *to);
         return;
@@ -105,16 +105,14 @@ static gumbel_status write_plane(quantized_writer *w, const gb_plane *plane, con
 
 static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_error *error) {
     const gb_quantized_source *source = w->source;
-    gb_parallel_for(w->threads, (size_t)count, source->data ? quantize_rows : draw_codes, w);
+    gb_parallel_for(w->threads, (size_t)count, source->data.parts[0] ? quantize_rows : draw_codes, w);
     uint64_t bad = atomic_load(&w->bad);
     if (bad < w->rows)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "tensor %s: row %llu holds a number that is not finite or too large for %s scales",
                        w->constant->name, (unsigned long long)bad, gb_dtype_name(w->constant->format.scale));
-    if (source->is_mapped) {
-        uint64_t row_bytes = w->columns * gb_dtype_size(source->dtype);
-        gb_release_pages(source->data + w->first * row_bytes, count * row_bytes);
-    }
+    if (source->is_mapped)
+        gb_release_stacked(&source->data, w->first, count, w->columns * gb_dtype_size(source->dtype));
     return write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error);
 }
 
@@ -123,7 +121,7 @@ static gumbel_status write_all(quantized_writer *w, gumbel_error *error) {
         uint64_t left = w->rows - w->first;
         GB_TRY(write_piece(w, left < w->piece_rows ? left : w->piece_rows, error));
     }
-    if (!w->source->data)
+    if (!w->source->data.parts[0])
         gb_parallel_for(w->threads, (size_t)(w->rows * w->groups), draw_scales, w);
     GB_TRY(write_plane(w, &w->planes.scales, w->scales, error));
     return w->constant->format.has_bias ? write_plane(w, &w->planes.biases, w->biases, error) : GUMBEL_OK;

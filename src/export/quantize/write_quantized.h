@@ -7,11 +7,12 @@
 #define GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
 
 #include "export/quantize/quantizer.h"
+#include "export/stacking.h"
 #include "program/writer.h"
 
 /* Where the numbers come from. */
 typedef struct gb_quantized_source {
-    const uint8_t *data; /* rows of a float dtype, not aligned; NULL: drawn */
+    gb_stacked_bytes data; /* rows of a float dtype, not aligned; no part: drawn */
     gb_dtype dtype;
     bool is_mapped; /* data is a file's mapping, whose pages can go once they are read */
     gb_quantize_method method;

@@ -21,7 +21,8 @@ static gumbel_status tokenizer_path(const char *directory, char path[MAX_PATH], 
 
 /* An unknown template is no error: the program does without. */
 static gumbel_status write_chat_format(const gb_chat_template *chat, gumbel_log_callback log, void *log_user,
-                                       gb_byte_buffer *bytes, gumbel_error *error) {
+                                       gb_text_sections *sections, gumbel_error *error) {
+    gb_byte_buffer *bytes = &sections->chat_format;
     gumbel_error reason = {0};
     gumbel_status status = chat->text ? gb_recognize_chat_template(chat, bytes, &reason) : GUMBEL_OK;
     if (status == GUMBEL_ERROR_UNSUPPORTED) {
@@ -30,6 +31,7 @@ static gumbel_status write_chat_format(const gb_chat_template *chat, gumbel_log_
         if (log)
             log(log_user, GUMBEL_LOG_WARNING, line);
         bytes->size = 0;
+        sections->unknown_template = reason;
         return GUMBEL_OK;
     }
     return status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, status, "%s", reason.message);
@@ -71,7 +73,7 @@ gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback l
     gb_chat_template chat;
     gumbel_status status = gb_read_chat_template(directory, &chat, error);
     if (status == GUMBEL_OK)
-        status = write_chat_format(&chat, log, log_user, &sections->chat_format, error);
+        status = write_chat_format(&chat, log, log_user, sections, error);
     gb_chat_template_free(&chat);
     GB_TRY(status);
     return resolve_tokens(sections, error);
@@ -90,7 +92,7 @@ gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, 
     gb_chat_template chat;
     gumbel_status status = gb_read_gguf_chat_template(file, path, &chat, error);
     if (status == GUMBEL_OK)
-        status = write_chat_format(&chat, log, log_user, &sections->chat_format, error);
+        status = write_chat_format(&chat, log, log_user, sections, error);
     gb_chat_template_free(&chat);
     GB_TRY(status);
     return resolve_tokens(sections, error);

@@ -10,11 +10,12 @@
 #include "export/checkpoint/gguf.h"
 
 typedef struct gb_text_sections {
-    gb_byte_buffer tokenizer;   /* empty: the checkpoint has no tokenizer */
-    gb_byte_buffer chat_format; /* empty: it has no chat template, or an unknown one */
-    int32_t token_count;        /* ids are below it; 0 without a tokenizer */
-    int32_t bos_token;          /* the first token of plain text or of a conversation, or -1 */
-    int32_t stop_token;         /* ends the assistant's turn, or -1 */
+    gb_byte_buffer tokenizer;      /* empty: the checkpoint has no tokenizer */
+    gb_byte_buffer chat_format;    /* empty: it has no chat template, or an unknown one */
+    int32_t token_count;           /* ids are below it; 0 without a tokenizer */
+    int32_t bos_token;             /* the first token of plain text or of a conversation, or -1 */
+    int32_t stop_token;            /* ends the assistant's turn, or -1 */
+    gumbel_error unknown_template; /* OK, or why the chat template gave no format */
 } gb_text_sections;
 
 /* Reads directory/tokenizer.json and the chat template. A missing tokenizer and a template that is not known

@@ -1,0 +1,30 @@
+# find_package(gumbel): gumbel::gumbel runs programs, gumbel::export makes them. The component static has
+# gumbel::static and gumbel::export-static, which need the development packages of the libraries below them.
+
+include(${CMAKE_CURRENT_LIST_DIR}/gumbel-targets.cmake)
+
+if("static" IN_LIST gumbel_FIND_COMPONENTS)
+  include(CMakeFindDependencyMacro)
+  find_dependency(Threads)
+  find_dependency(PkgConfig)
+  set(gumbel_static_FOUND TRUE)
+  foreach(gumbel_library XXHASH:libxxhash JANSSON:jansson PCRE2:libpcre2-8 UTF8PROC:libutf8proc)
+    string(REPLACE ":" ";" gumbel_library ${gumbel_library})
+    list(GET gumbel_library 0 gumbel_library_name)
+    list(GET gumbel_library 1 gumbel_library_module)
+    pkg_check_modules(GUMBEL_${gumbel_library_name} QUIET IMPORTED_TARGET GLOBAL ${gumbel_library_module})
+    if(NOT GUMBEL_${gumbel_library_name}_FOUND)
+      set(gumbel_static_FOUND FALSE)
+      set(gumbel_NOT_FOUND_MESSAGE "gumbel's static libraries need ${gumbel_library_module}")
+    endif()
+  endforeach()
+  if(gumbel_static_FOUND)
+    include(${CMAKE_CURRENT_LIST_DIR}/gumbel-static-targets.cmake)
+  endif()
+endif()
+
+foreach(gumbel_component IN LISTS gumbel_FIND_COMPONENTS)
+  if(gumbel_FIND_REQUIRED_${gumbel_component} AND NOT gumbel_${gumbel_component}_FOUND)
+    set(gumbel_FOUND FALSE)
+  endif()
+endforeach()

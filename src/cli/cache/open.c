@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cache/open.h"
+
+#include "cli/cache/entry.h"
+#include "cli/cache/folder.h"
+#include "cli/cache/lock.h"
+#include "cli/cache/moved.h"
+#include "cli/checkpoint/fingerprint.h"
+#include "cli/exporter.h"
+#include "cli/measure.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The program of an entry, while it is looked for. */
+typedef struct search {
+    const cli_checkpoint *checkpoint;
+    cli_cache_entry entry;
+    gumbel_program *program; /* NULL: not opened */
+    double seconds;          /* that opening took */
+    bool is_damaged;         /* it is there and cannot be opened; another one can be made */
+} search;
+
+static bool is_damage(gumbel_status status) {
+    return status == GUMBEL_ERROR_FORMAT || status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_IO;
+}
+
+/* Opens the program where there is one. Fails where it may not be trusted, or is damaged. */
+static gumbel_status open_program(search *s, gumbel_error *error) {
+    bool is_there = false;
+    s->is_damaged = false;
+    if (access(s->entry.folder, F_OK) != 0)
+        return GUMBEL_OK;
+    gumbel_status status = cli_cache_check_folder(s->entry.folder, error);
+    if (status == GUMBEL_OK)
+        status = cli_cache_check_file(s->entry.program, &is_there, error);
+    if (status != GUMBEL_OK || !is_there)
+        return status;
+    double begin = cli_seconds();
+    status = gumbel_program_open(s->entry.program, &s->program, error);
+    s->seconds = cli_seconds() - begin;
+    s->is_damaged = is_damage(status);
+    if (status == GUMBEL_OK)
+        cli_cache_note_use(s->entry.folder);
+    return status;
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
+
+/* Why there is an export, as the beginning of a note. damage: what is wrong with the program that is there;
+ * NULL: there is none of this state. */
+static const char *find_reason(const cli_cache_entry *entry, const char *damage) {
+    if (damage)
+        return "; making it again: ";
+    cli_cache_record record;
+    if (!cli_cache_read_record(entry->folder, &record))
+        return "";
+    bool is_same = record.state == entry->record.state;
+    cli_cache_record_free(&record);
+    return is_same ? "an earlier export was not finished; "
+                   : "the checkpoint, its recipe or gumbel has changed; ";
+}
+
+static void note_export(const search *s, const char *damage) {
+    const cli_cache_entry *entry = &s->entry;
+    cli_note("%s%sexporting %s with recipe %s to %s", damage ? damage : "", find_reason(entry, damage),
+             s->checkpoint->shown, entry->record.recipe ? entry->record.recipe : "none", entry->program);
+}
+
+/* The record is written first, so that what a killed export leaves has a name; what is there is of no use,
+ * and goes first to make room. */
+static gumbel_status export_program(search *s, gumbel_error *error) {
+    cli_cache_entry *entry = &s->entry;
+    gumbel_status status = cli_fingerprint_sample(s->checkpoint->path, &entry->record.sample, error);
+    if (status == GUMBEL_OK)
+        status = cli_cache_write_record(entry->folder, &entry->record, error);
+    if (status != GUMBEL_OK)
+        return status;
+    cli_cache_empty(entry->folder);
+    const gumbel_export_options options = {.quantize = entry->record.recipe,
+                                           .max_context = entry->record.max_context,
+                                           .name = s->checkpoint->repository};
+    mode_t mask = umask(S_IRWXG | S_IRWXO);
+    status = cli_export(s->checkpoint->path, entry->program, options, false, error);
+    umask(mask);
+    return status;
+}
+
+static void explain_space(gumbel_error *error) {
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used,
+             "; gumbel cache prune removes programs of no use, XDG_CACHE_HOME can name another disk");
+}
+
+/* Under the entry's lock. An export that fails leaves no entry. */
+static gumbel_status make_program(search *s, const char *damage, gumbel_error *error) {
+    note_export(s, damage);
+    gumbel_status status = export_program(s, error);
+    if (status == GUMBEL_OK)
+        return status;
+    cli_checkpoint_explain(s->checkpoint, error);
+    if (status == GUMBEL_ERROR_LIMIT)
+        explain_space(error);
+    (void)cli_cache_remove(s->entry.folder, &(gumbel_error){0});
+    return status;
+}
+
+/* Under the entry's lock: another process may have made the program meanwhile. */
+static gumbel_status open_or_make(search *s, gumbel_error *error) {
+    gumbel_status status = open_program(s, error);
+    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
+        return status;
+    if (s->is_damaged || !cli_cache_take_moved(&s->entry)) {
+        gumbel_error damage = *error;
+        status = make_program(s, s->is_damaged ? damage.message : NULL, error);
+    }
+    if (status == GUMBEL_OK)
+        status = open_program(s, error);
+    if (status != GUMBEL_OK || s->program)
+        return status;
+    cli_refuse(error, "%s: it was removed while it was made", s->entry.program);
+    return error->status = GUMBEL_ERROR_IO;
+}
+
+static gumbel_status open_locked(search *s, gumbel_error *error) {
+    int lock;
+    gumbel_status status = cli_cache_lock(s->entry.folder, s->checkpoint->shown, &lock, error);
+    if (status == GUMBEL_OK)
+        status = open_or_make(s, error);
+    cli_cache_unlock(lock);
+    return status;
+}
+
+/* While there is an entry without a program, signals end the work, not the process: it is to be removed. */
+static gumbel_status find_program(search *s, gumbel_error *error) {
+    gumbel_status status = open_program(s, error);
+    if (s->program || (status != GUMBEL_OK && !s->is_damaged))
+        return status;
+    cli_catch_interrupt();
+    cli_catch_termination();
+    status = open_locked(s, error);
+    cli_release_signals();
+    if (status != GUMBEL_OK || !cli_interrupted())
+        return status;
+    gumbel_program_close(s->program);
+    s->program = NULL;
+    cli_refuse(error, "%s: cancelled", s->checkpoint->shown);
+    return error->status = GUMBEL_ERROR_CANCELLED;
+}
+
+gumbel_status cli_cache_open(const cli_checkpoint *checkpoint, const cli_cache_options *options,
+                             gumbel_program **program, double *seconds, gumbel_error *error) {
+    search s = {.checkpoint = checkpoint};
+    gumbel_status status = cli_cache_find(checkpoint->path, checkpoint->repository, options, &s.entry, error);
+    if (status == GUMBEL_OK)
+        status = find_program(&s, error);
+    *program = s.program;
+    *seconds = s.seconds;
+    cli_cache_entry_free(&s.entry);
+    return status;
+}

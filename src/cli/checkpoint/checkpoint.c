@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/checkpoint/checkpoint.h"
+
+#include "cli/checkpoint/gguf.h"
+#include "cli/checkpoint/hub.h"
+#include "cli/checkpoint/names.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *copy(const char *text) {
+    return cli_copy_text(text, strlen(text));
+}
+
+char *cli_canonical_path(const char *path) {
+    struct stat file;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &file) == 0 && S_ISDIR(file.st_mode))
+        return realpath(path, NULL);
+    char *folder = slash ? cli_copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy(".");
+    char *real = realpath(folder, NULL);
+    char *whole = real ? cli_join(strcmp(real, "/") == 0 ? "" : real, slash ? slash + 1 : path) : NULL;
+    free(folder);
+    free(real);
+    return whole;
+}
+
+/* ---- Folders ------------------------------------------------------------------------------------------- */
+
+static bool has_file(const char *folder, const char *name) {
+    char *path = cli_join(folder, name);
+    bool is_there = access(path, F_OK) == 0;
+    free(path);
+    return is_there;
+}
+
+/* A checkpoint's folder, or one with a GGUF; shown is how a user can name it. What it lacks otherwise the
+ * library says best. */
+static gumbel_status open_folder(const char *path, const char *shown, cli_checkpoint *checkpoint,
+                                 gumbel_error *error) {
+    char *gguf = NULL;
+    gumbel_status status = GUMBEL_OK;
+    if (!has_file(path, "config.json"))
+        status = cli_find_gguf(path, shown, &gguf, error);
+    if (status == GUMBEL_OK)
+        checkpoint->path = gguf ? cli_join(path, gguf) : copy(path);
+    free(gguf);
+    return status;
+}
+
+static gumbel_status refuse_file(const char *path, const char *file, const cli_checkpoint *checkpoint,
+                                 gumbel_error *error) {
+    cli_refuse(error, "%s: %s; get it with: hf download %s %s", path, strerror(errno), checkpoint->repository,
+               file);
+    return error->status = GUMBEL_ERROR_IO;
+}
+
+/* What name says of the repository whose folder is given; name is zeroed where the folder itself was named.
+ */
+static gumbel_status open_repository(const char *folder, const cli_hub_name *name, cli_checkpoint *checkpoint,
+                                     gumbel_error *error) {
+    char *snapshot;
+    gumbel_status status = cli_hub_find_snapshot(folder, name->revision, &snapshot, error);
+    if (status != GUMBEL_OK)
+        return status;
+    char *path = name->file ? cli_join(snapshot, name->file) : copy(snapshot);
+    struct stat information;
+    if (stat(path, &information) != 0)
+        status = refuse_file(path, name->file, checkpoint, error);
+    else if (S_ISDIR(information.st_mode))
+        status = open_folder(path, name->repository ? name->repository : path, checkpoint, error);
+    else
+        checkpoint->path = copy(path);
+    free(path);
+    free(snapshot);
+    return status;
+}
+
+/* ---- What was named ------------------------------------------------------------------------------------ */
+
+/* A path that is there. */
+static gumbel_status open_path(const char *given, const struct stat *file, cli_checkpoint *checkpoint,
+                               gumbel_error *error) {
+    bool is_folder = S_ISDIR(file->st_mode);
+    if (!is_folder && !(S_ISREG(file->st_mode) && cli_is_gguf(given)))
+        return GUMBEL_OK;
+    char *whole = cli_canonical_path(given);
+    checkpoint->repository = whole ? cli_hub_repository(whole) : NULL;
+    checkpoint->shown = copy(checkpoint->repository ? checkpoint->repository : given);
+    gumbel_status status = GUMBEL_OK;
+    if (!is_folder)
+        checkpoint->path = copy(given);
+    else if (checkpoint->repository && cli_hub_is_repository(whole))
+        status = open_repository(whole, &(cli_hub_name){0}, checkpoint, error);
+    else
+        status = open_folder(given, given, checkpoint, error);
+    free(whole);
+    return status;
+}
+
+static gumbel_status refuse_name(const char *given, const cli_hub_name *name, const char *folder,
+                                 gumbel_error *error) {
+    const char *where = folder ? folder : "place: neither HF_HUB_CACHE, HF_HOME nor HOME is set";
+    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: hf download %s%s%s",
+               given, where, name->repository, name->revision ? " --revision " : "",
+               name->revision ? name->revision : "");
+    return error->status = GUMBEL_ERROR_IO;
+}
+
+static gumbel_status open_name(const char *given, const cli_hub_name *name, cli_checkpoint *checkpoint,
+                               gumbel_error *error) {
+    char *folder = cli_hub_folder(name->repository);
+    struct stat information;
+    checkpoint->repository = copy(name->repository);
+    checkpoint->shown = copy(given);
+    gumbel_status status = folder && stat(folder, &information) == 0
+                               ? open_repository(folder, name, checkpoint, error)
+                               : refuse_name(given, name, folder, error);
+    free(folder);
+    return status;
+}
+
+gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint, gumbel_error *error) {
+    *checkpoint = (cli_checkpoint){0};
+    struct stat file;
+    if (stat(given, &file) == 0)
+        return open_path(given, &file, checkpoint, error);
+    bool is_missing = errno == ENOENT || errno == ENOTDIR;
+    cli_hub_name name;
+    gumbel_status status =
+        is_missing && cli_hub_parse(given, &name) ? open_name(given, &name, checkpoint, error) : GUMBEL_OK;
+    if (is_missing)
+        cli_hub_name_free(&name);
+    return status;
+}
+
+void cli_checkpoint_free(cli_checkpoint *checkpoint) {
+    free(checkpoint->path);
+    free(checkpoint->repository);
+    free(checkpoint->shown);
+    *checkpoint = (cli_checkpoint){0};
+}
+
+static bool is_folder(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
+}
+
+void cli_checkpoint_explain(const cli_checkpoint *checkpoint, gumbel_error *error) {
+    size_t used = strlen(error->message);
+    const char *path = checkpoint->path;
+    if (!path || error->status != GUMBEL_ERROR_IO || strncmp(error->message, path, strlen(path)) != 0)
+        return;
+    if (checkpoint->repository)
+        snprintf(error->message + used, sizeof error->message - used, "; get it with: hf download %s",
+                 checkpoint->repository);
+    else if (is_folder(path) && !has_file(path, "config.json"))
+        snprintf(error->message + used, sizeof error->message - used, ", and there is no .gguf either");
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/checkpoint/names.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_names_add(cli_names *names, const char *name) {
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->items[i], name) == 0)
+            return;
+    if (names->count == names->capacity) {
+        size_t capacity = names->capacity ? 2 * names->capacity : 16;
+        char **items = cli_allocate(capacity, sizeof *items);
+        if (names->count > 0)
+            memcpy(items, names->items, names->count * sizeof *items);
+        free(names->items);
+        names->items = items;
+        names->capacity = capacity;
+    }
+    names->items[names->count++] = cli_copy_text(name, strlen(name));
+}
+
+void cli_names_free(cli_names *names) {
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+    *names = (cli_names){0};
+}
+
+bool cli_names_read(cli_names *names, const char *path) {
+    struct dirent **entries;
+    int count = scandir(path, &entries, NULL, alphasort);
+    if (count < 0)
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (entries[i]->d_name[0] != '.')
+            cli_names_add(names, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return true;
+}
+
+void cli_names_describe(const cli_names *names, char *text, size_t capacity) {
+    enum { MORE = sizeof " and 18446744073709551615 more" };
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < names->count; i++) {
+        size_t needed = strlen(names->items[i]) + 2;
+        if (i > 0 && used + needed + MORE > capacity) {
+            snprintf(text + used, capacity - used, " and %zu more", names->count - i);
+            return;
+        }
+        int length = snprintf(text + used, capacity - used, "%s%s", i ? ", " : "", names->items[i]);
+        used += (size_t)length < capacity - used ? (size_t)length : capacity - used - 1;
+    }
+}
+
+char *cli_join(const char *folder, const char *name) {
+    cli_text path = {0};
+    cli_text_add(&path, folder, strlen(folder));
+    cli_text_add(&path, "/", 1);
+    cli_text_add(&path, name, strlen(name));
+    return path.bytes;
+}
+
+bool cli_ends_with(const char *text, const char *ending) {
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}

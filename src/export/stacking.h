@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A matrix whose rows are those of several matrices of one shape in turns: `run` rows of the first, `run` of
+ * the second, and again. So experts' gate and up, which many checkpoints have apart, become one constant.
+ */
+#ifndef GUMBEL_EXPORT_STACKING_H
+#define GUMBEL_EXPORT_STACKING_H
+
+#include "base/file_map.h"
+
+#include <stdint.h>
+
+enum { GB_STACK_PARTS = 2 };
+
+/* All zero: one part, whose rows are the matrix's own. */
+typedef struct gb_stacking {
+    uint64_t parts; /* 0 or 1: not stacked */
+    uint64_t run;   /* rows of a part that stand together */
+} gb_stacking;
+
+/* A row of one part. */
+typedef struct gb_part_row {
+    uint64_t part, row;
+} gb_part_row;
+
+/* Where a row of the whole comes from. */
+static inline gb_part_row gb_locate_row(const gb_stacking *stacking, uint64_t row) {
+    if (stacking->parts <= 1)
+        return (gb_part_row){0, row};
+    uint64_t turn = row / stacking->run;
+    return (gb_part_row){turn % stacking->parts,
+                         turn / stacking->parts * stacking->run + row % stacking->run};
+}
+
+/* How many rows of a part stand before a row of the whole. */
+static inline uint64_t gb_part_rows_before(const gb_stacking *stacking, uint64_t part, uint64_t row) {
+    if (stacking->parts <= 1)
+        return row;
+    uint64_t turns = stacking->parts * stacking->run, within = row % turns, begin = part * stacking->run;
+    uint64_t own = within <= begin ? 0 : within - begin < stacking->run ? within - begin : stacking->run;
+    return row / turns * stacking->run + own;
+}
+
+/* The bytes of all parts, row after row in each. */
+typedef struct gb_stacked_bytes {
+    const uint8_t *parts[GB_STACK_PARTS];
+    gb_stacking stacking;
+} gb_stacked_bytes;
+
+static inline const uint8_t *gb_stacked_row(const gb_stacked_bytes *bytes, uint64_t row, uint64_t row_bytes) {
+    gb_part_row at = gb_locate_row(&bytes->stacking, row);
+    return bytes->parts[at.part] + at.row * row_bytes;
+}
+
+/* Says that rows first .. first + count - 1 of bytes in a file's mapping are not needed for now. */
+static inline void gb_release_stacked(const gb_stacked_bytes *bytes, uint64_t first, uint64_t count,
+                                      uint64_t row_bytes) {
+    for (uint64_t part = 0; part < GB_STACK_PARTS && bytes->parts[part]; part++) {
+        uint64_t begin = gb_part_rows_before(&bytes->stacking, part, first);
+        uint64_t end = gb_part_rows_before(&bytes->stacking, part, first + count);
+        gb_release_pages(bytes->parts[part] + begin * row_bytes, (end - begin) * row_bytes);
+    }
+}
+
+#endif
