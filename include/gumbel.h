@@ -30,7 +30,8 @@
  *    that the library is too old to know is UNSUPPORTED unless it is zero.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
- *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy.
+ *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
+ *    where it is asked for text.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
@@ -74,7 +75,7 @@ typedef enum gumbel_status {
 
 typedef struct gumbel_error {
     gumbel_status status;
-    char message[508]; /* one line of UTF-8, no newline */
+    char message[508]; /* one line of UTF-8, as of gumbel_escape: names from files can do no harm */
 } gumbel_error;
 
 /* "0.1.0". */
@@ -85,7 +86,21 @@ typedef void (*gumbel_write_callback)(void *user, const char *text, size_t lengt
 
 typedef enum gumbel_log_level { GUMBEL_LOG_INFO = 0, GUMBEL_LOG_WARNING = 1 } gumbel_log_level;
 
-/* Receives notices, one line each without newline. */
+/* What gumbel_escape leaves as it is, and how it spells the rest. */
+typedef enum gumbel_escape_style {
+    GUMBEL_ESCAPE_LINE = 0, /* a name, a path, a message, on one line: \n, \x1b, \u202e, \U000e0041, \xff */
+    GUMBEL_ESCAPE_TEXT = 1, /* a model's text: newlines, tabs and joiners stay; the rest as in a line */
+    GUMBEL_ESCAPE_JSON = 2  /* within the quotes of a JSON string; U+FFFD for what is ill-formed */
+} gumbel_escape_style;
+
+/* Writes length bytes of text so that a terminal shows all of it and obeys none: control characters (C0, C1,
+ * DEL), bytes that are not UTF-8, and invisible characters such as overrides of direction are spelled out.
+ * A backslash stays as it is, so that escaping a LINE or TEXT again changes nothing. A character cut at the
+ * end counts as ill-formed. Thread-safe. */
+GUMBEL_API void gumbel_escape(gumbel_escape_style style, const char *text, size_t length,
+                              gumbel_write_callback write, void *user);
+
+/* Receives notices, one line each without newline, escaped as errors' messages are. */
 typedef void (*gumbel_log_callback)(void *user, gumbel_log_level level, const char *line);
 
 /* ---- Programs ------------------------------------------------------------------------------------------ */
@@ -169,7 +184,7 @@ GUMBEL_API bool gumbel_setting_is_recommended(const gumbel_setting *setting, con
 
 typedef struct gumbel_program_info {
     size_t size;
-    const char *architecture;   /* "gemma4"; strings live as long as the program */
+    const char *architecture;   /* "gemma4"; strings live as long as the program, as the file has them */
     const char *name;           /* the checkpoint's name, may be "" */
     uint32_t vocab_size;        /* token ids are 0 .. vocab_size-1 */
     uint32_t max_context;       /* positions a session can hold */
@@ -199,7 +214,7 @@ typedef enum gumbel_inspect_part {
     GUMBEL_INSPECT_JSON = 3     /* all of it as one JSON object */
 } gumbel_inspect_part;
 
-/* Writes a description of the program through write. */
+/* Writes a description of the program through write. Names and metadata are escaped, see gumbel_escape. */
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 
@@ -277,6 +292,21 @@ GUMBEL_API gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int3
 
 /* Ends the text: gives what is still held back and starts anew. */
 GUMBEL_API void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length);
+
+/* Lets the text end where one of count strings is complete in it, and starts anew; count 0: nowhere. Then
+ * gumbel_detokenize also holds back what may be the beginning of one, and gives no text behind it. The first
+ * that is complete counts, of several that end at the same character the longest, wherever tokens were cut.
+ * included: the text ends with the string, otherwise before it. A string that is spelled just like a special
+ * token is also found where that token is not shown. The strings, UTF-8 ending in a zero byte, are copied.
+ * Errors, which leave the detokenizer as it was: ARGUMENT (one is NULL, empty or not UTF-8), LIMIT, MEMORY.
+ */
+GUMBEL_API gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokenizer,
+                                                    const char *const *strings, size_t count, bool included,
+                                                    gumbel_error *error);
+
+/* The index of the string that ended the text; -1: none has, since the start or the last
+ * gumbel_detokenize_end. */
+GUMBEL_API int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer);
 
 typedef struct gumbel_message {
     const char *role;    /* "system", "user" or "assistant" */
@@ -356,8 +386,24 @@ GUMBEL_API void gumbel_engine_destroy(gumbel_engine *engine);
 /* Writes one line per backend: its name, and what this build and machine have of it. */
 GUMBEL_API void gumbel_describe_backends(gumbel_write_callback write, void *user);
 
-/* What this engine is: "cpu avx512 2 threads". Lives as long as the engine. */
+/* What this engine is: "cpu avx512 2 threads, 257 tokens a step". Lives as long as the engine. */
 GUMBEL_API const char *gumbel_engine_description(const gumbel_engine *engine);
+
+/* What the options of an engine have become, with every default filled in. */
+typedef struct gumbel_engine_info {
+    size_t size;
+    uint32_t slots;         /* sessions that can exist at once */
+    uint32_t max_context;   /* positions per session */
+    uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
+    uint32_t prefill_chunk; /* of these, tokens of one session, at most */
+    bool snapshots;         /* sessions can take snapshots */
+    const char *backend;    /* "cpu", "cuda" or "mlx" */
+    uint32_t threads;       /* of the CPU that compute; 0: the backend computes elsewhere */
+} gumbel_engine_info;
+
+/* Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                                gumbel_error *error);
 
 /* What bounds the speed of every program on a machine. */
 typedef struct gumbel_machine_limits {
@@ -429,10 +475,11 @@ GUMBEL_API void gumbel_session_cancel(gumbel_session *session);
 /* ---- Steps --------------------------------------------------------------------------------------------- */
 
 typedef enum gumbel_finish {
-    GUMBEL_FINISH_NONE = 0,   /* goes on */
-    GUMBEL_FINISH_STOP = 1,   /* the token is one of the program's stop tokens */
-    GUMBEL_FINISH_LENGTH = 2, /* max_new_tokens reached */
-    GUMBEL_FINISH_CONTEXT = 3 /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_NONE = 0,       /* goes on */
+    GUMBEL_FINISH_STOP = 1,       /* the token is one of the program's stop tokens */
+    GUMBEL_FINISH_LENGTH = 2,     /* max_new_tokens reached */
+    GUMBEL_FINISH_CONTEXT = 3,    /* the context is full: the token cannot be run */
+    GUMBEL_FINISH_STOP_STRING = 4 /* the token completes a stop string; gumbel_next alone */
 } gumbel_finish;
 
 /* What a step gives for a row of its batch. Pointers are valid until the engine's next step. */
@@ -482,14 +529,22 @@ typedef struct gumbel_generate_options {
     size_t size;
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program. Copied, biases too */
     uint32_t max_new_tokens;         /* 0: until a stop token or the end of the context */
+    uint32_t top_logprobs;           /* give the log-probabilities of that many likeliest tokens */
+    bool wants_logprob;              /* give each token's log-probability */
     bool ignore_stop;                /* stop tokens are ordinary tokens */
     bool snapshot;                   /* snapshot before the prompt's last token, for regenerating */
-    bool wants_logprob;              /* give each token's log-probability */
-    uint32_t top_logprobs;           /* and of that many likeliest tokens */
+    /* Text, where there is a tokenizer: the program's own, which must live until the generation ends. */
+    const gumbel_tokenizer *tokenizer; /* NULL: tokens alone */
+    bool show_special;                 /* special tokens are written out; otherwise they give no text */
+    bool include_stop_string;          /* the text ends with the stop string, otherwise before it */
+    const char *const *stop_strings;   /* [stop_string_count] as in gumbel_detokenizer_stop_at; copied */
+    size_t stop_string_count;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
- * was generated but not yet run: such a token is run first). Runs nothing yet. Errors: ARGUMENT, LIMIT. */
+ * was generated but not yet run: such a token is run first). Runs nothing yet. With a tokenizer it allocates
+ * what gumbel_next needs for the text, which the session keeps until the next gumbel_generate. Errors, which
+ * leave the session as it was: ARGUMENT, LIMIT, MEMORY. */
 GUMBEL_API gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                                          const gumbel_generate_options *options, gumbel_error *error);
 
@@ -502,10 +557,19 @@ typedef struct gumbel_generated {
     uint32_t top_logprobs;
     const int32_t *top_tokens;
     const float *top_token_logprob;
+    /* The characters that are now certain, maybe none: text_length bytes of UTF-8, valid until the session's
+     * next call. Held back are parts of a character and what may be the beginning of a stop string; at the
+     * last token nothing is. NULL without a tokenizer. */
+    const char *text;
+    size_t text_length;
+    int32_t stop_string; /* finish STOP_STRING: its index in the options; otherwise -1 */
 } gumbel_generated;
 
 /* Computes the next token: the first call runs the prompt, later ones one step each. After a finish, an
- * error or a cancel, gumbel_generate begins anew. Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). */
+ * error or a cancel, gumbel_generate begins anew. However it finished, the session holds all tokens but the
+ * last one, which is run before what comes next: a stop string that was not shown is in the session too.
+ * Errors: CANCELLED, NUMERIC, ARGUMENT (nothing begun). With an error text is what was held back, so that the
+ * text of the tokens until then is whole; the rest is unchanged. */
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
 
@@ -514,7 +578,8 @@ GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *
 /* Progress of a long task: done of total bytes. Return false to cancel. */
 typedef bool (*gumbel_progress_callback)(void *user, const char *what, uint64_t done, uint64_t total);
 
-enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128 };
+/* Likeliest tokens whose log-probability a program can give: at most, and where nobody says. */
+enum { GUMBEL_TOP_LOGPROBS_LIMIT = 128, GUMBEL_TOP_LOGPROBS_DEFAULT = 20 };
 
 /* What an export took. */
 typedef struct gumbel_export_stats {
@@ -536,23 +601,24 @@ typedef struct gumbel_export_options {
                             for such a checkpoint */
     const char *backend; /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
     /* what the program can do */
-    uint32_t max_context;      /* 0: the smaller of the model's own and 8192 */
-    uint32_t layers;           /* keep the first layers only; 0: all */
-    bool logits;               /* end in logits[B, V] instead of the sampler */
-    const char *sampler;       /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
-    uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
-                                  at most */
+    uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
+    uint32_t layers;      /* keep the first layers only; 0: all */
+    bool logits;          /* end in logits[B, V] instead of the sampler */
+    const char *sampler;  /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
+    /* Likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT at most; 0:
+     * GUMBEL_TOP_LOGPROBS_DEFAULT, where the sampler is full; -1: none. */
+    int32_t max_top_logprobs;
     /* what it is made from, beside the checkpoint */
     bool random_weights; /* checkpoint is a config.json; weights are drawn from random_seed */
     uint64_t random_seed;
+    const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
+                         checkpoint's configuration, or that of its folder or file */
     /* what is told meanwhile, and afterwards */
     gumbel_log_callback log; /* NULL: no notices */
     void *log_user;
     gumbel_progress_callback progress; /* NULL: none */
     void *progress_user;
     gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
-    const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
-                         checkpoint's configuration, or that of its folder or file */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A message as it is written: long enough for a path or two. */
-enum { MESSAGE_BYTES = 8192 };
+enum { MESSAGE_BYTES = 8192, LONGEST_ESCAPE = sizeof "\\U0010ffff" - 1 };
 
 static const char ellipsis[] = "\xe2\x80\xa6";
 enum { ELLIPSIS_BYTES = sizeof ellipsis - 1 };
@@ -14,24 +14,70 @@ static bool continues_character(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* Puts the text into error as one line. A long one loses its middle, between two characters: the reason
- * stands at its end, often behind a path. */
-static void set_message(gumbel_error *error, const char *text) {
-    size_t length = strlen(text), capacity = sizeof error->message;
-    size_t head = length, tail = length;
-    if (length >= capacity) {
-        size_t room = capacity - 1 - ELLIPSIS_BYTES;
-        head = room / 2;
-        tail = length - (room - head);
-        while (head > 0 && continues_character(text[head]))
-            head--;
-        while (continues_character(text[tail]))
-            tail++;
+/* Of an escaped text: what is before head and from tail on. */
+typedef struct selection {
+    size_t at, head, tail;
+    char *end; /* where the next selected byte goes */
+} selection;
+
+static void measure_piece(void *user, const char *text, size_t length) {
+    (void)text;
+    *(size_t *)user += length;
+}
+
+static void add_selected(selection *s, const char *text, size_t length) {
+    memcpy(s->end, text, length);
+    s->end += length;
+}
+
+/* How many bytes of a piece can stand before a cut in it: whole characters, and an escape as a whole. */
+static size_t bytes_before(const char *text, size_t length, size_t cut) {
+    if (text[0] == '\\' && length <= LONGEST_ESCAPE)
+        return 0;
+    while (cut > 0 && continues_character(text[cut]))
+        cut--;
+    return cut;
+}
+
+static size_t bytes_until(const char *text, size_t length, size_t cut) {
+    if (text[0] == '\\' && length <= LONGEST_ESCAPE)
+        return length;
+    while (cut < length && continues_character(text[cut]))
+        cut++;
+    return cut;
+}
+
+static void select_piece(void *user, const char *text, size_t length) {
+    selection *s = user;
+    size_t begin = s->at, end = begin + length;
+    s->at = end;
+    if (end <= s->head || begin >= s->tail) {
+        add_selected(s, text, length);
+        return;
     }
-    snprintf(error->message, capacity, "%.*s%s%s", (int)head, text, tail > head ? ellipsis : "", text + tail);
-    for (char *c = error->message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) /* names from files go into messages */
-            *c = ' ';
+    if (begin <= s->head) {
+        add_selected(s, text, bytes_before(text, length, s->head - begin));
+        add_selected(s, ellipsis, ELLIPSIS_BYTES);
+    }
+    if (end > s->tail) {
+        size_t skipped = bytes_until(text, length, s->tail - begin);
+        add_selected(s, text + skipped, length - skipped);
+    }
+}
+
+/* Puts the text into error as one line, escaped, since names from files go into messages. A long one loses
+ * its middle: the reason stands at its end, often behind a path. */
+static void set_message(gumbel_error *error, const char *text) {
+    size_t length = 0, room = sizeof error->message - 1;
+    gumbel_escape(GUMBEL_ESCAPE_LINE, text, strlen(text), measure_piece, &length);
+    selection s = {.head = length, .tail = length, .end = error->message};
+    if (length > room) {
+        room -= ELLIPSIS_BYTES;
+        s.head = room / 2;
+        s.tail = length - (room - s.head);
+    }
+    gumbel_escape(GUMBEL_ESCAPE_LINE, text, strlen(text), select_piece, &s);
+    *s.end = '\0';
 }
 
 /* The formatted message, then ": " and the reason, unless that is NULL. */

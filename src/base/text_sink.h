@@ -18,6 +18,9 @@ void gb_print(const gb_text_sink *sink, const char *format, ...) GB_PRINTF(2, 3)
 /* Writes length bytes as they are. */
 void gb_print_bytes(const gb_text_sink *sink, const char *text, size_t length);
 
+/* Writes text that came from a file as gumbel_escape does for a line, without a limit. */
+void gb_print_escaped(const gb_text_sink *sink, const char *text);
+
 /* Writes text as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
 void gb_print_json_string(const gb_text_sink *sink, const char *text, size_t length);
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/bench_report.h"
+#include "cli/bench_json.h"
+
+#include "cli/json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
+#include <string.h>
 
+/* Without numbers mean and deviation are null. */
 static json_t *average_json(const cli_average *average) {
-    if (average->count == 0)
-        return json_null();
-    return json_pack("{s:f, s:f, s:i}", "mean", average->mean, "sd", cli_average_deviation(average), "count",
+    const bool is_empty = average->count == 0;
+    return json_pack("{s:o, s:o, s:i}", "mean", is_empty ? json_null() : json_real(average->mean), "sd",
+                     is_empty ? json_null() : json_real(cli_average_deviation(average)), "count",
                      (int)average->count);
 }
 
@@ -50,8 +53,7 @@ static json_t *test_json(const cli_bench_test *test, const cli_profile *profile)
                   (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->batch : 1), "tokens_per_second",
                   average_json(&test->rate), "seconds", average_json(&test->seconds), "read_bytes",
                   test->read_bytes, "int8_products", test->int8_products);
-    if (test->kind == CLI_BENCH_ANSWER)
-        json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));
+    json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));
     json_object_set_new(object, "read_bytes_per_second", average_json(&test->read_rate));
     json_object_set_new(object, "int8_products_per_second", average_json(&test->int8_rate));
     json_object_set_new(object, "limit", *limit ? json_string(limit) : json_null());
@@ -61,21 +63,55 @@ static json_t *test_json(const cli_bench_test *test, const cli_profile *profile)
     return object;
 }
 
-void cli_bench_print_json(const cli_bench_results *r, FILE *file) {
+/* What holds for all tests. */
+static json_t *program_json(const cli_bench_results *r) {
     const gumbel_program_info *info = &r->bench->model.info;
-    json_t *tests = json_array();
+    gumbel_engine_info engine = {.size = sizeof engine};
+    gumbel_engine_get_info(r->bench->model.engine, &engine, NULL); /* it cannot fail */
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:f, s:f}", "gumbel",
+                     gumbel_version(), "program", cli_json_text(r->program, strlen(r->program)),
+                     "architecture", cli_json_text(info->architecture, strlen(info->architecture)), "engine",
+                     gumbel_engine_description(r->bench->model.engine), "backend", engine.backend, "threads",
+                     (json_int_t)engine.threads, "step_tokens", (json_int_t)engine.step_tokens, "sampling",
+                     sampling_json(&r->bench->sampling), "weight_bytes", (json_int_t)info->weight_bytes,
+                     "read_bytes_per_second", average_json(&r->read_rate), "int8_products_per_second",
+                     average_json(&r->int8_rate), "load_seconds", average_json(&r->load_seconds),
+                     "load_and_first_token_seconds", average_json(&r->first_token_seconds),
+                     "first_load_and_first_token_seconds", r->cold_first_token_seconds, "peak_megabytes",
+                     r->peak_megabytes);
+}
+
+static json_t *test_at(const cli_bench_results *r, size_t i) {
+    return test_json(&r->tests[i], r->profiles ? &r->profiles[i] : NULL);
+}
+
+json_t *cli_bench_json(const cli_bench_results *r) {
+    json_t *object = program_json(r), *tests = json_array();
     for (size_t i = 0; i < r->test_count; i++)
-        json_array_append_new(tests, test_json(&r->tests[i], r->profiles ? &r->profiles[i] : NULL));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "gumbel", gumbel_version(),
-        "program", r->program, "architecture", info->architecture, "engine",
-        gumbel_engine_description(r->bench->model.engine), "sampling", sampling_json(&r->bench->sampling),
-        "weight_bytes", (json_int_t)info->weight_bytes, "read_bytes_per_second", average_json(&r->read_rate),
-        "int8_products_per_second", average_json(&r->int8_rate), "load_seconds",
-        average_json(&r->load_seconds), "load_and_first_token_seconds", average_json(&r->first_token_seconds),
-        "first_load_and_first_token_seconds", r->cold_first_token_seconds, "peak_megabytes",
-        r->peak_megabytes, "tests", tests);
-    json_dumpf(object, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    fprintf(file, "\n");
-    json_decref(object);
+        json_array_append_new(tests, test_at(r, i));
+    json_object_set_new(object, "tests", tests);
+    return object;
+}
+
+/* Sets the object's values in a record; those of an object within it under both names. */
+static void flatten(json_t *object, const char *prefix, json_t *record) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        char name[96];
+        snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "_" : "", key);
+        if (json_is_object(value))
+            flatten(value, name, record);
+        else
+            json_object_set(record, name, value);
+    }
+}
+
+json_t *cli_bench_record(const cli_bench_results *r, size_t test) {
+    json_t *record = json_object(), *program = program_json(r), *own = test_at(r, test);
+    flatten(program, "", record);
+    flatten(own, "", record); /* its limits, in place of the means of all tests' */
+    json_decref(program);
+    json_decref(own);
+    return record;
 }

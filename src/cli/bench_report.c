@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/bench_report.h"
 
+#include "cli/report.h"
+
 #include <inttypes.h>
 
 const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]) {
@@ -58,7 +60,11 @@ static void print_sampling(const cli_sampling *sampling, FILE *file) {
 
 static void print_head(const cli_bench_results *r, FILE *file) {
     const gumbel_program_info *info = &r->bench->model.info;
-    fprintf(file, "%-21s%s (%s)\n", "program", r->program, info->architecture);
+    fprintf(file, "%-21s", "program");
+    cli_print_escaped(file, r->program);
+    fputs(" (", file);
+    cli_print_escaped(file, info->architecture);
+    fputs(")\n", file);
     fprintf(file, "%-21s%.1f MB\n", "weights", (double)info->weight_bytes / 1e6);
     fprintf(file, "%-21s%s\n", "engine", gumbel_engine_description(r->bench->model.engine));
     print_sampling(&r->bench->sampling, file);
@@ -72,10 +78,9 @@ static void print_head(const cli_bench_results *r, FILE *file) {
     fprintf(file, "%-21s%.1f MB\n", "peak memory", r->peak_megabytes);
 }
 
-/* Milliseconds to the first token, or of a step. */
-static double milliseconds(const cli_bench_test *test, const cli_average *seconds, bool deviation) {
+double cli_bench_milliseconds(const cli_bench_test *test, bool deviation) {
     double steps = test->kind == CLI_BENCH_DECODE ? test->tokens : 1;
-    return 1e3 * (deviation ? cli_average_deviation(seconds) : seconds->mean) / steps;
+    return 1e3 * (deviation ? cli_average_deviation(&test->seconds) : test->seconds.mean) / steps;
 }
 
 static void print_test(const cli_bench_test *test, FILE *file) {
@@ -83,8 +88,8 @@ static void print_test(const cli_bench_test *test, FILE *file) {
     const char *limit;
     double fraction = cli_bench_fraction(test, &limit);
     fprintf(file, "%-30s %9.2f +- %-7.2f %10.2f +- %-7.2f", cli_bench_name(test, name), test->rate.mean,
-            cli_average_deviation(&test->rate), milliseconds(test, &test->seconds, false),
-            milliseconds(test, &test->seconds, true));
+            cli_average_deviation(&test->rate), cli_bench_milliseconds(test, false),
+            cli_bench_milliseconds(test, true));
     if (fraction > 0)
         fprintf(file, " %5.1f %% of %s", 100 * fraction, limit);
     fprintf(file, "\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `gumbel bench` prints: a table for people or one JSON object.
+ * What `gumbel bench` has measured of a program, and its table for people.
  */
 #ifndef GUMBEL_CLI_BENCH_REPORT_H
 #define GUMBEL_CLI_BENCH_REPORT_H
@@ -31,7 +31,9 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
  * bandwidth" or "int8 peak". 0 and "" where limits are not known. */
 double cli_bench_fraction(const cli_bench_test *test, const char **limit);
 
+/* Milliseconds to the first token, or of a step; or their standard deviation. */
+double cli_bench_milliseconds(const cli_bench_test *test, bool deviation);
+
 void cli_bench_print_table(const cli_bench_results *results, FILE *file);
-void cli_bench_print_json(const cli_bench_results *results, FILE *file);
 
 #endif

@@ -3,31 +3,13 @@
  * gumbel chat: a conversation in turns, on a terminal or through a pipe.
  */
 #include "cli/chat_commands.h"
+#include "cli/chat_message.h"
 #include "cli/command.h"
-#include "cli/line_reader.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Reads a message; a backslash at a line's end continues it on the next. */
-static cli_line read_message(cli_line_reader *reader, cli_text *message) {
-    cli_text line = {0};
-    cli_text_clear(message);
-    cli_line result;
-    bool goes_on;
-    do {
-        result = cli_read_line(reader, message->length > 0 ? ". " : "> ", &line);
-        goes_on = result == CLI_LINE && line.length > 0 && line.bytes[line.length - 1] == '\\';
-        if (goes_on)
-            line.bytes[line.length - 1] = '\n';
-        if (result == CLI_LINE)
-            cli_text_add(message, line.bytes ? line.bytes : "", line.length);
-    } while (goes_on);
-    cli_text_free(&line);
-    return result;
-}
 
 static void report_reply(const cli_chat *chat) {
     const cli_conversation *conversation = &chat->conversation;
@@ -36,45 +18,53 @@ static void report_reply(const cli_chat *chat) {
                  conversation->model->max_context);
 }
 
-/* Carries out one line of the user. Failures are told; the conversation goes on. */
-static bool take_line(cli_chat *chat, const char *line) {
+static gumbel_status carry_out(cli_chat *chat, const cli_text *line, gumbel_error *error) {
+    if (strlen(line->bytes) == line->length)
+        return cli_chat_command(chat, line->bytes, error);
+    cli_refuse(error, "a command has no zero bytes");
+    return error->status;
+}
+
+/* Carries out what the user says. Failures are told; the conversation goes on. */
+static bool take_message(cli_chat *chat, const cli_chat_message *message) {
     gumbel_error error;
     gumbel_status status;
+    const cli_text *text = &message->text;
     cli_clear_interrupt();
-    bool is_command = line[0] == '/';
-    if (is_command)
-        status = cli_chat_command(chat, line, &error);
+    if (message->is_command)
+        status = carry_out(chat, text, &error);
     else
-        status = cli_converse(&chat->conversation, line, &error);
+        status = cli_converse(&chat->conversation, text->bytes, text->length, &error);
     if (status != GUMBEL_OK)
         cli_note("%s", error.message);
-    else if (!is_command || strncmp(line, "/regen", 6) == 0)
+    else if (!message->is_command || strncmp(text->bytes, "/regen", 6) == 0)
         report_reply(chat);
     return status == GUMBEL_OK;
 }
 
-/* Takes lines until /exit or the end. In a pipe a line that fails makes the exit status 1, and Ctrl-C ends
+/* Takes messages until /exit or the end. In a pipe one that fails makes the exit status 1, and Ctrl-C ends
  * the program: nobody is there to go on. */
-static int take_lines(cli_chat *chat, cli_line_reader *reader) {
+static int take_messages(cli_chat *chat, cli_line_reader *reader) {
     bool is_terminal = cli_line_reader_is_terminal(reader), was_interrupted = false;
     int status = CLI_OK;
-    cli_text message = {0};
+    cli_chat_message message = {0};
+    const cli_text *text = &message.text;
     while (!chat->ended) {
-        cli_line line = read_message(reader, &message);
+        cli_line line = cli_read_message(reader, &message);
         if (line == CLI_LINE_END || (line == CLI_LINE_INTERRUPTED && was_interrupted))
             break;
         was_interrupted = line == CLI_LINE_INTERRUPTED;
         if (was_interrupted && is_terminal)
             cli_note("Ctrl-C again, Ctrl-D or /exit leaves");
-        else if (!was_interrupted && strspn(message.bytes, " \t\n") < message.length &&
-                 !take_line(chat, message.bytes) && !is_terminal)
+        else if (!was_interrupted && strspn(text->bytes, " \t\n") < text->length &&
+                 !take_message(chat, &message) && !is_terminal)
             status = CLI_FAILED;
         if (!is_terminal && cli_interrupted()) {
             status = CLI_INTERRUPTED;
             break;
         }
     }
-    cli_text_free(&message);
+    cli_text_free(&message.text);
     return status;
 }
 
@@ -101,17 +91,17 @@ static gumbel_status prepare(cli_chat *chat, gumbel_error *error) {
     if (status == GUMBEL_OK)
         status = cli_settle_seed(&chat->arguments.sampling, &conversation->sampling, error);
     if (status == GUMBEL_OK)
-        status = cli_chat_apply_settings(chat, error);
-    if (status == GUMBEL_OK)
         status = cli_output_open(&conversation->output, conversation->model->tokenizer, error);
+    if (status == GUMBEL_OK)
+        status = cli_chat_apply_settings(chat, error);
     if (status == GUMBEL_OK)
         cli_generator_set_seed(&conversation->generator, conversation->sampling.seed);
     return status;
 }
 
 static void greet(const cli_model *model) {
-    const char *name = model->info.name[0] ? model->info.name : model->info.architecture;
-    fprintf(stderr, "%s, %u positions, %s. /help lists the commands.\n", name, model->max_context,
+    cli_print_escaped(stderr, model->info.name[0] ? model->info.name : model->info.architecture);
+    fprintf(stderr, ", %u positions, %s. /help lists the commands.\n", model->max_context,
             gumbel_engine_description(model->engine));
 }
 
@@ -122,8 +112,18 @@ static void free_chat(cli_chat *chat) {
     free(chat->kept);
 }
 
-static int chat(void *given) {
-    const chat_arguments *arguments = given;
+static int hold(cli_chat *chat, cli_line_reader *reader) {
+    gumbel_error error;
+    if (prepare(chat, &error) != GUMBEL_OK)
+        return cli_fail_with(&error);
+    if (cli_line_reader_is_terminal(reader))
+        greet(chat->conversation.model);
+    cli_report_seed(&chat->conversation.sampling);
+    cli_catch_interrupt();
+    return take_messages(chat, reader);
+}
+
+static int open_and_hold(const chat_arguments *arguments, cli_line_reader *reader) {
     cli_model model;
     gumbel_error error;
     gumbel_status status = cli_model_open(&arguments->model, true, &model, &error);
@@ -131,19 +131,18 @@ static int chat(void *given) {
         return cli_fail_with(&error);
     cli_chat chat = {.arguments = *arguments};
     chat.conversation.model = chat.conversation.generator.model = &model;
-    status = prepare(&chat, &error);
-    int result = status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
-    if (status == GUMBEL_OK) {
-        cli_line_reader *reader = cli_line_reader_open();
-        if (cli_line_reader_is_terminal(reader))
-            greet(&model);
-        cli_report_seed(&chat.conversation.sampling);
-        cli_catch_interrupt();
-        result = take_lines(&chat, reader);
-        cli_line_reader_close(reader);
-    }
+    int result = hold(&chat, reader);
     free_chat(&chat);
     cli_model_close(&model);
+    return result;
+}
+
+static int chat(void *given) {
+    const chat_arguments *arguments = given;
+    /* First, so that what is pasted while the model is loaded is known as such. */
+    cli_line_reader *reader = cli_line_reader_open(!arguments->chat.no_history);
+    int result = open_and_hold(arguments, reader);
+    cli_line_reader_close(reader);
     return result;
 }
 
@@ -154,10 +153,14 @@ const cli_command cli_command_chat = {
     .description =
         "A conversation: each line is a message, each reply is printed as it comes. The session is "
         "kept, so that a turn runs only what is new. On a terminal lines can be edited and there is "
-        "a history; from a pipe each line is a turn, and only the replies are printed.\n"
+        "a history, what is pasted is one message, and replies are wrapped at words; from a pipe each "
+        "line is a turn, and only the replies are printed.\n"
         "Lines that begin with a slash are commands: /reset, /regen, /seed N, /set NAME VALUE, "
         "/stats, /save FILE, /load FILE, /help, /exit. /set takes the names of the options below "
         "without their dashes, such as /set temperature 0.7.\n"
+        "On a terminal a text between \"\"\" and \"\"\" may have many lines; anywhere a backslash at a "
+        "line's "
+        "end continues the message on the next.\n"
         "Ctrl-C ends a reply where it is; at the prompt it clears the line.",
     .operands =
         (const cli_operand[]){

@@ -2,6 +2,7 @@
 #include "cli/chat_commands.h"
 
 #include "cli/report.h"
+#include "cli/user_paths.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,10 +28,21 @@ static const cli_option generation_table[] = {
     {0},
 };
 
+static const cli_option input_table[] = {
+    {.names = "--no-history",
+     .help = "Neither read nor write the history of what was typed, which is kept in "
+             "$XDG_STATE_HOME/gumbel/history (~/.local/state/gumbel/history).",
+     .type = CLI_FLAG,
+     .offset = offsetof(chat_options, no_history)},
+    {0},
+};
+
 const cli_option_group cli_chat_groups[] = {
     {.title = "Format", .options = cli_format_table, .offset = offsetof(chat_arguments, format)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
+    {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
+    {.title = "Input", .options = input_table, .offset = offsetof(chat_arguments, chat), .fixed = true},
     {.title = "Program",
      .options = cli_program_table,
      .offset = offsetof(chat_arguments, model.source),
@@ -53,8 +65,10 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     settled.seed_origin = conversation->sampling.seed_origin;
     conversation->sampling = settled;
     conversation->format = chat->arguments.format;
+    conversation->output.wraps = !chat->arguments.format.no_wrap;
     int64_t limit = chat->arguments.chat.max_new_tokens.value;
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
+    cli_read_stops(&chat->arguments.stop, &conversation->stops);
     return GUMBEL_OK;
 }
 
@@ -136,12 +150,24 @@ static gumbel_status stats(cli_chat *chat, const char *argument, gumbel_error *e
     return GUMBEL_OK;
 }
 
+typedef gumbel_status (*file_function)(cli_conversation *conversation, const char *path, gumbel_error *error);
+
+/* Does something with the file of a path that may begin with ~. */
+static gumbel_status with_file(cli_chat *chat, const char *argument, file_function function,
+                               gumbel_error *error) {
+    cli_text path = {0};
+    cli_add_user_path(&path, argument);
+    gumbel_status status = function(&chat->conversation, path.bytes, error);
+    cli_text_free(&path);
+    return status;
+}
+
 static gumbel_status save(cli_chat *chat, const char *argument, gumbel_error *error) {
-    return cli_conversation_save(&chat->conversation, argument, error);
+    return with_file(chat, argument, cli_conversation_save, error);
 }
 
 static gumbel_status load(cli_chat *chat, const char *argument, gumbel_error *error) {
-    return cli_conversation_load(&chat->conversation, argument, error);
+    return with_file(chat, argument, cli_conversation_load, error);
 }
 
 static gumbel_status leave(cli_chat *chat, const char *argument, gumbel_error *error) {
@@ -156,7 +182,7 @@ static const chat_command commands[] = {
     {"/reset /clear", NULL, "begin a new conversation", reset},
     {"/regen", NULL, "another reply to the last message", regenerate},
     {"/seed", "N", "draw the next tokens with seed N, N + 1, ...; -1 draws a seed", seed},
-    {"/set", "NAME VALUE", "change a setting: temperature, top-k, top-p, think, no-think, ...", set},
+    {"/set", "NAME VALUE", "change a setting: temperature, top-k, stop, think, no-think, ...", set},
     {"/stats", NULL, "settings, speed and memory of the last reply", stats},
     {"/save", "FILE", "write the conversation to a file", save},
     {"/load", "FILE", "go on with a conversation from a file", load},
@@ -171,9 +197,10 @@ static gumbel_status help(cli_chat *chat, const char *argument, gumbel_error *er
         const char *operand = commands[i].argument ? commands[i].argument : "";
         fprintf(stderr, "  %-8.*s %-12s %s\n", length, commands[i].names, operand, commands[i].help);
     }
-    fprintf(stderr,
-            "A backslash at a line's end continues the message on the next line. Ctrl-C ends a reply.\n"
-            "A line that begins with a blank is never a command.\n");
+    fprintf(stderr, "A text between \"\"\" and \"\"\" may have many lines; so may one that is pasted.\n"
+                    "A backslash at a line's end continues the message on the next line.\n"
+                    "A line that is pasted or begins with a blank is never a command.\n"
+                    "Ctrl-C ends a reply.\n");
     return GUMBEL_OK;
 }
 
@@ -184,6 +211,18 @@ static const chat_command *find_command(const char *name) {
     return NULL;
 }
 
+static gumbel_status refuse_unknown(const char *name, gumbel_error *error) {
+    char names[256] = "", found[32];
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s ", commands[i].names);
+    if (strlen(name) > 2 && cli_suggest(name, names, found, sizeof found))
+        cli_refuse(error, "there is no command %s; did you mean %s?", name, found);
+    else
+        cli_refuse(error, "there is no command %s; /help lists them", name);
+    return error->status;
+}
+
 gumbel_status cli_chat_command(cli_chat *chat, const char *line, gumbel_error *error) {
     char name[32];
     size_t length = strcspn(line, " ");
@@ -191,8 +230,8 @@ gumbel_status cli_chat_command(cli_chat *chat, const char *line, gumbel_error *e
     const char *argument = line + length + strspn(line + length, " ");
     const chat_command *command = find_command(name);
     if (!command)
-        cli_refuse(error, "there is no command %s; /help lists them", name);
-    else if (command->argument && *argument == '\0')
+        return refuse_unknown(name, error);
+    if (command->argument && *argument == '\0')
         cli_refuse(error, "%s needs %s", name, command->argument);
     else if (!command->argument && *argument != '\0')
         cli_refuse(error, "%s takes nothing after it", name);

@@ -9,12 +9,14 @@
 
 typedef struct chat_options {
     cli_integer max_new_tokens;
+    bool no_history;
 } chat_options;
 
 typedef struct chat_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_stop_options stop;
     chat_options chat;
 } chat_arguments;
 

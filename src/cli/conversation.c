@@ -57,16 +57,16 @@ static void begin_messages(cli_conversation *conversation) {
 }
 
 /* What the session must hold from `start` on for the model to answer text. */
-static gumbel_status encode_turn(cli_conversation *conversation, const char *text, cli_tokens *tokens,
-                                 gumbel_error *error) {
+static gumbel_status encode_turn(cli_conversation *conversation, const char *text, size_t length,
+                                 cli_tokens *tokens, gumbel_error *error) {
     const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
     if (!conversation->thought)
         begin_messages(conversation);
     if (conversation->format.raw) {
         gumbel_encode_options options = {.size = sizeof options};
-        return cli_encode_text(tokenizer, text, strlen(text), &options, tokens, error);
+        return cli_encode_text(tokenizer, text, length, &options, tokens, error);
     }
-    push_message(conversation, "user", text, strlen(text));
+    push_message(conversation, "user", text, length);
     gumbel_chat_options options = {
         .size = sizeof options,
         .thinking = (gumbel_thinking)conversation->format.thinking,
@@ -78,58 +78,68 @@ static gumbel_status encode_turn(cli_conversation *conversation, const char *tex
 }
 
 /* Adds what the first count tokens stand for. */
-static void add_text_of(const gumbel_tokenizer *tokenizer, const cli_tokens *tokens, size_t count,
-                        bool show_special, cli_text *text) {
+static gumbel_status add_text_of(const gumbel_tokenizer *tokenizer, const cli_tokens *tokens, size_t count,
+                                 bool show_special, cli_text *text, gumbel_error *error) {
     gumbel_detokenizer *detokenizer;
-    gumbel_error ignored;
-    if (gumbel_detokenizer_create(tokenizer, show_special, &detokenizer, &ignored) != GUMBEL_OK)
-        return;
+    gumbel_status status = gumbel_detokenizer_create(tokenizer, show_special, &detokenizer, error);
+    if (status != GUMBEL_OK)
+        return status;
     const char *piece;
     size_t length;
-    for (size_t i = 0; i < count; i++)
-        if (gumbel_detokenize(detokenizer, tokens->ids[i], &piece, &length, &ignored) == GUMBEL_OK)
+    for (size_t i = 0; i < count && status == GUMBEL_OK; i++) {
+        status = gumbel_detokenize(detokenizer, tokens->ids[i], &piece, &length, error);
+        if (status == GUMBEL_OK)
             cli_text_add(text, piece, length);
+    }
     gumbel_detokenize_end(detokenizer, &piece, &length);
     cli_text_add(text, piece, length);
     gumbel_detokenizer_destroy(detokenizer);
+    return status;
 }
 
 /* Whether the chat format leaves part of an assistant's text out when it is rendered as an earlier message.
  */
-static bool is_shortened(const cli_conversation *conversation, const cli_text *text) {
+static gumbel_status find_shortened(const cli_conversation *conversation, const cli_text *text,
+                                    bool *shortened, gumbel_error *error) {
     const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
     gumbel_message message = {"assistant", text->bytes};
     gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
-    gumbel_error ignored;
     cli_tokens tokens = {0};
     cli_text rendered = {0};
-    cli_encode_messages(tokenizer, &message, 1, &options, &tokens, &ignored);
-    add_text_of(tokenizer, &tokens, tokens.count, true, &rendered);
+    gumbel_status status = cli_encode_messages(tokenizer, &message, 1, &options, &tokens, error);
+    if (status == GUMBEL_OK)
+        status = add_text_of(tokenizer, &tokens, tokens.count, true, &rendered, error);
     size_t begin = strspn(text->bytes, " \t\r\n"), end = text->length;
     while (end > begin && strchr(" \t\r\n", text->bytes[end - 1]))
         end--;
     char *trimmed = cli_copy_text(text->bytes + begin, end - begin);
-    bool shortened = !rendered.bytes || !strstr(rendered.bytes, trimmed);
+    *shortened = status == GUMBEL_OK && !strstr(rendered.bytes, trimmed);
     free(trimmed);
     cli_text_free(&rendered);
     cli_tokens_free(&tokens);
-    return shortened;
+    return status;
 }
 
-/* Keeps the reply as a message. Thoughts are marked by special tokens: without any there is none. */
-static void note_reply(cli_conversation *conversation) {
+/* Keeps the reply as a message. Thoughts are marked by special tokens: without any there is none. Where that
+ * fails the conversation goes on as if the reply had none. */
+static gumbel_status note_reply(cli_conversation *conversation, gumbel_error *error) {
+    conversation->thought = false;
     if (conversation->format.raw)
-        return;
+        return GUMBEL_OK;
     const cli_reply *reply = &conversation->reply;
     const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
     size_t count = reply->tokens.count - (reply->finish == GUMBEL_FINISH_STOP ? 1 : 0);
     cli_text whole = {0}, plain = {0};
-    add_text_of(tokenizer, &reply->tokens, count, true, &whole);
-    add_text_of(tokenizer, &reply->tokens, count, false, &plain);
-    conversation->thought = whole.length != plain.length && is_shortened(conversation, &whole);
-    push_message(conversation, "assistant", whole.bytes ? whole.bytes : "", whole.length);
+    gumbel_status status = add_text_of(tokenizer, &reply->tokens, count, true, &whole, error);
+    if (status == GUMBEL_OK)
+        status = add_text_of(tokenizer, &reply->tokens, count, false, &plain, error);
+    if (status == GUMBEL_OK && whole.length != plain.length)
+        status = find_shortened(conversation, &whole, &conversation->thought, error);
+    if (status == GUMBEL_OK)
+        push_message(conversation, "assistant", whole.bytes, whole.length);
     cli_text_free(&whole);
     cli_text_free(&plain);
+    return status;
 }
 
 /* Generates after tokens that follow the session's position. */
@@ -140,10 +150,13 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .sampling = &conversation->sampling.values,
         .max_new_tokens = conversation->max_new_tokens,
         .snapshot = true,
+        .tokenizer = conversation->model->tokenizer,
     };
     cli_generator *generator = &conversation->generator;
-    gumbel_status status = cli_generate_reply(generator, tokens, count, &options, &conversation->output,
-                                              &conversation->reply, error);
+    gumbel_status status = cli_apply_stops(&conversation->stops, &options, error);
+    if (status == GUMBEL_OK)
+        status = cli_generate_reply(generator, tokens, count, &options, &conversation->output,
+                                    &conversation->reply, error);
     gumbel_error ignored; /* a full context is told by the reply's finish */
     cli_generator_settle(generator, &ignored);
     return status;
@@ -178,17 +191,21 @@ static gumbel_status run_turn(cli_conversation *conversation, const cli_tokens *
         return status;
     status = generate(conversation, tokens->ids + common, tokens->count - common, error);
     if (conversation->reply.tokens.count > 0) {
-        note_reply(conversation);
-        return status;
+        gumbel_status noted = note_reply(conversation, status == GUMBEL_OK ? error : NULL);
+        return status == GUMBEL_OK ? noted : status; /* the first error is the one to tell */
     }
     gumbel_error ignored; /* the first error is the one to tell */
     cli_generator_rewind(&conversation->generator, from, &ignored);
     return status;
 }
 
-gumbel_status cli_converse(cli_conversation *conversation, const char *text, gumbel_error *error) {
+gumbel_status cli_converse(cli_conversation *conversation, const char *text, size_t length,
+                           gumbel_error *error) {
+    if (!conversation->format.raw && memchr(text, '\0', length))
+        return refuse(error, GUMBEL_ERROR_ARGUMENT,
+                      "the message has a zero byte, which no message can have; plain text can, with --raw");
     cli_tokens tokens = {0};
-    gumbel_status status = encode_turn(conversation, text, &tokens, error);
+    gumbel_status status = encode_turn(conversation, text, length, &tokens, error);
     size_t with_this_turn = conversation->message_count;
     if (status == GUMBEL_OK)
         status = check_turn(conversation, &tokens, error);
@@ -215,8 +232,10 @@ gumbel_status cli_regenerate(cli_conversation *conversation, gumbel_error *error
     if (has_message)
         pop_message(conversation);
     status = generate(conversation, &last, 1, error);
-    if (has_message)
-        note_reply(conversation);
+    if (has_message) {
+        gumbel_status noted = note_reply(conversation, status == GUMBEL_OK ? error : NULL);
+        status = status == GUMBEL_OK ? noted : status;
+    }
     if (conversation->reply.tokens.count == 0 && gumbel_session_position(session, NULL) < prompt_end)
         gumbel_session_append(session, &last, 1, NULL);
     conversation->reply.prompt_end = prompt_end;
@@ -251,4 +270,5 @@ void cli_conversation_free(cli_conversation *conversation) {
     cli_reply_free(&conversation->reply);
     cli_generator_free(&conversation->generator);
     cli_output_close(&conversation->output);
+    cli_stops_free(&conversation->stops);
 }

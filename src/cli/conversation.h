@@ -11,6 +11,7 @@
 
 #include "cli/prompt.h"
 #include "cli/reply.h"
+#include "cli/stops.h"
 
 typedef struct cli_conversation {
     cli_model *model;
@@ -18,6 +19,7 @@ typedef struct cli_conversation {
     cli_output output;
     cli_sampling sampling;
     cli_format_options format;
+    cli_stops stops;
     uint32_t max_new_tokens; /* 0: no limit */
     cli_reply reply;         /* the last one */
     /* What the session holds from `start` on, as messages. */
@@ -28,9 +30,11 @@ typedef struct cli_conversation {
     bool thought;                   /* the last reply may have had a thought */
 } cli_conversation;
 
-/* Takes a user's turn and prints the reply. A turn that fails or is interrupted before its first token leaves
- * the conversation as it was. Errors: LIMIT when the context has no room for it. */
-gumbel_status cli_converse(cli_conversation *conversation, const char *text, gumbel_error *error);
+/* Takes a user's turn, length bytes of text, and prints the reply. A turn that fails or is interrupted before
+ * its first token leaves the conversation as it was. Errors: ARGUMENT for a zero byte in a message (plain
+ * text may have it), LIMIT when the context has no room for it, MEMORY. */
+gumbel_status cli_converse(cli_conversation *conversation, const char *text, size_t length,
+                           gumbel_error *error);
 
 /* Replaces the last reply by another, from the same prompt and the seed that is next. ARGUMENT when there is
  * none. */

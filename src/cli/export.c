@@ -92,7 +92,7 @@ static const cli_option program_table[] = {
      .offset = offsetof(export_arguments, sampler)},
     {.names = "--top-logprobs-max",
      .argument = "N",
-     .help = "The program can give the log-probabilities of up to N likeliest tokens. Default: 0.",
+     .help = "The program can give the log-probabilities of up to N likeliest tokens. Default: 20.",
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
      .offset = offsetof(export_arguments, top_logprobs)},
@@ -146,6 +146,11 @@ static gumbel_status export_found(const export_arguments *arguments, gumbel_expo
     return status;
 }
 
+/* As the library has it, where 0 is the default. */
+static int32_t top_logprobs_of(const cli_integer *option) {
+    return option->given && option->value == 0 ? -1 : (int32_t)option->value;
+}
+
 static int export_program(void *given) {
     const export_arguments *arguments = given;
     if (arguments->list_recipes) {
@@ -169,7 +174,7 @@ static int export_program(void *given) {
         .random_seed = arguments->random_weights.value,
         .layers = (uint32_t)arguments->layers.value,
         .sampler = arguments->sampler,
-        .max_top_logprobs = (uint32_t)arguments->top_logprobs.value,
+        .max_top_logprobs = top_logprobs_of(&arguments->top_logprobs),
         .activations = arguments->activations,
         .cache = arguments->cache,
     };

@@ -30,6 +30,21 @@ static gumbel_status check_room(const cli_model *model, size_t count, gumbel_err
     return error->status = GUMBEL_ERROR_LIMIT;
 }
 
+/* What spells the tokens out, as gumbel_generate does it. */
+static gumbel_status prepare_text(cli_generator *generator, const gumbel_generate_options *options,
+                                  gumbel_error *error) {
+    gumbel_detokenizer_destroy(generator->detokenizer);
+    generator->detokenizer = NULL;
+    if (!options->tokenizer)
+        return GUMBEL_OK;
+    gumbel_status status =
+        gumbel_detokenizer_create(options->tokenizer, options->show_special, &generator->detokenizer, error);
+    if (status != GUMBEL_OK)
+        return status;
+    return gumbel_detokenizer_stop_at(generator->detokenizer, options->stop_strings,
+                                      options->stop_string_count, options->include_stop_string, error);
+}
+
 gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *tokens, size_t count,
                                   const gumbel_generate_options *options, gumbel_error *error) {
     cli_model *model = generator->model;
@@ -42,6 +57,8 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
         return error->status;
     }
     gumbel_status status = check_room(model, generator->prompt.count + count, error);
+    if (status == GUMBEL_OK)
+        status = prepare_text(generator, options, error);
     if (status != GUMBEL_OK)
         return status;
     for (size_t i = 0; i < count; i++)
@@ -103,14 +120,50 @@ static gumbel_finish finish_after(const cli_generator *generator, int32_t token)
                                                                      : GUMBEL_FINISH_NONE;
 }
 
+/* Gives the characters that are held back. */
+static void end_text(cli_generator *generator, gumbel_generated *generated) {
+    const char *text;
+    size_t length;
+    if (!generator->detokenizer)
+        return;
+    gumbel_detokenize_end(generator->detokenizer, &text, &length);
+    cli_text_add(&generator->text, text, length);
+    generated->text = generator->text.bytes;
+    generated->text_length = generator->text.length;
+}
+
+/* Gives the token's text, and all that is left where it is the last one. */
+static gumbel_status add_text(cli_generator *generator, gumbel_generated *generated, gumbel_error *error) {
+    const char *text;
+    size_t length;
+    generated->stop_string = -1;
+    if (!generator->detokenizer)
+        return GUMBEL_OK;
+    gumbel_status status = gumbel_detokenize(generator->detokenizer, generated->token, &text, &length, error);
+    if (status != GUMBEL_OK)
+        return status;
+    cli_text_add(&generator->text, text, length);
+    generated->stop_string = gumbel_detokenizer_stopped(generator->detokenizer);
+    if (generated->stop_string >= 0)
+        generated->finish = GUMBEL_FINISH_STOP_STRING;
+    if (generated->finish != GUMBEL_FINISH_NONE)
+        end_text(generator, generated);
+    generated->text = generator->text.bytes;
+    generated->text_length = generator->text.length;
+    return GUMBEL_OK;
+}
+
 gumbel_status cli_generator_next(cli_generator *generator, gumbel_generated *generated, gumbel_error *error) {
     cli_model *model = generator->model;
     if (samples_itself(generator))
         return gumbel_next(model->session, generated, error);
     gumbel_result result = {.size = sizeof result};
+    cli_text_clear(&generator->text);
     gumbel_status status = run_due(generator, &result, error);
-    if (status != GUMBEL_OK)
+    if (status != GUMBEL_OK) {
+        end_text(generator, generated);
         return status;
+    }
     generator->prompt.count = 0;
     int32_t token;
     status = gumbel_sample(result.logits, model->info.vocab_size, &generator->sampling, generator->seed,
@@ -123,7 +176,7 @@ gumbel_status cli_generator_next(cli_generator *generator, gumbel_generated *gen
     generator->generated++;
     generated->finish = finish_after(generator, token);
     cli_tokens_add(&generator->prompt, token);
-    return GUMBEL_OK;
+    return add_text(generator, generated, error);
 }
 
 static gumbel_status run_last(cli_generator *generator, gumbel_error *error) {
@@ -148,4 +201,7 @@ gumbel_status cli_generator_rewind(cli_generator *generator, uint32_t position, 
 
 void cli_generator_free(cli_generator *generator) {
     cli_tokens_free(&generator->prompt);
+    cli_text_free(&generator->text);
+    gumbel_detokenizer_destroy(generator->detokenizer);
+    generator->detokenizer = NULL;
 }

@@ -14,9 +14,11 @@ typedef struct cli_generator {
     gumbel_generate_options options;
     gumbel_sampling sampling;
     /* The rest is for programs without a sampler. */
-    uint64_t seed;      /* of the next token */
-    cli_tokens prompt;  /* still to run: the prompt, later the token drawn last */
-    uint32_t generated; /* since cli_generator_begin */
+    uint64_t seed;                   /* of the next token */
+    cli_tokens prompt;               /* still to run: the prompt, later the token drawn last */
+    uint32_t generated;              /* since cli_generator_begin */
+    gumbel_detokenizer *detokenizer; /* NULL: no text is wanted */
+    cli_text text;                   /* what was given last */
     bool snapshot_is_due;
 } cli_generator;
 

@@ -5,6 +5,7 @@
 #include "cli/values.h"
 
 #include <math.h>
+#include <unistd.h>
 
 /* Bytes of the UTF-8 character that text begins with; 0 when there is none (an overlong form, a surrogate,
  * one above U+10FFFF, one that is cut). */
@@ -52,4 +53,8 @@ json_t *cli_json_number(double value) {
 
 json_t *cli_json_float(float value) {
     return cli_json_number(cli_decimal(value));
+}
+
+void cli_json_print(const json_t *value, size_t flags, FILE *file) {
+    json_dumpf(value, file, flags | (isatty(fileno(file)) ? JSON_ENSURE_ASCII : 0));
 }

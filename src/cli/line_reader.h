@@ -5,23 +5,22 @@
 #ifndef GUMBEL_CLI_LINE_READER_H
 #define GUMBEL_CLI_LINE_READER_H
 
-#include "cli/storage.h"
-
-#include <stdbool.h>
+#include "cli/line_editor.h"
 
 typedef struct cli_line_reader cli_line_reader;
 
-typedef enum cli_line { CLI_LINE, CLI_LINE_INTERRUPTED, CLI_LINE_END } cli_line;
-
-/* Reads standard input. */
-cli_line_reader *cli_line_reader_open(void);
+/* Reads standard input. keeps_history: on a terminal the history is kept in the user's file of it. */
+cli_line_reader *cli_line_reader_open(bool keeps_history);
 void cli_line_reader_close(cli_line_reader *reader);
 
 /* Whether there is a person on a terminal at the other end. */
 bool cli_line_reader_is_terminal(const cli_line_reader *reader);
 
-/* Replaces line by the next one, without its newline. The prompt is shown on a terminal alone. INTERRUPTED:
- * Ctrl-C, what was typed is dropped. */
-cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *line);
+/* Replaces line by the next one, without its newline; from a pipe it may have zero bytes. The prompt is shown
+ * on a terminal alone, and only there lines are pasted. INTERRUPTED: Ctrl-C, what was typed is dropped. */
+cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *line, cli_pasted *pasted);
+
+/* Adds a text to a terminal's history. */
+void cli_line_reader_remember(cli_line_reader *reader, const char *text);
 
 #endif

@@ -7,18 +7,18 @@
 #include <string.h>
 
 const cli_option cli_model_table[] = {
-    {.names = "--backend",
-     .argument = "NAME",
-     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
-     .type = CLI_CHOICE,
-     .choices = "cpu cuda mlx",
-     .offset = offsetof(cli_model_options, backend)},
     {.names = "-t --threads",
      .argument = "N",
      .help = "CPU threads; 0, the default, is one per physical core. The result does not depend on it.",
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = 1024},
      .offset = offsetof(cli_model_options, threads)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(cli_model_options, backend)},
     {.names = "-c --max-context --ctx-size",
      .argument = "N",
      .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "
@@ -93,8 +93,9 @@ gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, c
         cli_model_close(model);
         return status;
     }
-    model->max_context =
-        options->max_context.value > 0 ? (uint32_t)options->max_context.value : model->info.max_context;
+    gumbel_engine_info engine = {.size = sizeof engine};
+    gumbel_engine_get_info(model->engine, &engine, NULL); /* it cannot fail */
+    model->max_context = engine.max_context;
     model->load_seconds += cli_seconds() - begin;
     return GUMBEL_OK;
 }

@@ -23,7 +23,9 @@ typedef struct cli_model_options {
     void *profile_user;
 } cli_model_options;
 
-extern const cli_option cli_model_table[]; /* but for source, which has a table of its own */
+/* But for source, which has a table of its own. --threads stands first: a command that takes several counts
+ * has a flag of its own for them and begins after it. */
+extern const cli_option cli_model_table[];
 
 typedef struct cli_model {
     gumbel_program *program;

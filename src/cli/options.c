@@ -90,6 +90,9 @@ static bool refuse_value(const cli_option *option, const char *prefix, const cha
                  "ID=VALUE, with VALUE a number in [-1000000, 1000000] or -inf; %d of them at most",
                  CLI_MOST_BIASES);
         break;
+    case CLI_STRINGS:
+        snprintf(expected, sizeof expected, "a text that is not empty; %d of them at most", CLI_MOST_STRINGS);
+        break;
     default:
         snprintf(expected, sizeof expected, "token ids separated by commas");
         break;
@@ -142,6 +145,9 @@ bool cli_store_value(const cli_target *found, const char *prefix, const char *va
     case CLI_BIASES:
         good = cli_parse_biases(value, field);
         break;
+    case CLI_STRINGS:
+        good = cli_add_string(value, field);
+        break;
     }
     return good || refuse_value(option, prefix, value, error);
 }
@@ -171,6 +177,8 @@ bool cli_set_option(const cli_option_group *groups, void *arguments, const char 
     }
     if (found.group->fixed)
         return cli_refuse(error, "%s cannot be changed now, only given at the start", shortened);
+    if (found.option->type == CLI_STRINGS && !value)
+        return cli_clear_strings(cli_option_field(&found));
     if (cli_takes_value(found.option) && !value)
         return cli_refuse(error, "%s needs a value: %s %s", shortened, shortened, found.option->argument);
     if (found.option->type == CLI_SET && value)
@@ -193,5 +201,5 @@ void cli_free_arguments(const cli_command *command, void *arguments) {
             if (option->type == CLI_TOKENS)
                 cli_tokens_free((void *)((char *)arguments + group->offset + option->offset));
     if (command->rest)
-        cli_text_free((void *)((char *)arguments + command->rest->offset));
+        cli_words_free((void *)((char *)arguments + command->rest->offset));
 }

@@ -19,7 +19,8 @@ typedef enum cli_type {
     CLI_NUMBER,   /* cli_number */
     CLI_SEED,     /* cli_seed */
     CLI_TOKENS,   /* cli_tokens */
-    CLI_BIASES    /* cli_biases; adds to those of the flags before */
+    CLI_BIASES,   /* cli_biases; adds to those of the flags before */
+    CLI_STRINGS   /* cli_strings; adds one to those of the flags before */
 } cli_type;
 
 typedef struct cli_integer {
@@ -77,7 +78,7 @@ typedef struct cli_command {
     const char *synopsis;    /* what follows the name, one line per form */
     const char *description; /* paragraphs, separated by a newline */
     const cli_operand *operands;
-    const cli_operand *rest; /* the words after these, joined by blanks in a cli_text; NULL: there are none */
+    const cli_operand *rest; /* the words after these, in a cli_words; NULL: there are none */
     const cli_option_group *groups;
     const cli_example *examples;
     size_t arguments_size; /* of the command's structure */
@@ -99,7 +100,8 @@ cli_parsed cli_parse(const cli_command *command, int count, char *const *words, 
 bool cli_flag_is_set(const cli_command *command, const void *arguments, const char *name);
 
 /* Sets one option of the groups that are not fixed by its long name without the dashes, as a command inside
- * `chat` does. value is NULL where there is none. On failure the option may be half set: work on a copy. */
+ * `chat` does. value is NULL where there is none, which empties a list of strings. On failure the option may
+ * be half set: work on a copy. */
 bool cli_set_option(const cli_option_group *groups, void *arguments, const char *name, const char *value,
                     gumbel_error *error);
 

@@ -2,12 +2,17 @@
 #include "cli/output.h"
 
 #include "cli/report.h"
+#include "cli/terminal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 gumbel_status cli_output_open(cli_output *output, const gumbel_tokenizer *tokenizer, gumbel_error *error) {
-    *output = (cli_output){0};
+    *output = (cli_output){
+        .is_terminal = isatty(STDOUT_FILENO),
+        .text = {.wrap = {.write = cli_write, .user = stdout}},
+    };
     return tokenizer ? gumbel_detokenizer_create(tokenizer, false, &output->detokenizer, error) : GUMBEL_OK;
 }
 
@@ -15,16 +20,21 @@ void cli_output_close(cli_output *output) {
     if (output->detokenizer)
         gumbel_detokenizer_destroy(output->detokenizer);
     output->detokenizer = NULL;
+    cli_terminal_text_free(&output->text);
 }
 
-static void print_text(cli_output *output, const char *text, size_t length) {
+void cli_output_text(cli_output *output, const char *text, size_t length) {
     if (length == 0)
         return;
     if (output->record) {
         cli_text_add(&output->record->text, text, length);
         return;
     }
-    fwrite(text, 1, length, stdout);
+    output->text.wrap.columns = output->is_terminal && output->wraps ? cli_terminal_columns() : 0;
+    if (output->is_terminal)
+        cli_terminal_text_put(&output->text, text, length);
+    else
+        fwrite(text, 1, length, stdout);
     fflush(stdout);
     output->began = true;
     output->line_ended = text[length - 1] == '\n';
@@ -38,18 +48,9 @@ static gumbel_status check_written(gumbel_error *error) {
     return error->status = GUMBEL_ERROR_IO;
 }
 
-/* As a JSON string; other bytes than these stand for themselves in UTF-8. */
-static void print_quoted(const char *text, size_t length) {
+void cli_print_quoted(const char *text, size_t length) {
     putchar('"');
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte < 0x20)
-            printf("\\u%04x", byte);
-        else
-            putchar(byte);
-    }
+    gumbel_escape(GUMBEL_ESCAPE_JSON, text, length, cli_write, stdout);
     putchar('"');
 }
 
@@ -65,7 +66,7 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
     printf("%" PRId32 "\t%.6f", generated->token, (double)generated->logprob);
     if (output->detokenizer) {
         putchar('\t');
-        print_quoted(text, length);
+        cli_print_quoted(text, length);
     }
     for (uint32_t i = 0; i < generated->top_logprobs; i++)
         printf("\t%" PRId32 ":%.6f", generated->top_tokens[i], (double)generated->top_token_logprob[i]);
@@ -74,20 +75,22 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
     return check_written(error);
 }
 
-/* Text goes to the record by print_text. */
+void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
+    if (output->detokenizer && (output->record || !output->logprobs))
+        cli_output_text(output, generated->text, generated->text_length);
+}
+
 static gumbel_status record_token(cli_output *output, const gumbel_generated *generated,
                                   gumbel_error *error) {
     const char *text = "";
     size_t length = 0;
     gumbel_status status = GUMBEL_OK;
-    if (output->detokenizer)
+    if (output->detokenizer && output->logprobs)
         status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
-    if (status != GUMBEL_OK)
-        return status;
-    print_text(output, text, length);
-    if (output->logprobs)
+    if (status == GUMBEL_OK && output->logprobs)
         cli_record_logprobs(output->record, generated, text, length);
-    return GUMBEL_OK;
+    cli_output_rest(output, generated);
+    return status;
 }
 
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
@@ -102,25 +105,15 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
         output->began = true;
         return check_written(error);
     }
-    const char *text;
-    size_t length;
-    gumbel_status status = gumbel_detokenize(output->detokenizer, token, &text, &length, error);
-    if (status == GUMBEL_OK)
-        print_text(output, text, length);
-    return status == GUMBEL_OK ? check_written(error) : status;
+    cli_output_rest(output, generated);
+    return check_written(error);
 }
 
 void cli_output_end(cli_output *output) {
-    if (output->logprobs && !output->record)
+    if (output->logprobs || output->record)
         return;
-    if (output->detokenizer) {
-        const char *text;
-        size_t length;
-        gumbel_detokenize_end(output->detokenizer, &text, &length);
-        print_text(output, text, length);
-    }
-    if (output->record)
-        return;
+    if (output->is_terminal)
+        cli_terminal_text_end(&output->text);
     if (!output->line_ended && (output->began || !output->detokenizer))
         putchar('\n');
     fflush(stdout);

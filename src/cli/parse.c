@@ -194,11 +194,12 @@ static void *operand_field(const parser *p, const cli_operand *operand) {
 }
 
 /* The words from the first one on. */
-static void join_rest(const parser *p, size_t first) {
-    cli_text *text = operand_field(p, p->command->rest);
-    for (size_t i = first; i < p->operand_count; i++) {
-        cli_text_add(text, " ", i > first ? 1 : 0);
-        cli_text_add(text, p->operands[i], strlen(p->operands[i]));
+static void keep_rest(const parser *p, size_t first) {
+    cli_words *words = operand_field(p, p->command->rest);
+    words->list = cli_allocate(p->operand_count - first + 1, sizeof *words->list);
+    while (first + words->count < p->operand_count) {
+        words->list[words->count] = p->operands[first + words->count];
+        words->count++;
     }
 }
 
@@ -213,7 +214,7 @@ static bool place_operands(parser *p) {
         }
     }
     if (p->command->rest) {
-        join_rest(p, placed);
+        keep_rest(p, placed);
         return true;
     }
     char word[CLI_SHORTENED];

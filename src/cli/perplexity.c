@@ -2,20 +2,20 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
-#include "cli/average.h"
 #include "cli/command.h"
 #include "cli/files.h"
 #include "cli/model.h"
+#include "cli/perplexity_scores.h"
 #include "cli/progress.h"
 #include "cli/prompt.h"
 #include "cli/report.h"
 
-#include <math.h>
 #include <string.h>
 
 typedef struct perplexity_options {
     const char *file, *against;
     cli_integer count;
+    bool json;
 } perplexity_options;
 
 typedef struct perplexity_arguments {
@@ -32,8 +32,8 @@ static const cli_option perplexity_table[] = {
     {.names = "--against",
      .argument = "OTHER",
      .help = "Another program or checkpoint with the same vocabulary, whose predictions are taken as right: "
-             "also print the "
-             "mean Kullback-Leibler divergence from it, and how often both find the same token most likely.",
+             "also print the mean Kullback-Leibler divergence from it, and how often both find the same "
+             "token most likely, each with its standard error.",
      .type = CLI_STRING,
      .offset = offsetof(perplexity_options, against)},
     {.names = "-n --max-tokens",
@@ -42,47 +42,12 @@ static const cli_option perplexity_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = INT32_MAX},
      .offset = offsetof(perplexity_options, count)},
+    {.names = "--json",
+     .help = "Print one JSON object.",
+     .type = CLI_FLAG,
+     .offset = offsetof(perplexity_options, json)},
     {0},
 };
-
-/* ---- Distributions ------------------------------------------------------------------------------------- */
-
-/* log of the sum of exp(logits), and where the largest is. */
-static double log_sum(const float *logits, uint32_t count, uint32_t *best) {
-    *best = 0;
-    for (uint32_t i = 1; i < count; i++)
-        if (logits[i] > logits[*best])
-            *best = i;
-    double largest = (double)logits[*best], sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sum += exp((double)logits[i] - largest);
-    return largest + log(sum);
-}
-
-typedef struct scores {
-    cli_average surprise; /* -log p of each token */
-    cli_average divergence;
-    double agreed;
-} scores;
-
-/* Adds the prediction of a token by a program and, unless reference is NULL, by the other. */
-static void score(scores *s, const float *logits, const float *reference, uint32_t count, int32_t token) {
-    uint32_t best, reference_best;
-    double sum = log_sum(logits, count, &best);
-    cli_average_add(&s->surprise, sum - (double)logits[token]);
-    if (!reference)
-        return;
-    double reference_sum = log_sum(reference, count, &reference_best), divergence = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double p = (double)reference[i] - reference_sum, q = (double)logits[i] - sum;
-        if (p > -100)
-            divergence += exp(p) * (p - q);
-    }
-    cli_average_add(&s->divergence, divergence);
-    s->agreed += best == reference_best;
-}
-
-/* ---- Running ------------------------------------------------------------------------------------------- */
 
 /* Runs one token; *row is what follows it, valid until the engine's next step. */
 static gumbel_status run_token(const cli_model *model, int32_t token, const float **row,
@@ -104,13 +69,17 @@ static gumbel_status run_token(const cli_model *model, int32_t token, const floa
     return status;
 }
 
+/* Positions that a prediction may look back, the same for both programs. */
+static uint32_t window_of(const cli_model *model, const cli_model *other) {
+    return other->program && other->max_context < model->max_context ? other->max_context
+                                                                     : model->max_context;
+}
+
 /* A text longer than the context is cut into windows. Each begins with the text's first token, which is where
  * models expect their bos; the token after a window's beginning is the first one that it scores. */
 static gumbel_status score_text(const cli_model *model, const cli_model *other, const cli_tokens *tokens,
-                                cli_progress *progress, scores *s, gumbel_error *error) {
-    uint32_t window = model->max_context, position = 0;
-    if (other->program && other->max_context < window)
-        window = other->max_context;
+                                cli_progress *progress, cli_scores *scores, gumbel_error *error) {
+    uint32_t window = window_of(model, other), position = 0;
     for (size_t i = 0; i + 1 < tokens->count; i++) {
         const float *row = NULL, *reference = NULL;
         if (position == window) {
@@ -125,7 +94,7 @@ static gumbel_status score_text(const cli_model *model, const cli_model *other, 
             status = run_token(other, token, &reference, error);
         if (status != GUMBEL_OK)
             return status;
-        score(s, row, reference, model->info.vocab_size, tokens->ids[i + 1]);
+        cli_add_prediction(scores, row, reference, model->info.vocab_size, tokens->ids[i + 1]);
         position++;
         cli_progress_count(progress, "tokens", i + 1, tokens->count - 1);
     }
@@ -135,8 +104,8 @@ static gumbel_status score_text(const cli_model *model, const cli_model *other, 
 static const gumbel_encode_options encode_options = {.size = sizeof encode_options, .add_special = true};
 
 /* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
-static gumbel_status check_same_tokens(const cli_model *other, const char *against, const cli_text *text,
-                                       const cli_tokens *tokens, gumbel_error *error) {
+static gumbel_status check_same_tokens(const cli_model *other, const char *program, const char *against,
+                                       const cli_text *text, const cli_tokens *tokens, gumbel_error *error) {
     cli_tokens found = {0};
     if (!other->tokenizer)
         return GUMBEL_OK;
@@ -147,22 +116,25 @@ static gumbel_status check_same_tokens(const cli_model *other, const char *again
     cli_tokens_free(&found);
     if (status != GUMBEL_OK || is_same)
         return status;
-    cli_refuse(error, "%s: its tokenizer gives other tokens for the text than the program's", against);
+    cli_refuse(error, "%s: its tokenizer gives other tokens for the text than that of %s", against, program);
     return error->status = GUMBEL_ERROR_ARGUMENT;
 }
 
 static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
-                                 const perplexity_options *options, cli_tokens *tokens, gumbel_error *error) {
+                                 const perplexity_arguments *arguments, cli_tokens *tokens,
+                                 gumbel_error *error) {
+    const perplexity_options *options = &arguments->perplexity;
+    const char *program = arguments->model.source.path;
     cli_text text = {0};
     gumbel_status status = cli_read_file(options->file, &text, error);
     if (status == GUMBEL_OK && !model->tokenizer) {
-        cli_refuse(error, "the program has no tokenizer");
+        cli_refuse(error, "%s: the program has no tokenizer", program);
         status = GUMBEL_ERROR_ARGUMENT;
     }
     if (status == GUMBEL_OK)
         status = cli_encode_text(model->tokenizer, text.bytes, text.length, &encode_options, tokens, error);
     if (status == GUMBEL_OK)
-        status = check_same_tokens(other, options->against, &text, tokens, error);
+        status = check_same_tokens(other, program, options->against, &text, tokens, error);
     cli_text_free(&text);
     if (status == GUMBEL_OK && options->count.value > 0 && tokens->count > (size_t)options->count.value)
         tokens->count = (size_t)options->count.value;
@@ -182,19 +154,24 @@ static gumbel_status open_other(const perplexity_arguments *arguments, const cli
     gumbel_status status = cli_model_open(&options, false, other, error);
     if (status != GUMBEL_OK || other->info.vocab_size == model->info.vocab_size)
         return status;
-    cli_refuse(error, "%s: a vocabulary of %u, expected %u as in the program", options.source.path,
-               (unsigned)other->info.vocab_size, (unsigned)model->info.vocab_size);
-    return GUMBEL_ERROR_ARGUMENT;
+    cli_refuse(error, "%s: a vocabulary of %u tokens, expected %u as in %s", options.source.path,
+               other->info.vocab_size, model->info.vocab_size, arguments->model.source.path);
+    return error->status = GUMBEL_ERROR_ARGUMENT;
 }
 
-static void print_scores(const scores *s) {
-    double perplexity = exp(s->surprise.mean);
-    printf("tokens          %.0f\n", s->surprise.count);
-    printf("perplexity      %.4f +- %.4f\n", perplexity, perplexity * cli_average_error(&s->surprise));
-    if (s->divergence.count == 0)
-        return;
-    printf("kl divergence   %.6f +- %.6f\n", s->divergence.mean, cli_average_error(&s->divergence));
-    printf("top-1 agreement %.2f %%\n", 100 * s->agreed / s->divergence.count);
+static void print_scores(const perplexity_arguments *arguments, const cli_model *model,
+                         const cli_model *other, const cli_scores *scores) {
+    const cli_scored scored = {
+        .program = arguments->model.source.path,
+        .against = arguments->perplexity.against,
+        .file = arguments->perplexity.file,
+        .engine = gumbel_engine_description(model->engine),
+        .window = window_of(model, other),
+    };
+    if (arguments->perplexity.json)
+        cli_print_scores_json(&scored, scores, stdout);
+    else
+        cli_print_scores(scores, stdout);
 }
 
 static int perplexity(void *given) {
@@ -203,20 +180,20 @@ static int perplexity(void *given) {
         return cli_fail_usage("perplexity needs -f FILE, the text");
     cli_model model = {0}, other = {0};
     cli_tokens tokens = {0};
-    scores s = {0};
+    cli_scores scores = {0};
     gumbel_error error;
     gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
     if (status == GUMBEL_OK)
         status = open_other(arguments, &model, &other, &error);
     if (status == GUMBEL_OK)
-        status = read_tokens(&model, &other, &arguments->perplexity, &tokens, &error);
+        status = read_tokens(&model, &other, arguments, &tokens, &error);
     cli_progress progress;
     cli_progress_begin(&progress, false);
     if (status == GUMBEL_OK)
-        status = score_text(&model, &other, &tokens, &progress, &s, &error);
+        status = score_text(&model, &other, &tokens, &progress, &scores, &error);
     cli_progress_erase(&progress);
     if (status == GUMBEL_OK)
-        print_scores(&s);
+        print_scores(arguments, &model, &other, &scores);
     cli_tokens_free(&tokens);
     cli_model_close(&other);
     cli_model_close(&model);

@@ -26,6 +26,17 @@ const cli_option cli_format_table[] = {
      .help = "A chat format in JSON in place of the program's.",
      .type = CLI_STRING,
      .offset = offsetof(cli_format_options, chat_format)},
+    {.names = "--wrap",
+     .help = "Wrap lines at words on a terminal, which is the default; code and tables are left alone. To a "
+             "pipe or a file nothing is wrapped.",
+     .type = CLI_SET,
+     .constant = false,
+     .offset = offsetof(cli_format_options, no_wrap)},
+    {.names = "--no-wrap",
+     .help = "Leave lines as they come.",
+     .type = CLI_SET,
+     .constant = true,
+     .offset = offsetof(cli_format_options, no_wrap)},
     {0},
 };
 

@@ -8,11 +8,14 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
                                      gumbel_error *error) {
     const gumbel_session *session = generator->model->session;
     double begin = cli_seconds();
-    gumbel_generated generated = {.size = sizeof generated};
+    gumbel_generated generated;
     do {
+        generated = (gumbel_generated){.size = sizeof generated};
         gumbel_status status = cli_generator_next(generator, &generated, error);
-        if (status != GUMBEL_OK)
+        if (status != GUMBEL_OK) {
+            cli_output_rest(output, &generated);
             return status;
+        }
         double now = cli_seconds();
         if (reply->tokens.count == 0) {
             reply->first_token_seconds = now - begin;
@@ -25,6 +28,7 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
             return status;
     } while (generated.finish == GUMBEL_FINISH_NONE);
     reply->finish = generated.finish;
+    reply->stop_string = generated.stop_string;
     return GUMBEL_OK;
 }
 
@@ -32,6 +36,7 @@ gumbel_status cli_generate_reply(cli_generator *generator, const int32_t *tokens
                                  const gumbel_generate_options *options, cli_output *output, cli_reply *reply,
                                  gumbel_error *error) {
     cli_reply_free(reply);
+    reply->stop_string = -1;
     reply->prompt_tokens = count;
     gumbel_status status = cli_generator_begin(generator, tokens, count, options, error);
     if (status != GUMBEL_OK)

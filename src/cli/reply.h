@@ -13,6 +13,7 @@
 
 typedef struct cli_reply {
     gumbel_finish finish; /* NONE: interrupted, or failed */
+    int32_t stop_string;  /* finish STOP_STRING: which of the options; otherwise -1 */
     bool interrupted;     /* by Ctrl-C; what was generated until then is printed */
     cli_tokens tokens;    /* what was generated, a stop token included */
     size_t prompt_tokens; /* those given, not the turns before */

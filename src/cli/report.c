@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool quiet;
 
@@ -18,11 +19,18 @@ bool cli_is_quiet(void) {
     return quiet;
 }
 
+void cli_print_escaped(FILE *file, const char *text) {
+    gumbel_escape(GUMBEL_ESCAPE_LINE, text, strlen(text), cli_write, file);
+}
+
+/* Without an allocation: that may be what failed. */
 static void print_line(const char *format, va_list arguments) {
+    char text[8192];
+    bool is_cut = vsnprintf(text, sizeof text, format, arguments) >= (int)sizeof text;
     fflush(stdout); /* what was said before comes first where both go to one terminal */
     fputs("gumbel: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    cli_print_escaped(stderr, text);
+    fputs(is_cut ? "...\n" : "\n", stderr);
 }
 
 void cli_note(const char *format, ...) {

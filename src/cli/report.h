@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the commands say on standard error, and the exit status that goes with it. Every message is one line
- * that begins with "gumbel: ".
+ * that begins with "gumbel: ", and what a terminal could obey in it is escaped.
  */
 #ifndef GUMBEL_CLI_REPORT_H
 #define GUMBEL_CLI_REPORT_H
 
 #include "gumbel.h"
+
+#include <stdio.h>
 
 #if defined(__GNUC__)
 #define CLI_PRINTF(format_index, first) __attribute__((format(printf, format_index, first)))
@@ -42,6 +44,9 @@ bool cli_refuse(gumbel_error *error, const char *format, ...) CLI_PRINTF(2, 3);
 
 /* A log callback for the library: warnings become notes; info lines do too when user (a bool *) is true. */
 void cli_log(void *user, gumbel_log_level level, const char *line);
+
+/* Prints a name, a path or another text of one line that came from a file, as gumbel_escape writes it. */
+void cli_print_escaped(FILE *file, const char *text);
 
 /* A write callback for the library: user is a FILE *. */
 void cli_write(void *user, const char *text, size_t length);

@@ -75,17 +75,6 @@ static void report_end(const run_options *options, const cli_model *model, const
         cli_note("stopped: the context of %u positions is full (-c)", model->max_context);
 }
 
-/* What an answer is made with. */
-typedef struct run_state {
-    cli_model model;
-    cli_sampling sampling;
-    cli_generator generator;
-    cli_output output;
-    cli_record record;
-    cli_tokens prompt;
-    cli_reply reply;
-} run_state;
-
 static gumbel_status settle(const run_arguments *arguments, run_state *state, gumbel_error *error) {
     const gumbel_tokenizer *tokenizer = arguments->run.print_tokens ? NULL : state->model.tokenizer;
     gumbel_status status = cli_settle_sampling(&arguments->sampling, &state->model, &state->sampling, error);
@@ -94,7 +83,9 @@ static gumbel_status settle(const run_arguments *arguments, run_state *state, gu
     if (status == GUMBEL_OK)
         status = cli_output_open(&state->output, tokenizer, error);
     state->output.logprobs = arguments->run.logprobs || arguments->run.top_logprobs.given;
+    state->output.wraps = !arguments->format.no_wrap;
     state->output.record = arguments->run.json ? &state->record : NULL;
+    cli_read_stops(&arguments->stop, &state->stops);
     return status;
 }
 
@@ -110,7 +101,11 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .ignore_stop = run->ignore_stop,
         .wants_logprob = state->output.logprobs,
         .top_logprobs = (uint32_t)run->top_logprobs.value,
+        .tokenizer = state->model.tokenizer,
     };
+    status = cli_apply_stops(&state->stops, &options, error);
+    if (status != GUMBEL_OK)
+        return status;
     state->generator.model = &state->model;
     cli_generator_set_seed(&state->generator, state->sampling.seed);
     cli_report_seed(&state->sampling);
@@ -121,7 +116,7 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
 
 static void report(const run_arguments *arguments, const run_state *state) {
     if (arguments->run.json)
-        run_print_json(arguments, &state->model, &state->sampling, &state->reply, &state->record, stdout);
+        run_print_json(arguments, state, stdout);
     report_end(&arguments->run, &state->model, &state->reply);
     if (arguments->run.stats)
         cli_print_stats(&state->model, &state->sampling, &state->reply, stderr);
@@ -129,6 +124,7 @@ static void report(const run_arguments *arguments, const run_state *state) {
 
 static void free_state(run_state *state) {
     cli_reply_free(&state->reply);
+    cli_stops_free(&state->stops);
     cli_record_free(&state->record);
     cli_output_close(&state->output);
     cli_generator_free(&state->generator);
@@ -174,6 +170,7 @@ static int converse(const run_arguments *arguments) {
     chat_arguments chat = {.model = arguments->model,
                            .sampling = arguments->sampling,
                            .format = arguments->format,
+                           .stop = arguments->stop,
                            .chat.max_new_tokens = arguments->run.max_new_tokens};
     cli_set_quiet(false); /* what a chat answers to commands are notes */
     return cli_command_chat.run(&chat);
@@ -217,6 +214,7 @@ const cli_command cli_command_run = {
             {.title = "Prompt", .options = run_prompt_table, .offset = offsetof(run_arguments, run)},
             {.title = "Format", .options = cli_format_table, .offset = offsetof(run_arguments, format)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
+            {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
             {.title = "Program",
              .options = cli_program_table,
@@ -227,6 +225,8 @@ const cli_command cli_command_run = {
         (const cli_example[]){
             {"gumbel run model.gumbel \"Why is the sky blue?\"", "Asks a question."},
             {"gumbel run model.gumbel --raw -f story.txt -n 300 --seed 7", "Continues a text, repeatably."},
+            {"gumbel run model.gumbel --raw -f questions.txt --stop \"\\nQ:\"",
+             "Answers the last question, and ends where the next one would begin."},
             {"gumbel run model.gumbel --tokens 2,17,99 --print-tokens -n 12 --temperature 0",
              "Ids in, one line of ids out."},
             {0}},

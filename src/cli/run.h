@@ -8,10 +8,11 @@
 #include "cli/model.h"
 #include "cli/prompt.h"
 #include "cli/reply.h"
+#include "cli/stops.h"
 
 typedef struct run_options {
     const char *prompt, *file;
-    cli_text words; /* the prompt as operands */
+    cli_words words; /* the prompt as operands */
     cli_tokens tokens;
     bool plain, interactive, single_turn;
     cli_integer max_new_tokens;
@@ -23,8 +24,21 @@ typedef struct run_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_stop_options stop;
     run_options run;
 } run_arguments;
+
+/* What an answer is made with. */
+typedef struct run_state {
+    cli_model model;
+    cli_sampling sampling;
+    cli_generator generator;
+    cli_output output;
+    cli_record record;
+    cli_stops stops;
+    cli_tokens prompt;
+    cli_reply reply;
+} run_state;
 
 /* New tokens after which an answer ends: those of --max-new-tokens, or 128; 0: without a limit. */
 uint32_t run_token_limit(const run_options *options);
@@ -41,7 +55,6 @@ gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *m
                               gumbel_error *error);
 
 /* Prints one line: an object with the reply, the settings it was drawn with, the program and the times. */
-void run_print_json(const run_arguments *arguments, const cli_model *model, const cli_sampling *sampling,
-                    const cli_reply *reply, const cli_record *record, FILE *file);
+void run_print_json(const run_arguments *arguments, const run_state *state, FILE *file);
 
 #endif

@@ -69,25 +69,32 @@ static json_t *timings_json(const cli_model *model, const cli_reply *reply) {
     return timings;
 }
 
-void run_print_json(const run_arguments *arguments, const cli_model *model, const cli_sampling *sampling,
-                    const cli_reply *reply, const cli_record *record, FILE *file) {
+static json_t *reply_text_json(const run_options *options, const cli_text *text) {
+    return options->print_tokens ? json_null() : cli_json_text(text->bytes ? text->bytes : "", text->length);
+}
+
+static json_t *stop_string_json(const run_state *state) {
+    int32_t index = state->reply.stop_string;
+    return index < 0 ? json_null() : text_json(state->stops.texts[index]);
+}
+
+void run_print_json(const run_arguments *arguments, const run_state *state, FILE *file) {
     const run_options *options = &arguments->run;
+    const cli_reply *reply = &state->reply;
     json_t *root = json_object();
-    json_object_set_new(root, "text",
-                        options->print_tokens ? json_null()
-                                              : cli_json_text(record->text.bytes ? record->text.bytes : "",
-                                                              record->text.length));
+    json_object_set_new(root, "text", reply_text_json(options, &state->record.text));
     json_object_set_new(root, "finish_reason", json_string(cli_reply_finish(reply)));
+    json_object_set_new(root, "stop_string", stop_string_json(state));
     json_object_set_new(root, "tokens", tokens_json(&reply->tokens));
     json_object_set_new(root, "prompt_tokens", json_integer((json_int_t)reply->prompt_tokens));
-    if (record->logprobs)
-        json_object_set(root, "logprobs", record->logprobs);
-    json_object_set_new(root, "settings", settings_json(options, sampling));
-    json_object_set_new(root, "program", program_json(arguments, model));
-    json_object_set_new(root, "engine", text_json(gumbel_engine_description(model->engine)));
-    json_object_set_new(root, "timings", timings_json(model, reply));
+    if (state->record.logprobs)
+        json_object_set(root, "logprobs", state->record.logprobs);
+    json_object_set_new(root, "settings", settings_json(options, &state->sampling));
+    json_object_set_new(root, "program", program_json(arguments, &state->model));
+    json_object_set_new(root, "engine", text_json(gumbel_engine_description(state->model.engine)));
+    json_object_set_new(root, "timings", timings_json(&state->model, reply));
     json_object_set_new(root, "gumbel", json_string(gumbel_version()));
-    json_dumpf(root, file, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    cli_json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(9), file);
     fputc('\n', file);
     json_decref(root);
 }

@@ -42,7 +42,7 @@ const cli_option run_prompt_table[] = {
 
 int run_prompt_sources(const run_options *options) {
     return (options->prompt != NULL) + (options->file != NULL) + (options->tokens.ids != NULL) +
-           (options->words.bytes != NULL);
+           (options->words.count > 0);
 }
 
 static gumbel_status refuse(gumbel_error *error, gumbel_status status, const char *message) {
@@ -52,10 +52,11 @@ static gumbel_status refuse(gumbel_error *error, gumbel_status status, const cha
 
 /* The prompt's text from where the flags say. */
 static gumbel_status read_text(const run_arguments *arguments, cli_text *text, gumbel_error *error) {
-    const char *words = arguments->run.words.bytes;
-    const char *prompt = arguments->run.prompt ? arguments->run.prompt : words;
-    if (prompt && strcmp(prompt, "-") != 0) {
-        cli_text_add(text, prompt, strlen(prompt));
+    const char *prompt = arguments->run.prompt;
+    const cli_words given = {.list = &prompt, .count = prompt ? 1 : 0};
+    const cli_words *words = prompt ? &given : &arguments->run.words;
+    if (words->count > 1 || (words->count == 1 && strcmp(words->list[0], "-") != 0)) {
+        cli_words_join(words, text);
         return GUMBEL_OK;
     }
     gumbel_status status = cli_read_file(arguments->run.file ? arguments->run.file : "-", text, error);
@@ -68,10 +69,9 @@ static gumbel_status read_text(const run_arguments *arguments, cli_text *text, g
 static void note_file(const run_options *run) {
     struct stat file;
     char name[CLI_SHORTENED];
-    if (run->words.bytes && strcmp(run->words.bytes, "-") != 0 && stat(run->words.bytes, &file) == 0 &&
-        S_ISREG(file.st_mode))
-        cli_note("the prompt is the text \"%s\"; -f reads the file of that name",
-                 cli_shorten(run->words.bytes, name));
+    const char *word = run->words.count == 1 ? run->words.list[0] : "-";
+    if (strcmp(word, "-") != 0 && stat(word, &file) == 0 && S_ISREG(file.st_mode))
+        cli_note("the prompt is the text \"%s\"; -f reads the file of that name", cli_shorten(word, name));
 }
 
 static void note_unknown_template(const cli_model *model) {

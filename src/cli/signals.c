@@ -2,6 +2,7 @@
 #include "cli/signals.h"
 
 #include "cli/report.h"
+#include "cli/terminal.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,8 +15,10 @@ static atomic_bool interrupted;
 static void on_interrupt(int number) {
     (void)number;
     gumbel_session *session = atomic_load(&session_at_work);
-    if (atomic_exchange(&interrupted, true) && session)
+    if (atomic_exchange(&interrupted, true) && session) {
+        cli_terminal_restore();
         _exit(CLI_INTERRUPTED);
+    }
     if (session)
         gumbel_session_cancel(session);
 }

@@ -86,49 +86,54 @@ static const cli_option format_table[] = {
     {0},
 };
 
-/* Text in double quotes on one line, with what would break the line or the quotes escaped. */
-static void print_quoted(const char *text, size_t length) {
-    putchar('"');
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if (byte == '\n')
-            fputs("\\n", stdout);
-        else if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
-            printf("\\x%02x", byte);
-        else
-            putchar(byte);
+/* Prints each token on a line: its id and what it stands for. */
+static gumbel_status show_tokens(gumbel_detokenizer *detokenizer, const cli_tokens *tokens,
+                                 gumbel_error *error) {
+    for (size_t i = 0; i < tokens->count; i++) {
+        const char *text;
+        size_t length;
+        gumbel_status status = gumbel_detokenize(detokenizer, tokens->ids[i], &text, &length, error);
+        if (status != GUMBEL_OK)
+            return status;
+        printf("%8" PRId32 "  ", tokens->ids[i]);
+        cli_print_quoted(text, length);
+        putchar('\n');
     }
-    putchar('"');
+    return GUMBEL_OK;
 }
 
-/* Prints what the tokens stand for: one line each, or as running text. */
+/* Prints what the tokens stand for as running text, and a newline. */
+static gumbel_status print_text(gumbel_detokenizer *detokenizer, const cli_tokens *tokens,
+                                gumbel_error *error) {
+    cli_output output;
+    gumbel_status status = cli_output_open(&output, NULL, error);
+    cli_text whole = {0};
+    const char *text;
+    size_t length;
+    for (size_t i = 0; i < tokens->count && status == GUMBEL_OK; i++) {
+        status = gumbel_detokenize(detokenizer, tokens->ids[i], &text, &length, error);
+        if (status == GUMBEL_OK)
+            cli_text_add(&whole, text, length);
+    }
+    gumbel_detokenize_end(detokenizer, &text, &length);
+    cli_text_add(&whole, text, length);
+    cli_text_add(&whole, "\n", 1);
+    if (status == GUMBEL_OK) {
+        cli_output_text(&output, whole.bytes, whole.length);
+        cli_output_end(&output);
+    }
+    cli_output_close(&output);
+    cli_text_free(&whole);
+    return status;
+}
+
 static gumbel_status print_pieces(const gumbel_tokenizer *tokenizer, const cli_tokens *tokens, bool show,
                                   gumbel_error *error) {
     gumbel_detokenizer *detokenizer;
     gumbel_status status = gumbel_detokenizer_create(tokenizer, true, &detokenizer, error);
     if (status != GUMBEL_OK)
         return status;
-    const char *text;
-    size_t length;
-    for (size_t i = 0; i < tokens->count && status == GUMBEL_OK; i++) {
-        status = gumbel_detokenize(detokenizer, tokens->ids[i], &text, &length, error);
-        if (status != GUMBEL_OK)
-            break;
-        if (show) {
-            printf("%8" PRId32 "  ", tokens->ids[i]);
-            print_quoted(text, length);
-            putchar('\n');
-        } else {
-            fwrite(text, 1, length, stdout);
-        }
-    }
-    gumbel_detokenize_end(detokenizer, &text, &length);
-    if (status == GUMBEL_OK && !show) {
-        fwrite(text, 1, length, stdout);
-        putchar('\n');
-    }
+    status = (show ? show_tokens : print_text)(detokenizer, tokens, error);
     gumbel_detokenizer_destroy(detokenizer);
     return status;
 }

@@ -178,6 +178,30 @@ bool cli_parse_biases(const char *text, cli_biases *biases) {
     }
 }
 
+bool cli_add_string(const char *text, cli_strings *strings) {
+    if (*text == '\0' || strings->count == CLI_MOST_STRINGS)
+        return false;
+    strings->list[strings->count++] = text;
+    return true;
+}
+
+bool cli_clear_strings(cli_strings *strings) {
+    strings->count = 0;
+    return true;
+}
+
+void cli_words_join(const cli_words *words, cli_text *text) {
+    for (size_t i = 0; i < words->count; i++) {
+        cli_text_add(text, " ", i > 0 ? 1 : 0);
+        cli_text_add(text, words->list[i], strlen(words->list[i]));
+    }
+}
+
+void cli_words_free(cli_words *words) {
+    free(words->list);
+    *words = (cli_words){0};
+}
+
 bool cli_is_choice(const char *value, const char *choices) {
     size_t length = strlen(value);
     if (length == 0 || strchr(value, ' '))

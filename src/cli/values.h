@@ -62,6 +62,29 @@ typedef struct cli_biases {
  * something else or the list is full; biases may then have some of the entries. */
 bool cli_parse_biases(const char *text, cli_biases *biases);
 
+/* Texts that are given one by one. Copied like a number; the texts themselves are the caller's. */
+enum { CLI_MOST_STRINGS = 64 };
+typedef struct cli_strings {
+    size_t count;
+    const char *list[CLI_MOST_STRINGS];
+} cli_strings;
+
+/* Adds a text at the end. False when it is empty or the list is full. */
+bool cli_add_string(const char *text, cli_strings *strings);
+
+/* Empties the list. Returns true. */
+bool cli_clear_strings(cli_strings *strings);
+
+/* Words of the command line. The list is allocated; the words are the caller's. */
+typedef struct cli_words {
+    const char **list;
+    size_t count;
+} cli_words;
+
+/* Adds the words to text with a blank between them. */
+void cli_words_join(const cli_words *words, cli_text *text);
+void cli_words_free(cli_words *words);
+
 /* Whether value is one of the words in choices, which are separated by single blanks. */
 bool cli_is_choice(const char *value, const char *choices);
 

@@ -48,7 +48,9 @@ static void report(const export_job *job, gumbel_log_level level, const char *fo
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    job->options.log(job->options.log_user, level, line);
+    gumbel_error escaped; /* as a message's, names that the line has can do no harm */
+    gb_fail(&escaped, GUMBEL_OK, "%s", line);
+    job->options.log(job->options.log_user, level, escaped.message);
 }
 
 static bool is_minimal(const gumbel_export_options *options) {
@@ -63,8 +65,8 @@ static gumbel_status check_sampler(const gumbel_export_options *options, gumbel_
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "sampler: \"%s\" and logits: a program that ends in its logits has no sampler",
                        options->sampler);
-    if (options->max_top_logprobs > GUMBEL_TOP_LOGPROBS_LIMIT)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "max_top_logprobs: %" PRIu32 ", expected 0 to %d",
+    if (options->max_top_logprobs < -1 || options->max_top_logprobs > GUMBEL_TOP_LOGPROBS_LIMIT)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "max_top_logprobs: %" PRId32 ", expected -1 to %d",
                        options->max_top_logprobs, GUMBEL_TOP_LOGPROBS_LIMIT);
     if (options->max_top_logprobs > 0 && (options->logits || is_minimal(options)))
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
@@ -85,7 +87,11 @@ static gb_sampler_options sampler_options(const gumbel_export_options *options) 
         return (gb_sampler_options){.kind = GB_SAMPLER_NONE};
     if (is_minimal(options))
         return (gb_sampler_options){.kind = GB_SAMPLER_MINIMAL};
-    return (gb_sampler_options){.kind = GB_SAMPLER_FULL, .max_top_logprobs = options->max_top_logprobs};
+    const int32_t top = options->max_top_logprobs;
+    return (gb_sampler_options){.kind = GB_SAMPLER_FULL,
+                                .max_top_logprobs = top == 0    ? GUMBEL_TOP_LOGPROBS_DEFAULT
+                                                    : top == -1 ? 0
+                                                                : (uint32_t)top};
 }
 
 /* The layers that the program will have, as far as recipes need to know. */

@@ -4,6 +4,7 @@
 #include "program/constant_packing.h"
 #include "program/settings.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +25,11 @@ static void print_bytes_line(const gb_text_sink *sink, const char *label, uint64
 }
 
 static void print_text_line(const gb_text_sink *sink, const char *label, const char *text) {
-    if (*text)
-        gb_print(sink, "  %-18s %s\n", label, text);
+    if (!*text)
+        return;
+    gb_print(sink, "  %-18s ", label);
+    gb_print_escaped(sink, text);
+    gb_print(sink, "\n");
 }
 
 static void print_number_line(const gb_text_sink *sink, const char *label, uint64_t number) {
@@ -117,18 +121,39 @@ void gb_print_summary(const gb_program *program, uint64_t scratch_bytes, const g
              "backend but MLX, whose logarithm is its own\n");
 }
 
-void gb_print_tensors(const gb_program *program, const gb_text_sink *sink) {
+static void count_bytes(void *user, const char *text, size_t length) {
+    (void)text;
+    *(size_t *)user += length;
+}
+
+/* Bytes of a name as it is printed. */
+static int printed_length(const char *name) {
+    size_t length = 0;
+    gb_print_escaped(&(gb_text_sink){count_bytes, &length}, name);
+    return length < INT_MAX ? (int)length : INT_MAX;
+}
+
+/* Columns for the names, so that all but the longest stand in a table. */
+static int name_width(const gb_program *program) {
+    enum { WIDEST = 100 };
     int width = 4;
     for (uint32_t i = 0; i < program->constant_count; i++) {
-        int length = (int)strlen(program->constants[i].name);
+        int length = printed_length(program->constants[i].name);
         width = length > width ? length : width;
     }
+    return width < WIDEST ? width : WIDEST;
+}
+
+void gb_print_tensors(const gb_program *program, const gb_text_sink *sink) {
+    int width = name_width(program);
     gb_print(sink, "%-*s  %-20s  %7s  %-24s  %14s  %14s  %s\n", width, "name", "format", "bits/w", "shape",
              "bytes", "offset", "packing");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
         char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
-        gb_print(sink, "%-*s  %-20s  %7.3f  %-24s  %14llu  %14llu  %s\n", width, constant->name,
+        int blanks = width - printed_length(constant->name);
+        gb_print_escaped(sink, constant->name);
+        gb_print(sink, "%*s  %-20s  %7.3f  %-24s  %14llu  %14llu  %s\n", blanks > 0 ? blanks : 0, "",
                  gb_constant_format_text(constant, format), gb_constant_bits_per_weight(constant),
                  strchr(gb_type_text(&constant->type, text), '['), (unsigned long long)constant->size,
                  (unsigned long long)constant->offset, gb_constant_packing_text(constant));

@@ -22,10 +22,10 @@ static void print_value(const graph_printer *printer, gb_ref ref) {
         gb_print(printer->sink, "%s", gb_role_find(program->inputs[value->index].role)->name);
         break;
     case GB_VALUE_CONSTANT:
-        gb_print(printer->sink, "%s", program->constants[value->index].name);
+        gb_print_escaped(printer->sink, program->constants[value->index].name);
         break;
     case GB_VALUE_STATE:
-        gb_print(printer->sink, "%s", program->states[value->index].name);
+        gb_print_escaped(printer->sink, program->states[value->index].name);
         break;
     default:
         gb_print(printer->sink, "%%%u", printer->numbers[ref]);
@@ -100,9 +100,11 @@ static void print_head(const graph_printer *printer) {
     const gb_program *program = printer->program;
     const gb_metadata *metadata = &program->metadata;
     char text[GB_TYPE_TEXT];
-    gb_print(printer->sink, "program %s { vocab %llu, context %llu, prefill chunk %llu }\n",
-             metadata->architecture, (unsigned long long)metadata->vocab_size,
-             (unsigned long long)metadata->max_context, (unsigned long long)metadata->prefill_chunk);
+    gb_print(printer->sink, "program ");
+    gb_print_escaped(printer->sink, metadata->architecture);
+    gb_print(printer->sink, " { vocab %llu, context %llu, prefill chunk %llu }\n",
+             (unsigned long long)metadata->vocab_size, (unsigned long long)metadata->max_context,
+             (unsigned long long)metadata->prefill_chunk);
     gb_print(printer->sink, "inputs\n");
     for (uint32_t i = 0; i < program->input_count; i++)
         gb_print(printer->sink, "  %s: %s\n", gb_role_find(program->inputs[i].role)->name,
@@ -110,8 +112,9 @@ static void print_head(const graph_printer *printer) {
     gb_print(printer->sink, "states\n");
     for (uint32_t i = 0; i < program->state_count; i++) {
         const gb_state *state = &program->states[i];
-        gb_print(printer->sink, "  %s: %s %s", state->name, gb_state_kind_name(state->kind),
-                 gb_type_text(&state->type, text));
+        gb_print(printer->sink, "  ");
+        gb_print_escaped(printer->sink, state->name);
+        gb_print(printer->sink, ": %s %s", gb_state_kind_name(state->kind), gb_type_text(&state->type, text));
         if (state->kind == GB_STATE_RING)
             gb_print(printer->sink, " window %u", state->window);
         gb_print(printer->sink, "\n");

@@ -61,6 +61,7 @@ typedef struct gb_backend_functions {
 struct gb_backend {
     const gb_backend_functions *functions;
     char description[96];    /* "cpu avx512 2 threads" */
+    uint32_t threads;        /* of the CPU that compute; 0: it computes elsewhere */
     uint32_t most_following; /* how many steps it begins before they are asked for; 0: none are announced */
 };
 

@@ -5,6 +5,7 @@
 #include "run/handles.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 /* The caller's options with every default filled in. */
 static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
@@ -102,6 +103,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_o
                                     gumbel_error *error) {
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(options->backend, &entry, error));
+    engine->backend_name = entry->name;
     gb_backend_options backend_options = {
         .slots = engine->slots,
         .max_context = engine->max_context,
@@ -143,6 +145,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
         return status;
     }
     made->most_following = most_following(made);
+    snprintf(made->description, sizeof made->description, "%s, %u tokens a step", made->backend->description,
+             made->step_tokens);
     *engine = made;
     return GUMBEL_OK;
 }
@@ -150,6 +154,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
 void gumbel_engine_destroy(gumbel_engine *engine) {
     if (!engine)
         return;
+    for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
+        gumbel_detokenizer_destroy(engine->sessions[i].text);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
     gb_batch_arrays_free(&engine->arrays);
@@ -162,7 +168,25 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
 }
 
 const char *gumbel_engine_description(const gumbel_engine *engine) {
-    return engine->backend->description;
+    return engine->description;
+}
+
+gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
+                                     gumbel_error *error) {
+    GB_TRY(gb_check_versioned(info, "engine info", error));
+    const gumbel_engine_info full = {
+        .size = sizeof full,
+        .slots = engine->slots,
+        .max_context = engine->max_context,
+        .step_tokens = engine->step_tokens,
+        .prefill_chunk =
+            engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
+        .snapshots = engine->snapshots,
+        .backend = engine->backend_name,
+        .threads = engine->backend->threads,
+    };
+    gb_write_versioned(&full, sizeof full, info);
+    return GUMBEL_OK;
 }
 
 gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,

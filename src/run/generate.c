@@ -5,8 +5,25 @@
  */
 #include "base/versioned.h"
 #include "run/handles.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
 
 #include <string.h>
+
+static gumbel_status check_text(const gumbel_engine *engine, const gumbel_generate_options *options,
+                                gumbel_error *error) {
+    const gumbel_tokenizer *tokenizer = options->tokenizer;
+    const uint64_t vocab_size = engine->program->metadata.vocab_size;
+    if (!tokenizer && options->stop_string_count > 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: stop_strings need a tokenizer to find them by (option tokenizer)");
+    if (tokenizer && tokenizer->id_limit < vocab_size)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "generate: the tokenizer has %u ids and the program %llu; gumbel_tokenizer_create "
+                       "makes the program's own",
+                       tokenizer->id_limit, (unsigned long long)vocab_size);
+    return GUMBEL_OK;
+}
 
 static gumbel_status check_generate(const gumbel_session *session, const int32_t *tokens, size_t count,
                                     const gumbel_generate_options *options, gumbel_error *error) {
@@ -31,6 +48,7 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
     GB_TRY(gb_settle_sampling(engine->program, options->sampling, "", &sampling, error));
     GB_TRY(gb_check_sampling(&sampling, "", error));
     GB_TRY(gb_check_inputs(engine->program, &sampling, "", error));
+    GB_TRY(check_text(engine, options, error));
     return gb_check_logprobs(engine->program, options->wants_logprob, options->top_logprobs, "", error);
 }
 
@@ -43,11 +61,30 @@ static void keep_sampling(gumbel_session *session, const gumbel_sampling *given)
     kept->bias = session->bias;
 }
 
+/* Makes what spells the generation's tokens out, in place of the last one's. */
+static gumbel_status prepare_text(gumbel_session *session, const gumbel_generate_options *options,
+                                  gumbel_error *error) {
+    gumbel_detokenizer *text = NULL;
+    if (options->tokenizer) {
+        GB_TRY(gumbel_detokenizer_create(options->tokenizer, options->show_special, &text, error));
+        gumbel_status status = gumbel_detokenizer_stop_at(
+            text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
+        if (status != GUMBEL_OK) {
+            gumbel_detokenizer_destroy(text);
+            return status;
+        }
+    }
+    gumbel_detokenizer_destroy(session->text);
+    session->text = text;
+    return GUMBEL_OK;
+}
+
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                               const gumbel_generate_options *given, gumbel_error *error) {
     gumbel_generate_options options;
     GB_TRY(gb_read_versioned(given, "generate options", &options, sizeof options, error));
     GB_TRY(check_generate(session, tokens, count, &options, error));
+    GB_TRY(prepare_text(session, &options, error));
     gb_generation *generation = &session->generation;
     *generation = (gb_generation){
         .active = true,
@@ -93,11 +130,38 @@ static gumbel_status run_due_tokens(gumbel_session *session, const gumbel_reques
     return run_prompt(session, due, last, error);
 }
 
-gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+/* Why the token ends the generation, its text aside. */
+static gumbel_finish finish_of(const gumbel_session *session, const gumbel_result *result) {
+    const gb_generation *generation = &session->generation;
+    gumbel_finish finish = result->finish;
+    if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop)
+        finish =
+            session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
+    if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)
+        finish = GUMBEL_FINISH_LENGTH;
+    return finish;
+}
+
+/* Spells the token out. One that completes a stop string finishes the generation for that reason. */
+static gumbel_status add_text(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+    const bool is_last = generated->finish != GUMBEL_FINISH_NONE;
+    GB_TRY(gb_detokenize(session->text, generated->token, is_last, &generated->text, &generated->text_length,
+                         error));
+    generated->stop_string = gumbel_detokenizer_stopped(session->text);
+    if (generated->stop_string >= 0)
+        generated->finish = GUMBEL_FINISH_STOP_STRING;
+    return GUMBEL_OK;
+}
+
+/* Ends a generation that failed with the text that was held back. */
+static void give_up(gumbel_session *session, gumbel_generated *generated) {
+    session->generation.active = false;
+    if (session->text)
+        gumbel_detokenize_end(session->text, &generated->text, &generated->text_length);
+}
+
+static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
-    if (!generation->active)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
-    GB_TRY(gb_check_versioned(generated, "generated", error));
     gumbel_result result = {.size = sizeof result};
     const gumbel_request request = {.size = sizeof request,
                                     .result = &result,
@@ -106,25 +170,34 @@ gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, 
                                     .top_logprobs = generation->top_logprobs};
     gumbel_status status = run_due_tokens(session, &request, error);
     if (status != GUMBEL_OK) {
-        generation->active = false;
+        give_up(session, generated);
         return status;
     }
     session->pending_token = result.token;
     generation->generated++;
-    gumbel_finish finish = result.finish;
-    if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop)
-        finish =
-            session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
-    if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)
-        finish = GUMBEL_FINISH_LENGTH;
-    generation->active = finish == GUMBEL_FINISH_NONE;
-    const gumbel_generated full = {.token = result.token,
-                                   .finish = finish,
-                                   .seed = result.seed,
-                                   .logprob = result.logprob,
-                                   .top_logprobs = result.top_logprobs,
-                                   .top_tokens = result.top_tokens,
-                                   .top_token_logprob = result.top_token_logprob};
-    gb_write_versioned(&full, sizeof full, generated);
+    *generated = (gumbel_generated){
+        .token = result.token,
+        .finish = finish_of(session, &result),
+        .seed = result.seed,
+        .logprob = result.logprob,
+        .top_logprobs = result.top_logprobs,
+        .top_tokens = result.top_tokens,
+        .top_token_logprob = result.top_token_logprob,
+        .stop_string = -1,
+    };
+    if (session->text)
+        GB_TRY(add_text(session, generated, error));
+    generation->active = generated->finish == GUMBEL_FINISH_NONE;
     return GUMBEL_OK;
+}
+
+gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
+    GB_TRY(gb_check_versioned(generated, "generated", error));
+    if (!session->generation.active)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
+    gumbel_generated full = {0}; /* what a failure leaves unchanged is copied back */
+    memcpy(&full, generated, generated->size < sizeof full ? generated->size : sizeof full);
+    gumbel_status status = compute_next(session, &full, error);
+    gb_write_versioned(&full, sizeof full, generated);
+    return status;
 }

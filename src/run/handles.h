@@ -48,8 +48,9 @@ struct gumbel_session {
     uint64_t seed, seed_counter; /* the next token is drawn with their sum */
     atomic_bool cancelled;
     gb_generation generation;
-    int32_t *prompt;   /* [max_context + 1] the generation's tokens still to run */
-    gumbel_bias *bias; /* [max_bias] of the generation */
+    gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
+    int32_t *prompt;          /* [max_context + 1] the generation's tokens still to run */
+    gumbel_bias *bias;        /* [max_bias] of the generation */
 };
 
 /* A step's requests in this version's form, and what they get; arrays of as many as there are slots. */
@@ -66,6 +67,8 @@ struct gumbel_engine {
     gb_backend *backend;
     uint32_t slots, max_context, step_tokens, prefill_chunk;
     bool snapshots;
+    const char *backend_name;
+    char description[128];
     gumbel_session *sessions;  /* [slots] */
     int32_t *token_storage;    /* what the sessions' token arrays are cut from */
     bool *generated_storage;   /* and their generated arrays */

@@ -24,6 +24,8 @@ void gumbel_session_destroy(gumbel_session *session) {
     if (!session)
         return;
     gb_session_clear(session);
+    gumbel_detokenizer_destroy(session->text);
+    session->text = NULL;
     session->in_use = false;
 }
 

@@ -6,7 +6,10 @@
  * gives up a whole run of byte tokens for one bad byte: a stream has by then given out the good characters
  * before it. At byte level one for each maximal subpart, as in the package (ByteLevel).
  */
+#include "text/detokenizer.h"
+
 #include "base/memory.h"
+#include "text/stop_matcher.h"
 #include "text/text_steps.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -19,6 +22,9 @@ struct gumbel_detokenizer {
     char pending[4]; /* the first bytes of a character */
     size_t pending_size;
     gb_byte_buffer output, spare; /* have room for the longest output from the start */
+    gb_stop_matcher *matcher;     /* NULL: no stop strings */
+    int32_t *stop_tokens;         /* [stop_count] the special token spelled like the stop string, or -1 */
+    size_t stop_count;
 };
 
 /* Bytes that one token can give: its spelling after every replacement, and the pending bytes replaced. */
@@ -53,8 +59,60 @@ void gumbel_detokenizer_destroy(gumbel_detokenizer *detokenizer) {
         return;
     gb_buffer_free(&detokenizer->output);
     gb_buffer_free(&detokenizer->spare);
+    gb_stop_matcher_destroy(detokenizer->matcher);
+    gb_free(detokenizer->stop_tokens);
     gb_free(detokenizer);
 }
+
+/* ---- Stop strings -------------------------------------------------------------------------------------- */
+
+static bool is_special(const gumbel_tokenizer *tokenizer, int32_t token) {
+    return tokenizer->vocabulary.flags[token] & GB_ADDED_SPECIAL;
+}
+
+/* The special token that gives no text but is spelled just like the string, or -1. */
+static int32_t hidden_token(const gumbel_detokenizer *detokenizer, const char *string) {
+    int32_t token = detokenizer->show_special ? -1 : gumbel_token_id(detokenizer->tokenizer, string);
+    return token >= 0 && is_special(detokenizer->tokenizer, token) ? token : -1;
+}
+
+gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokenizer, const char *const *strings,
+                                         size_t count, bool included, gumbel_error *error) {
+    gb_stop_matcher *matcher = NULL;
+    int32_t *tokens = NULL;
+    if (count > 0) {
+        uint64_t longest = longest_output(&detokenizer->tokenizer->data);
+        GB_TRY(gb_stop_matcher_create(strings, count, included, longest, &matcher, error));
+        tokens = gb_allocate(count, sizeof *tokens);
+        if (!tokens) {
+            gb_stop_matcher_destroy(matcher);
+            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu stop strings", count);
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        tokens[i] = hidden_token(detokenizer, strings[i]);
+    gb_stop_matcher_destroy(detokenizer->matcher);
+    gb_free(detokenizer->stop_tokens);
+    detokenizer->matcher = matcher;
+    detokenizer->stop_tokens = tokens;
+    detokenizer->stop_count = count;
+    detokenizer->pending_size = 0;
+    return GUMBEL_OK;
+}
+
+int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer) {
+    return detokenizer->matcher ? gb_stop_matcher_found(detokenizer->matcher) : -1;
+}
+
+/* The number of the stop string that the token is by itself, or -1. */
+static int32_t stop_of(const gumbel_detokenizer *detokenizer, int32_t token) {
+    for (size_t i = 0; i < detokenizer->stop_count; i++)
+        if (detokenizer->stop_tokens[i] == token)
+            return (int32_t)i;
+    return -1;
+}
+
+/* ---- Decoding ------------------------------------------------------------------------------------------ */
 
 /* Gives up the first size pending bytes, which are one ill-formed part. */
 static void replace_pending(gumbel_detokenizer *detokenizer, size_t size) {
@@ -112,12 +170,50 @@ static bool has_byte_fallback(const gb_text_steps *decoder) {
 }
 
 static bool is_shown(const gumbel_detokenizer *detokenizer, int32_t token) {
-    bool is_special = detokenizer->tokenizer->vocabulary.flags[token] & GB_ADDED_SPECIAL;
-    return detokenizer->show_special || !is_special;
+    return detokenizer->show_special || !is_special(detokenizer->tokenizer, token);
 }
 
-gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
-                                size_t *length, gumbel_error *error) {
+/* Adds the token's text to the output. */
+static void add_token(gumbel_detokenizer *detokenizer, const char *spelling, size_t length) {
+    const gb_tokenizer_data *data = &detokenizer->tokenizer->data;
+    int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, length) : -1;
+    if (gb_is_byte_level(data)) {
+        add_bytes(detokenizer, spelling, length);
+    } else if (byte >= 0) {
+        add_byte(detokenizer, byte);
+    } else {
+        replace_pending(detokenizer, detokenizer->pending_size);
+        add_spelling(detokenizer, spelling, length);
+    }
+}
+
+/* Gives out the output, or what the stop strings let through of it. */
+static void take_text(gumbel_detokenizer *detokenizer, const char **text, size_t *length) {
+    if (detokenizer->matcher) {
+        gb_stop_matcher_take(detokenizer->matcher, text, length);
+        return;
+    }
+    *text = (const char *)detokenizer->output.data;
+    *length = detokenizer->output.size;
+}
+
+/* Passes the output on to the stop strings. */
+static void match_output(gumbel_detokenizer *detokenizer) {
+    if (detokenizer->matcher)
+        gb_stop_matcher_add(detokenizer->matcher, (const char *)detokenizer->output.data,
+                            detokenizer->output.size);
+}
+
+/* Passes on what is pending as well: no more follows. */
+static void end_output(gumbel_detokenizer *detokenizer) {
+    replace_pending(detokenizer, detokenizer->pending_size);
+    match_output(detokenizer);
+    if (detokenizer->matcher)
+        gb_stop_matcher_flush(detokenizer->matcher);
+}
+
+gumbel_status gb_detokenize(gumbel_detokenizer *detokenizer, int32_t token, bool is_last, const char **text,
+                            size_t *length, gumbel_error *error) {
     const gb_tokenizer_data *data = &detokenizer->tokenizer->data;
     uint32_t id_limit = detokenizer->tokenizer->id_limit;
     if (token < 0 || (uint32_t)token >= id_limit)
@@ -127,26 +223,29 @@ gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, 
     const char *spelling = "";
     if ((uint32_t)token < data->token_count)
         spelling = gb_token_text(data, token, &spelling_length);
+    const int32_t stop = stop_of(detokenizer, token);
     detokenizer->output.size = 0;
-    if (spelling_length > 0 && is_shown(detokenizer, token)) {
-        int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, spelling_length) : -1;
-        if (gb_is_byte_level(data)) {
-            add_bytes(detokenizer, spelling, spelling_length);
-        } else if (byte >= 0) {
-            add_byte(detokenizer, byte);
-        } else {
-            replace_pending(detokenizer, detokenizer->pending_size);
-            add_spelling(detokenizer, spelling, spelling_length);
-        }
-    }
-    *text = (const char *)detokenizer->output.data;
-    *length = detokenizer->output.size;
+    if (spelling_length > 0 && is_shown(detokenizer, token))
+        add_token(detokenizer, spelling, spelling_length);
+    if (is_last || stop >= 0)
+        end_output(detokenizer);
+    else
+        match_output(detokenizer);
+    if (stop >= 0)
+        gb_stop_matcher_stop(detokenizer->matcher, stop, spelling, spelling_length);
+    take_text(detokenizer, text, length);
     return GUMBEL_OK;
+}
+
+gumbel_status gumbel_detokenize(gumbel_detokenizer *detokenizer, int32_t token, const char **text,
+                                size_t *length, gumbel_error *error) {
+    return gb_detokenize(detokenizer, token, false, text, length, error);
 }
 
 void gumbel_detokenize_end(gumbel_detokenizer *detokenizer, const char **text, size_t *length) {
     detokenizer->output.size = 0;
-    replace_pending(detokenizer, detokenizer->pending_size);
-    *text = (const char *)detokenizer->output.data;
-    *length = detokenizer->output.size;
+    end_output(detokenizer);
+    take_text(detokenizer, text, length);
+    if (detokenizer->matcher)
+        gb_stop_matcher_restart(detokenizer->matcher);
 }

@@ -48,11 +48,15 @@ static void prefixes_name_the_place(void **state) {
     assert_int_equal(gb_prefix(NULL, GUMBEL_ERROR_IO, "unheard"), GUMBEL_ERROR_IO);
 }
 
+static const char *long_text(void) {
+    static char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    return text;
+}
+
 static void long_messages_are_cut(void **state) {
     (void)state;
-    char text[2000];
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = 0;
+    const char *text = long_text();
     gumbel_error error;
     gb_fail(&error, GUMBEL_ERROR_FORMAT, "%s", text);
     assert_int_equal(strlen(error.message), sizeof error.message - 1);
@@ -83,12 +87,65 @@ static void a_cut_message_keeps_its_end(void **state) {
         }
 }
 
+/* The bytes before the ellipsis in a message of count letters, ESC, the euro sign and more. */
+static size_t head_of(size_t count, gumbel_error *error) {
+    gb_fail(error, GUMBEL_ERROR_FORMAT, "%.*s\x1b\xe2\x82\xac%s", (int)count, long_text(), long_text());
+    const char *end = strstr(error->message, "\xe2\x80\xa6");
+    assert_non_null(end);
+    return (size_t)(end - error->message);
+}
+
+/* Where the middle is left out, escapes and characters are whole. */
+static void a_cut_divides_no_escape(void **state) {
+    (void)state;
+    gumbel_error error;
+    size_t cut = head_of(1000, &error);
+    for (size_t before = 0; before < 10; before++) {
+        size_t kept = before < 4 ? 0 : before < 7 ? 4 : 7 + (before - 7);
+        assert_int_equal(head_of(cut - before, &error), cut - before + kept);
+        static const char expected[] = "\\x1b\xe2\x82\xacxxx";
+        assert_memory_equal(error.message + cut - before, expected, kept);
+    }
+}
+
+/* The same at the end that stays: count letters behind ESC and the euro sign. */
+static void the_kept_end_begins_with_a_whole_character(void **state) {
+    (void)state;
+    gumbel_error error;
+    gb_fail(&error, GUMBEL_ERROR_FORMAT, "%s", long_text());
+    size_t kept = strlen(strstr(error.message, "\xe2\x80\xa6") + 3);
+    for (size_t more = 0; more < 9; more++) {
+        gb_fail(&error, GUMBEL_ERROR_FORMAT, "%s\x1b\xe2\x82\xac%.*s", long_text(), (int)(kept - more),
+                long_text());
+        const char *end = strstr(error.message, "\xe2\x80\xa6") + 3;
+        static const char expected[] = "x\\x1b\xe2\x82\xac";
+        size_t whole = more < 3 ? 0 : more < 7 ? 3 : more;
+        assert_int_equal(strlen(end), kept - more + whole);
+        assert_memory_equal(end, expected + sizeof expected - 1 - whole, whole);
+    }
+}
+
+static void names_in_messages_are_escaped(void **state) {
+    (void)state;
+    gumbel_error error;
+    gb_fail(&error, GUMBEL_ERROR_FORMAT, "tensor %s: \xff", "a\x1b[2J\nb\xe2\x80\xae");
+    gb_prefix(&error, GUMBEL_ERROR_FORMAT, "%s", "\xc2\x9b.gguf");
+    assert_string_equal(error.message, "\\u009b.gguf: tensor a\\x1b[2J\\nb\\u202e: \\xff");
+    gb_fail_errno(&error, ENOENT, "%s", "a\tb");
+    assert_string_equal(error.message, "a\\tb: No such file or directory");
+}
+
 int main(void) {
     setlocale(LC_CTYPE, "C.UTF-8");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_are_formatted),      cmocka_unit_test(errno_has_its_meaning),
-        cmocka_unit_test(prefixes_name_the_place),     cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(messages_are_formatted),
+        cmocka_unit_test(errno_has_its_meaning),
+        cmocka_unit_test(prefixes_name_the_place),
+        cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(a_cut_message_keeps_its_end),
+        cmocka_unit_test(a_cut_divides_no_escape),
+        cmocka_unit_test(the_kept_end_begins_with_a_whole_character),
+        cmocka_unit_test(names_in_messages_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

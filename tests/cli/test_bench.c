@@ -11,11 +11,12 @@
 #include <jansson.h>
 #include <math.h>
 
-static const char *program;
+static const char *program, *other;
 
 static int set_up(void **state) {
     (void)state;
     program = export_program("bench.gumbel", "256", false);
+    other = export_program("other.gumbel", "128", false);
     return 0;
 }
 
@@ -103,13 +104,21 @@ static double number(const json_t *object, const char *name) {
     return json_number_value(value);
 }
 
+/* The only element of an array in JSON. Free with json_decref. */
+static json_t *only_object(const char *text) {
+    json_error_t problem;
+    json_t *array = json_loads(text, 0, &problem);
+    assert_int_equal(json_array_size(array), 1);
+    json_t *object = json_incref(json_array_get(array, 0));
+    json_decref(array);
+    return object;
+}
+
 /* The defaults that a context of 256 has room for. */
 static void an_object_for_programs(void **state) {
     (void)state;
     char *text = output_of(GUMBEL(NULL, "bench", program, "-o", "json", "-r", "2", "-n", "8", "-t", "1"));
-    json_error_t problem;
-    json_t *object = json_loads(text, 0, &problem);
-    assert_non_null(object);
+    json_t *object = only_object(text);
     assert_true(number(json_object_get(object, "read_bytes_per_second"), "mean") > 0);
     assert_true(number(object, "peak_megabytes") > 0);
     const json_t *tests = json_object_get(object, "tests"), *test;
@@ -128,6 +137,127 @@ static void an_object_for_programs(void **state) {
     free(text);
 }
 
+/* ---- Several programs and numbers of threads ----------------------------------------------------------- */
+
+#define SEVERAL(format)                                                                                      \
+    output_of(GUMBEL(NULL, "bench", program, other, "-t", "1,2", "-p", "4", "-n", "3", "-d", "0,5", "-r",    \
+                     "1", "-o", format))
+enum { TESTS = 4, RUNS = 4 }; /* prompt, two of decoding, answer; two programs on one and two threads */
+
+static const char *test_names[TESTS] = {"prompt 4", "decode 3 at 0", "decode 3 at 5", "answer 4 + 3"};
+
+static const char *program_of(int run) {
+    return run < RUNS / 2 ? program : other;
+}
+
+static int threads_of(int run) {
+    return 1 + run % 2;
+}
+
+/* Cuts the next line off; the last one ends with the text. */
+static char *next_line(char **text) {
+    char *line = *text;
+    assert_non_null(line);
+    *text = strchr(line, '\n');
+    if (*text)
+        *(*text)++ = '\0';
+    return line;
+}
+
+static void a_table_of_markdown(void **state) {
+    (void)state;
+    char *text = SEVERAL("md"), *rest = text;
+    assert_string_equal(
+        next_line(&rest),
+        "| program | weights | backend | threads | test | tokens/s | ms, or ms a step | limit |");
+    assert_string_equal(next_line(&rest), "|:--|--:|:--|--:|:--|--:|--:|:--|");
+    for (int run = 0; run < RUNS; run++)
+        for (int i = 0; i < TESTS; i++) {
+            char expected[128], *line = next_line(&rest);
+            const char *name = strrchr(program_of(run), '/') + 1;
+            snprintf(expected, sizeof expected, " | cpu | %d | %s | ", threads_of(run), test_names[i]);
+            assert_has(line, expected);
+            assert_int_equal(strncmp(line + 2, name, strlen(name)), 0);
+        }
+    assert_null(rest);
+    free(text);
+}
+
+static void a_line_for_each_test(void **state) {
+    (void)state;
+    char *text = SEVERAL("jsonl"), *rest = text;
+    for (int run = 0; run < RUNS; run++)
+        for (int i = 0; i < TESTS; i++) {
+            json_t *record = json_loads(next_line(&rest), 0, NULL);
+            assert_non_null(record);
+            assert_string_equal(json_string_value(json_object_get(record, "program")), program_of(run));
+            assert_string_equal(json_string_value(json_object_get(record, "name")), test_names[i]);
+            assert_true(number(record, "threads") == threads_of(run));
+            assert_true(number(record, "tokens_per_second_mean") > 0);
+            assert_true(number(record, "seconds_count") == 1);
+            assert_true(number(record, "read_bytes_per_second_count") == 2); /* the test's own */
+            assert_true(number(record, "sampling_temperature") == 0.8);
+            json_decref(record);
+        }
+    assert_null(rest);
+    free(text);
+}
+
+/* Columns of a line whose quoted texts have no quotes within. */
+static size_t count_columns(const char *line) {
+    size_t columns = 1;
+    for (bool quoted = false; *line; line++) {
+        quoted ^= *line == '"';
+        columns += *line == ',' && !quoted;
+    }
+    return columns;
+}
+
+static void a_file_for_spreadsheets(void **state) {
+    (void)state;
+    char *text = SEVERAL("csv"), *rest = text, *header = next_line(&rest);
+    const size_t columns = count_columns(header);
+    assert_has(header, "\"program\",");
+    assert_has(header, ",\"threads\",");
+    assert_has(header, ",\"tokens_per_second_mean\",\"tokens_per_second_sd\",");
+    for (int run = 0; run < RUNS; run++)
+        for (int i = 0; i < TESTS; i++) {
+            char *line = next_line(&rest), name[64];
+            snprintf(name, sizeof name, ",\"%s\",", test_names[i]);
+            assert_int_equal(count_columns(line), columns);
+            assert_has(line, program_of(run));
+            assert_has(line, name);
+        }
+    assert_null(rest);
+    free(text);
+}
+
+static void an_array_of_all(void **state) {
+    (void)state;
+    char *text = SEVERAL("json");
+    json_t *array = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(array), RUNS);
+    for (int run = 0; run < RUNS; run++) {
+        const json_t *object = json_array_get(array, (size_t)run);
+        assert_string_equal(json_string_value(json_object_get(object, "program")), program_of(run));
+        assert_true(number(object, "threads") == threads_of(run));
+        assert_int_equal(json_array_size(json_object_get(object, "tests")), TESTS);
+    }
+    json_decref(array);
+    free(text);
+}
+
+/* What was measured before is printed, and whole. */
+static void a_program_that_is_not_there(void **state) {
+    (void)state;
+    command_result result = GUMBEL(NULL, "bench", program, "nowhere.gumbel", "-p", "4", "-n", "0", "-r", "1",
+                                   "-t", "1", "--json");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "nowhere.gumbel");
+    json_decref(only_object(result.output));
+    free_result(&result);
+}
+
 /* Of all tests; penalties count the tokens of every sequence. */
 static void sampling_settings_are_told(void **state) {
     (void)state;
@@ -139,9 +269,7 @@ static void sampling_settings_are_told(void **state) {
                       "repetition-penalty 1.5, biases 2\n");
     free(table);
     char *text = output_of(GUMBEL(NULL, "bench", program, SETTINGS, "--json", "--temperature", "0"));
-    json_error_t problem;
-    json_t *object = json_loads(text, 0, &problem);
-    assert_non_null(object);
+    json_t *object = only_object(text);
     const json_t *sampling = json_object_get(object, "sampling");
     assert_true(number(sampling, "temperature") == 0);
     assert_true(number(sampling, "top_k") == 5);
@@ -211,6 +339,11 @@ int main(void) {
         cmocka_unit_test(fractions),
         cmocka_unit_test(a_table_for_people),
         cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(a_table_of_markdown),
+        cmocka_unit_test(a_line_for_each_test),
+        cmocka_unit_test(a_file_for_spreadsheets),
+        cmocka_unit_test(an_array_of_all),
+        cmocka_unit_test(a_program_that_is_not_there),
         cmocka_unit_test(sampling_settings_are_told),
         cmocka_unit_test(decoding_fills_the_context),
         cmocka_unit_test(decoding_takes_the_settings),

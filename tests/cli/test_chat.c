@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 static const char *program;
 
@@ -107,6 +108,48 @@ static void a_saved_conversation_goes_on(void **state) {
     free(first), free(whole), free(loaded), free(second);
 }
 
+/* The file of ~ is the same by its whole path. */
+static void a_tilde_is_the_home(void **state) {
+    (void)state;
+    char lines[512];
+    snprintf(lines, sizeof lines, "Hello\n/save ~/home.session\n/load %s\n/load ~/home.session\n/save ~\n",
+             temporary_path("home.session"));
+    setenv("HOME", temporary_directory(), 1);
+    command_result result = CHAT(lines, NULL);
+    assert_status(result, 1);
+    assert_one_error_line(&result, temporary_directory()); /* the last one is a directory */
+    free_result(&result);
+}
+
+/* A message ends where its line does, not at a zero byte: it is refused, and those around it are not. */
+static void zero_bytes_are_refused(void **state) {
+    (void)state;
+    static const char input[] = "Hel\0lo\n/re\0set\nHello\n";
+    running_command started;
+    start_command(&started, (const char *const[]){GUMBEL_COMMAND, "chat", program, "-n", "12", "--temp",
+                                                  "1.2", "--seed", "5", NULL});
+    assert_int_equal(write(started.input, input, sizeof input - 1), sizeof input - 1);
+    feed_command(&started, NULL);
+    command_result result = finish_command(&started, 60);
+    assert_status(result, 1);
+    assert_has(result.errors, "the message has a zero byte");
+    assert_has(result.errors, "a command has no zero bytes");
+    char *expected = chat("Hello\n");
+    assert_int_equal(strncmp(result.output, expected, strlen(expected)), 0);
+    assert_int_equal(result.output_length, strlen(expected) + 1);
+    free(expected);
+    free_result(&result);
+}
+
+/* Quotes are for people: in a pipe each line is a turn. */
+static void quotes_in_a_pipe_are_text(void **state) {
+    (void)state;
+    char *once = chat("\"\"\"\n"), *twice = chat("\"\"\"\nHello\n");
+    char *rest = rest_after(twice, once);
+    assert_true(strlen(rest) > 1);
+    free(once), free(twice), free(rest);
+}
+
 static void system_messages_matter(void **state) {
     (void)state;
     char *without = chat("Hello\n"), *with = output_of(CHAT("Hello\n", "--system", "Be brief."));
@@ -156,7 +199,10 @@ static void plain_text_is_continued(void **state) {
 static void mistakes_do_not_end_the_chat(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"/frob\n", "there is no command /frob"},
+        {"/frobnicate\n", "there is no command /frobnicate; /help lists them"},
+        {"/sav x\n", "there is no command /sav; did you mean /save?"},
+        {"/regne\n", "did you mean /regen?"},
+        {"/x\n", "there is no command /x; /help lists them"},
         {"/regen\n", "there is no reply to replace"},
         {"/seed\n", "/seed needs N"},
         {"/seed x\n", "--seed x: expected"},
@@ -232,6 +278,9 @@ int main(void) {
         cmocka_unit_test(reset_begins_anew),
         cmocka_unit_test(settings_change_at_run_time),
         cmocka_unit_test(a_saved_conversation_goes_on),
+        cmocka_unit_test(a_tilde_is_the_home),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(quotes_in_a_pipe_are_text),
         cmocka_unit_test(system_messages_matter),
         cmocka_unit_test(thoughts_are_not_replayed),
         cmocka_unit_test(plain_text_is_continued),

@@ -5,6 +5,7 @@
  */
 #include "cli/fixture.h"
 
+#include <jansson.h>
 #include <math.h>
 
 enum { VOCABULARY = 2048, WINDOW = 8, MAX_TOKENS = 64 };
@@ -16,7 +17,7 @@ static char text_path[4096];
 static int tokens[MAX_TOKENS], token_count;
 
 typedef struct scores {
-    double count, perplexity, perplexity_error, divergence, divergence_error, agreement;
+    double count, perplexity, perplexity_error, divergence, divergence_error, agreement, agreement_error;
 } scores;
 
 /* The other program sees twice as much, so that the windows must be the smaller one's. */
@@ -96,15 +97,15 @@ static double standard_error(const double *numbers, int count) {
 
 static scores expected_scores(const char *one, const char *reference) {
     static double log_q[VOCABULARY], log_p[VOCABULARY];
-    double surprises[MAX_TOKENS], divergences[MAX_TOKENS] = {0};
-    int count = token_count - 1, agreed = 0;
+    double surprises[MAX_TOKENS], divergences[MAX_TOKENS] = {0}, agreed[MAX_TOKENS];
+    int count = token_count - 1;
     for (int i = 0; i < count; i++) {
         predict(one, i, log_q);
         predict(reference, i, log_p);
         surprises[i] = -log_q[tokens[i + 1]];
         for (int j = 0; j < VOCABULARY; j++)
             divergences[i] += exp(log_p[j]) * (log_p[j] - log_q[j]);
-        agreed += most_likely(log_q) == most_likely(log_p);
+        agreed[i] = 100 * (most_likely(log_q) == most_likely(log_p));
     }
     double perplexity = exp(mean(surprises, count));
     return (scores){count,
@@ -112,7 +113,8 @@ static scores expected_scores(const char *one, const char *reference) {
                     perplexity * standard_error(surprises, count),
                     mean(divergences, count),
                     standard_error(divergences, count),
-                    100.0 * agreed / count};
+                    mean(agreed, count),
+                    standard_error(agreed, count)};
 }
 
 /* ---- What the command says ----------------------------------------------------------------------------- */
@@ -121,9 +123,10 @@ static scores printed_scores(command_result result) {
     char *output = output_of(result);
     scores s = {0};
     int fields = sscanf(
-        output, "tokens %lf perplexity %lf +- %lf kl divergence %lf +- %lf top-1 agreement %lf %%", &s.count,
-        &s.perplexity, &s.perplexity_error, &s.divergence, &s.divergence_error, &s.agreement);
-    if (fields != 3 && fields != 6)
+        output, "tokens %lf perplexity %lf +- %lf kl divergence %lf +- %lf top-1 agreement %lf +- %lf %%",
+        &s.count, &s.perplexity, &s.perplexity_error, &s.divergence, &s.divergence_error, &s.agreement,
+        &s.agreement_error);
+    if (fields != 3 && fields != 7)
         fail_msg("unexpected output: %s", output);
     free(output);
     return s;
@@ -144,6 +147,7 @@ static void is_what_the_logits_say(void **state) {
     assert_near(found.divergence, expected.divergence, 1e-6);
     assert_near(found.divergence_error, expected.divergence_error, 1e-6);
     assert_near(found.agreement, expected.agreement, 0.01);
+    assert_near(found.agreement_error, expected.agreement_error, 0.01);
     assert_true(expected.divergence > 0.01 && expected.agreement < 100);
 }
 
@@ -156,6 +160,44 @@ static void against_itself_nothing_differs(void **state) {
     assert_near(both.divergence, 0, 0);
     assert_near(both.divergence_error, 0, 0);
     assert_near(both.agreement, 100, 0);
+}
+
+static double number(const json_t *object, const char *name, const char *part) {
+    const json_t *value = json_object_get(object, name);
+    value = part ? json_object_get(value, part) : value;
+    if (!json_is_number(value))
+        fail_msg("\"%s\" is no number", name);
+    return json_number_value(value);
+}
+
+/* The same numbers, with more digits. */
+static void an_object_for_programs(void **state) {
+    (void)state;
+    scores expected = expected_scores(program, other);
+    char *text =
+        output_of(GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", other, "--json"));
+    json_error_t problem;
+    json_t *object = json_loads(text, 0, &problem);
+    assert_non_null(object);
+    assert_near(number(object, "tokens", NULL), expected.count, 0);
+    assert_near(number(object, "window", NULL), WINDOW, 0);
+    assert_near(number(object, "perplexity", "mean"), expected.perplexity, 1e-3);
+    assert_near(number(object, "perplexity", "error"), expected.perplexity_error, 1e-3);
+    assert_near(number(object, "negative_log_likelihood", "mean"), log(expected.perplexity), 1e-6);
+    assert_near(number(object, "kl_divergence", "mean"), expected.divergence, 1e-6);
+    assert_near(number(object, "kl_divergence", "error"), expected.divergence_error, 1e-6);
+    assert_near(number(object, "top_1_agreement", "mean"), expected.agreement / 100, 1e-9);
+    assert_near(number(object, "top_1_agreement", "error"), expected.agreement_error / 100, 1e-9);
+    assert_string_equal(json_string_value(json_object_get(object, "program")), program);
+    assert_string_equal(json_string_value(json_object_get(object, "against")), other);
+    json_decref(object);
+    free(text);
+    text = output_of(GUMBEL(NULL, "perplexity", program, "-f", text_path, "--json"));
+    object = json_loads(text, 0, &problem);
+    assert_non_null(object);
+    assert_null(json_object_get(object, "kl_divergence"));
+    json_decref(object);
+    free(text);
 }
 
 static void counts_what_it_is_given(void **state) {
@@ -176,7 +218,16 @@ static void other_tokens_cannot_be_compared(void **state) {
         GUMBEL(NULL, "export", GUMBEL_MODELS "/qwen3_5-moe-tiny", "-o", whole, "--quiet", "--layers", "4")));
     command_result result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", whole);
     assert_status(result, 1);
-    assert_one_error_line(&result, "its tokenizer gives other tokens for the text");
+    assert_one_error_line(&result, "its tokenizer gives other tokens for the text than that of ");
+    assert_has(result.errors, program);
+    assert_has(result.errors, whole);
+    free_result(&result);
+    const char *small = temporary_path("small.gumbel");
+    free(output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small.json", "--random-weights", "1", "-o",
+                          small, "--quiet")));
+    result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", small);
+    assert_status(result, 1);
+    assert_one_error_line(&result, "small.gumbel: a vocabulary of 160 tokens, expected 2048 as in ");
     free_result(&result);
 }
 
@@ -198,9 +249,9 @@ static void four_bits_cost_little(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_what_the_logits_say),  cmocka_unit_test(against_itself_nothing_differs),
-        cmocka_unit_test(counts_what_it_is_given), cmocka_unit_test(other_tokens_cannot_be_compared),
-        cmocka_unit_test(four_bits_cost_little),
+        cmocka_unit_test(is_what_the_logits_say),          cmocka_unit_test(against_itself_nothing_differs),
+        cmocka_unit_test(an_object_for_programs),          cmocka_unit_test(counts_what_it_is_given),
+        cmocka_unit_test(other_tokens_cannot_be_compared), cmocka_unit_test(four_bits_cost_little),
     };
     return cmocka_run_group_tests(tests, make_programs, NULL);
 }

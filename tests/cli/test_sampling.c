@@ -111,6 +111,7 @@ static void programs_without_the_roles(void **state) {
     assert_refused(RUN(minimal, "--print-tokens", "--logit-bias", "3=1"), "no input bias_ids");
     assert_refused(RUN(minimal, "--logprobs"), "no output logprob");
     assert_refused(RUN(with_top, "--top-logprobs", "4"), "exported for at most 3 (--top-logprobs-max)");
+    assert_refused(RUN(program, "--top-logprobs", "21"), "exported for at most 20 (--top-logprobs-max)");
     assert_refused(GUMBEL(NULL, "run", logits, "--tokens", "2", "--temp", "0", "--min-p", "0.1"),
                    "--min-p: the program");
     assert_refused(GUMBEL(NULL, "run", logits, "--tokens", "2", "--temp", "0", "--logprobs"),

@@ -213,6 +213,83 @@ static void the_json_has_it_all(void **state) {
     gb_program_destroy(program);
 }
 
+/* Names and metadata of a hostile file: commands to a terminal, forged lines, hidden directions. */
+static gb_program *hostile_program(void) {
+    gb_program *program = tiny_program_build(true);
+    program->metadata.architecture = "tiny\x1b[2J";
+    program->metadata.name = "safe\n  id                 0123";
+    program->metadata.source = "\xe2\x80\xaegpj.\xff";
+    program->constants[0].name = "embedding\xc2\x9b"
+                                 "31m";
+    program->states[0].name = "\x1b]52;c;aGk=\a";
+    return program;
+}
+
+static void assert_prints(const text_buffer *printed, const char *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_contains(printed, parts[i]);
+    for (size_t i = 0; i < printed->length; i++) {
+        unsigned char byte = (unsigned char)printed->text[i];
+        if ((byte < 0x20 && byte != '\n') || byte >= 0x7f)
+            fail_msg("byte %02x at %zu of:\n%s", byte, i, printed->text);
+    }
+}
+
+static void text_never_commands_the_terminal(void **state) {
+    (void)state;
+    gb_program *program = hostile_program();
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_print_summary(program, 0, &sink);
+    assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
+    gb_print_tensors(program, &sink);
+    static const char *const parts[] = {
+        "architecture       tiny\\x1b[2J\n",     "name               safe\\n  id                 0123\n",
+        "source             \\u202egpj.\\xff\n", "program tiny\\x1b[2J { vocab 48",
+        "  \\x1b]52;c;aGk=\\x07: ring f32",      "embedding(embedding\\u009b31m, tokens)",
+        "\nembedding\\u009b31m          f32  ",
+    };
+    assert_prints(&printed, parts, sizeof parts / sizeof *parts);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+static void json_never_commands_the_terminal(void **state) {
+    (void)state;
+    gb_program *program = hostile_program();
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    static const char *const parts[] = {"\"embedding\\u009b31m\"", "\"tiny\\u001b[2J\""};
+    program->metadata.source = ""; /* its ill-formed byte is U+FFFD, which is harmless */
+    gb_print_json(program, 0, &sink);
+    assert_prints(&printed, parts, sizeof parts / sizeof *parts);
+    json_t *root = parse_printed(program, 0);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(root, "metadata"), "architecture")),
+                        "tiny\x1b[2J");
+    json_decref(root);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
+/* One name of any length must not spoil the table. */
+static void a_long_name_does_not_widen_the_table(void **state) {
+    (void)state;
+    static char name[6001];
+    gb_program *program = tiny_program_build(true);
+    memset(name, 'n', sizeof name - 1);
+    program->constants[0].name = name;
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    gb_print_tensors(program, &sink);
+    assert_contains(&printed, "nnn  f32 ");
+    size_t lines = 0;
+    for (size_t i = 0; i < printed.length; i++)
+        lines += printed.text[i] == '\n';
+    assert_int_equal(lines, program->constant_count + 2);
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
 static void names_are_escaped(void **state) {
     (void)state;
     gb_program *program = tiny_program_build(false);
@@ -232,6 +309,9 @@ int main(void) {
         cmocka_unit_test(several_results_are_printed),
         cmocka_unit_test(tensors_are_a_table),
         cmocka_unit_test(the_json_has_it_all),
+        cmocka_unit_test(text_never_commands_the_terminal),
+        cmocka_unit_test(json_never_commands_the_terminal),
+        cmocka_unit_test(a_long_name_does_not_widen_the_table),
         cmocka_unit_test(names_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,10 +117,55 @@ static void test_steps_allocate_nothing(void **state) {
     gumbel_program_close(program);
 }
 
+/* A generation that gives text: gumbel_generate allocates, and leaves the session as it was where it cannot;
+ * gumbel_next does not. */
+static void test_text_is_allocated_first(void **state) {
+    (void)state;
+    gumbel_error error;
+    gumbel_tokenizer *tokenizer;
+    gumbel_engine *engine;
+    gumbel_session *session;
+    int32_t prompt[PROMPT];
+    const char *const stops[] = {"not in the text", "\n\n"};
+    gumbel_program *program = open_random_program("small.json", false);
+    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &tokenizer, &error), &error);
+    assert_ok(gumbel_engine_create(program, NULL, &engine, &error), &error);
+    assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    random_tokens(1, VOCAB, prompt, PROMPT);
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .ignore_stop = true,
+                                             .tokenizer = tokenizer,
+                                             .stop_strings = stops,
+                                             .stop_string_count = 2};
+    gumbel_status status = GUMBEL_ERROR_MEMORY;
+    size_t n = 0;
+    while (status != GUMBEL_OK) {
+        allocations counter = {0, ++n};
+        gb_set_allocation_hook(count_allocation, &counter);
+        status = gumbel_generate(session, prompt, PROMPT, &options, &error);
+        gb_set_allocation_hook(NULL, NULL);
+        if (status != GUMBEL_OK)
+            assert_fails(status, GUMBEL_ERROR_MEMORY, &error, "memory");
+    }
+    assert_true(n > 5);
+    allocations counter = {0, 0};
+    gb_set_allocation_hook(count_allocation, &counter);
+    gumbel_generated next = {.size = sizeof next};
+    for (int i = 0; i < 60 && !status; i++)
+        status = gumbel_next(session, &next, &error);
+    gb_set_allocation_hook(NULL, NULL);
+    assert_ok(status, &error);
+    assert_int_equal(counter.seen, 0);
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_text_is_allocated_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

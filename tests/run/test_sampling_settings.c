@@ -205,7 +205,7 @@ static void test_biases(void **state) {
     assert_fails(step(&o, &sampling, 0), GUMBEL_ERROR_NUMERIC, &error, "no candidate");
     sampling.bias = NULL;
     assert_fails(step(&o, &sampling, 0), GUMBEL_ERROR_ARGUMENT, &error, "bias is NULL");
-    assert_fails(step(&o, NULL, 1), GUMBEL_ERROR_ARGUMENT, &error, "at most 0 (--top-logprobs-max)");
+    assert_fails(step(&o, NULL, 21), GUMBEL_ERROR_ARGUMENT, &error, "at most 20 (--top-logprobs-max)");
     stop(&o);
 }
 

@@ -100,6 +100,41 @@ static void test_refusals(void **state) {
         assert_int_equal(gumbel_session_position(sessions[i], NULL), 0);
 }
 
+/* What the options have become, theirs or the defaults. */
+static void test_engine_info(void **state) {
+    (void)state;
+    gumbel_engine_info info = {.size = sizeof info};
+    assert_ok(gumbel_engine_get_info(engine, &info, &error), &error);
+    assert_int_equal(info.slots, SLOTS);
+    assert_int_equal(info.max_context, 128);
+    assert_int_equal(info.step_tokens, 20);
+    assert_int_equal(info.prefill_chunk, CHUNK);
+    assert_false(info.snapshots);
+    assert_string_equal(info.backend, GUMBEL_TEST_BACKEND);
+    assert_true((info.threads > 0) == (strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0));
+    assert_non_null(strstr(gumbel_engine_description(engine), GUMBEL_TEST_BACKEND));
+    assert_non_null(strstr(gumbel_engine_description(engine), ", 20 tokens a step"));
+
+    gumbel_engine *other;
+    gumbel_engine_options options = {.size = sizeof options,
+                                     .slots = 2,
+                                     .threads = 3,
+                                     .max_context = 50,
+                                     .snapshots = true,
+                                     .backend = GUMBEL_TEST_BACKEND};
+    assert_ok(gumbel_engine_create(program, &options, &other, &error), &error);
+    assert_ok(gumbel_engine_get_info(other, &info, &error), &error);
+    assert_int_equal(info.slots, 2);
+    assert_int_equal(info.max_context, 50);
+    assert_int_equal(info.step_tokens, CHUNK + 2);
+    assert_true(info.snapshots);
+    assert_int_equal(info.threads, strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0 ? 3 : 0);
+    assert_non_null(strstr(gumbel_engine_description(other), ", 10 tokens a step"));
+    info.size = 0;
+    assert_fails(gumbel_engine_get_info(other, &info, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
+    gumbel_engine_destroy(other);
+}
+
 static void test_sampling_ranges(void **state) {
     (void)state;
     static const struct {
@@ -282,8 +317,9 @@ static void test_sample_on_host(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        each(test_refusals), each(test_sampling_ranges), each(test_mixed_rows),     each(test_engine_options),
-        each(test_nan_row),  each(test_logits_program),  each(test_sample_on_host),
+        each(test_refusals),       each(test_engine_info),    each(test_sampling_ranges),
+        each(test_mixed_rows),     each(test_engine_options), each(test_nan_row),
+        each(test_logits_program), each(test_sample_on_host),
     };
     return cmocka_run_group_tests(tests, NULL, close_program);
 }

@@ -97,6 +97,8 @@ static void set_metadata(const gb_scope *scope, const gb_sampler_options *option
     metadata->has_max_bias = metadata->has_max_top_logprobs = options->kind == GB_SAMPLER_FULL;
     metadata->max_bias = metadata->has_max_bias ? GB_BIAS_ENTRIES : 0;
     metadata->max_top_logprobs = metadata->has_max_top_logprobs ? options->max_top_logprobs : 0;
+    if (metadata->max_top_logprobs > metadata->vocab_size)
+        metadata->max_top_logprobs = metadata->vocab_size;
 }
 
 void gb_finish_with_logits(const gb_scope *scope, gb_ref logits, const gb_sampler_options *options,
@@ -109,5 +111,6 @@ void gb_finish_with_logits(const gb_scope *scope, gb_ref logits, const gb_sample
     gb_ref next = choose(scope, is_full ? adjust(scope, logits, max_context) : logits, options->kind);
     gb_build_output(scope->builder, GB_ROLE_NEXT, next);
     if (is_full)
-        finish_with_logprobs(scope, logits, next, options->max_top_logprobs);
+        finish_with_logprobs(scope, logits, next,
+                             (uint32_t)gb_builder_metadata(scope->builder)->max_top_logprobs);
 }

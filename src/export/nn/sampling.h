@@ -16,7 +16,8 @@ typedef enum gb_sampler_kind {
 
 typedef struct gb_sampler_options {
     gb_sampler_kind kind;
-    uint32_t max_top_logprobs; /* FULL: the likeliest tokens whose log-probability can be had; 0: none */
+    uint32_t max_top_logprobs; /* FULL: the likeliest tokens whose log-probability can be had, at most all; 0:
+                                  none */
 } gb_sampler_options;
 
 /* Entries of a row's list of biases: more than anybody bans, and a few KiB of input per row. */

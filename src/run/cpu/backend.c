@@ -113,7 +113,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));
     GB_TRY(gb_team_create(threads, &b->team, error));
-    b->thread_count = threads;
+    b->thread_count = b->base.threads = threads;
     b->vector = vector;
     GB_TRY(
         gb_place_weights(b->program, b->team, threads, options->log, options->log_user, &b->weights, error));
