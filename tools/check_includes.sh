@@ -10,11 +10,12 @@ forbid() { # folder, regular expression of include paths
         status=1
     fi
 }
-forbid base "tensor/|program/|text/|export/|run/|cli/"
-forbid tensor "program/|text/|export/|run/|cli/"
-forbid program "text/|export/|run/|cli/"
-forbid text "export/|run/|cli/"
-forbid export "run/|cli/"
+forbid base "tensor/|program/|text/|export/|plan/|run/|cli/"
+forbid tensor "program/|text/|export/|plan/|run/|cli/"
+forbid program "text/|export/|plan/|run/|cli/"
+forbid text "export/|plan/|run/|cli/"
+forbid plan "text/|export/|run/|cli/"
+forbid export "plan/|run/|cli/"
 forbid run "export/|cli/"
-forbid cli "base/|tensor/|program/|text/|export/|run/"
+forbid cli "base/|tensor/|program/|text/|export/|plan/|run/"
 exit $status

@@ -3,11 +3,11 @@
  * The public functions about programs: thin wrappers around src/program and src/text.
  */
 #include "base/memory.h"
+#include "plan/plan.h"
 #include "program/costs.h"
 #include "program/printer.h"
 #include "program/reader.h"
 #include "run/handles.h"
-#include "run/plan/plan.h"
 #include "text/tokenizer.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 #include "support/assertions.h"
 #include "support/tiny_program.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 #include "support/assertions.h"
 #include "support/tiny_program.h"
 

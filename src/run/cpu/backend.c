@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "plan/plan.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/cpu.h"
 #include "run/cpu/executor.h"
@@ -9,7 +10,6 @@
 #include "run/cpu/slots.h"
 #include "run/cpu/team.h"
 #include "run/cpu/weights.h"
-#include "run/plan/plan.h"
 
 #include <stdio.h>
 

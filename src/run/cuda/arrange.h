@@ -7,7 +7,7 @@
 #ifndef GUMBEL_RUN_CUDA_ARRANGE_H
 #define GUMBEL_RUN_CUDA_ARRANGE_H
 
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 /* Steps of one launch: products, ops on rows, all. */
 enum { GB_CUDA_MOST_LINEAR = 4, GB_CUDA_MOST_CHAINED = 12, GB_CUDA_MOST_TOGETHER = 16 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "plan/plan.h"
 #include "run/cuda/arrange.h"
 #include "run/cuda/cuda.h"
 #include "run/cuda/device.h"
@@ -8,7 +9,6 @@
 #include "run/cuda/limits.h"
 #include "run/cuda/slots.h"
 #include "run/cuda/weights.h"
-#include "run/plan/plan.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #ifndef GUMBEL_RUN_CUDA_EXPERT_STEPS_H
 #define GUMBEL_RUN_CUDA_EXPERT_STEPS_H
 
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 enum {
     GB_EXPERT_ROUTER,

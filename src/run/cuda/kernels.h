@@ -14,8 +14,8 @@
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
 
+#include "plan/plan.h"
 #include "program/program.h"
-#include "run/plan/plan.h"
 
 #include <cuda_runtime_api.h>
 

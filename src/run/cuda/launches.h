@@ -5,13 +5,13 @@
 #ifndef GUMBEL_RUN_CUDA_LAUNCHES_H
 #define GUMBEL_RUN_CUDA_LAUNCHES_H
 
+#include "plan/plan.h"
 #include "run/backend.h"
 #include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
 #include "run/cuda/kernels.h"
 #include "run/cuda/slots.h"
 #include "run/cuda/weights.h"
-#include "run/plan/plan.h"
 
 /* What steps work with. */
 typedef struct gb_cuda_resources {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 /* The sub-graph that a sample step replaces (docs/sampling.md), temperature t, logits, both of B rows:
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 #include "base/memory.h"
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 void gb_plan_find_views(gb_plan *plan) {
     const gb_program *program = plan->program;

@@ -3,8 +3,8 @@
  * From a verified graph to a plan: the list of steps that a backend executes in order, and where in one block
  * of memory each value lies while it is needed. Nothing here knows a backend.
  */
-#ifndef GUMBEL_RUN_PLAN_PLAN_H
-#define GUMBEL_RUN_PLAN_PLAN_H
+#ifndef GUMBEL_PLAN_PLAN_H
+#define GUMBEL_PLAN_PLAN_H
 
 #include "program/program.h"
 

@@ -2,10 +2,10 @@
  *
  * The passes that make a plan, in the order in which gb_plan_create runs them. Only this folder includes it.
  */
-#ifndef GUMBEL_RUN_PLAN_PASSES_H
-#define GUMBEL_RUN_PLAN_PASSES_H
+#ifndef GUMBEL_PLAN_PASSES_H
+#define GUMBEL_PLAN_PASSES_H
 
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 /* Fills in the storage of every place: split_heads and merge_heads are views of their operand. */
 void gb_plan_find_views(gb_plan *plan);
