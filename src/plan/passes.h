@@ -21,6 +21,9 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
 /* Removes steps whose results nothing reads and that change no state. */
 gumbel_status gb_plan_remove_dead_steps(gb_plan *plan, gumbel_error *error);
 
+/* Puts fused steps in the place of those that patterns match and the backend takes. */
+gumbel_status gb_plan_fuse(gb_plan *plan, const gb_plan_options *options, gumbel_error *error);
+
 /* Gives every value that a step makes its bytes in the arena, such that values that are needed at the same
  * time do not overlap. */
 gumbel_status gb_plan_place_values(gb_plan *plan, const gb_plan_options *options, gumbel_error *error);

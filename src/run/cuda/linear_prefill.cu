@@ -148,3 +148,8 @@ void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, c
         return launch<4>(call, fragments, scale, x, lists, tile_count);
     }
 }
+
+void gb_cuda_linear_prefill(const gb_cuda_call *call) {
+    gb_cuda_prefill_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
+                            0);
+}

@@ -122,6 +122,7 @@ static bool settings_are_given(const gb_program *program, const gb_step *step) {
 
 bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *step) {
     *step = (gb_step){.kind = GB_STEP_SAMPLE,
+                      .node = node,
                       .needs_rows = true,
                       .operand_count = GB_SAMPLE_OPERANDS,
                       .result_count = 1,
