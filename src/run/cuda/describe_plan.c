@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "plan/print_plan.h"
 #include "run/cuda/cuda.h"
+#include "run/cuda/facts.h"
 #include "run/cuda/lowering.h"
 
 /* How values would lie, without memory of the device. */
@@ -11,12 +12,10 @@ typedef struct layout {
     gb_cuda_scratch scratch;
 } layout;
 
-/* As gb_cuda_prefill_blocks says of the device; where there is none, of an H200. */
+/* As gb_cuda_prefill_blocks says of the device. */
 static uint32_t prefill_blocks(void) {
-    enum { PROCESSORS = 132 };
-    int devices = 0;
-    const bool has_device = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-    return has_device ? gb_cuda_prefill_blocks() : PROCESSORS;
+    const gb_cuda_facts *facts = gb_cuda_find_facts();
+    return facts->is_there ? gb_cuda_prefill_blocks() : facts->multiprocessors;
 }
 
 static gumbel_status make_layout(const gb_program *program, const gb_backend_options *options, layout *l,

@@ -32,8 +32,7 @@ static bool is_like_down(const gb_cuda_problem *problem, int number, size_t outp
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
  */
 static unsigned outer_rounds(size_t blocks, size_t tokens) {
-    enum { RESIDENT = 2 * 132 };
-    return blocks_for(blocks * tokens, RESIDENT);
+    return blocks_for(blocks * tokens, 2 * gb_cuda_find_facts()->multiprocessors);
 }
 
 /* Whether a block of threads has room for what join_outputs has at a time. */

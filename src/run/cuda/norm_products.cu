@@ -10,11 +10,7 @@
 
 using namespace gb_cuda;
 
-enum {
-    MOST_WIDTH = DENSE_FOURS * WARP * 4,
-    THREADS = MOST_WIDTH / 4,
-    MOST_BLOCKS = 132 /* one a multiprocessor: with more, the row is made over and over */
-};
+enum { MOST_WIDTH = DENSE_FOURS * WARP * 4, THREADS = MOST_WIDTH / 4 };
 static_assert((int)MOST_WIDTH == (int)GB_CUDA_MOST_MADE_COLUMNS, "rows of a norm's products");
 
 struct norm_products {
@@ -86,7 +82,9 @@ bool gb_cuda_takes_norm_products(const gb_cuda_problem *problem) {
     for (uint32_t i = GB_NORMS_PARTS; i < problem->count; i++)
         if (!is_of_row(p.chain, problem->parts[i]) || problem->parts[i]->operands[1]->dtype != dtype)
             return false;
-    return gb_cuda_takes_norms(problem) && is_taken(p.chain) && list_products(problem, &p) <= MOST_BLOCKS;
+    /* a block a multiprocessor: with more, the row is made over and over */
+    return gb_cuda_takes_norms(problem) && is_taken(p.chain) &&
+           list_products(problem, &p) <= gb_cuda_find_facts()->multiprocessors;
 }
 
 void gb_cuda_norm_products(const gb_cuda_problem *problem) {
