@@ -218,6 +218,15 @@ typedef enum gumbel_inspect_part {
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 
+/* Writes through write what a backend ("cpu" (NULL) or "cuda") makes of the program: the steps that it
+ * executes, in order, what each fused one replaces, and the kernel chosen for each, for every class of
+ * batches that has kernels of its own. Needs no device: CUDA's are chosen for a Hopper GPU where there is
+ * none. Errors: ARGUMENT (an unknown backend), UNSUPPORTED (one that is not in this build, or has no plan),
+ * MEMORY. */
+GUMBEL_API gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const char *backend,
+                                                      gumbel_write_callback write, void *user,
+                                                      gumbel_error *error);
+
 /* A step for which costs are told: so many sequences at the same position. */
 typedef struct gumbel_step_shape {
     size_t size;
@@ -344,9 +353,10 @@ GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, co
 typedef struct gumbel_engine gumbel_engine;
 typedef struct gumbel_session gumbel_session;
 
-/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds; of
- * "barrier", what its thread waited for the others. Called in the order of execution by the thread that
- * called gumbel_step. */
+/* Receives what one step of the plan took: its op's name (of the CUDA backend that of its kernel, as
+ * gumbel_program_describe_plan gives it), the name of its (first) matrix or NULL, and seconds; of "barrier",
+ * what its thread waited for the others. Called in the order of execution by the thread that called
+ * gumbel_step. */
 typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
 
 typedef enum gumbel_lock {

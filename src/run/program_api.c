@@ -4,11 +4,12 @@
  */
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "plan/plan.h"
 #include "program/costs.h"
 #include "program/printer.h"
 #include "program/reader.h"
+#include "run/backends.h"
 #include "run/handles.h"
-#include "run/plan/plan.h"
 #include "text/tokenizer.h"
 
 #include <string.h>
@@ -113,6 +114,22 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
     default:
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "inspect: part %d is unknown", (int)part);
     }
+}
+
+gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const char *backend,
+                                           gumbel_write_callback write, void *user, gumbel_error *error) {
+    const gb_text_sink sink = {write, user};
+    const gb_metadata *metadata = &program->program->metadata;
+    const gb_backend_options options = {.slots = 1,
+                                        .max_context = (uint32_t)metadata->max_context,
+                                        .step_tokens = (uint32_t)metadata->prefill_chunk + 1,
+                                        .fuse = true};
+    const gb_backend_entry *entry;
+    GB_TRY(gb_backend_find(backend, &entry, error));
+    if (!entry->describe_plan)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "backend %s has no plan of its own: it executes the nodes of the graph", entry->name);
+    return entry->describe_plan(program->program, &options, &sink, error);
 }
 
 gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_tokenizer **tokenizer,

@@ -109,7 +109,11 @@ static inline void free_device_step(device_step *step) {
 
 static inline void launch_step(const device_step *step, bool has_logprobs) {
     if (has_logprobs)
-        gb_cuda_sample_with_logprob(&step->sample, &step->normalizing, &step->naming);
+        gb_cuda_sample_with_logprob(
+            &(gb_cuda_problem){.parts = (const gb_cuda_call *[]){[GB_LOGPROB_SAMPLER] = &step->sample,
+                                                                 [GB_LOGPROB_NORMALIZER] = &step->normalizing,
+                                                                 [GB_LOGPROB_RESULT] = &step->naming},
+                               .count = GB_LOGPROB_PARTS});
     else
         gb_cuda_sample(&step->sample);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 #include "support/assertions.h"
 #include "support/tiny_program.h"
 
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static gb_plan *new_plan(const gb_program *program, bool fuse) {
-    gb_plan_options options = {8, 2, fuse, NULL};
+    gb_plan_options options = {8, 2, fuse, NULL, NULL};
     gb_plan *plan;
     gumbel_error error;
     assert_ok(gb_plan_create(program, &options, &plan, &error), &error);

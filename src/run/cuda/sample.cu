@@ -423,8 +423,14 @@ void gb_cuda_sample(const gb_cuda_call *call) {
     launch_sample(call, a, rows);
 }
 
-void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
-                                 const gb_cuda_call *logprob) {
+uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem) {
+    return gb_cuda_sample_scratch(problem->parts[GB_LOGPROB_SAMPLER]);
+}
+
+void gb_cuda_sample_with_logprob(const gb_cuda_problem *problem) {
+    const gb_cuda_call *sample = problem->parts[GB_LOGPROB_SAMPLER],
+                       *normalizer = problem->parts[GB_LOGPROB_NORMALIZER],
+                       *logprob = problem->parts[GB_LOGPROB_RESULT];
     size_t rows;
     sampling a = sampling_of(sample, &rows);
     a.wanted = data_of<const bool>(normalizer->operands[1]);

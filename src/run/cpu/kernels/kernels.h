@@ -7,10 +7,10 @@
 #ifndef GUMBEL_RUN_CPU_KERNELS_KERNELS_H
 #define GUMBEL_RUN_CPU_KERNELS_KERNELS_H
 
+#include "plan/plan.h"
 #include "program/op_traits.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/kernels/work_queue.h"
-#include "run/plan/plan.h"
 
 /* A value in one step: the dims that are N or B in the graph have this batch's sizes. */
 typedef struct gb_cpu_tensor {

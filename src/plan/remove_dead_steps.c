@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 static bool changes_state(const gb_program *program, const gb_step *step) {
     for (uint32_t i = 0; i < step->operand_count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 #include <string.h>
 

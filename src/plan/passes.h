@@ -2,10 +2,10 @@
  *
  * The passes that make a plan, in the order in which gb_plan_create runs them. Only this folder includes it.
  */
-#ifndef GUMBEL_RUN_PLAN_PASSES_H
-#define GUMBEL_RUN_PLAN_PASSES_H
+#ifndef GUMBEL_PLAN_PASSES_H
+#define GUMBEL_PLAN_PASSES_H
 
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 /* Fills in the storage of every place: split_heads and merge_heads are views of their operand. */
 void gb_plan_find_views(gb_plan *plan);
@@ -20,6 +20,9 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
 
 /* Removes steps whose results nothing reads and that change no state. */
 gumbel_status gb_plan_remove_dead_steps(gb_plan *plan, gumbel_error *error);
+
+/* Puts fused steps in the place of those that patterns match and the backend takes. */
+gumbel_status gb_plan_fuse(gb_plan *plan, const gb_plan_options *options, gumbel_error *error);
 
 /* Gives every value that a step makes its bytes in the arena, such that values that are needed at the same
  * time do not overlap. */

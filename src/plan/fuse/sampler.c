@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 /* The sub-graph that a sample step replaces (docs/sampling.md), temperature t, logits, both of B rows:
  *
@@ -10,9 +10,11 @@
  *     next = if any_false(zero):
  *                scaled = apply_temperature(x, select(zero, fill_like(1), t))
  *                keep = candidates(x)
- *                keep = top_k_mask(scaled, keep, top_k)      (optional; likewise the other masks of
- * roles.def) drawn = argmax(add(scaled, gumbel_noise(random_bits(seed))), keep) yield choose_token(zero,
- * greedy, drawn) else: yield greedy
+ *                keep = NAME_mask(scaled, keep, NAME)        (optional; one for each mask of roles.def)
+ *                drawn = argmax(add(scaled, gumbel_noise(random_bits(seed))), keep)
+ *                yield choose_token(zero, greedy, drawn)
+ *            else:
+ *                yield greedy
  *
  * with greedy = argmax(x). Each name may stand for several equal nodes, inside or outside the `if`. */
 
@@ -120,6 +122,7 @@ static bool settings_are_given(const gb_program *program, const gb_step *step) {
 
 bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *step) {
     *step = (gb_step){.kind = GB_STEP_SAMPLE,
+                      .node = node,
                       .needs_rows = true,
                       .operand_count = GB_SAMPLE_OPERANDS,
                       .result_count = 1,

@@ -3,51 +3,31 @@
  * From a verified graph to a plan: the list of steps that a backend executes in order, and where in one block
  * of memory each value lies while it is needed. Nothing here knows a backend.
  */
-#ifndef GUMBEL_RUN_PLAN_PLAN_H
-#define GUMBEL_RUN_PLAN_PLAN_H
+#ifndef GUMBEL_PLAN_PLAN_H
+#define GUMBEL_PLAN_PLAN_H
 
+#include "plan/fuse/fused.h"
 #include "program/program.h"
-#include "program/setting_kinds.h"
 
 typedef enum gb_step_kind {
     GB_STEP_NODE = 1,   /* executes node */
     GB_STEP_SAMPLE = 2, /* draws one token per row; operands by the GB_SAMPLE_ numbers, result i32[B] */
     GB_STEP_BRANCH = 3, /* where operand 0 is false, goes on at target */
     GB_STEP_JUMP = 4,   /* goes on at target */
-    GB_STEP_MOVE = 5    /* result 0 = operand 0, of the same type: a region's yield becomes its if's result */
+    GB_STEP_MOVE = 5,   /* result 0 = operand 0, of the same type: a region's yield becomes its if's result */
+    GB_STEP_FUSED = 6   /* executes fused; operands by the numbers of its kind */
 } gb_step_kind;
-
-/* Operands of a sample step: the settings of roles.def among others; GB_NO_VALUE for a mask, biases or
- * penalties that the program does not have. The step may write to its logits, as long as they are as before
- * when it ends. */
-enum {
-    GB_SAMPLE_LOGITS,
-    GB_SAMPLE_SEED,
-#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
-    GB_OF_DRAW(kind)(GB_SAMPLE_##NAME, )
-#include "program/roles.def"
-    GB_SAMPLE_BIAS_IDS, /* both or none of the two */
-    GB_SAMPLE_BIAS_VALUES,
-    GB_SAMPLE_COUNTS, /* these and the penalties: all or none; in the order of penalize's operands */
-#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
-    GB_OF_PENALTIES(kind)(GB_SAMPLE_##NAME, )
-#include "program/roles.def"
-    GB_SAMPLE_PENALIZE_PROMPT,
-    GB_SAMPLE_OPERANDS
-};
-
-enum { GB_MAX_STEP_OPERANDS = 16 };
 
 typedef struct gb_step {
     gb_step_kind kind;
     bool needs_rows; /* has no effect in a batch without rows: a backend leaves it out then */
-    bool joins;      /* executed together with the step before it: none of their values share bytes */
-    bool overlaps;   /* of a step that does not join: it and those that join it may be executed while the
-                        group of steps before it is: their results share no bytes with that group's values */
     uint8_t operand_count, result_count;
-    uint32_t target;     /* BRANCH and JUMP: a later step, or step_count */
-    const gb_node *node; /* NODE; otherwise NULL */
-    gb_ref operands[GB_MAX_STEP_OPERANDS], results[GB_MAX_RESULTS];
+    uint32_t target;       /* BRANCH and JUMP: a later step, or step_count */
+    const gb_node *node;   /* NODE, and of SAMPLE the `if` that it replaces; otherwise NULL */
+    const gb_fused *fused; /* FUSED; otherwise NULL */
+    /* GB_NO_VALUE: an operand that is missing. A fused step's results are what others read of it, and what
+     * its kernels put down on the way. */
+    gb_ref operands[GB_MAX_STEP_OPERANDS], results[GB_MAX_STEP_RESULTS];
 } gb_step;
 
 /* Where a value's bytes are, row-major. */
@@ -63,15 +43,18 @@ struct gb_plan;
 typedef struct gb_plan_options {
     uint32_t step_tokens; /* largest N, at least 1 */
     uint32_t slots;       /* largest B, at least 1 */
-    bool fuse;            /* replace sub-graphs by fused steps */
-    /* NULL, or a backend's own pass: puts steps in another order that the graph allows, and sets joins. */
-    void (*arrange)(struct gb_plan *plan);
+    bool fuse;            /* replace sub-graphs by fused steps: the sampler, and what the backend takes */
+    /* Whether the backend takes a fused step, which is asked before it is put into the plan; what it does not
+     * take stays as it is. NULL: it takes none. */
+    bool (*takes)(const struct gb_plan *plan, const gb_step *candidate, void *user);
+    void *user;
 } gb_plan_options;
 
 typedef struct gb_plan {
     const gb_program *program;
     gb_step *steps;
     uint32_t step_count;
+    gb_fused *fused;  /* those of the steps */
     gb_place *places; /* [program->value_count] */
     uint64_t arena_bytes;
 } gb_plan;
@@ -84,6 +67,9 @@ void gb_plan_destroy(gb_plan *plan);
 
 /* What a step is called: its op's name, or that of what the plan made of several. */
 const char *gb_step_name(const gb_step *step);
+
+/* Whether a value is one of the step's results. */
+bool gb_step_makes(const gb_step *step, gb_ref value);
 
 /* The first matrix of weights among a step's operands, or NULL. */
 const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step);

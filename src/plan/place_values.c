@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 #include <string.h>
 
 /* Values are placed in execution order: each result takes the smallest hole that holds it, and a value's
- * bytes become a hole after the last step that reads it. A step's results never overlap its operands, and
- * steps that are executed together count as one. The order of the list counts also over the branches of an
- * `if`; that keeps a value a little longer than some paths need, never shorter. */
+ * bytes become a hole after the last step that reads it. A step's results never overlap its operands. The
+ * order of the list counts also over the branches of an `if`; that keeps a value a little longer than some
+ * paths need, never shorter. */
 
 enum { ALIGNMENT = 64 };
 
@@ -153,28 +153,12 @@ static gumbel_status release_values(placer *p, uint32_t s, gumbel_error *error) 
     return GUMBEL_OK;
 }
 
-static gumbel_status release_group(placer *p, uint32_t first, uint32_t end, gumbel_error *error) {
-    for (uint32_t s = first; s < end; s++)
-        GB_TRY(release_values(p, s, error));
-    return GUMBEL_OK;
-}
-
-/* A group's values are released when the next group, where that overlaps it, has taken its own. */
 static gumbel_status place_in_order(placer *p, gumbel_error *error) {
-    const gb_step *steps = p->plan->steps;
-    uint32_t released = 0;
-    for (uint32_t first = 0, end; first < p->plan->step_count; first = end) {
-        if (!steps[first].overlaps)
-            GB_TRY(release_group(p, released, first, error));
-        end = first;
-        do
-            GB_TRY(take_results(p, end++, error));
-        while (end < p->plan->step_count && steps[end].joins);
-        if (steps[first].overlaps)
-            GB_TRY(release_group(p, released, first, error));
-        released = first;
+    for (uint32_t s = 0; s < p->plan->step_count; s++) {
+        GB_TRY(take_results(p, s, error));
+        GB_TRY(release_values(p, s, error));
     }
-    return release_group(p, released, p->plan->step_count, error);
+    return GUMBEL_OK;
 }
 
 gumbel_status gb_plan_place_values(gb_plan *plan, const gb_plan_options *options, gumbel_error *error) {

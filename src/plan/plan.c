@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 
 #include "base/memory.h"
-#include "run/plan/passes.h"
+#include "plan/passes.h"
 
 void gb_plan_find_views(gb_plan *plan) {
     const gb_program *program = plan->program;
@@ -17,8 +17,8 @@ static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, g
     gb_plan_find_views(plan);
     GB_TRY(gb_plan_list_steps(plan, options->fuse, error));
     GB_TRY(gb_plan_remove_dead_steps(plan, error));
-    if (options->arrange)
-        options->arrange(plan);
+    if (options->fuse && options->takes)
+        GB_TRY(gb_plan_fuse(plan, options, error));
     return gb_plan_place_values(plan, options, error);
 }
 
@@ -49,6 +49,7 @@ void gb_plan_destroy(gb_plan *plan) {
     if (!plan)
         return;
     gb_free(plan->steps);
+    gb_free(plan->fused);
     gb_free(plan->places);
     gb_free(plan);
 }
@@ -63,9 +64,18 @@ const char *gb_step_name(const gb_step *step) {
         return "branch";
     case GB_STEP_JUMP:
         return "jump";
+    case GB_STEP_FUSED:
+        return gb_fused_name(step->fused->kind);
     default:
         return "move";
     }
+}
+
+bool gb_step_makes(const gb_step *step, gb_ref value) {
+    for (uint32_t i = 0; i < step->result_count; i++)
+        if (step->results[i] == value)
+            return true;
+    return false;
 }
 
 const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step) {
