@@ -4,9 +4,9 @@
  */
 #include "fixture.h"
 
-#include "cli/average.h"
-#include "cli/bench_profile.h"
-#include "cli/bench_report.h"
+#include "cli/base/average.h"
+#include "cli/bench/profile.h"
+#include "cli/bench/report.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * A conversation when memory is short: each allocation of the library fails once. The format opens a thought,
  * and the model, being random, repeats its last token when it is greedy: a reply is one long thought.
  */
-#include "cli/conversation.h"
+#include "cli/chat/conversation.h"
 
 #include "base/memory.h"
 #include "fixture.h"

@@ -3,7 +3,7 @@
  * GUMBEL_* variables: every option of every command has one.
  */
 #include "cli/command.h"
-#include "cli/environment.h"
+#include "cli/options/environment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -214,7 +214,7 @@ static void help_names_a_variable(void **state) {
     (void)state;
     char text[256];
     cli_describe_environment(&cli_command_run, text, sizeof text);
-    assert_non_null(strstr(text, "such as GUMBEL_BACKEND=NAME."));
+    assert_non_null(strstr(text, "such as GUMBEL_THREADS=N."));
 }
 
 int main(void) {

@@ -2,11 +2,11 @@
  *
  * How signals end a process that writes a file, or reads one that becomes shorter. Each case is a child.
  */
-#include "cli/fatal_signals.h"
+#include "cli/base/fatal_signals.h"
 
 #include "base/file_map.h"
 #include "base/output_file.h"
-#include "cli/signals.h"
+#include "cli/base/signals.h"
 #include "support/large_checkpoint.h"
 #include "support/temporary.h"
 

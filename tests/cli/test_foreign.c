@@ -3,9 +3,9 @@
  * Flags of other programs, in the commands as they are.
  */
 #include "cli/command.h"
-#include "cli/foreign.h"
-#include "cli/option_table.h"
-#include "cli/run.h"
+#include "cli/options/foreign.h"
+#include "cli/options/option_table.h"
+#include "cli/run/run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,17 +53,24 @@ static void assert_refused(cli_parsed result, const char *beginning) {
     assert_begins(error.message, beginning);
 }
 
+static void assert_words(const char *expected) {
+    cli_text joined = {0};
+    cli_words_join(&parsed.run.words, &joined);
+    assert_string_equal(joined.bytes, expected);
+    cli_text_free(&joined);
+}
+
 static void what_has_no_effect_is_noted_once(void **state) {
     (void)state;
     assert_int_equal(RUN("-ngl", "99"), CLI_PARSED);
     assert_note("without effect here: -ngl (--backend says where all layers run)\n");
     assert_false(parsed.run.max_new_tokens.given);
-    assert_null(parsed.run.words.bytes);
+    assert_int_equal(parsed.run.words.count, 0);
     assert_int_equal(RUN("--jinja", "-fa", "--n_gpu_layers=all", "hi"), CLI_PARSED);
     assert_note("without effect here: --jinja (a program has the chat format of its checkpoint's template), "
                 "-fa (attention is one fused step on every backend), --n_gpu_layers (--backend says where "
                 "all layers run)\n");
-    assert_string_equal(parsed.run.words.bytes, "hi");
+    assert_words("hi");
     assert_int_equal(RUN("hi", "--temp", "0.5"), CLI_PARSED);
     assert_note(NULL);
 }
@@ -74,19 +81,19 @@ static void values_are_consumed(void **state) {
     static const char *const taken[] = {"on", "off", "auto", "1", "0,1"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         assert_int_equal(RUN("-fa", taken[i], "hi"), CLI_PARSED);
-        assert_string_equal(parsed.run.words.bytes, "hi");
+        assert_words("hi");
     }
     static const char *const left[] = {"a", "online", "on,", ""};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         assert_int_equal(RUN("-fa", left[i]), CLI_PARSED);
-        assert_string_equal(parsed.run.words.bytes, left[i]);
+        assert_words(left[i]);
         assert_null(parsed.run.file);
     }
     assert_int_equal(RUN("-fa"), CLI_PARSED);
     assert_int_equal(RUN("-ub", "512", "-ngl", "99", "-sm", "none", "why", "-b", "2048"), CLI_PARSED);
-    assert_string_equal(parsed.run.words.bytes, "why");
+    assert_words("why");
     assert_int_equal(RUN("--no-mmap", "why"), CLI_PARSED);
-    assert_string_equal(parsed.run.words.bytes, "why");
+    assert_words("why");
 }
 
 static void what_is_ours_by_another_name_works(void **state) {
@@ -160,7 +167,7 @@ static void clusters_are_no_flags_of_others(void **state) {
 
 static const cli_foreign rows[] = {
 #define CLI_FOREIGN(names, value, kind, text) {names, value, CLI_FOREIGN_##kind, text},
-#include "cli/foreign_flags.def"
+#include "cli/options/foreign_flags.def"
 #undef CLI_FOREIGN
 };
 

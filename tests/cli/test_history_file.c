@@ -2,9 +2,9 @@
  *
  * The file of what was typed.
  */
-#include "cli/history_file.h"
+#include "cli/terminal/history_file.h"
 
-#include "cli/user_paths.h"
+#include "cli/base/user_paths.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

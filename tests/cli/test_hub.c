@@ -114,7 +114,7 @@ static void every_command_takes_it(void **state) {
     result = GUMBEL(NULL, "logits", "org/tiny", "--tokens", "2,17", "-o", row);
     assert_quiet(&result);
     result = GUMBEL("The cat sat.", "perplexity", "org/tiny", "-f", "-", "--against", "org/tiny");
-    assert_has(result.output, "top-1 agreement 100.00 %");
+    assert_has(result.output, "top-1 agreement 100.00 +- 0.00 %");
     assert_quiet(&result);
 }
 

@@ -2,7 +2,7 @@
  *
  * Anything becomes JSON.
  */
-#include "cli/json.h"
+#include "cli/base/json.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  *
  * Addresses and the files that they are mapped from.
  */
-#include "cli/mapped_file.h"
+#include "cli/base/mapped_file.h"
 
 #include "base/file_map.h"
 #include "support/assertions.h"

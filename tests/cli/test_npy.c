@@ -2,7 +2,7 @@
  *
  * The array file, byte by byte as numpy.lib.format describes version 1.0.
  */
-#include "cli/npy.h"
+#include "cli/programs/npy.h"
 
 #include "support/assertions.h"
 #include "support/temporary.h"

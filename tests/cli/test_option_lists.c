@@ -2,7 +2,7 @@
  *
  * Options that are lists of texts, and words behind the operands.
  */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,8 @@
 
 typedef struct arguments {
     const char *first;
-    cli_strings more, stops;
+    cli_strings stops;
+    cli_words rest;
 } arguments;
 
 static const cli_option table[] = {
@@ -23,20 +24,23 @@ static const cli_option table[] = {
 static const cli_command command = {
     .name = "test",
     .operands = (const cli_operand[]){{"FIRST", offsetof(arguments, first), true, ""}, {0}},
-    .more = &(const cli_operand){"MORE", offsetof(arguments, more), false, ""},
+    .rest = &(const cli_operand){"MORE", offsetof(arguments, rest), false, ""},
     .groups = (const cli_option_group[]){{.title = "All", .options = table}, {0}},
     .arguments_size = sizeof(arguments),
 };
 
 static arguments parsed;
+static cli_text notes;
 static gumbel_error error;
 
 static cli_parsed parse(const char *const *words) {
     int count = 0;
     while (words[count])
         count++;
+    cli_free_arguments(&command, &parsed);
+    cli_text_free(&notes);
     parsed = (arguments){0};
-    return cli_parse(&command, count, (char *const *)(uintptr_t)words, &parsed, &error);
+    return cli_parse(&command, count, (char *const *)(uintptr_t)words, &parsed, &notes, &error);
 }
 
 #define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
@@ -71,12 +75,17 @@ static void settings_add_and_empty(void **state) {
 static void further_words_are_kept(void **state) {
     (void)state;
     assert_int_equal(PARSE("a"), CLI_PARSED);
-    assert_int_equal(parsed.more.count, 0);
+    assert_int_equal(parsed.rest.count, 0);
     assert_int_equal(PARSE("a", "b", "--stop", "x", "c", "--", "-d"), CLI_PARSED);
     assert_string_equal(parsed.first, "a");
-    assert_int_equal(parsed.more.count, 3);
-    assert_string_equal(parsed.more.list[0], "b");
-    assert_string_equal(parsed.more.list[2], "-d");
+    assert_int_equal(parsed.rest.count, 3);
+    assert_string_equal(parsed.rest.list[0], "b");
+    assert_string_equal(parsed.rest.list[2], "-d");
+    cli_text joined = {0};
+    cli_words_join(&parsed.rest, &joined);
+    assert_string_equal(joined.bytes, "b c -d");
+    cli_text_free(&joined);
+    cli_free_arguments(&command, &parsed);
 }
 
 int main(void) {

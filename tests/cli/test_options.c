@@ -2,7 +2,7 @@
  *
  * The parser of command lines, on a table of its own.
  */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ typedef struct inner {
 
 typedef struct arguments {
     const char *first, *second;
-    cli_text rest;
+    cli_words rest;
     bool raw;
     int mode;
     const char *text, *choice;
@@ -167,18 +167,25 @@ static void a_flag_can_stand_for_an_operand(void **state) {
     assert_string_equal(parsed.second, "b");
 }
 
-/* The words that are left are one text, whatever flags stand among them. */
-static void words_are_joined(void **state) {
+static void assert_joined(const char *expected) {
+    cli_text joined = {0};
+    cli_words_join(&parsed.rest, &joined);
+    assert_string_equal(joined.bytes, expected);
+    cli_text_free(&joined);
+}
+
+/* The words that are left are one list, whatever flags stand among them. */
+static void words_are_listed(void **state) {
     (void)state;
     assert_int_equal(PARSE_REST("a"), CLI_PARSED);
-    assert_null(parsed.rest.bytes);
+    assert_int_equal(parsed.rest.count, 0);
     assert_int_equal(PARSE_REST("a", "why", "--raw", "is  the", "sky", "--", "--blue"), CLI_PARSED);
-    assert_string_equal(parsed.rest.bytes, "why is  the sky --blue");
+    assert_joined("why is  the sky --blue");
     assert_int_equal(PARSE_REST("--first", "a", "", "b"), CLI_PARSED);
     assert_string_equal(parsed.first, "a");
-    assert_string_equal(parsed.rest.bytes, " b");
+    assert_joined(" b");
     assert_int_equal(PARSE_REST("a", ""), CLI_PARSED);
-    assert_string_equal(parsed.rest.bytes, "");
+    assert_joined("");
     assert_wrong(PARSE_REST("--raw"), "test needs a FIRST (see gumbel help test)");
 }
 
@@ -203,8 +210,8 @@ static void long_words_are_cut(void **state) {
     assert_string_equal(error.message, begin);
     memcpy(word, "--z=\n12", 7);
     assert_int_equal(PARSE("a", word + 7, word + 4, "x"), CLI_WRONG);
-    snprintf(begin, sizeof begin, "test: unexpected \" 12%.97s", word + 7);
-    begin[strlen("test: unexpected \" 12") + 96] = '\0';
+    snprintf(begin, sizeof begin, "test: unexpected \"\n12%.97s", word + 7);
+    begin[strlen("test: unexpected \"\n12") + 96] = '\0';
     strcat(begin, "\u2026\" (see gumbel help test)");
     assert_string_equal(error.message, begin);
     memset(word, 'x', sizeof word - 1);
@@ -302,7 +309,7 @@ int main(void) {
         cmocka_unit_test(every_way_of_writing_a_flag),
         cmocka_unit_test(the_last_of_repeated_flags_counts),
         cmocka_unit_test(a_flag_can_stand_for_an_operand),
-        cmocka_unit_test(words_are_joined),
+        cmocka_unit_test(words_are_listed),
         cmocka_unit_test(switches_can_be_off),
         cmocka_unit_test(long_words_are_cut),
         cmocka_unit_test(help_is_asked_for_anywhere),

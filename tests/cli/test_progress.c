@@ -2,7 +2,7 @@
  *
  * The line that shows how far a task is.
  */
-#include "cli/progress.h"
+#include "cli/base/progress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  */
 #include "fixture.h"
 
-#include "cli/stops.h"
+#include "cli/model/stops.h"
 
 static const char *model, *logits_model, *bare;
 

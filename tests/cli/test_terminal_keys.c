@@ -2,7 +2,7 @@
  *
  * Keys and pastes from the bytes of a terminal.
  */
-#include "cli/terminal_keys.h"
+#include "cli/terminal/keys.h"
 
 #include <locale.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  *
  * A model's text on a terminal: however it is cut into pieces, nothing gets through that would be obeyed.
  */
-#include "cli/terminal_text.h"
+#include "cli/terminal/text.h"
 
 #include "support/text_buffer.h"
 

@@ -2,7 +2,7 @@
  *
  * Numbers of bytes as people write them.
  */
-#include "cli/units.h"
+#include "cli/base/units.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * Reading values: the whole text must be the value.
  */
-#include "cli/values.h"
+#include "cli/options/values.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

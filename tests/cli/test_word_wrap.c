@@ -3,7 +3,7 @@
  * Lines wrapped at words while they come. Each text is put in as a whole and by characters: the result
  * must not depend on how it was cut.
  */
-#include "cli/word_wrap.h"
+#include "cli/terminal/word_wrap.h"
 
 #include "support/text_buffer.h"
 
