@@ -266,7 +266,7 @@ static void sampling_settings_are_told(void **state) {
         "--seed", "18446744073709551615", "--repeat-penalty", "1.5", "--logit-bias", "3=1,4=-inf"
     char *table = output_of(GUMBEL(NULL, "bench", program, SETTINGS));
     assert_has(table, "sampling             seed 18446744073709551615, temperature 0.8, top-k 5, top-p 0.5, "
-                      "repeat-penalty 1.5, biases 2\n");
+                      "repetition-penalty 1.5, biases 2\n");
     free(table);
     char *text = output_of(GUMBEL(NULL, "bench", program, SETTINGS, "--json", "--temperature", "0"));
     json_t *object = only_object(text);

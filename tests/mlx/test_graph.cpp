@@ -53,12 +53,12 @@ static int tear_down(void **) {
 static std::map<std::string, int> graph_of(gb_role role, int rows, float temperature, int32_t top_k,
                                            float top_p) {
     slots states(*program, 4, 128, false);
-    test_batch b;
+    test_batch b(*program);
     for (int i = 0; i < rows; i++) {
         b.add(i, 0, {3 + i, 9});
         b.add_row(temperature, top_k, top_p);
     }
-    step s(lowered->plan(), b.finish(*program), states);
+    step s(lowered->plan(), b.batch, states);
     lowered->build(s);
     const mx::array output = s[gb_program_output(program.get(), role)];
     if (role == GB_ROLE_NEXT) {

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/pace.h"
 #include "run/cpu/ready_steps.h"
@@ -17,7 +17,7 @@ struct gb_executor {
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
     void *profile_user;
-    gb_tensor *tensors;            /* by value */
+    gb_cpu_tensor *tensors;        /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     gb_ready_steps steps;
     gb_pace pace;
@@ -36,7 +36,7 @@ static void place_tensor(gb_executor *e, const gb_states *states, gb_ref ref) {
     const gb_program *program = e->plan->program;
     const gb_value *value = &program->values[ref];
     const gb_place *place = &e->plan->places[ref];
-    gb_tensor *tensor = &e->tensors[ref];
+    gb_cpu_tensor *tensor = &e->tensors[ref];
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.shape.rank;
     for (int32_t i = 0; i < tensor->rank; i++)

@@ -10,7 +10,7 @@
 #include "run/mlx/weights.hpp"
 
 extern "C" {
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 }
 
 #include <functional>

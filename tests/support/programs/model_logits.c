@@ -22,10 +22,11 @@ static int32_t likeliest(const float *logits, uint32_t count) {
 
 static const float *step(gumbel_engine *engine, gumbel_session *session, int32_t token) {
     gumbel_error error;
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {
-        .size = sizeof request, .session = session, .tokens = &token, .token_count = 1, .wants_token = true};
+        .size = sizeof request, .session = session, .tokens = &token, .token_count = 1, .result = &result};
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-    return request.logits;
+    return result.logits;
 }
 
 static void run(gumbel_program *program, uint32_t vocabulary, float *logits, int32_t *greedy, size_t count) {

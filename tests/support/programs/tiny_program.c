@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/programs/tiny_program.h"
 
+#include "program/setting_kinds.h"
 #include "program/writer.h"
 
 #include <setjmp.h>
@@ -122,9 +123,9 @@ gb_ref tiny_program_sampler(gb_builder *b, gb_ref logits) {
     gb_ref keep = PLAIN(CANDIDATES, logits);
     gb_ref one = OP(FILL_LIKE, FLOAT(VALUE, 1), temperature);
     gb_ref scaled = PLAIN(APPLY_TEMPERATURE, logits, PLAIN(SELECT, greedy, one, temperature));
-    keep = PLAIN(TOP_K_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_K));
-    keep = PLAIN(TOP_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_TOP_P));
-    keep = PLAIN(MIN_P_MASK, scaled, keep, gb_build_input(b, GB_ROLE_MIN_P));
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(keep = PLAIN(NAME##_MASK, scaled, keep, gb_build_input(b, GB_ROLE_##NAME));)
+#include "program/roles.def"
     gb_ref bits = OP(RANDOM_BITS, INT(COUNT, TINY_VOCABULARY), gb_build_input(b, GB_ROLE_SEED));
     gb_ref scores = PLAIN(ADD, scaled, PLAIN(GUMBEL_NOISE, bits));
     gb_ref drawn = PLAIN(ARGMAX, scores, keep);

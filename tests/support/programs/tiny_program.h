@@ -9,6 +9,7 @@
 
 #include "program/builder.h"
 #include "program/program.h"
+#include "program/setting_kinds.h"
 
 enum {
     TINY_VOCABULARY = 48,
@@ -24,7 +25,13 @@ enum {
     TINY_EXPERTS = 5,
     TINY_CHOICES = 2,
     TINY_BIASES = 3,
-    TINY_TOP = 5
+    TINY_TOP = 5,
+/* nodes: one for each mask of roles.def, and the others */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...) +GB_OF_MASKS(kind)(1) + 0
+    TINY_MASKS = 0
+#include "program/roles.def"
+    ,
+    TINY_NODES = 73 + TINY_MASKS
 };
 
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */

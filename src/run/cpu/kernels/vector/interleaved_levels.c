@@ -27,7 +27,7 @@ typedef struct block {
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
 /* Four groups of inputs from group g on; returns where the next one's x begins. */
-GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_place *at,
+GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_code_place *at,
                                  const int8_t *x, const gb_lanes *scales, const gb_lanes *biases,
                                  gb_lanes *y) {
     const bool has_start = !biases || bits == 8;
@@ -55,7 +55,7 @@ GB_INLINE void next_scales(gb_levels *levels, uint32_t scale_bits, gb_lanes supe
 GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool has_bias, const input *in,
                               block b, float *to) {
     const size_t groups = GB_SUPER_GROUP / group;
-    gb_place at = {b.low.first, b.high.first, 0, 0};
+    gb_code_place at = {b.low.first, b.high.first, 0, 0};
     const int8_t *x = in->codes;
     gb_lanes y = gb_zero_lanes();
     gb_stretch stretch = {.end = 0};
