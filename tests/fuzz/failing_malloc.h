@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C library's allocation in whose place stands one that fails on demand and counts, for everything in the process:
- * this project's code, the libraries below it, the C library itself. Linking failing_malloc.c puts it there.
+ * The C library's allocation in whose place stands one that fails on demand and counts, for everything in the
+ * process: this project's code, the libraries below it, the C library itself. Linking failing_malloc.c puts
+ * it there.
  */
 #ifndef GUMBEL_TESTS_FAILING_MALLOC_H
 #define GUMBEL_TESTS_FAILING_MALLOC_H
