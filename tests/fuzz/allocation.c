@@ -37,16 +37,7 @@ static void count_allocations(void) {
 }
 
 static uint64_t count_cases(void) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < LIVES; i++)
-        count += allocations[i];
-    return count;
-}
-
-/* Neighbouring seeds are cases far from each other; each case has one seed below the number of cases. */
-static uint64_t case_of(uint64_t seed) {
-    enum { LARGE_PRIME = 1000003 };
-    return seed * LARGE_PRIME % count_cases();
+    return count_turns(allocations, LIVES);
 }
 
 /* Threads that end may leave their stacks to the next ones: only what grows each time is a leak. */
@@ -75,11 +66,12 @@ static void check_outcome(size_t which, size_t nth, gumbel_status status, uint64
 }
 
 static void fail_allocation(uint64_t seed, uint64_t *counts) {
-    size_t nth = (size_t)case_of(seed) + 1, which = 0, seen, before = blocks_in_use();
+    size_t nth, which, seen, before = blocks_in_use();
     uint64_t made;
     gumbel_error error;
-    while (nth > allocations[which])
-        nth -= allocations[which++];
+    if (!choose_item(seed, allocations, LIVES, &which, &nth))
+        return;
+    nth++; /* from 1 */
     gumbel_status status = live(which, nth, &made, &seen, &error);
     check_outcome(which, nth, status, made, &error);
     counts[FAILED_ALLOCATIONS] += seen >= nth;

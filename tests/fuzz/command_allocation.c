@@ -124,17 +124,14 @@ static void count_allocations(void) {
 }
 
 static uint64_t count_cases(void) {
-    uint64_t count = 0;
-    for (size_t i = 0; i < COMMANDS; i++)
-        count += allocations[i];
-    return count;
+    return count_turns(allocations, COMMANDS);
 }
 
 static void fail_allocation(uint64_t seed, uint64_t *counts) {
-    enum { LARGE_PRIME = 1000003 }; /* neighbouring seeds are cases far from each other */
-    size_t nth = (size_t)(seed * LARGE_PRIME % count_cases()) + 1, which = 0;
-    while (nth > allocations[which])
-        nth -= allocations[which++];
+    size_t nth, which;
+    if (!choose_item(seed, allocations, COMMANDS, &which, &nth))
+        return;
+    nth++; /* from 1 */
     command_result result = run_failing(&commands[which], nth);
     const char *name = commands[which].words[0], *output = result.output ? result.output : "";
     const char *errors = result.errors ? result.errors : "";
