@@ -8,16 +8,21 @@ if(GUMBEL_SANITIZE MATCHES "address")
   target_compile_definitions(gumbel_harness PRIVATE GUMBEL_SANITIZED)
 endif()
 
-# cases: of the test harness.NAME.
+# cases: of the test harness.NAME. The target harnesses builds all of them.
+add_custom_target(harnesses)
 function(gumbel_add_harness name cases)
   add_executable(harness_${name} ${name}.c ${ARGN})
   target_link_libraries(harness_${name} PRIVATE gumbel_harness)
+  add_dependencies(harnesses harness_${name})
   add_test(NAME harness.${name} COMMAND harness_${name} --cases ${cases})
   set_tests_properties(harness.${name} PROPERTIES TIMEOUT 600)
 endfunction()
 
 gumbel_add_harness(mutation 300 mutate.c)
 gumbel_add_harness(soak 6)
+gumbel_add_harness(replay 20)
+add_dependencies(thread_tests harness_soak)
+set_property(TEST harness.soak APPEND PROPERTY LABELS threads)
 
 # Sanitizers have an allocator of their own, for which these cannot put theirs.
 if(NOT GUMBEL_SANITIZE)
