@@ -11,12 +11,13 @@ forbid() { # folder, regular expression of include paths, and of those that are 
         status=1
     fi
 }
-forbid base "tensor/|program/|text/|export/|run/|cli/"
-forbid tensor "program/|text/|export/|run/|cli/"
-forbid program "text/|export/|run/|cli/"
-forbid text "export/|run/|cli/"
-forbid export "run/|cli/"
+forbid base "tensor/|program/|text/|export/|plan/|run/|cli/"
+forbid tensor "program/|text/|export/|plan/|run/|cli/"
+forbid program "text/|export/|plan/|run/|cli/"
+forbid text "export/|plan/|run/|cli/"
+forbid plan "text/|export/|run/|cli/"
+forbid export "plan/|run/|cli/"
 forbid run "export/|cli/"
 # Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
-forbid cli "base/|tensor/|program/|text/|export/|run/" "base/(input|output|temporary)_file\.h"
+forbid cli "base/|tensor/|program/|text/|export/|plan/|run/" "base/(input|output|temporary)_file\.h"
 exit $status

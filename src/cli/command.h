@@ -5,7 +5,7 @@
 #ifndef GUMBEL_CLI_COMMAND_H
 #define GUMBEL_CLI_COMMAND_H
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <stdio.h>
 

@@ -2,11 +2,11 @@
  *
  * The program gumbel: finds the command, reads its command line and runs it.
  */
+#include "cli/base/fatal_signals.h"
+#include "cli/base/report.h"
+#include "cli/base/shorten.h"
 #include "cli/command.h"
-#include "cli/environment.h"
-#include "cli/fatal_signals.h"
-#include "cli/report.h"
-#include "cli/shorten.h"
+#include "cli/options/environment.h"
 
 #include <stdlib.h>
 #include <string.h>

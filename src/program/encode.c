@@ -8,21 +8,21 @@
 /* ---- Metadata ------------------------------------------------------------------------------------------ */
 
 static void put_string(gb_byte_buffer *buffer, const char *text) {
-    gb_buffer_bytes(buffer, text, strlen(text));
+    gb_buffer_append(buffer, text, strlen(text));
 }
 
 static void put_bool(gb_byte_buffer *buffer, bool value) {
-    gb_buffer_bytes(buffer, &(uint8_t){value}, 1);
+    gb_buffer_append(buffer, &(uint8_t){value}, 1);
 }
 
 static void put_tokens(gb_byte_buffer *buffer, gb_token_list list) {
     for (uint32_t i = 0; i < list.count; i++)
-        gb_buffer_u32(buffer, (uint32_t)list.ids[i]);
+        gb_buffer_append_u32(buffer, (uint32_t)list.ids[i]);
 }
 
 #define PUT_STRING put_string
-#define PUT_UINT gb_buffer_u64
-#define PUT_FLOAT gb_buffer_f64
+#define PUT_UINT gb_buffer_append_u64
+#define PUT_FLOAT gb_buffer_append_f64
 #define PUT_BOOL put_bool
 #define PUT_TOKENS put_tokens
 
@@ -45,8 +45,8 @@ static size_t begin(gb_byte_buffer *buffer, int tag) {
 
 static void put_pair(gb_byte_buffer *buffer, int field, uint32_t first, uint32_t second) {
     size_t start = begin(buffer, field);
-    gb_buffer_u32(buffer, first);
-    gb_buffer_u32(buffer, second);
+    gb_buffer_append_u32(buffer, first);
+    gb_buffer_append_u32(buffer, second);
     gb_record_end(buffer, start);
 }
 
@@ -56,7 +56,7 @@ static void put_list(gb_byte_buffer *buffer, int field, const uint32_t *items, u
         return;
     size_t start = begin(buffer, field);
     for (uint32_t i = 0; i < count; i++)
-        gb_buffer_u32(buffer, items[i]);
+        gb_buffer_append_u32(buffer, items[i]);
     gb_record_end(buffer, start);
 }
 
@@ -68,10 +68,10 @@ static void put_name(gb_byte_buffer *buffer, int field, const char *name) {
 
 static void put_type(gb_byte_buffer *buffer, int field, const gb_type *type) {
     size_t start = begin(buffer, field);
-    gb_buffer_u32(buffer, (uint32_t)type->dtype);
-    gb_buffer_u32(buffer, (uint32_t)type->shape.rank);
+    gb_buffer_append_u32(buffer, (uint32_t)type->dtype);
+    gb_buffer_append_u32(buffer, (uint32_t)type->shape.rank);
     for (int32_t i = 0; i < type->shape.rank; i++)
-        gb_buffer_u64(buffer, (uint64_t)type->shape.dims[i]);
+        gb_buffer_append_u64(buffer, (uint64_t)type->shape.dims[i]);
     gb_record_end(buffer, start);
 }
 
@@ -85,11 +85,11 @@ static void put_value(gb_byte_buffer *buffer, const gb_value *value) {
 static void put_attribute(gb_byte_buffer *buffer, const gb_attribute *attribute) {
     bool is_int = attribute->type == GB_ATTRIBUTE_INT;
     size_t start = begin(buffer, is_int ? GB_NODE_FIELD_INT : GB_NODE_FIELD_FLOAT);
-    gb_buffer_u32(buffer, (uint32_t)attribute->key);
+    gb_buffer_append_u32(buffer, (uint32_t)attribute->key);
     if (is_int)
-        gb_buffer_u64(buffer, (uint64_t)attribute->i);
+        gb_buffer_append_u64(buffer, (uint64_t)attribute->i);
     else
-        gb_buffer_f64(buffer, attribute->f);
+        gb_buffer_append_f64(buffer, attribute->f);
     gb_record_end(buffer, start);
 }
 
@@ -120,19 +120,19 @@ static void put_format(gb_byte_buffer *buffer, const gb_format *format) {
 }
 
 static void put_layout(gb_byte_buffer *buffer, const gb_layout *layout) {
-    gb_buffer_u32(buffer, layout->part_count);
-    gb_buffer_u32(buffer, layout->high_nibble_first ? GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST : 0);
+    gb_buffer_append_u32(buffer, layout->part_count);
+    gb_buffer_append_u32(buffer, layout->high_nibble_first ? GB_LAYOUT_FLAG_HIGH_NIBBLE_FIRST : 0);
     for (uint32_t i = 0; i < layout->part_count; i++) {
-        gb_buffer_u32(buffer, layout->parts[i].axis);
-        gb_buffer_u32(buffer, layout->parts[i].size);
+        gb_buffer_append_u32(buffer, layout->parts[i].axis);
+        gb_buffer_append_u32(buffer, layout->parts[i].size);
     }
     for (uint32_t i = 0; i < layout->part_count; i++)
-        gb_buffer_u32(buffer, layout->order[i]);
+        gb_buffer_append_u32(buffer, layout->order[i]);
 }
 
 static void put_packing(gb_byte_buffer *buffer, const gb_packing *packing) {
     size_t start = begin(buffer, GB_CONSTANT_FIELD_PACKING);
-    gb_buffer_u32(buffer, packing->block_rows);
+    gb_buffer_append_u32(buffer, packing->block_rows);
     put_layout(buffer, &packing->codes);
     put_layout(buffer, &packing->high_codes);
     put_layout(buffer, &packing->scales);
@@ -146,9 +146,9 @@ static void put_constant(gb_byte_buffer *buffer, const gb_constant *constant) {
     put_name(buffer, GB_CONSTANT_FIELD_NAME, constant->name);
     put_type(buffer, GB_CONSTANT_FIELD_TYPE, &constant->type);
     size_t data = begin(buffer, GB_CONSTANT_FIELD_DATA);
-    gb_buffer_u64(buffer, constant->offset);
-    gb_buffer_u64(buffer, constant->size);
-    gb_buffer_u64(buffer, constant->checksum);
+    gb_buffer_append_u64(buffer, constant->offset);
+    gb_buffer_append_u64(buffer, constant->size);
+    gb_buffer_append_u64(buffer, constant->checksum);
     gb_record_end(buffer, data);
     if (constant->format.kind != GB_FORMAT_DENSE)
         put_format(buffer, &constant->format);

@@ -2,6 +2,7 @@
 #include "program/printer.h"
 
 #include "program/constant_packing.h"
+#include "program/settings.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -64,23 +65,22 @@ static void print_limits(const gb_metadata *metadata, const gb_text_sink *sink) 
         print_number_line(sink, "top logprobs", metadata->max_top_logprobs);
 }
 
-static void print_recommended(const gb_text_sink *sink, const char *label, bool given, double value) {
-    if (given)
+static void print_recommended(const gb_metadata *metadata, const gb_text_sink *sink) {
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        double value;
+        if (!gb_recommended(&gb_settings[i], metadata, &value))
+            continue;
+        char label[64];
+        snprintf(label, sizeof label, "%s", gb_settings[i].shown.name);
+        for (char *letter = label; *letter; letter++)
+            *letter = *letter == '_' ? '-' : *letter;
         gb_print(sink, "  %-18s %.9g (recommended)\n", label, value);
+    }
 }
 
 static void print_generation(const gb_metadata *metadata, const gb_text_sink *sink) {
     gb_print(sink, "generation\n");
-    print_recommended(sink, "temperature", metadata->has_temperature, metadata->temperature);
-    if (metadata->has_top_k)
-        gb_print(sink, "  %-18s %llu (recommended)\n", "top-k", (unsigned long long)metadata->top_k);
-    print_recommended(sink, "top-p", metadata->has_top_p, metadata->top_p);
-    print_recommended(sink, "min-p", metadata->has_min_p, metadata->min_p);
-    print_recommended(sink, "presence penalty", metadata->has_presence_penalty, metadata->presence_penalty);
-    print_recommended(sink, "frequency penalty", metadata->has_frequency_penalty,
-                      metadata->frequency_penalty);
-    print_recommended(sink, "repetition penalty", metadata->has_repetition_penalty,
-                      metadata->repetition_penalty);
+    print_recommended(metadata, sink);
     if (metadata->has_bos_token)
         print_number_line(sink, "bos token", metadata->bos_token);
     gb_print(sink, "  %-18s ", "stop tokens");

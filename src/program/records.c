@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/records.h"
 
-#include "base/memory.h"
 #include "program/format.h"
 
 #include <string.h>
 
-void gb_buffer_bytes(gb_byte_buffer *buffer, const void *data, size_t size) {
-    void *items = buffer->data;
-    if (buffer->failed || size > SIZE_MAX - buffer->size ||
-        !gb_grow(&items, &buffer->capacity, buffer->size + size, 1)) {
-        buffer->failed = true;
-        return;
-    }
-    buffer->data = items;
-    if (size)
-        memcpy(buffer->data + buffer->size, data, size);
-    buffer->size += size;
-}
-
-void gb_buffer_u32(gb_byte_buffer *buffer, uint32_t value) {
-    uint8_t bytes[4];
-    gb_put_u32(bytes, value);
-    gb_buffer_bytes(buffer, bytes, sizeof bytes);
-}
-
-void gb_buffer_u64(gb_byte_buffer *buffer, uint64_t value) {
-    uint8_t bytes[8];
-    gb_put_u64(bytes, value);
-    gb_buffer_bytes(buffer, bytes, sizeof bytes);
-}
-
-void gb_buffer_f64(gb_byte_buffer *buffer, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    gb_buffer_u64(buffer, bits);
-}
-
 size_t gb_record_begin(gb_byte_buffer *buffer, uint16_t tag, uint16_t flags) {
-    gb_buffer_u32(buffer, (uint32_t)flags << 16 | tag);
-    gb_buffer_u32(buffer, 0);
+    gb_buffer_append_u32(buffer, (uint32_t)flags << 16 | tag);
+    gb_buffer_append_u32(buffer, 0);
     return buffer->size;
 }
 

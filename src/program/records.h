@@ -6,47 +6,13 @@
 #ifndef GUMBEL_PROGRAM_RECORDS_H
 #define GUMBEL_PROGRAM_RECORDS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* ---- Numbers at a place that the caller has checked ---------------------------------------------------- */
-
-static inline void gb_put_u32(uint8_t *bytes, uint32_t value) {
-    for (int i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-}
-static inline void gb_put_u64(uint8_t *bytes, uint64_t value) {
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-}
-static inline uint32_t gb_get_u32(const uint8_t *bytes) {
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++)
-        value |= (uint32_t)bytes[i] << (8 * i);
-    return value;
-}
-static inline uint64_t gb_get_u64(const uint8_t *bytes) {
-    return gb_get_u32(bytes) | (uint64_t)gb_get_u32(bytes + 4) << 32;
-}
+#include "base/byte_buffer.h"
+#include "base/little_endian.h"
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-/* Zeroed at the start. After memory ran short or a record grew over 4 GiB, failed is set and nothing is
- * added any more. Free data with gb_free. */
-typedef struct gb_byte_buffer {
-    uint8_t *data;
-    size_t size, capacity;
-    bool failed;
-} gb_byte_buffer;
-
-void gb_buffer_bytes(gb_byte_buffer *buffer, const void *data, size_t size);
-void gb_buffer_u32(gb_byte_buffer *buffer, uint32_t value);
-void gb_buffer_u64(gb_byte_buffer *buffer, uint64_t value);
-void gb_buffer_f64(gb_byte_buffer *buffer, double value);
-
-/* Begins a record (flags: GB_RECORD_CRITICAL or 0); its payload is what is added until the end, which is
- * given what begin returned. Records nest. */
+/* Begins a record (flags: GB_RECORD_CRITICAL or 0); its payload is what is appended until the end, which is
+ * given what begin returned. Records nest. One of more than 4 GiB fails the buffer as want of memory does. */
 size_t gb_record_begin(gb_byte_buffer *buffer, uint16_t tag, uint16_t flags);
 void gb_record_end(gb_byte_buffer *buffer, size_t begin);
 

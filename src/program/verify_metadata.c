@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/infer_rules.h"
+#include "program/settings.h"
 #include "program/verify.h"
-
-#include <limits.h>
 
 static gumbel_status check_count(const char *what, uint32_t count, uint32_t limit, gumbel_error *error) {
     if (count > limit)
@@ -57,38 +56,16 @@ static gumbel_status check_tokens(const gb_metadata *metadata, gumbel_error *err
     return GUMBEL_OK;
 }
 
-static gumbel_status check_number(const char *name, bool given, double value, double least, double most,
-                                  gumbel_error *error) {
-    if (given && !(value >= least && value <= most)) /* also refuses a NaN */
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "metadata: %s = %g, expected %g .. %g", name, value, least,
-                       most);
+/* Rule 7. */
+static gumbel_status check_recommended(const gb_metadata *metadata, gumbel_error *error) {
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        double value;
+        char range[GB_RANGE_TEXT];
+        if (gb_recommended(&gb_settings[i], metadata, &value) && !gb_setting_accepts(&gb_settings[i], value))
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "metadata: %s = %.10g, expected %s",
+                           gb_settings[i].shown.name, value, gb_setting_range(&gb_settings[i], range));
+    }
     return GUMBEL_OK;
-}
-
-/* Rule 41. */
-static gumbel_status check_more_settings(const gb_metadata *metadata, gumbel_error *error) {
-    const gb_metadata *m = metadata;
-    GB_TRY(check_number("min_p", m->has_min_p, m->min_p, 0, 1, error));
-    GB_TRY(check_number("presence_penalty", m->has_presence_penalty, m->presence_penalty, -2, 2, error));
-    GB_TRY(check_number("frequency_penalty", m->has_frequency_penalty, m->frequency_penalty, -2, 2, error));
-    GB_TRY(check_number("repetition_penalty", m->has_repetition_penalty, m->repetition_penalty, 0.01, 100,
-                        error));
-    GB_TRY(check_range("max_bias", m->max_bias, 0, GB_MAX_BIAS, error));
-    return check_range("max_top_logprobs", m->max_top_logprobs, 0, m->vocab_size, error);
-}
-
-/* Rule 7. The comparisons are false for a NaN. */
-static gumbel_status check_settings(const gb_metadata *metadata, gumbel_error *error) {
-    double temperature = metadata->temperature, top_p = metadata->top_p;
-    if (metadata->has_temperature && !(temperature == 0 || (temperature >= 1e-4 && temperature <= 1e4)))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "metadata: temperature = %g, expected 0 or 1e-4 .. 1e4",
-                       temperature);
-    if (metadata->has_top_p && !((float)top_p > 0 && top_p <= 1))
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "metadata: top_p = %g, expected above 0, at most 1",
-                       top_p);
-    if (metadata->has_top_k)
-        GB_TRY(check_range("top_k", metadata->top_k, 0, INT32_MAX, error));
-    return check_more_settings(metadata, error);
 }
 
 gumbel_status gb_verify_metadata(const gb_program *program, gumbel_error *error) {
@@ -99,5 +76,7 @@ gumbel_status gb_verify_metadata(const gb_program *program, gumbel_error *error)
     GB_TRY(check_range("max_context", metadata->max_context, 1, GB_MAX_DIM, error));      /* rule 4 */
     GB_TRY(check_range("prefill_chunk", metadata->prefill_chunk, 1, metadata->max_context, error)); /* 5 */
     GB_TRY(check_tokens(metadata, error));
-    return check_settings(metadata, error);
+    GB_TRY(check_recommended(metadata, error));
+    GB_TRY(check_range("max_bias", metadata->max_bias, 0, GB_MAX_BIAS, error)); /* rule 41 */
+    return check_range("max_top_logprobs", metadata->max_top_logprobs, 0, metadata->vocab_size, error);
 }

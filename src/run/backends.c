@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe},
-    {"mlx", gb_mlx_backend_create, gb_mlx_describe},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {

@@ -6,6 +6,7 @@
 #ifndef GUMBEL_RUN_BACKENDS_H
 #define GUMBEL_RUN_BACKENDS_H
 
+#include "base/text_sink.h"
 #include "run/backend.h"
 
 typedef struct gb_backend_entry {
@@ -13,6 +14,9 @@ typedef struct gb_backend_entry {
     gb_backend_create create;
     void (*describe)(gumbel_write_callback write,
                      void *user); /* one line: what this build and machine have */
+    /* Writes the steps that it would execute and their kernels; NULL: it executes the graph's nodes. */
+    gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
+                                   const gb_text_sink *sink, gumbel_error *error);
 } gb_backend_entry;
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */

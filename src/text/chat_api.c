@@ -4,6 +4,7 @@
  */
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "text/encode.h"
 
 enum { MAX_CHAT_FORMAT_FILE = 1 << 20 };
@@ -17,21 +18,17 @@ static gumbel_status encode_chat(const gumbel_tokenizer *tokenizer, const gumbel
 }
 
 gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
-                                 size_t message_count, const gumbel_chat_options *options, int32_t *tokens,
+                                 size_t message_count, const gumbel_chat_options *given, int32_t *tokens,
                                  size_t capacity, size_t *count, gumbel_error *error) {
-    static const gumbel_chat_options defaults = {.size = sizeof defaults};
-    if (!options)
-        options = &defaults;
-    if (options->size < sizeof *options)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_chat_options: size is %zu instead of %zu",
-                       options->size, sizeof *options);
+    gumbel_chat_options options;
+    GB_TRY(gb_read_versioned(given, "chat options", &options, sizeof options, error));
     if (!tokenizer->has_chat_format)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "the program has no chat format; load one (--chat-format FILE) or give plain text "
                        "(--raw)");
     gb_token_sink sink = {.tokens = tokens, .capacity = capacity};
     gb_chat_text chat = {0};
-    gumbel_status status = encode_chat(tokenizer, messages, message_count, options, &chat, &sink, error);
+    gumbel_status status = encode_chat(tokenizer, messages, message_count, &options, &chat, &sink, error);
     gb_chat_text_free(&chat);
     return status == GUMBEL_OK ? gb_finish_sink(&sink, count, error) : status;
 }

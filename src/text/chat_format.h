@@ -6,9 +6,9 @@
 #ifndef GUMBEL_TEXT_CHAT_FORMAT_H
 #define GUMBEL_TEXT_CHAT_FORMAT_H
 
+#include "base/byte_buffer.h"
 #include "program/program.h"
 #include "text/added_tokens.h"
-#include "text/byte_buffer.h"
 
 /* The fields of chat_format.def. Texts end in a zero and are never NULL in a format that was read. */
 typedef struct gb_chat_format {

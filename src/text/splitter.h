@@ -8,7 +8,7 @@
 #ifndef GUMBEL_TEXT_SPLITTER_H
 #define GUMBEL_TEXT_SPLITTER_H
 
-#include "text/byte_buffer.h"
+#include "base/byte_buffer.h"
 #include "text/tokenizer_data.h"
 
 /* A compiled expression. Immutable, may be shared by threads. */

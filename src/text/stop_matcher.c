@@ -6,9 +6,9 @@
  */
 #include "text/stop_matcher.h"
 
+#include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "text/byte_buffer.h"
 #include "text/utf8.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * Conversations in JSON.
  */
-#include "cli/messages.h"
+#include "cli/chat/messages.h"
 
 #include "support/assertions.h"
 

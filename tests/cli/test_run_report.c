@@ -2,7 +2,7 @@
  *
  * What gumbel run says of an answer: notes, and the report in JSON.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <jansson.h>
 
@@ -146,6 +146,26 @@ static void json_has_logprobs(void **state) {
     json_decref(object);
 }
 
+static json_t *answer_until(const char *stop) {
+    return json_of(GUMBEL(NULL, "run", program, "hi", "--temp", "0", "-n", "60", "--ignore-eos", "--json",
+                          stop ? "--stop" : "--quiet", stop ? stop : "--quiet"));
+}
+
+static void json_names_the_stop_string(void **state) {
+    (void)state;
+    json_t *whole = answer_until(NULL);
+    assert_true(json_is_null(json_object_get(whole, "stop_string")));
+    const char *text = json_string_value(json_object_get(whole, "text"));
+    char stop[2] = {text[strcspn(text, "abcdefghijklmnopqrstuvwxyz")]};
+    assert_true(stop[0]);
+    json_t *stopped = answer_until(stop);
+    assert_string_equal(json_string_value(json_object_get(stopped, "stop_string")), stop);
+    assert_string_equal(json_string_value(json_object_get(stopped, "finish_reason")), "stop");
+    assert_int_equal(json_string_length(json_object_get(stopped, "text")), strcspn(text, stop));
+    json_decref(whole);
+    json_decref(stopped);
+}
+
 /* Random bytes come out of random weights: whatever is drawn is JSON. */
 static void json_is_always_utf8(void **state) {
     (void)state;
@@ -171,7 +191,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_says_why_it_ended), cmocka_unit_test(quiet_leaves_notes_out),
         cmocka_unit_test(json_has_the_whole_answer),   cmocka_unit_test(json_has_logprobs),
-        cmocka_unit_test(json_is_always_utf8),         cmocka_unit_test(an_error_prints_no_json),
+        cmocka_unit_test(json_names_the_stop_string),  cmocka_unit_test(json_is_always_utf8),
+        cmocka_unit_test(an_error_prints_no_json),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

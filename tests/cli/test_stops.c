@@ -2,9 +2,9 @@
  *
  * --stop and /set stop: what is printed of an answer, and how a conversation goes on after it.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
-#include "cli/stops.h"
+#include "cli/model/stops.h"
 
 static const char *model, *logits_model, *bare;
 

@@ -7,8 +7,8 @@
 #include "program/reader.h"
 #include "run/cpu/weights.h"
 #include "support/assertions.h"
-#include "support/program_file.h"
-#include "support/quantized_program.h"
+#include "support/programs/program_file.h"
+#include "support/programs/quantized_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #include "program/reader.h"
 #include "support/assertions.h"
-#include "support/safetensors_writer.h"
+#include "support/checkpoints/safetensors_writer.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

@@ -5,8 +5,8 @@
  */
 #include "program/reader.h"
 #include "support/assertions.h"
-#include "support/model_logits.h"
-#include "support/qwen35_gguf.h"
+#include "support/checkpoints/qwen35_gguf.h"
+#include "support/programs/model_logits.h"
 #include "support/temporary.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "program/reader.h"
 #include "program/storage.h"
 #include "program/verifier.h"
-#include "support/program_file.h"
+#include "support/programs/program_file.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define GUMBEL_TESTS_MUTATE_H
 
 #include "cases.h"
-#include "support/program_file.h"
+#include "support/programs/program_file.h"
 
 /* Changes one to four places: fields of the graph's records, numbers and stretches of any section, the
  * header, the section table, weights. The file keeps its size. */

@@ -99,19 +99,20 @@ static bool answer(gumbel_engine *engine, gumbel_session *session, const gumbel_
         return false;
     int32_t token = prompt[count - 1];
     for (int i = 0; i < ANSWER; i++) {
-        gumbel_request request = {.size = sizeof request,
-                                  .session = session,
-                                  .tokens = &token,
-                                  .token_count = 1,
-                                  .wants_token = true,
-                                  .sampling = sampling};
+        gumbel_result result = {.size = sizeof result};
+        const gumbel_request request = {.size = sizeof request,
+                                        .session = session,
+                                        .tokens = &token,
+                                        .token_count = 1,
+                                        .result = &result,
+                                        .sampling = sampling};
         if (!went_well(gumbel_step(engine, &request, 1, &error), &error))
             return false;
-        if (info->use_sampling && (request.token < 0 || (uint32_t)request.token >= info->vocab_size))
-            fail_case("token %d of a vocabulary of %u", request.token, info->vocab_size);
+        if (info->use_sampling && (result.token < 0 || (uint32_t)result.token >= info->vocab_size))
+            fail_case("token %d of a vocabulary of %u", result.token, info->vocab_size);
         counts[TOKENS]++;
         if (info->use_sampling)
-            token = request.token;
+            token = result.token;
     }
     return true;
 }

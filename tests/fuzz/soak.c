@@ -118,18 +118,21 @@ static void check_history(soak *s, const history *h) {
     must(gumbel_session_create(s->alone, &session, &error), "session alone");
     for (uint32_t i = 0; i < h->event_count; i++) {
         const event *e = &h->events[i];
-        gumbel_request request = {.size = sizeof request, .session = session, .sampling = &e->sampling};
-        request.tokens = h->tokens + e->first;
-        request.token_count = e->count;
-        request.wants_token = e->drawn != NO_TOKEN;
+        gumbel_result result = {.size = sizeof result, .token = NO_TOKEN};
+        const gumbel_request request = {.size = sizeof request,
+                                        .session = session,
+                                        .sampling = &e->sampling,
+                                        .tokens = h->tokens + e->first,
+                                        .token_count = e->count,
+                                        .result = e->drawn != NO_TOKEN ? &result : NULL};
         gumbel_session_set_seed(session, e->seed);
         must(gumbel_step(s->alone, &request, 1, &error), "step alone");
-        if (request.token != e->drawn)
+        if (result.token != e->drawn)
             fail_case("token %d at position %u of %u; a session alone draws %d (event %u of %u, temperature "
                       "%g, seed %llu)",
-                      e->drawn, e->first + e->count, h->position, request.token, i, h->event_count,
+                      e->drawn, e->first + e->count, h->position, result.token, i, h->event_count,
                       (double)e->sampling.temperature, (unsigned long long)e->seed);
-        s->counts[CHECKED] += request.wants_token;
+        s->counts[CHECKED] += e->drawn != NO_TOKEN;
     }
     gumbel_session_destroy(session);
 }
@@ -207,6 +210,7 @@ static uint32_t next_tokens(soak *s, const tried_session *t, int32_t *tokens, ui
 /* One step of all sessions that have room, or of some of them. Each has its own settings. */
 static void step(soak *s) {
     gumbel_request requests[SLOTS];
+    gumbel_result results[SLOTS];
     gumbel_sampling sampling[SLOTS];
     int32_t tokens[SLOTS][MOST_TOKENS];
     tried_session *of[SLOTS];
@@ -220,18 +224,19 @@ static void step(soak *s) {
         left -= taken;
         sampling[count] = any_sampling(s);
         gumbel_session_set_seed(t->session, random_bits(&s->source));
+        results[count] = (gumbel_result){.size = sizeof *results, .token = NO_TOKEN};
         requests[count] = (gumbel_request){.size = sizeof *requests,
                                            .session = t->session,
                                            .tokens = tokens[count],
                                            .token_count = taken,
-                                           .wants_token = !random_once_in(&s->source, 4),
+                                           .result = random_once_in(&s->source, 4) ? NULL : &results[count],
                                            .sampling = &sampling[count]};
         of[count++] = t;
     }
     must(gumbel_step(s->engine, requests, count, &error), "step");
     for (size_t i = 0; i < count; i++)
         add_event(&of[i]->history, tokens[i], (uint32_t)requests[i].token_count, &sampling[i],
-                  requests[i].seed, requests[i].wants_token ? requests[i].token : NO_TOKEN);
+                  results[i].seed, results[i].token);
 }
 
 /* A prompt and some tokens after it, one of which may be cancelled. */

@@ -10,9 +10,9 @@
 #include "program/reader.h"
 #include "program/records.h"
 #include "support/assertions.h"
-#include "support/broken_program.h"
-#include "support/program_file.h"
-#include "support/quantized_program.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/program_file.h"
+#include "support/programs/quantized_program.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>

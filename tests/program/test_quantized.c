@@ -10,8 +10,8 @@
 #include "program/storage.h"
 #include "program/verifier.h"
 #include "support/assertions.h"
-#include "support/broken_program.h"
-#include "support/quantized_program.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/quantized_program.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "program/reader.h"
 #include "program/records.h"
-#include "support/program_file.h"
+#include "support/programs/program_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

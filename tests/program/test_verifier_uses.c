@@ -5,8 +5,8 @@
  */
 #include "program/verifier.h"
 #include "program/verify.h"
-#include "support/broken_program.h"
-#include "support/tiny_program.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <math.h>
 #include <setjmp.h>

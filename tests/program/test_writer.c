@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "program/reader.h"
 #include "program/writer.h"
-#include "support/program_file.h"
+#include "support/programs/program_file.h"
+#include "support/programs/tiny_program.h"
 #include "support/temporary.h"
-#include "support/tiny_program.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -3,18 +3,18 @@
  * gumbel cache: the programs that commands have made from checkpoints.
  */
 #include "cli/command.h"
+#include "cli/base/report.h"
+#include "cli/base/units.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/remove.h"
 #include "cli/cache/show.h"
-#include "cli/report.h"
-#include "cli/units.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct cache_arguments {
     const char *action, *max_size;
-    cli_text names;
+    cli_words names;
     cli_number older_than;
     bool json, all, dry_run;
 } cache_arguments;
@@ -76,7 +76,7 @@ static gumbel_status rm(const cache *c, gumbel_error *error) {
     if (c->arguments->all)
         memset(chosen, true, c->items.count);
     else
-        status = cli_cache_choose_named(&c->items, c->arguments->names.bytes, chosen, error);
+        status = cli_cache_choose_named(&c->items, &c->arguments->names, chosen, error);
     if (status == GUMBEL_OK)
         status = cli_cache_remove_chosen(&c->items, chosen, c->arguments->dry_run, error);
     free(chosen);
@@ -113,13 +113,13 @@ static action find_action(const char *name) {
 
 /* Options and names belong to one action each. */
 static int check(const cache_arguments *arguments, action run) {
-    bool has_names = arguments->names.length > 0;
+    bool has_names = arguments->names.count > 0;
     uint64_t bytes;
     if (!run)
         return cli_fail_usage("cache %.40s: expected list, rm or prune", arguments->action);
     if (has_names && run != rm)
         return cli_fail_usage("cache %s takes no names (found \"%.100s\")", arguments->action,
-                              arguments->names.bytes);
+                              arguments->names.list[0]);
     if (run == rm && has_names == arguments->all)
         return cli_fail_usage("cache rm needs the NAMEs of what to remove, or --all");
     if (run != list && arguments->json)

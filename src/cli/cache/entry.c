@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/entry.h"
 
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/lock.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
-#include "cli/storage.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/folder.h"
 
-#include "cli/report.h"
-#include "cli/storage.h"
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/lock.h"
 
+#include "cli/base/report.h"
+#include "cli/base/signals.h"
 #include "cli/cache/folder.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
-#include "cli/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>

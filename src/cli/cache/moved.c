@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/moved.h"
 
+#include "cli/base/report.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/lock.h"
 #include "cli/checkpoint/fingerprint.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

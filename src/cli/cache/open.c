@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/open.h"
 
+#include "cli/base/measure.h"
+#include "cli/base/report.h"
+#include "cli/base/signals.h"
 #include "cli/cache/entry.h"
 #include "cli/cache/folder.h"
 #include "cli/cache/lock.h"
 #include "cli/cache/moved.h"
 #include "cli/checkpoint/fingerprint.h"
-#include "cli/exporter.h"
-#include "cli/measure.h"
-#include "cli/report.h"
-#include "cli/signals.h"
+#include "cli/model/exporter.h"
 
 #include <stdio.h>
 #include <string.h>

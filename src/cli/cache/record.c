@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/record.h"
 
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
 #include "cli/checkpoint/checkpoint.h"
 #include "cli/checkpoint/fingerprint.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
-#include "cli/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

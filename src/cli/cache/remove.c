@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/remove.h"
 
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
+#include "cli/base/units.h"
 #include "cli/cache/entry.h"
 #include "cli/cache/lock.h"
 #include "cli/checkpoint/checkpoint.h"
-#include "cli/report.h"
-#include "cli/storage.h"
-#include "cli/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,16 +60,11 @@ static gumbel_status choose_named(const cli_cache_items *items, const char *word
     return error->status;
 }
 
-gumbel_status cli_cache_choose_named(const cli_cache_items *items, const char *names, bool *chosen,
+gumbel_status cli_cache_choose_named(const cli_cache_items *items, const cli_words *names, bool *chosen,
                                      gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
-    for (const char *word = names; *word && status == GUMBEL_OK; word += strspn(word, " ")) {
-        size_t length = strcspn(word, " ");
-        char *name = cli_copy_text(word, length);
-        status = choose_named(items, name, chosen, error);
-        free(name);
-        word += length;
-    }
+    for (size_t i = 0; i < names->count && status == GUMBEL_OK; i++)
+        status = choose_named(items, names->list[i], chosen, error);
     return status;
 }
 

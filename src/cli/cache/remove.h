@@ -6,6 +6,7 @@
 #define GUMBEL_CLI_CACHE_REMOVE_H
 
 #include "cli/cache/list.h"
+#include "cli/options/values.h"
 
 /* What prune removes besides the entries that no command would use. */
 typedef struct cli_prune_options {
@@ -16,9 +17,9 @@ typedef struct cli_prune_options {
 /* Chooses (one flag for each item) what prune removes: never what another process makes. */
 void cli_cache_choose_old(const cli_cache_items *items, const cli_prune_options *options, bool *chosen);
 
-/* Chooses what one of the words in names, separated by blanks, calls by an entry's or a model's name, or by
- * the path of a checkpoint. Errors: ARGUMENT for a word that calls nothing. */
-gumbel_status cli_cache_choose_named(const cli_cache_items *items, const char *names, bool *chosen,
+/* Chooses what a word in names calls by an entry's or a model's name, or by the path of a checkpoint. Errors:
+ * ARGUMENT for a word that calls nothing. */
+gumbel_status cli_cache_choose_named(const cli_cache_items *items, const cli_words *names, bool *chosen,
                                      gumbel_error *error);
 
 /* Removes those chosen and prints one line for each, then their sum; dry_run: prints only. One that was

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cache/show.h"
 
-#include "cli/report.h"
-#include "cli/storage.h"
-#include "cli/units.h"
+#include "cli/base/report.h"
+#include "cli/base/storage.h"
+#include "cli/base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/checkpoint/checkpoint.h"
 
+#include "cli/base/report.h"
 #include "cli/checkpoint/gguf.h"
 #include "cli/checkpoint/hub.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
 
 #include <errno.h>
 #include <stdio.h>

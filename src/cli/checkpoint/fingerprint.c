@@ -2,9 +2,9 @@
 #include "cli/checkpoint/fingerprint.h"
 
 #include "base/input_file.h"
+#include "cli/base/report.h"
 #include "cli/checkpoint/gguf.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

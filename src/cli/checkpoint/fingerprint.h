@@ -6,7 +6,7 @@
 #ifndef GUMBEL_CLI_CHECKPOINT_FINGERPRINT_H
 #define GUMBEL_CLI_CHECKPOINT_FINGERPRINT_H
 
-#include "cli/storage.h"
+#include "cli/base/storage.h"
 #include "gumbel.h"
 
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
 #include "cli/checkpoint/gguf.h"
 
 #include "base/input_file.h"
+#include "cli/base/report.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/checkpoint/hub.h"
 
+#include "cli/base/report.h"
 #include "cli/checkpoint/names.h"
-#include "cli/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

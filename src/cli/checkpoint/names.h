@@ -5,7 +5,7 @@
 #ifndef GUMBEL_CLI_CHECKPOINT_NAMES_H
 #define GUMBEL_CLI_CHECKPOINT_NAMES_H
 
-#include "cli/storage.h"
+#include "cli/base/storage.h"
 #include "gumbel.h"
 
 /* Names that grow. Start from {0}. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
+#include "plan/plan.h"
 #include "run/cpu/cores.h"
 #include "run/cpu/cpu.h"
 #include "run/cpu/executor.h"
@@ -9,7 +10,6 @@
 #include "run/cpu/slots.h"
 #include "run/cpu/team.h"
 #include "run/cpu/weights.h"
-#include "run/plan/plan.h"
 
 #include <stdio.h>
 
@@ -108,7 +108,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 1 or more, or 0 for all cores",
                        options->threads);
     unsigned threads = options->threads > 0 ? (unsigned)options->threads : gb_available_cores();
-    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse, NULL};
+    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse, NULL, NULL};
     GB_TRY(gb_plan_create(b->program, &plan_options, &b->plan, error));
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));

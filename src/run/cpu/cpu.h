@@ -6,6 +6,7 @@
 #ifndef GUMBEL_RUN_CPU_CPU_H
 #define GUMBEL_RUN_CPU_CPU_H
 
+#include "base/text_sink.h"
 #include "run/backend.h"
 
 /* Makes a backend for the program, which must outlive it and whose constants must have their data. The
@@ -22,6 +23,10 @@ gumbel_status gb_cpu_backend_create(const gb_program *program, const gb_backend_
 gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_backend_options *options,
                                             uint64_t least_shared_work, gb_backend **backend,
                                             gumbel_error *error);
+
+/* Writes the plan that all batches share. Errors: ARGUMENT (an instruction set), MEMORY, FORMAT. */
+gumbel_status gb_cpu_describe_plan(const gb_program *program, const gb_backend_options *options,
+                                   const gb_text_sink *sink, gumbel_error *error);
 
 /* Writes what this machine offers: "instruction sets portable, avx2; 2 cores". No newline. Thread-safe. */
 void gb_cpu_describe(gumbel_write_callback write, void *user);

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cpu/kernels/kernels.h"
 #include "run/cpu/pace.h"
 #include "run/cpu/ready_steps.h"
@@ -17,7 +17,7 @@ struct gb_executor {
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
     void *profile_user;
-    gb_tensor *tensors;            /* by value */
+    gb_cpu_tensor *tensors;        /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     gb_ready_steps steps;
     gb_pace pace;
@@ -36,7 +36,7 @@ static void place_tensor(gb_executor *e, const gb_states *states, gb_ref ref) {
     const gb_program *program = e->plan->program;
     const gb_value *value = &program->values[ref];
     const gb_place *place = &e->plan->places[ref];
-    gb_tensor *tensor = &e->tensors[ref];
+    gb_cpu_tensor *tensor = &e->tensors[ref];
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.shape.rank;
     for (int32_t i = 0; i < tensor->rank; i++)
@@ -94,9 +94,9 @@ typedef struct walker {
     gb_executor *executor;
     gb_worker worker;
     uint32_t next;    /* step */
-    uint32_t fetched; /* the step whose weights are asked for, not before next */
+    uint32_t fetched; /* the step whose weights are prefetched, not before next */
     size_t offset;    /* how far in that */
-    size_t bytes;     /* that have been asked for and not used */
+    size_t bytes;     /* that have been prefetched and not used */
 } walker;
 
 /* Asks for a few more bytes. False where the way branches, and when it has been enough. */
@@ -146,7 +146,7 @@ static void execute(walker *w, const gb_ready_step *step) {
         step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
 }
 
-/* What the thread waits for the others before the step is told as the time of a "barrier". */
+/* What the thread waits for the others before the step is reported as the time of a "barrier". */
 static void execute_timed(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);

@@ -5,11 +5,11 @@
 #ifndef GUMBEL_RUN_CPU_EXECUTOR_H
 #define GUMBEL_RUN_CPU_EXECUTOR_H
 
+#include "plan/plan.h"
 #include "run/backend.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/team.h"
 #include "run/cpu/weights.h"
-#include "run/plan/plan.h"
 #include "run/states/states.h"
 
 typedef struct gb_executor gb_executor;

@@ -9,7 +9,7 @@
 
 typedef struct maker {
     const gb_plan *plan;
-    const gb_tensor *tensors;
+    const gb_cpu_tensor *tensors;
     const gb_vector_kernels *vector;
     gb_ready_steps *steps;
     const gb_ready_step
@@ -25,14 +25,14 @@ static bool is_rounded(const maker *m, const gb_ready_step *step) {
     if (!m->rounded || m->rounded->needs_rows != step->needs_rows ||
         storage_of(m->plan, m->rounded->planned, 0) != storage_of(m->plan, step->planned, 0))
         return false;
-    const gb_tensor *a = m->rounded->call.operands[1], *b = step->call.operands[1];
+    const gb_cpu_tensor *a = m->rounded->call.operands[1], *b = step->call.operands[1];
     return a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
            gb_activation_group(&a->quantized->format) == gb_activation_group(&b->quantized->format);
 }
 
 /* What the kernel keeps for the next one when the batch is the largest. */
 static gumbel_status count_shared_bytes(const maker *m, const gb_ready_step *step, gumbel_error *error) {
-    const gb_tensor *x = step->call.operands[0];
+    const gb_cpu_tensor *x = step->call.operands[0];
     const gb_place *place = &m->plan->places[storage_of(m->plan, step->planned, 0)];
     const size_t width = x->rank > 0 ? x->dims[x->rank - 1] * gb_dtype_size(x->dtype) : 0;
     uint64_t bytes = 0;
@@ -118,7 +118,7 @@ static bool is_target(const gb_plan *plan, uint32_t index) {
     return false;
 }
 
-gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_tensor *tensors,
+gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *tensors,
                                     const gb_vector_kernels *vector, unsigned thread_count,
                                     gb_ready_steps *steps, gumbel_error *error) {
     *steps = (gb_ready_steps){0};
@@ -162,7 +162,7 @@ static void share_out(gb_ready_step *step, gb_kernel_units units, unsigned threa
 /* Many tokens are split by tokens, which keeps rows together; few of them by columns where that can be. Rows
  * of heads may be split in the kernel's own way. */
 static gb_split preferred_split(const gb_ready_step *step, size_t thread_count) {
-    const gb_tensor *x = step->call.results[0] ? step->call.results[0] : step->call.operands[0];
+    const gb_cpu_tensor *x = step->call.results[0] ? step->call.results[0] : step->call.operands[0];
     unsigned splits = step->traits.splits;
     bool has_many_tokens = x->rank > 0 && x->dims[0] >= 4 * thread_count;
     if ((splits & GB_SPLIT_TOKENS) && has_many_tokens)

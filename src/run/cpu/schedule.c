@@ -16,7 +16,7 @@ typedef struct accesses {
     size_t count;
 } accesses;
 
-static void add_access(accesses *a, const gb_tensor *tensor, gb_split split, bool is_write) {
+static void add_access(accesses *a, const gb_cpu_tensor *tensor, gb_split split, bool is_write) {
     const uint8_t *data = tensor->data;
     size_t bytes = gb_elements(tensor) * gb_dtype_size(tensor->dtype);
     size_t tokens = tensor->rank > 0 ? tensor->dims[0] : 1;

@@ -24,7 +24,7 @@ typedef struct gb_placed_weights {
 
 /* Places the constants, which stay the program's where they are not rearranged: matrices that 8-bit
  * activations are multiplied with become interleaved where they can be, and what is packed in an order that
- * kernels do not read becomes canonical. The team does that; log is told how much it was. Errors: UNSUPPORTED
+ * kernels do not read becomes canonical. The team does that; log gets how much it was. Errors: UNSUPPORTED
  * (a constant without data), MEMORY. */
 gumbel_status gb_place_weights(const gb_program *program, gb_team *team, unsigned thread_count,
                                gumbel_log_callback log, void *log_user, gb_placed_weights *weights,

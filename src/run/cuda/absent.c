@@ -15,6 +15,13 @@ gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend
         "(docs/cuda.md), or use --backend cpu");
 }
 
+gumbel_status gb_cuda_describe_plan(const gb_program *program, const gb_backend_options *options,
+                                    const gb_text_sink *sink, gumbel_error *error) {
+    gb_backend *none;
+    (void)sink;
+    return gb_cuda_backend_create(program, options, &none, error);
+}
+
 void gb_cuda_describe(gumbel_write_callback write, void *user) {
     gb_print(&(gb_text_sink){write, user}, "not in this build (docs/cuda.md says how to get it)");
 }

@@ -76,32 +76,58 @@ static attention attention_of(const gb_cuda_call *call) {
     return a;
 }
 
-/* Where a call prepares its result for the product that follows; heads are whole groups. */
-static prepared_rows prepared_place(const gb_cuda_call *call, const attention &a) {
-    const gb_cuda_tensor *as = call->prepares_as, *weight = call->prepares_for;
-    if (!call->prepares || as->dims[as->rank - 1] != a.heads * a.values.size ||
-        (weight && weight->takes_bytes && a.values.size % weight->format.group != 0))
-        return prepared_rows{};
-    call->scratch->prepared_from = as;
-    return gb_cuda_prepared_place(call, as);
+/* ---- The kernels --------------------------------------------------------------------------------------- */
+
+static bool takes_decode(const gb_cuda_problem *problem) {
+    return attention_of(problem->parts[0]).terms > 0 && !problem->parts[0]->is_prefill;
 }
 
-uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call) {
+/* Heads are whole groups of what the next product takes. */
+static bool decode_has_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    const uint64_t generated = a.terms > 0 ? attend_generated_scratch(a) : 0;
-    const uint64_t others = a.terms > 0 && prompt_fits(a) ? 0 : attend_in_float_scratch(a);
-    return generated > others ? generated : others;
+    if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.values.size)
+        return false;
+    const gb_cuda_tensor *weight = call->epilogue->weight;
+    return !weight || !weight->takes_bytes || a.values.size % weight->format.group == 0;
 }
 
-void gb_cuda_attention(const gb_cuda_call *call) {
+static void launch_decode(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    if (a.terms > 0 && !call->is_prefill) {
-        attend_generated(a, prepared_place(call, a), call->scratch, call->stream);
-        return;
-    }
+    attend_generated(a, gb_cuda_epilogue_rows(call), call->scratch, call->stream);
+}
+
+static uint64_t decode_scratch(const gb_cuda_problem *problem) {
+    return attend_generated_scratch(attention_of(problem->parts[0]));
+}
+
+static bool takes_prompt(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    return a.terms > 0 && prompt_fits(a);
+}
+
+static void launch_prompt(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    append_to_caches(a, problem->parts[0]->stream);
+    attend_prompt(a, problem->parts[0]->stream);
+}
+
+static void launch_float(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
     append_to_caches(a, call->stream);
-    if (a.terms > 0 && prompt_fits(a))
-        attend_prompt(a, call->stream);
-    else
-        attend_in_float(a, call->scratch, call->stream);
+    attend_in_float(a, call->scratch, call->stream);
 }
+
+static uint64_t float_scratch(const gb_cuda_problem *problem) {
+    return attend_in_float_scratch(attention_of(problem->parts[0]));
+}
+
+static const gb_cuda_kernel kernels[] = {
+    {"attention_decode", takes_decode, launch_decode, decode_scratch, decode_has_epilogue, false},
+    {"attention_prompt", takes_prompt, launch_prompt, nullptr, nullptr, false},
+    {"attention_float", nullptr, launch_float, float_scratch, nullptr, false},
+};
+
+extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

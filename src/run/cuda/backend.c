@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "base/text_sink.h"
-#include "run/cuda/arrange.h"
 #include "run/cuda/cuda.h"
 #include "run/cuda/device.h"
 #include "run/cuda/executor.h"
 #include "run/cuda/limits.h"
 #include "run/cuda/slots.h"
 #include "run/cuda/weights.h"
-#include "run/plan/plan.h"
 
 #include <stdio.h>
 
@@ -20,7 +18,6 @@ typedef struct cuda_backend {
     cudaStream_t stream;
     gb_cuda_weights weights;
     gb_cuda_slots slots;
-    gb_plan *plan;
     gb_cuda_executor *executor;
 } cuda_backend;
 
@@ -31,7 +28,6 @@ static cuda_backend *cuda(gb_backend *backend) {
 static void destroy(gb_backend *backend) {
     cuda_backend *b = cuda(backend);
     gb_cuda_executor_destroy(b->executor);
-    gb_plan_destroy(b->plan);
     gb_cuda_slots_destroy(&b->slots);
     gb_cuda_weights_destroy(&b->weights);
     if (b->stream)
@@ -127,17 +123,17 @@ static gumbel_status check_options(const gb_backend_options *options, gumbel_err
 static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,
                              gumbel_error *error) {
     struct cudaDeviceProp device;
-    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse,
-                                    options->fuse ? gb_cuda_arrange_steps : NULL};
     GB_TRY(check_options(options, error));
     GB_TRY(find_device(&device, error));
     GB_TRY(gb_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "making a stream",
                          error));
-    GB_TRY(gb_plan_create(program, &plan_options, &b->plan, error));
     GB_TRY(gb_cuda_weights_create(program, options, b->stream, &b->weights, error));
     GB_TRY(gb_cuda_slots_create(program, options, b->stream, &b->slots, error));
-    const gb_cuda_resources resources = {
-        .plan = b->plan, .backend = options, .slots = &b->slots, .weights = &b->weights, .stream = b->stream};
+    const gb_cuda_resources resources = {.program = program,
+                                         .backend = options,
+                                         .slots = &b->slots,
+                                         .weights = &b->weights,
+                                         .stream = b->stream};
     GB_TRY(gb_cuda_executor_create(&resources, &b->executor, error));
     snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
     return GUMBEL_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A delta net's layer between its products, for generated tokens (delta_layer.h). Some blocks share a head of
+ * A delta net's layer between its products, for generated tokens. Some blocks share a head of
  * a run's values: each has columns of its memory in registers, which are on their way before the kernel
  * before this one ends, because what they hold was written a step ago. Queries and keys are convolved by
  * every block that reads them; the last of these to have read their tail stores the new one. The first block
@@ -171,67 +171,78 @@ static size_t start_of(const gb_cuda_call *slice) {
     return (size_t)gb_node_int(slice->node, GB_ATTRIBUTE_START);
 }
 
+bool gb_cuda_takes_delta(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *memory = problem->operands[GB_DELTA_MEMORY];
+    const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE];
+    const gb_cuda_tensor *normed = problem->parts[GB_DELTA_NORM]->operands[0];
+    return !rule->is_prefill && memory->dims[1] == SIZE && memory->dims[2] == SIZE &&
+           problem->operands[GB_DELTA_TAPS]->dims[2] == WIDTH && normed->dims[normed->rank - 1] == SIZE &&
+           rule->operands[1]->dims[1] <= GB_CUDA_ARRIVALS;
+}
+
 /* Everything but what is prepared. */
-static delta_step step_of(const gb_cuda_delta_layer *l) {
-    const gb_cuda_tensor *tail = l->convolution->operands[3], *memory = l->delta->operands[6];
+static delta_step step_of(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *const *operands = problem->operands;
+    const gb_cuda_call *const *parts = problem->parts, *rule = parts[GB_DELTA_RULE];
+    const gb_cuda_tensor *tail = operands[GB_DELTA_TAIL], *memory = operands[GB_DELTA_MEMORY];
+    const gb_cuda_tensor *x = operands[GB_DELTA_X];
     delta_step v = {};
-    v.x = data_of<const float>(l->convolution->operands[0]);
-    v.channels = l->convolution->operands[0]->dims[1];
-    v.starts[QUERY] = start_of(l->query);
-    v.starts[KEY] = start_of(l->key);
-    v.starts[VALUE] = start_of(l->value);
-    v.weight = l->convolution->operands[1]->data;
-    v.weight_dtype = l->convolution->operands[1]->dtype;
-    v.slots = gb_cuda_versions_of(l->delta, l->delta->operands[5]);
-    v.run_first = l->delta->runs.first;
-    v.has_single_tokens = l->delta->runs.count == l->convolution->operands[0]->dims[0];
+    v.x = data_of<const float>(x);
+    v.channels = x->dims[1];
+    v.starts[QUERY] = start_of(parts[GB_DELTA_QUERY]);
+    v.starts[KEY] = start_of(parts[GB_DELTA_KEY]);
+    v.starts[VALUE] = start_of(parts[GB_DELTA_VALUE]);
+    v.weight = operands[GB_DELTA_TAPS]->data;
+    v.weight_dtype = operands[GB_DELTA_TAPS]->dtype;
+    v.slots = gb_cuda_versions_of(rule, operands[GB_DELTA_SLOTS]);
+    v.run_first = rule->runs.first;
+    v.has_single_tokens = rule->runs.count == x->dims[0];
     v.tail = data_of<float>(tail);
     v.memory = data_of<float>(memory);
     v.tail_slot_bytes = tail->slot_bytes;
     v.memory_slot_bytes = memory->slot_bytes;
-    v.decay = data_of<const float>(l->decay->operands[0]);
-    v.rate = l->decay->operands[1]->data;
-    v.rate_dtype = l->decay->operands[1]->dtype;
-    v.bias = l->decay->operands[2]->data;
-    v.bias_dtype = l->decay->operands[2]->dtype;
-    v.beta = data_of<const float>(l->beta->operands[0]);
-    v.gate = data_of<const float>(l->gate->operands[0]);
-    v.unit[QUERY] = normalization_of(l->query_norm);
-    v.unit[KEY] = normalization_of(l->key_norm);
-    v.norm = normalization_of(l->norm);
+    v.decay = data_of<const float>(operands[GB_DELTA_A]);
+    v.rate = operands[GB_DELTA_RATE]->data;
+    v.rate_dtype = operands[GB_DELTA_RATE]->dtype;
+    v.bias = operands[GB_DELTA_BIAS]->data;
+    v.bias_dtype = operands[GB_DELTA_BIAS]->dtype;
+    v.beta = data_of<const float>(operands[GB_DELTA_B]);
+    v.gate = data_of<const float>(operands[GB_DELTA_Z]);
+    v.unit[QUERY] = normalization_of(parts[GB_DELTA_QUERY_UNIT]);
+    v.unit[KEY] = normalization_of(parts[GB_DELTA_KEY_UNIT]);
+    v.norm = normalization_of(parts[GB_DELTA_NORM]);
     v.heads = (unsigned)memory->dims[0];
-    v.key_heads = (unsigned)l->delta->operands[1]->dims[1];
-    v.is_tiled = gb_node_int(l->delta->node, GB_ATTRIBUTE_TILED) != 0;
-    v.y = data_of<float>(l->result->results[0]);
-    v.arrivals = l->delta->scratch->arrivals;
+    v.key_heads = (unsigned)rule->operands[1]->dims[1];
+    v.is_tiled = gb_node_int(rule->node, GB_ATTRIBUTE_TILED) != 0;
+    v.y = data_of<float>(parts[GB_DELTA_RESULT]->results[0]);
+    v.arrivals = rule->scratch->arrivals;
     return v;
 }
 
-/* Whether the head's warp can round what the next product takes: groups within a head. */
-static bool can_prepare(const gb_cuda_call *call, const delta_step &v) {
-    if (!call->prepares || call->prepares_as->dims[call->prepares_as->rank - 1] != v.heads * SIZE)
+/* The head's warp can round what the next product takes: groups within a head. */
+bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *result = problem->parts[GB_DELTA_RESULT];
+    if (!result->epilogue ||
+        gb_cuda_epilogue_columns(result) != problem->operands[GB_DELTA_MEMORY]->dims[0] * SIZE)
         return false;
-    const gb_cuda_tensor *weight = call->prepares_for;
+    const gb_cuda_tensor *weight = result->epilogue->weight;
     return !weight || !weight->takes_bytes || SIZE % weight->format.group == 0;
 }
 
 /* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */
 constexpr unsigned FEW_RUNS = 2, FEW_SHARES = 4;
 
-void gb_cuda_delta_step(const gb_cuda_delta_layer *layer) {
-    delta_step v = step_of(layer);
-    if (can_prepare(layer->result, v)) {
-        v.prepared = gb_cuda_prepared_place(layer->result, layer->result->prepares_as);
-        layer->result->scratch->prepared_from = layer->result->prepares_as;
-    }
-    const unsigned runs = layer->delta->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
+void gb_cuda_delta_step(const gb_cuda_problem *problem) {
+    const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE], *result = problem->parts[GB_DELTA_RESULT];
+    delta_step v = step_of(problem);
+    v.prepared = gb_cuda_epilogue_rows(result);
+    const unsigned runs = rule->runs.count, at_once = GB_CUDA_ARRIVALS / v.key_heads;
     for (; v.first_run < runs; v.first_run += at_once) {
         const unsigned count = runs - v.first_run < at_once ? runs - v.first_run : at_once;
         if (count <= FEW_RUNS && has_clusters())
             GB_LAUNCH_CLUSTERS(FEW_SHARES, run_delta_step<FEW_SHARES>, dim3(v.heads * FEW_SHARES, count),
-                               step_shape<FEW_SHARES>::THREADS, layer->delta->stream, v);
+                               step_shape<FEW_SHARES>::THREADS, rule->stream, v);
         else
-            GB_LAUNCH(run_delta_step<1>, dim3(v.heads, count), step_shape<1>::THREADS, 0,
-                      layer->delta->stream, v);
+            GB_LAUNCH(run_delta_step<1>, dim3(v.heads, count), step_shape<1>::THREADS, 0, rule->stream, v);
     }
 }

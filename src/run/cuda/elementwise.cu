@@ -126,16 +126,15 @@ void gb_cuda_add(const gb_cuda_call *call) {
 void gb_cuda_multiply(const gb_cuda_call *call) {
     const multiply_function function = {operand(call, 0), operand(call, 1)};
     const gb_cuda_tensor *y = call->results[0];
-    if (!call->prepares) {
+    if (!call->epilogue) {
         launch_map(call, function);
         return;
     }
-    const size_t columns = call->prepares_as->dims[call->prepares_as->rank - 1];
-    const prepared_rows prepared = gb_cuda_prepared_place(call, call->prepares_as);
+    const size_t columns = gb_cuda_epilogue_columns(call);
+    const prepared_rows prepared = gb_cuda_epilogue_rows(call);
     const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
     GB_LAUNCH(multiply_and_prepare, grid, THREADS, 0, call->stream, function, columns, prepared,
               data_of<float>(y));
-    call->scratch->prepared_from = call->prepares_as;
 }
 void gb_cuda_scale(const gb_cuda_call *call) {
     launch_map(call, scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});

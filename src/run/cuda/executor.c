@@ -40,11 +40,11 @@ static gumbel_status enqueue(void *user, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     GB_TRY(gb_cuda_launches_enqueue(&e->launches, error));
     gb_cuda_handing handing = {.number = gb_cuda_inputs_number(&e->inputs)};
-    gb_cuda_results_to_hand(&e->results, e->launches.tensors, sizes->rows, &handing);
+    gb_cuda_results_to_hand(&e->results, e->launches.bound->tensors, sizes->rows, &handing);
     const gb_ref next = gb_program_output(e->program, GB_ROLE_NEXT);
     if (next != GB_NO_VALUE && !sizes->is_prefill && sizes->rows == sizes->tokens)
-        handing.advance = gb_cuda_inputs_advancing(&e->inputs, e->launches.tensors[next].data, sizes->rows,
-                                                   GB_CUDA_MOST_AHEAD);
+        handing.advance = gb_cuda_inputs_advancing(&e->inputs, e->launches.bound->tensors[next].data,
+                                                   sizes->rows, GB_CUDA_MOST_AHEAD);
     gb_cuda_hand_out(&handing, e->stream);
     return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
 }
@@ -52,7 +52,7 @@ static gumbel_status enqueue(void *user, gumbel_error *error) {
 /* Whether the launches of a step depend on its sizes alone. */
 static bool can_capture(const gb_cuda_executor *e) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
-    return !e->launches.has_branches && !e->launches.profile && !sizes->is_prefill &&
+    return !e->launches.bound->has_branches && !e->launches.profile && !sizes->is_prefill &&
            sizes->runs.count == sizes->tokens && sizes->first_row == 0;
 }
 
@@ -239,7 +239,7 @@ gumbel_status gb_cuda_executor_create(const gb_cuda_resources *resources, gb_cud
     gb_cuda_executor *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
-    made->program = resources->plan->program;
+    made->program = resources->program;
     made->stream = resources->stream;
     made->slots = resources->slots;
     gumbel_status status = prepare(made, resources, error);

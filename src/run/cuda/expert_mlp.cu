@@ -4,10 +4,6 @@
 
 #include "run/cuda/activations.h"
 
-extern "C" {
-#include "run/cuda/expert_steps.h"
-}
-
 using namespace gb_cuda;
 
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
@@ -24,20 +20,19 @@ static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
            weight->format.group == EXPERT_GROUP && weight->dims[weight->rank - 1] <= most_columns;
 }
 
-/* Whether the weight of a step is such, in the format of the experts' down. */
-static bool is_like_down(const gb_cuda_call *const *calls, int step, size_t outputs, size_t inputs,
+/* Whether a weight is such, in the format of the experts' down. */
+static bool is_like_down(const gb_cuda_problem *problem, int number, size_t outputs, size_t inputs,
                          size_t most_columns) {
-    const gb_cuda_tensor *weight = calls[step]->operands[1];
+    const gb_cuda_tensor *weight = problem->operands[number];
     return is_taken(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
            weight->dims[weight->rank - 1] == inputs &&
-           gb_format_equal(&weight->format, &calls[GB_EXPERT_DOWN]->operands[1]->format);
+           gb_format_equal(&weight->format, &problem->operands[GB_EXPERTS_DOWN_WEIGHT]->format);
 }
 
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
  */
 static unsigned outer_rounds(size_t blocks, size_t tokens) {
-    enum { RESIDENT = 2 * 132 };
-    return blocks_for(blocks * tokens, RESIDENT);
+    return blocks_for(blocks * tokens, 2 * gb_cuda_find_facts()->multiprocessors);
 }
 
 /* Whether a block of threads has room for what join_outputs has at a time. */
@@ -47,19 +42,18 @@ static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choice
     return outer_bytes(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1) + OWN_BYTES <= most_shared_bytes();
 }
 
-static bool can_launch(const gb_cuda_call *const *calls) {
-    const gb_cuda_tensor *x = calls[GB_EXPERT_GATE_UP]->operands[0],
-                         *down = calls[GB_EXPERT_DOWN]->operands[1];
-    const size_t size = down->dims[2], hidden = down->dims[1],
-                 choices = calls[GB_EXPERT_ROUTE]->results[0]->dims[1];
-    return !calls[0]->is_prefill && x->rank == 2 &&
-           calls[GB_EXPERT_SHARED_LOGIT]->operands[1]->dims[0] == 1 && choices <= MOST_CHOICES &&
+bool gb_cuda_takes_experts(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *x = problem->operands[GB_EXPERTS_X],
+                         *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
+    return !route->is_prefill && x->rank == 2 && choices <= MOST_CHOICES &&
            outputs_fit(down, x->dims[0], choices) &&
-           is_like_down(calls, GB_EXPERT_DOWN, hidden, size, MOST_SIZE) &&
-           is_like_down(calls, GB_EXPERT_SHARED_DOWN, hidden, size, MOST_SIZE) &&
-           is_like_down(calls, GB_EXPERT_GATE_UP, 2 * size, hidden, MOST_HIDDEN) &&
-           is_like_down(calls, GB_EXPERT_SHARED_GATE, size, hidden, MOST_HIDDEN) &&
-           is_like_down(calls, GB_EXPERT_SHARED_UP, size, hidden, MOST_HIDDEN);
+           is_like_down(problem, GB_EXPERTS_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
+           is_like_down(problem, GB_EXPERTS_GATE_UP_WEIGHT, 2 * size, hidden, MOST_HIDDEN) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_GATE_WEIGHT, size, hidden, MOST_HIDDEN) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_UP_WEIGHT, size, hidden, MOST_HIDDEN);
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -79,8 +73,12 @@ static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) 
     return m;
 }
 
-uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size) {
-    return tokens * (choices + 1) * (size * sizeof(float) + sizeof(float) + sizeof(int32_t));
+/* Inner values of all chosen experts and the shared one, and which they are. */
+uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *chosen = problem->parts[GB_EXPERTS_ROUTE]->results[0];
+    const uint64_t size = problem->operands[GB_EXPERTS_DOWN_WEIGHT]->dims[2];
+    return (uint64_t)chosen->dims[0] * (chosen->dims[1] + 1) *
+           (size * sizeof(float) + sizeof(float) + sizeof(int32_t));
 }
 
 static expert_values values_in(const gb_cuda_scratch *scratch, size_t tokens, size_t choices, size_t size) {
@@ -94,40 +92,41 @@ static expert_values values_in(const gb_cuda_scratch *scratch, size_t tokens, si
 }
 
 /* One token's experts are found by all blocks at once, those of several by a launch before. */
-static expert_inner inner_of(const gb_cuda_call *const *calls, const expert_values &values, size_t tokens) {
-    const gb_cuda_call *route = calls[GB_EXPERT_ROUTE], *gate_up = calls[GB_EXPERT_GATE_UP];
-    const prepared_rows x = gb_cuda_prepare(gate_up, gate_up->operands[0]);
+static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+    const gb_cuda_tensor *const *operands = problem->operands;
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const prepared_rows x = gb_cuda_prepare(problem->parts[GB_EXPERTS_GATE_UP], operands[GB_EXPERTS_X]);
     expert_inner p = {};
-    p.weight = matrices_of(gate_up->operands[1], tokens);
+    p.weight = matrices_of(operands[GB_EXPERTS_GATE_UP_WEIGHT], tokens);
     p.x = reinterpret_cast<const uint4 *>(x.values);
     p.x_sums = reinterpret_cast<const float2 *>(x.sums);
-    p.experts = (uint32_t)route->operands[0]->dims[1];
+    p.experts = (uint32_t)operands[GB_EXPERTS_LOGITS]->dims[1];
     p.normalized = gb_node_int(route->node, GB_ATTRIBUTE_NORMALIZE) != 0;
     if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
-        p.logits = data_of<const float>(route->operands[0]);
-        p.next = matrices_of(calls[GB_EXPERT_DOWN]->operands[1], tokens);
+        p.logits = data_of<const float>(operands[GB_EXPERTS_LOGITS]);
+        p.next = matrices_of(operands[GB_EXPERTS_DOWN_WEIGHT], tokens);
         p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
     } else {
         gb_cuda_route_top_k(route);
         p.chosen = data_of<const int32_t>(route->results[0]);
         p.chosen_weights = data_of<const float>(route->results[1]);
     }
-    p.shared_gate = matrices_of(calls[GB_EXPERT_SHARED_GATE]->operands[1], tokens);
-    p.shared_up = matrices_of(calls[GB_EXPERT_SHARED_UP]->operands[1], tokens);
-    p.shared_logit = data_of<const float>(calls[GB_EXPERT_SHARED_LOGIT]->results[0]);
+    p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
+    p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
+    p.shared_logit = data_of<const float>(operands[GB_EXPERTS_SHARED_LOGIT]);
     p.to = values;
     return p;
 }
 
-static expert_outer outer_of(const gb_cuda_call *const *calls, const expert_values &values, size_t tokens) {
-    const gb_cuda_call *last = calls[GB_EXPERT_RESIDUAL];
+static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+    const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     expert_outer p = {};
-    p.weight = matrices_of(calls[GB_EXPERT_DOWN]->operands[1], tokens);
-    p.shared = matrices_of(calls[GB_EXPERT_SHARED_DOWN]->operands[1], tokens);
+    p.weight = matrices_of(down, tokens);
+    p.shared = matrices_of(problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT], tokens);
     p.from = values;
-    p.residual = data_of<const float>(last->operands[0]);
-    p.y = data_of<float>(last->results[0]);
-    p.outputs = (uint32_t)calls[GB_EXPERT_DOWN]->operands[1]->dims[1];
+    p.residual = data_of<const float>(problem->operands[GB_EXPERTS_RESIDUAL]);
+    p.y = data_of<float>(problem->parts[GB_EXPERTS_RESULT]->results[0]);
+    p.outputs = (uint32_t)down->dims[1];
     return p;
 }
 
@@ -155,25 +154,15 @@ static void launch(cudaStream_t stream, const expert_inner &inner, const expert_
     launch_outer<IS_BF16>(stream, outer, tokens);
 }
 
-/* The products of the input that are not experts'. */
-static void launch_logits(const gb_cuda_call *const *calls) {
-    const gb_cuda_call *const both[] = {calls[GB_EXPERT_ROUTER], calls[GB_EXPERT_SHARED_LOGIT]};
-    gb_cuda_linear_group(both, 2);
-}
-
-bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls) {
-    if (!can_launch(calls))
-        return false;
-    const gb_cuda_tensor *experts = calls[GB_EXPERT_ROUTE]->results[0],
-                         *down = calls[GB_EXPERT_DOWN]->operands[1];
+void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const gb_cuda_tensor *experts = route->results[0], *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const size_t tokens = experts->dims[0], choices = experts->dims[1];
-    launch_logits(calls);
-    const expert_values values = values_in(calls[0]->scratch, tokens, choices, down->dims[2]);
-    const expert_inner inner = inner_of(calls, values, tokens);
-    const expert_outer outer = outer_of(calls, values, tokens);
+    const expert_values values = values_in(route->scratch, tokens, choices, down->dims[2]);
+    const expert_inner inner = inner_of(problem, values, tokens);
+    const expert_outer outer = outer_of(problem, values, tokens);
     if (down->format.scale == GB_BF16)
-        launch<true>(calls[0]->stream, inner, outer, tokens);
+        launch<true>(route->stream, inner, outer, tokens);
     else
-        launch<false>(calls[0]->stream, inner, outer, tokens);
-    return true;
+        launch<false>(route->stream, inner, outer, tokens);
 }

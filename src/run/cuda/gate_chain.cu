@@ -8,19 +8,19 @@
 
 using namespace gb_cuda;
 
-enum { MOST_GATES = 2, THREADS = 2 * WARP, MOST_GRID_Y = 65535 };
+enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535 };
 
 /* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
  * grid's second dim count. */
 struct gate {
     row_view x, other;
-    float *kept; /* [rows, parts * columns], or NULL */
+    float *kept; /* [rows, parts * columns] */
     prepared_rows prepared;
     unsigned columns, parts;
 };
 
 struct gate_chain {
-    gate gates[MOST_GATES];
+    gate of;
     unsigned rows;
 };
 
@@ -42,7 +42,7 @@ __device__ static void load_columns(const row_view &view, unsigned row, unsigned
 template <chain_kind KIND, int EACH>
 static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTANT gate_chain c) {
     let_next_begin();
-    const gate &g = c.gates[blockIdx.z];
+    const gate &g = c.of;
     const unsigned column = (blockIdx.x * THREADS + threadIdx.x) * EACH, number = blockIdx.y;
     const unsigned row = number / g.parts, part = number % g.parts;
     const bool is_there = row < c.rows && column < g.columns;
@@ -58,17 +58,13 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
     if (g.prepared.values && row < c.rows)
         store_in_bytes<EACH>(g.prepared, number, column, x);
     float *to = g.kept + (size_t)number * g.columns + column;
-    if (g.kept && is_there)
+    if (is_there)
 #pragma unroll
         for (int i = 0; i < EACH; i += 2)
             *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
 }
 
-/* ---- Finding it in a chain ----------------------------------------------------------------------------- */
-
-static bool is_activation(const chain_op &op) {
-    return op.kind == CHAIN_GELU || op.kind == CHAIN_SILU || op.kind == CHAIN_SIGMOID;
-}
+/* ---- From a step to a gate ----------------------------------------------------------------------------- */
 
 /* A thread's columns lie side by side, and can be loaded by two. */
 static bool is_loadable(const row_view &view) {
@@ -76,22 +72,24 @@ static bool is_loadable(const row_view &view) {
            view.outer % 2 == 0;
 }
 
-/* Ops k and k + 1 as a gate. */
-static bool take_gate(gate *g, const row_chain &chain, unsigned k) {
-    const chain_op &first = chain.ops[k], &last = chain.ops[k + 1];
-    if (!is_activation(first) || last.kind != CHAIN_MULTIPLY || first.kept || first.prepared.values)
-        return false;
-    const bool is_left = is_result(last.a, first);
-    if (!is_left && !is_result(last.b, first))
-        return false;
-    g->x = first.a;
-    g->other = is_left ? last.b : last.a;
-    g->kept = last.kept;
-    g->prepared = last.prepared;
-    g->columns = last.prepared.values ? last.prepared_columns : last.width;
-    g->parts = last.width / g->columns;
-    return is_made_before(chain, k, g->x) && is_made_before(chain, k + 1, g->other) && is_loadable(g->x) &&
-           is_loadable(g->other) && (uintptr_t)g->kept % 8 == 0 && g->columns % 2 == 0;
+static row_view operand_view(const gb_cuda_tensor *x, const gb_cuda_call *slice) {
+    const row_view view = view_of_rows(x);
+    return slice ? slice_of(view, slice) : view;
+}
+
+static gate_chain chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
+    const unsigned width = row_width(last->results[0]);
+    gate_chain c = {};
+    gate &g = c.of;
+    c.rows = (unsigned)last->results[0]->dims[0];
+    g.x = operand_view(problem->operands[GB_GATED_X], problem->parts[GB_GATED_X_SLICE]);
+    g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
+    g.kept = data_of<float>(last->results[0]);
+    g.prepared = gb_cuda_epilogue_rows(last);
+    g.columns = g.prepared.values ? (unsigned)gb_cuda_epilogue_columns(last) : width;
+    g.parts = width / g.columns;
+    return c;
 }
 
 /* Columns of a thread: a warp has a group of the product's. 0: it cannot have it. */
@@ -104,40 +102,29 @@ static unsigned columns_of_thread(const gate &g) {
 }
 
 template <chain_kind KIND>
-static void launch(const gate_chain &c, unsigned count, unsigned each, cudaStream_t stream) {
-    dim3 grid(1, 1, count);
-    for (unsigned i = 0; i < count; i++) {
-        const gate &g = c.gates[i];
-        const unsigned blocks = blocks_for(g.columns, THREADS * each), rows = c.rows * g.parts;
-        grid.x = blocks > grid.x ? blocks : grid.x;
-        grid.y = rows > grid.y ? rows : grid.y;
-    }
+static void launch(const gate_chain &c, cudaStream_t stream) {
+    const unsigned each = columns_of_thread(c.of);
+    const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
     auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
     GB_LAUNCH(kernel, grid, THREADS, 0, stream, c);
 }
 
-bool gb_cuda_gate_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
-    gate_chain c = {};
-    const unsigned count = chain.count / 2;
-    if (chain.count % 2 || count > MOST_GATES)
-        return false;
-    c.rows = rows;
-    unsigned each = 0;
-    for (unsigned i = 0; i < count; i++) {
-        if (!take_gate(&c.gates[i], chain, 2 * i) || chain.ops[2 * i].kind != chain.ops[0].kind)
-            return false;
-        const unsigned of_this = columns_of_thread(c.gates[i]);
-        if (of_this == 0 || (i > 0 && of_this != each) || c.gates[i].columns % of_this)
-            return false;
-        each = of_this;
-        if ((size_t)rows * c.gates[i].parts > MOST_GRID_Y)
-            return false;
-    }
-    if (chain.ops[0].kind == CHAIN_GELU)
-        launch<CHAIN_GELU>(c, count, each, stream);
-    else if (chain.ops[0].kind == CHAIN_SILU)
-        launch<CHAIN_SILU>(c, count, each, stream);
+bool gb_cuda_takes_gated(const gb_cuda_problem *problem) {
+    const gate_chain c = chain_of(problem);
+    const unsigned each = columns_of_thread(c.of);
+    return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
+           (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
+           (uintptr_t)c.of.kept % 8 == 0;
+}
+
+void gb_cuda_gate_chain(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
+    const gate_chain c = chain_of(problem);
+    const gb_op activation = problem->parts[GB_GATED_ACTIVATION]->node->op;
+    if (activation == GB_OP_GELU_TANH)
+        launch<CHAIN_GELU>(c, last->stream);
+    else if (activation == GB_OP_SILU)
+        launch<CHAIN_SILU>(c, last->stream);
     else
-        launch<CHAIN_SIGMOID>(c, count, each, stream);
-    return true;
+        launch<CHAIN_SIGMOID>(c, last->stream);
 }

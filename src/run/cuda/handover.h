@@ -9,6 +9,8 @@
 #ifndef GUMBEL_RUN_CUDA_HANDOVER_H
 #define GUMBEL_RUN_CUDA_HANDOVER_H
 
+#include "run/batch/batch.h"
+
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
@@ -17,7 +19,10 @@ extern "C" {
 #endif
 
 /* The exporter writes as many stop tokens; of a longer list the host looks for the rest. */
-enum { GB_CUDA_MOST_PARTS = 24, GB_CUDA_MOST_RESULTS = 4, GB_CUDA_MOST_STOPS = 64 };
+enum { GB_CUDA_MOST_RESULTS = 4, GB_CUDA_MOST_STOPS = 64 };
+
+/* A program's inputs, and what a step has beside them. */
+enum { GB_CUDA_OWN_PARTS = 6, GB_CUDA_MOST_PARTS = GB_MOST_INPUTS + GB_CUDA_OWN_PARTS };
 
 /* Parts of a block of memory, as words of 4 bytes. */
 typedef struct gb_cuda_parts {

@@ -95,59 +95,72 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
             to[j * WARP] = x[j];
 }
 
-/* ---- Finding it in a chain ----------------------------------------------------------------------------- */
+/* ---- From a step to a chain ---------------------------------------------------------------------------- */
 
-/* The heads that a view from outside the chain has, of that size each. */
-static bool set_rows(head_part *part, const row_chain &chain, unsigned k, unsigned size) {
-    const chain_op &op = chain.ops[k];
-    const row_view &view = op.a;
-    if (!is_made_before(chain, k, view) || (view.inner && view.inner != size))
-        return false;
-    part->x = view.data;
-    part->stride = view.stride;
-    part->outer = view.inner ? view.outer : size;
-    part->heads = op.width / size;
-    return true;
+/* A tensor's ops; what is missing is NULL. */
+struct head_calls {
+    const gb_cuda_tensor *x;
+    const gb_cuda_call *slice, *norm, *turn;
+};
+
+static void add_part(head_chain *c, const head_calls &calls) {
+    const gb_cuda_call *last = calls.turn ? calls.turn : calls.norm;
+    if (!last)
+        return;
+    const gb_cuda_tensor *y = last->results[0];
+    const unsigned size = (unsigned)y->dims[y->rank - 1];
+    row_view view = view_of_rows(calls.x);
+    if (calls.slice)
+        view = slice_of(view, calls.slice);
+    head_part &part = c->parts[c->count++];
+    part = head_part{};
+    part.x = view.data;
+    part.y = data_of<float>(y);
+    part.stride = view.stride;
+    part.outer = view.inner ? view.outer : size;
+    part.heads = row_width(y) / size;
+    part.has_norm = calls.norm != nullptr;
+    if (part.has_norm)
+        part.norm = normalization_of(calls.norm);
+    part.is_turned = calls.turn != nullptr;
+    if (!part.is_turned)
+        return;
+    const gb_cuda_tensor *frequencies = calls.turn->operands[2];
+    c->frequencies = data_of<const float>(frequencies);
+    c->positions = data_of<const int32_t>(calls.turn->operands[1]);
+    c->pairs = (unsigned)frequencies->dims[0];
+    c->pair_offset = (unsigned)gb_node_int(calls.turn->node, GB_ATTRIBUTE_PAIR_OFFSET);
 }
 
-static bool set_turn(head_chain *c, head_part *part, const chain_op &op) {
-    const float *frequencies = static_cast<const float *>(op.norm.weight);
-    if (c->frequencies && (c->frequencies != frequencies || c->positions != op.positions ||
-                           c->pairs != op.count || c->pair_offset != op.pair_offset))
-        return false;
-    c->frequencies = frequencies;
-    c->positions = op.positions;
-    c->pairs = op.count;
-    c->pair_offset = op.pair_offset;
-    part->is_turned = true;
-    return op.count <= MOST_PAIRS;
+static head_chain chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *const *operands = problem->operands;
+    const gb_cuda_call *const *parts = problem->parts;
+    head_chain c = {};
+    add_part(&c, {operands[GB_HEADS_QUERY], parts[GB_HEADS_QUERY_SLICE], parts[GB_HEADS_QUERY_NORM],
+                  parts[GB_HEADS_QUERY_TURN]});
+    add_part(&c, {operands[GB_HEADS_KEY], nullptr, parts[GB_HEADS_KEY_NORM], parts[GB_HEADS_KEY_TURN]});
+    add_part(&c, {operands[GB_HEADS_VALUE], nullptr, parts[GB_HEADS_VALUE_NORM], nullptr});
+    return c;
 }
 
-static bool is_of_heads(const chain_op &op, unsigned size) {
-    return !op.prepared.values &&
-           ((op.kind == CHAIN_NORM && op.norm.size == size) || (op.kind == CHAIN_ROTATE && op.size == size));
+/* The size of all heads, or 0 where they differ, or a norm is of something else. */
+static unsigned size_of_heads(const gb_cuda_problem *problem) {
+    size_t size = 0;
+    for (uint32_t i = 0; i < problem->count; i++) {
+        const gb_cuda_call *call = problem->parts[i];
+        if (!call)
+            continue;
+        const gb_cuda_tensor *y = call->results[0];
+        if (y->rank != 3 || call->epilogue || (size > 0 && y->dims[2] != size))
+            return 0;
+        size = y->dims[2];
+    }
+    return (unsigned)size;
 }
 
-/* Takes the ops from k on that are of one tensor's heads; the number of them, or 0. */
-static unsigned take_part(head_chain *c, const row_chain &chain, unsigned k, unsigned size) {
-    if (c->count == MOST_PARTS || !is_of_heads(chain.ops[k], size))
-        return 0;
-    head_part *part = &c->parts[c->count++];
-    const chain_op &first = chain.ops[k];
-    *part = head_part{};
-    if (!set_rows(part, chain, k, size))
-        return 0;
-    part->y = first.kept;
-    if (first.kind == CHAIN_ROTATE)
-        return set_turn(c, part, first) && first.kept ? 1 : 0;
-    part->has_norm = true;
-    part->norm = first.norm;
-    const bool goes_on = k + 1 < chain.count && chain.ops[k + 1].kind == CHAIN_ROTATE &&
-                         is_of_heads(chain.ops[k + 1], size) && is_result(chain.ops[k + 1].a, first);
-    if (!goes_on)
-        return first.kept ? 1 : 0;
-    part->y = chain.ops[k + 1].kept;
-    return set_turn(c, part, chain.ops[k + 1]) && !first.kept && part->y ? 2 : 0;
+/* Whether only what has been turned is kept of what is turned. */
+static bool keeps_last(const gb_cuda_problem *problem, uint32_t norm, uint32_t turn) {
+    return !problem->parts[turn] || !gb_cuda_is_kept(problem, norm);
 }
 
 template <int EACH, int PAIR>
@@ -176,29 +189,43 @@ static bool find_dtype(const head_chain &c, gb_dtype *dtype) {
     return *dtype == GB_F32 || *dtype == GB_BF16;
 }
 
-bool gb_cuda_head_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
-    head_chain c = {};
+typedef void (*head_launch)(const head_chain &c, gb_dtype dtype, unsigned rows, cudaStream_t stream);
+
+/* What launches heads of that size whose pairs are so far apart, or NULL. */
+static head_launch launch_of(unsigned size, unsigned pair) {
+    static const struct {
+        unsigned size, pair;
+        head_launch launch;
+    } launches[] = {{64, 32, launch<2, 1>},
+                    {128, 64, launch<4, 2>},
+                    {256, 128, launch<8, 4>},
+                    {256, 32, launch<8, 1>},
+                    {512, 256, launch<16, 8>}};
+    for (const auto &of : launches)
+        if (of.size == size && of.pair == pair)
+            return of.launch;
+    return nullptr;
+}
+
+static head_launch launch_of(const gb_cuda_problem *problem, const head_chain &c) {
+    const unsigned size = size_of_heads(problem);
+    return launch_of(size, c.frequencies ? c.pair_offset : size / 2);
+}
+
+bool gb_cuda_takes_heads(const gb_cuda_problem *problem) {
+    const head_chain c = chain_of(problem);
     gb_dtype dtype;
-    const chain_op &op = chain.ops[0];
-    const unsigned size = op.kind == CHAIN_NORM ? (unsigned)op.norm.size : op.size;
-    for (unsigned k = 0, taken; k < chain.count; k += taken)
-        if ((taken = take_part(&c, chain, k, size)) == 0)
-            return false;
-    if (!find_dtype(c, &dtype))
-        return false;
-    const unsigned pair = c.frequencies ? c.pair_offset : size / 2;
-    auto of_size = [&](unsigned of_head, unsigned of_pair) { return size == of_head && pair == of_pair; };
-    if (of_size(64, 32))
-        launch<2, 1>(c, dtype, rows, stream);
-    else if (of_size(128, 64))
-        launch<4, 2>(c, dtype, rows, stream);
-    else if (of_size(256, 128))
-        launch<8, 4>(c, dtype, rows, stream);
-    else if (of_size(256, 32))
-        launch<8, 1>(c, dtype, rows, stream);
-    else if (of_size(512, 256))
-        launch<16, 8>(c, dtype, rows, stream);
-    else
-        return false;
-    return true;
+    return c.pairs <= MOST_PAIRS && find_dtype(c, &dtype) && launch_of(problem, c) &&
+           keeps_last(problem, GB_HEADS_QUERY_NORM, GB_HEADS_QUERY_TURN) &&
+           keeps_last(problem, GB_HEADS_KEY_NORM, GB_HEADS_KEY_TURN);
+}
+
+void gb_cuda_head_chain(const gb_cuda_problem *problem) {
+    const head_chain c = chain_of(problem);
+    const gb_cuda_call *first = nullptr;
+    gb_dtype dtype;
+    for (uint32_t i = 0; i < problem->count && !first; i++)
+        first = problem->parts[i];
+    find_dtype(c, &dtype);
+    launch_of(problem, c)(c, dtype, (unsigned)first->results[0]->dims[0], first->stream);
 }

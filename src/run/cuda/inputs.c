@@ -2,7 +2,7 @@
 #include "run/cuda/inputs.h"
 
 #include "base/memory.h"
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 #include "run/cuda/device.h"
 
 #include <string.h>
@@ -37,8 +37,7 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
            append_part(tokens, &inputs->to_offset, &inputs->size) &&
            append_part(sizeof(uint32_t), &inputs->turn_offset, &inputs->size) &&
            append_part((1 + GB_CUDA_MOST_STOPS) * sizeof(int32_t), &inputs->stops_offset, &inputs->size) &&
-           append_part(sizeof(uint32_t), &inputs->number_offset, &inputs->size) &&
-           inputs->size <= UINT32_MAX && program->input_count + 6 <= GB_CUDA_MOST_PARTS;
+           append_part(sizeof(uint32_t), &inputs->number_offset, &inputs->size) && inputs->size <= UINT32_MAX;
 }
 
 gumbel_status gb_cuda_inputs_create(const gb_program *program, const gb_backend_options *options,

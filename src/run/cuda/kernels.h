@@ -14,8 +14,8 @@
 #ifndef GUMBEL_RUN_CUDA_KERNELS_H
 #define GUMBEL_RUN_CUDA_KERNELS_H
 
+#include "plan/plan.h"
 #include "program/program.h"
-#include "run/plan/plan.h"
 
 #include <cuda_runtime_api.h>
 
@@ -39,12 +39,8 @@ typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
     uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
-    /* Rows as products on tensor cores take them (activations.h), kept while further products take the same.
-     */
-    uint8_t *prepared;
-    const gb_cuda_tensor *prepared_from; /* NULL: none */
-    uint32_t prepared_kind;              /* how they are (prepare.cu) */
-    uint32_t prefill_blocks;             /* gb_cuda_prefill_blocks */
+    uint8_t *prepared;  /* rows as products on tensor cores take them (activations.h): those of one tensor */
+    uint32_t prefill_blocks; /* gb_cuda_prefill_blocks */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -60,6 +56,12 @@ typedef struct gb_cuda_versions {
     const int32_t *from, *to;
 } gb_cuda_versions;
 
+/* Result 0 is also written to scratch->prepared, as the next product takes it. */
+typedef struct gb_cuda_epilogue {
+    const gb_cuda_tensor *as;     /* its bytes, in the shape of the product's input */
+    const gb_cuda_tensor *weight; /* the product's; NULL: one that takes bfloat16 */
+} gb_cuda_epilogue;
+
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
@@ -70,22 +72,52 @@ typedef struct gb_cuda_call {
     /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
      * next token, the kernels for few rows, however many there are. */
     bool is_prefill;
-    bool takes_terms; /* attention may take numbers as bfloat16: it is no float32 program's call */
-    bool is_made;     /* of a product: the launch before this one has made its result in passing */
-    bool prepares; /* the next quantized product takes result 0: a kernel that can prepares it in passing */
-    const gb_cuda_tensor *prepares_as;  /* its bytes, in the shape that the product takes */
-    const gb_cuda_tensor *prepares_for; /* that product's weight */
+    bool takes_terms;       /* attention may take numbers as bfloat16: it is no float32 program's call */
+    bool has_prepared_rows; /* of a product: scratch->prepared has its input, as it takes it */
+    const gb_cuda_epilogue *epilogue; /* NULL: result 0 is written as it is alone */
     cudaStream_t stream;
 } gb_cuda_call;
 
-/* Launches; what goes wrong is found by cudaGetLastError. No dim of an operand is 0. */
-typedef void (*gb_cuda_kernel)(const gb_cuda_call *call);
+/* What a step of a plan computes: a node's call, or those of a fused step's parts. */
+typedef struct gb_cuda_problem {
+    const gb_cuda_tensor *const *operands; /* of the step, by number; NULL: one that is missing */
+    const gb_cuda_call *const *parts;      /* likewise */
+    uint32_t count;
+    uint32_t kept; /* bit i: steps behind this one read result 0 of part i */
+} gb_cuda_problem;
 
-/* The kernel of a step of a plan, or NULL where it is none of the device's. */
-gb_cuda_kernel gb_cuda_find_kernel(const gb_step *step);
+/* A kernel, or a few that are launched together. What goes wrong in a launch is found by cudaGetLastError. No
+ * dim of an operand is 0. */
+typedef struct gb_cuda_kernel {
+    const char *name;
+    bool (*supports)(const gb_cuda_problem *problem); /* NULL: all problems of its registry */
+    void (*launch)(const gb_cuda_problem *problem);
+    uint64_t (*scratch)(const gb_cuda_problem *problem);  /* bytes; NULL: it takes none. Those of the largest
+                                                             batch are enough for all */
+    bool (*has_epilogue)(const gb_cuda_problem *problem); /* whether it writes what its calls' epilogue says;
+                                                             NULL: never */
+    bool takes_prepared; /* its product's input is in scratch->prepared, by this launch or one before it */
+} gb_cuda_kernel;
 
-/* Bytes of scratch that a call takes; those of the largest batch are enough for all. */
-uint64_t gb_cuda_scratch_bytes(const gb_cuda_call *call, const gb_step *step);
+/* Kernels of one kind of problem, the first of which that supports it is chosen. */
+typedef struct gb_cuda_registry {
+    const gb_cuda_kernel *kernels;
+    uint32_t count;
+} gb_cuda_registry;
+
+/* linears.c (of linear nodes, too), expert_linear.cu, attention.cu */
+extern const gb_cuda_registry gb_cuda_linear_kernels, gb_cuda_expert_linear_kernels,
+    gb_cuda_attention_kernels;
+
+/* The kernel of a step of a plan, or NULL where the device has none. */
+const gb_cuda_kernel *gb_cuda_choose(const gb_step *step, const gb_cuda_problem *problem);
+
+/* The first kernel of a registry that supports a problem, or NULL. */
+const gb_cuda_kernel *gb_cuda_choose_from(const gb_cuda_registry *registry, const gb_cuda_problem *problem);
+
+static inline bool gb_cuda_is_kept(const gb_cuda_problem *problem, uint32_t part) {
+    return (problem->kept >> part & 1u) != 0;
+}
 
 /* elementwise.cu; gb_cuda_move copies operand 0 to result 0. */
 void gb_cuda_add(const gb_cuda_call *call);
@@ -111,25 +143,11 @@ void gb_cuda_rope(const gb_cuda_call *call);
 /* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear_dense.cu chooses between itself and the other linear_*.cu;
- * expert_linear.cu */
-void gb_cuda_linear(const gb_cuda_call *call);
+/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
+ * to GB_MOST_LINEARS that all can. */
+bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
-void gb_cuda_expert_linear(const gb_cuda_call *call);
-uint64_t gb_cuda_expert_linear_scratch(const gb_cuda_call *call);
-
-/* expert_mlp.cu: the calls of a mixture of experts' steps (expert_steps.h) in two launches behind the
- * router's, where the kernels can: with the bits of the calls one by one. False: nothing was done. Some
- * memory of the scratch. */
-bool gb_cuda_expert_mlp(const gb_cuda_call *const *calls);
-uint64_t gb_cuda_expert_values_bytes(size_t tokens, size_t choices, size_t size);
-
-/* Products of one launch. */
-enum { GB_CUDA_MOST_JOINED = 6 };
-
-/* linear_group.c: products of the same x with several weights, in one launch where the kernels can, but for
- * those that are made already. Each has the bits that it has alone. */
-void gb_cuda_linear_group(const gb_cuda_call *const *calls, uint32_t count);
 
 /* linear_dense_few.cu, linear_dense_rows.cu, linear_dense_prompt.cu: products of generated tokens with small
  * matrices that are not quantized and with large bfloat16 ones, and of a prompt's with bfloat16 ones, and
@@ -142,19 +160,54 @@ void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
 void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
 
-/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
- * to GB_CUDA_MOST_JOINED that all can. */
-bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
+/* One product each: linear_prefill.cu, linear_quantized.cu, linear_dense_prefill.cu, linear_dense.cu. */
+void gb_cuda_linear_prefill(const gb_cuda_call *call);
+void gb_cuda_linear_quantized(const gb_cuda_call *call);
+void gb_cuda_dense_prefill(const gb_cuda_call *call);
+void gb_cuda_linear_dense(const gb_cuda_call *call);
 
-/* row_chain.cu: the calls of steps that join (arrange.h), of one of which at a time is_kept says whether its
- * result is needed later. */
-void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
+/* Most matrices of one launch. */
+enum { GB_CUDA_MOST_JOINED = 6 };
 
-/* The same in one launch with products of the chain's last result, which share no bytes with what the chain
- * reads and makes; false: that cannot be, and nothing was done. */
-bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count,
-                            const gb_cuda_call *const *products, uint32_t product_count);
+/* Matrices [outputs, columns] whose products a kernel can make with the row that they multiply: small ones,
+ * and quantized ones of rows of so many columns. */
+enum {
+    GB_CUDA_MOST_FEW_OUTPUTS = 1024,
+    GB_CUDA_MOST_MADE_COLUMNS = 2048,
+    GB_CUDA_MOST_NORMED_COLUMNS = 6144
+};
+
+/* ---- Fused steps: parts by the numbers of fuse/fused.h ------------------------------------------------- */
+
+/* expert_mlp.cu: generated tokens' experts in two launches. */
+bool gb_cuda_takes_experts(const gb_cuda_problem *problem);
+void gb_cuda_expert_mlp(const gb_cuda_problem *problem);
+uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem);
+
+/* delta_step.cu: generated tokens' delta net, of heads and convolutions of these sizes. */
+enum { GB_CUDA_DELTA_SIZE = 128, GB_CUDA_DELTA_WIDTH = 4 };
+bool gb_cuda_takes_delta(const gb_cuda_problem *problem);
+void gb_cuda_delta_step(const gb_cuda_problem *problem);
+bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
+
+/* head_chain.cu, gate_chain.cu, norm_chain.cu */
+bool gb_cuda_takes_heads(const gb_cuda_problem *problem);
+void gb_cuda_head_chain(const gb_cuda_problem *problem);
+bool gb_cuda_takes_gated(const gb_cuda_problem *problem);
+void gb_cuda_gate_chain(const gb_cuda_problem *problem);
+bool gb_cuda_takes_norms(const gb_cuda_problem *problem);
+void gb_cuda_norm_chain(const gb_cuda_problem *problem);
+
+/* norm_linear.cu, norm_products.cu: one token's norms and products of their last result, with quantized
+ * matrices and with small ones that are not. */
+bool gb_cuda_takes_norm_linear(const gb_cuda_problem *problem);
+void gb_cuda_norm_linear(const gb_cuda_problem *problem);
+bool gb_cuda_takes_norm_products(const gb_cuda_problem *problem);
+void gb_cuda_norm_products(const gb_cuda_problem *problem);
+
+/* row_chain.cu */
+bool gb_cuda_takes_rows(const gb_cuda_problem *problem);
+void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
 /* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
  * device or this build does not have them. */
@@ -168,16 +221,9 @@ bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weigh
 /* linear_prefill_bf16.cu: whether a weight is one for its kernel. */
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight);
 
-/* attention.cu chooses between attention_decode.cu, attention_prompt.cu and attention_float.cu. */
-void gb_cuda_attention(const gb_cuda_call *call);
-uint64_t gb_cuda_attention_scratch(const gb_cuda_call *call);
-
 /* delta_net.cu */
 void gb_cuda_causal_conv(const gb_cuda_call *call);
 void gb_cuda_gated_delta(const gb_cuda_call *call);
-
-/* delta_layer.c: the calls of steps that join a convolution (arrange.h), in as few launches as can be. */
-void gb_cuda_delta_layer_calls(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count);
 
 /* Counts of tokens that a sample step reads at once. */
 enum { GB_CUDA_COUNTS_TOGETHER = 2048 };
@@ -192,8 +238,8 @@ void gb_cuda_sample(const gb_cuda_call *call);
 uint64_t gb_cuda_sample_scratch(const gb_cuda_call *call);
 /* The same with the log_normalizer of its logits and the log_probability of its tokens; both 0 for rows that
  * do not want them. */
-void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
-                                 const gb_cuda_call *logprob);
+void gb_cuda_sample_with_logprob(const gb_cuda_problem *problem);
+uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem);
 
 /* chain.cu: the sampler's nodes one by one. */
 void gb_cuda_is_zero(const gb_cuda_call *call);
@@ -203,9 +249,9 @@ void gb_cuda_fill_like(const gb_cuda_call *call);
 void gb_cuda_choose_token(const gb_cuda_call *call);
 void gb_cuda_candidates(const gb_cuda_call *call);
 void gb_cuda_apply_temperature(const gb_cuda_call *call);
-void gb_cuda_top_k_mask(const gb_cuda_call *call);
-void gb_cuda_top_p_mask(const gb_cuda_call *call);
-void gb_cuda_min_p_mask(const gb_cuda_call *call);
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(void gb_cuda_##name##_mask(const gb_cuda_call *call);)
+#include "program/roles.def"
 void gb_cuda_random_bits(const gb_cuda_call *call);
 void gb_cuda_gumbel_noise(const gb_cuda_call *call);
 void gb_cuda_argmax(const gb_cuda_call *call);

@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plan with its kernels and the device's memory resolved: the launches of a step.
+ * The launch lists of a program with the device's memory: one for each class of batches (lowering.h).
  */
 #ifndef GUMBEL_RUN_CUDA_LAUNCHES_H
 #define GUMBEL_RUN_CUDA_LAUNCHES_H
 
 #include "run/backend.h"
-#include "run/cuda/groups.h"
 #include "run/cuda/inputs.h"
-#include "run/cuda/kernels.h"
+#include "run/cuda/lowering.h"
 #include "run/cuda/slots.h"
-#include "run/cuda/weights.h"
-#include "run/plan/plan.h"
 
 /* What steps work with. */
 typedef struct gb_cuda_resources {
-    const gb_plan *plan;
+    const gb_program *program;
     const gb_backend_options *backend;
     gb_cuda_slots *slots;
     const gb_cuda_weights *weights;
     cudaStream_t stream;
 } gb_cuda_resources;
-
-typedef struct gb_cuda_ready_step {
-    const gb_step *planned;
-    gb_cuda_kernel kernel; /* NULL: a branch or jump */
-    gb_cuda_call call;
-} gb_cuda_ready_step;
 
 /* What differs from step to step. */
 typedef struct gb_cuda_step_sizes {
@@ -38,25 +29,23 @@ typedef struct gb_cuda_step_sizes {
 } gb_cuda_step_sizes;
 
 typedef struct gb_cuda_launches {
-    const gb_plan *plan;
+    const gb_program *program;
     cudaStream_t stream;
-    gb_cuda_tensor *tensors;   /* by value of the program */
-    gb_cuda_ready_step *steps; /* by step of the plan */
-    gb_cuda_group *groups;     /* likewise */
+    gb_cuda_lowered of[GB_CUDA_CLASSES];
+    gb_cuda_lowered *bound; /* one of those */
     gb_cuda_scratch scratch;
-    uint8_t *arena;
+    uint8_t *arena;  /* of the values of any class */
     float *logits;   /* of the batch, in managed memory; NULL: the program has none */
     bool *condition; /* of a branch: the host's, pinned */
-    bool has_branches;
     gb_cuda_step_sizes sizes;
     gumbel_profile_callback profile;
     void *profile_user;
-    cudaEvent_t begin, end; /* of a timed step */
+    cudaEvent_t begin, end; /* of a timed launch */
 } gb_cuda_launches;
 
-/* Resolves the plan's steps and reserves all that they need. What resources point to must outlive the
- * launches, but for resources->backend. Safe to destroy after a failure. Errors: UNSUPPORTED (a step without
- * a kernel), MEMORY, BACKEND. */
+/* Makes the lists and reserves all that they need. What resources point to must outlive the launches, but for
+ * resources->backend. Safe to destroy after a failure. Errors: UNSUPPORTED (a step without a kernel), MEMORY,
+ * BACKEND. */
 gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const gb_cuda_inputs *inputs,
                                       gb_cuda_launches *launches, gumbel_error *error);
 void gb_cuda_launches_destroy(gb_cuda_launches *launches);

@@ -135,26 +135,7 @@ void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, co
         launch<uint16_t>(call, x, weight, lists);
 }
 
-void gb_cuda_linear(const gb_cuda_call *call) {
-    const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
-    row_lists lists = {};
-    lists.rows = x->dims[0];
-    lists.outputs = weight->dims[0];
-    lists.x_reuse = 1;
-    if (weight->is_packed && !call->is_prefill)
-        gb_cuda_few_linears(&call, 1);
-    else if (gb_cuda_takes_dense_few(call))
-        gb_cuda_dense_few(&call, 1);
-    else if (gb_cuda_takes_dense_rows(call))
-        gb_cuda_dense_rows(&call, 1);
-    else if (gb_cuda_takes_dense_prompt(call))
-        gb_cuda_dense_prompt(&call, 1);
-    else if (gb_cuda_takes_prefill(call, weight))
-        gb_cuda_prefill_product(call, gb_cuda_prepare(call, x), weight, lists, 0);
-    else if (weight->dtype == GB_QUANTIZED)
-        gb_cuda_quantized_product(call, x, weight, lists, 0);
-    else if (call->is_prefill)
-        gb_cuda_dense_prefill(call);
-    else
-        gb_cuda_dense_product(call, x, weight, lists);
+void gb_cuda_linear_dense(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    gb_cuda_dense_product(call, call->operands[0], weight, all_rows(call));
 }

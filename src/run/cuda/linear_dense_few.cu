@@ -7,10 +7,6 @@
  */
 #include "run/cuda/device/dense_few.cuh"
 
-extern "C" {
-#include "run/cuda/arrange.h"
-}
-
 using namespace gb_cuda;
 
 enum {

@@ -25,8 +25,7 @@ enum {
     TERMS = 3,
     FEW_WAYS = 4, /* warps among which a sum is divided */
     MANY_WAYS = 8,
-    MOST_WARPS = 16, /* of a multiprocessor; half as many again of one band */
-    MULTIPROCESSORS = 132
+    MOST_WARPS = 16 /* of a multiprocessor; half as many again of one band */
 };
 
 struct row_products {
@@ -267,7 +266,7 @@ struct block_outputs {
 /* So few that there are blocks for all of a large device's multiprocessors; else more where several rows are
  * read for them and the rings are no more than every device has room for. */
 static block_outputs outputs_of_block(size_t outputs, size_t rows, uint32_t ways) {
-    if (outputs < 2 * 2 * BAND * MULTIPROCESSORS)
+    if (outputs < (size_t)(2 * 2 * BAND) * gb_cuda_find_facts()->multiprocessors)
         return block_outputs{1, 1};
     return block_outputs{2, rows > 2 && ways == FEW_WAYS ? 2u : 1u};
 }

@@ -65,13 +65,11 @@ uint32_t gb_cuda_prefill_blocks(void) {
 #if defined(__CUDACC__)
     /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
     cudaFuncAttributes attributes = {};
-    int major = 0, blocks = 0;
-    const bool is_there =
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9 &&
-        cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess &&
-        cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
-        attributes.sharedSizeBytes > 0;
-    return is_there ? (uint32_t)blocks : 0;
+    const gb_cuda_facts *facts = gb_cuda_find_facts();
+    const bool is_there = facts->is_there && facts->major == 9 &&
+                          cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
+                          attributes.sharedSizeBytes > 0;
+    return is_there ? facts->multiprocessors : 0;
 #else
     return 4;
 #endif
@@ -147,4 +145,9 @@ void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, c
     default:
         return launch<4>(call, fragments, scale, x, lists, tile_count);
     }
+}
+
+void gb_cuda_linear_prefill(const gb_cuda_call *call) {
+    gb_cuda_prefill_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
+                            0);
 }

@@ -4,10 +4,6 @@
  */
 #include "run/cuda/device/prefill_bf16.cuh"
 
-extern "C" {
-#include "run/cuda/arrange.h"
-}
-
 using namespace gb_cuda;
 
 template <typename Shape>

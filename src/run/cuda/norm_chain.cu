@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of the chains of norm_chain.cuh, and how they are found.
+ * Launches of the chains of norm_chain.cuh.
  */
 #include "run/cuda/device/norm_chain.cuh"
 
@@ -15,61 +15,37 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CO
     run_whole_row<EACH, Element>(c, blockIdx.x, row_share{blockIdx.y, gridDim.y}, partial, shared);
 }
 
-/* ---- Finding it in a chain ------------------------------------------------------------------------------
- */
+/* ---- From a step to a chain ---------------------------------------------------------------------------- */
 
-static bool is_long_norm(const chain_op &op) {
-    return op.kind == CHAIN_NORM && op.norm.size == op.width && op.width > LONGEST_WARP_ROW;
+static float *kept_rows(const gb_cuda_problem *problem, uint32_t part) {
+    return gb_cuda_is_kept(problem, part) ? data_of<float>(problem->parts[part]->results[0]) : nullptr;
 }
 
-/* Takes op number k into the chain where it can be its next one. */
-static bool take(norm_chain *c, const row_chain &chain, unsigned k) {
-    const chain_op &op = chain.ops[k];
-    const bool goes_on = k > 0 && is_result(op.a, chain.ops[k - 1]);
-    if (op.width != c->width || (k > 0 && chain.ops[k - 1].prepared.values) || c->has_last)
-        return false;
-    if (op.kind == CHAIN_ADD && k > 0 && !c->added && !c->scale) {
-        const row_view &other = goes_on ? op.b : op.a;
-        if ((!goes_on && !is_result(op.b, chain.ops[k - 1])) || !is_outside(other))
-            return false;
-        c->added = other.data;
-        c->added_stride = other.stride;
-        c->added_kept = op.kept;
-        return true;
-    }
-    if (op.kind == CHAIN_ADD && k == 0 && is_outside(op.a) && is_outside(op.b)) {
-        c->x = op.a.data;
-        c->x_stride = op.a.stride;
-        c->added = op.b.data;
-        c->added_stride = op.b.stride;
-        c->added_kept = op.kept;
-        return true;
-    }
-    if (op.kind == CHAIN_SCALE && goes_on && !c->scale) {
-        c->scale = op.norm.weight;
-        c->scale_dtype = op.norm.dtype;
-        c->scaled_kept = op.kept;
-        return true;
-    }
-    if (!is_long_norm(op) || (k > 0 && !goes_on) || (k == 0 && !is_outside(op.a)))
-        return false;
-    if (k == 0 && chain.count > 1) {
-        c->x = op.a.data;
-        c->x_stride = op.a.stride;
-        c->has_first = true;
-        c->first = op.norm;
-        c->first_kept = op.kept;
-        return true;
-    }
-    if (k == 0) {
-        c->x = op.a.data;
-        c->x_stride = op.a.stride;
-    }
-    c->has_last = true;
-    c->last = op.norm;
-    c->last_kept = op.kept;
-    return true;
+norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *parts = problem->parts;
+    const gb_cuda_tensor *added = problem->operands[GB_NORMS_ADDED],
+                         *scale = problem->operands[GB_NORMS_SCALE_FACTOR];
+    norm_chain c = {};
+    c.width = row_width(parts[GB_NORMS_LAST]->results[0]);
+    c.x = data_of<const float>(problem->operands[GB_NORMS_X]);
+    c.x_stride = c.added_stride = c.width;
+    c.has_first = parts[GB_NORMS_FIRST] != nullptr;
+    if (c.has_first)
+        c.first = normalization_of(parts[GB_NORMS_FIRST]);
+    c.added = data_or_null<const float>(added);
+    c.scale = scale ? scale->data : nullptr;
+    c.scale_dtype = scale ? scale->dtype : GB_F32;
+    c.has_last = true;
+    c.last = normalization_of(parts[GB_NORMS_LAST]);
+    c.first_kept = kept_rows(problem, GB_NORMS_FIRST);
+    c.added_kept = kept_rows(problem, GB_NORMS_ADD);
+    c.scaled_kept = kept_rows(problem, GB_NORMS_SCALE);
+    c.last_kept = kept_rows(problem, GB_NORMS_LAST);
+    c.prepared = gb_cuda_epilogue_rows(parts[GB_NORMS_LAST]);
+    return c;
 }
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
 
 template <typename Element>
 static void launch(const norm_chain &c, unsigned rows, cudaStream_t stream) {
@@ -89,21 +65,15 @@ static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream
     return true;
 }
 
-bool gb_cuda_find_norm_chain(const row_chain &chain, norm_chain *found) {
-    norm_chain c = {};
-    c.width = chain.ops[0].width;
-    for (unsigned k = 0; k < chain.count; k++)
-        if (chain.columns || !take(&c, chain, k))
-            return false;
-    const chain_op &last = chain.ops[chain.count - 1];
-    c.prepared = last.prepared;
-    *found = c;
-    return c.has_last && (!last.prepared.values || last.prepared_columns == c.width);
+bool gb_cuda_takes_norms(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    const norm_chain c = gb_cuda_norm_chain_of(problem);
+    return can_launch(c) && (!last->epilogue || gb_cuda_epilogue_columns(last) == c.width);
 }
 
-bool gb_cuda_norm_chain(const row_chain &chain, unsigned rows, cudaStream_t stream) {
-    norm_chain c;
-    return gb_cuda_find_norm_chain(chain, &c) && launch_chain(c, rows, stream);
+void gb_cuda_norm_chain(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    launch_chain(gb_cuda_norm_chain_of(problem), (unsigned)last->results[0]->dims[0], last->stream);
 }
 
 bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, const prepared_rows &prepared) {

@@ -13,7 +13,7 @@ using namespace gb_cuda;
 
 enum { ROW_ROUNDS = 2, GROUP = 64 };
 static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORMED_COLUMNS,
-              "arrange.c lets no others overlap");
+              "rows of a norm's products");
 static_assert(ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
               "rows of four columns a thread");
 
@@ -113,18 +113,26 @@ static bool takes(const norm_chain &c, const gb_cuda_call *product) {
            weight->format.group == GROUP && x->dims[1] % GROUP == 0;
 }
 
-bool gb_cuda_norm_linear(const row_chain &chain, const gb_cuda_call *const *products, uint32_t count) {
-    norm_linear p = {};
-    if (count == 0 || !gb_cuda_find_norm_chain(chain, &p.chain) || !can_launch(p.chain) ||
-        p.chain.width > GB_CUDA_MOST_NORMED_COLUMNS)
+/* The products are all that take the norms' result, which is prepared for them alone. */
+bool gb_cuda_takes_norm_linear(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
+    const norm_chain c = gb_cuda_norm_chain_of(problem);
+    if (gb_cuda_is_kept(problem, GB_NORMS_LAST) || !can_launch(c) || c.width > GB_CUDA_MOST_NORMED_COLUMNS)
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (!takes(p.chain, products[i]) || (i > 0 && !gb_cuda_linear_joins(products[0], products[i])))
+    for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
+        if (!takes(c, products[i]) || (i > 0 && !gb_cuda_linear_joins(products[0], products[i])))
             return false;
+    return true;
+}
+
+void gb_cuda_norm_linear(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
     const gb_cuda_tensor *weight = products[0]->operands[1];
+    norm_linear p = {};
+    p.chain = gb_cuda_norm_chain_of(problem);
     p.warps = threads_of_row(p.chain.width) / WARP;
     p.products = products_of(weight);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
         add_matrix(p.products, products[i]->operands[1], data_of<float>(products[i]->results[0]));
     p.products.x.units = p.chain.width / UNIT;
     p.products.rows = p.products.tile_rows = 1;
@@ -133,6 +141,4 @@ bool gb_cuda_norm_linear(const row_chain &chain, const gb_cuda_call *const *prod
     const auto launch_format = is_bf16 ? (has_biases ? launch<true, true> : launch<true, false>)
                                        : (has_biases ? launch<false, true> : launch<false, false>);
     launch_format(p, p.chain.width, products[0]->stream);
-    products[0]->scratch->prepared_from = nullptr; /* it was prepared for these alone */
-    return true;
 }

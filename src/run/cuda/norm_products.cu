@@ -10,12 +10,8 @@
 
 using namespace gb_cuda;
 
-enum {
-    MOST_WIDTH = DENSE_FOURS * WARP * 4,
-    THREADS = MOST_WIDTH / 4,
-    MOST_BLOCKS = 132 /* one a multiprocessor: with more, the row is made over and over */
-};
-static_assert((int)MOST_WIDTH == (int)GB_CUDA_MOST_MADE_COLUMNS, "arrange.c lets no others overlap");
+enum { MOST_WIDTH = DENSE_FOURS * WARP * 4, THREADS = MOST_WIDTH / 4 };
+static_assert((int)MOST_WIDTH == (int)GB_CUDA_MOST_MADE_COLUMNS, "rows of a norm's products");
 
 struct norm_products {
     norm_chain chain;
@@ -64,27 +60,40 @@ static bool is_taken(const norm_chain &c) {
            (!c.prepared.values || c.prepared.group > 0);
 }
 
-/* Whether a product is one of the row of floats that the chain has as its last result. */
-static bool is_of_result(const norm_chain &c, const gb_cuda_call *product) {
-    const gb_cuda_tensor *x = product->operands[0];
-    return gb_cuda_takes_dense_few(product) && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
-           x->data == c.last_kept;
+/* The chain, whose last result is always stored, and the products behind it; returns how many blocks they
+ * take. */
+static uint32_t list_products(const gb_cuda_problem *problem, norm_products *p) {
+    p->chain = gb_cuda_norm_chain_of(problem);
+    p->chain.last_kept = data_of<float>(problem->parts[GB_NORMS_LAST]->results[0]);
+    return list_matrices(problem->parts + GB_NORMS_PARTS, problem->count - GB_NORMS_PARTS, DENSE_OUTPUTS,
+                         &p->products);
 }
 
-bool gb_cuda_norm_products(const row_chain &chain, const gb_cuda_call *const *products, uint32_t count) {
+/* Whether a product is one of a single row of the chain's width. */
+static bool is_of_row(const norm_chain &c, const gb_cuda_call *product) {
+    const gb_cuda_tensor *x = product->operands[0];
+    return gb_cuda_takes_dense_few(product) && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width;
+}
+
+bool gb_cuda_takes_norm_products(const gb_cuda_problem *problem) {
     norm_products p = {};
-    if (count == 0 || !gb_cuda_find_norm_chain(chain, &p.chain) || !is_taken(p.chain))
-        return false;
-    const gb_dtype dtype = products[0]->operands[1]->dtype;
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_of_result(p.chain, products[i]) || products[i]->operands[1]->dtype != dtype)
+    const gb_dtype dtype = problem->parts[GB_NORMS_PARTS]->operands[1]->dtype;
+    p.chain = gb_cuda_norm_chain_of(problem);
+    for (uint32_t i = GB_NORMS_PARTS; i < problem->count; i++)
+        if (!is_of_row(p.chain, problem->parts[i]) || problem->parts[i]->operands[1]->dtype != dtype)
             return false;
-    const uint32_t blocks = list_matrices(products, count, DENSE_OUTPUTS, &p.products);
-    if (blocks > MOST_BLOCKS)
-        return false;
+    /* a block a multiprocessor: with more, the row is made over and over */
+    return gb_cuda_takes_norms(problem) && is_taken(p.chain) &&
+           list_products(problem, &p) <= gb_cuda_find_facts()->multiprocessors;
+}
+
+void gb_cuda_norm_products(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    const gb_dtype dtype = problem->parts[GB_NORMS_PARTS]->operands[1]->dtype;
+    norm_products p = {};
+    const uint32_t blocks = list_products(problem, &p);
     if (has_dtypes(p.chain, GB_BF16))
-        launch<uint16_t>(p, dtype, blocks, products[0]->stream);
+        launch<uint16_t>(p, dtype, blocks, last->stream);
     else
-        launch<float>(p, dtype, blocks, products[0]->stream);
-    return true;
+        launch<float>(p, dtype, blocks, last->stream);
 }

@@ -22,24 +22,6 @@ void gb_cuda_passes_destroy(gb_cuda_passes *passes) {
     *passes = (gb_cuda_passes){0};
 }
 
-/* Lets the settings begin with another row's. */
-static void skip_rows(gb_batch *pass, uint32_t count, uint32_t max_bias) {
-    pass->temperature += count;
-    pass->top_k += count;
-    pass->top_p += count;
-    pass->seed += count;
-    pass->min_p += count;
-    pass->repetition_penalty += count;
-    pass->frequency_penalty += count;
-    pass->presence_penalty += count;
-    pass->generated_from += count;
-    pass->penalize_prompt += count;
-    pass->bias_ids += (size_t)count * max_bias;
-    pass->bias_values += (size_t)count * max_bias;
-    pass->want_logprobs += count;
-    pass->next += count;
-}
-
 gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool generated, uint32_t *first_row) {
     gb_batch pass = *batch;
     pass.token_count = pass.row_count = 0;
@@ -58,11 +40,11 @@ gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool gen
         row += has_row;
     }
     if (pass.token_count < batch->token_count) {
+        gb_batch_skip_rows(&pass, *first_row, passes->max_bias);
         pass.tokens = passes->tokens;
         pass.positions = passes->positions;
         pass.slots = passes->slots;
         pass.rows = passes->rows;
-        skip_rows(&pass, *first_row, passes->max_bias);
     }
     return pass;
 }

@@ -96,26 +96,23 @@ static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x
     return place;
 }
 
-/* What tells the layouts of one tensor's rows apart. */
-static uint32_t kind_of(const prepared_rows &place) {
+uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight) {
+    const prepared_rows place = place_for(call, x, weight);
     return place.pair_rows == 0 ? (uint32_t)place.group : place.has_rest ? 2 : 1;
 }
 
-prepared_rows gb_cuda_prepared_place(const gb_cuda_call *call, const gb_cuda_tensor *x) {
-    const prepared_rows place = place_for(call, x, call->prepares_for);
-    call->scratch->prepared_kind = kind_of(place);
-    return place;
+prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call) {
+    const gb_cuda_epilogue *epilogue = call->epilogue;
+    return epilogue ? place_for(call, epilogue->as, epilogue->weight) : prepared_rows{};
 }
 
 prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x) {
     const prepared_rows place = place_for(call, x, call->operands[1]);
-    if (call->scratch->prepared_from != x || call->scratch->prepared_kind != kind_of(place)) {
-        const size_t columns = x->dims[x->rank - 1];
+    const size_t columns = x->dims[x->rank - 1];
+    if (!call->has_prepared_rows)
         launch_prepare(call, row_source{data_of<const float>(x), columns, nullptr, 1},
                        gb_cuda_elements(x) / columns, place);
-        call->scratch->prepared_from = x;
-        call->scratch->prepared_kind = kind_of(place);
-    }
     return place;
 }
 

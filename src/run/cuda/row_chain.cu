@@ -220,16 +220,12 @@ enum { MOST_SHARED = 20 * 1024 };
 struct chain_builder {
     row_chain chain;
     const gb_cuda_call *const *calls;
-    unsigned shared;                        /* floats in use */
-    const void *made[GB_CUDA_MOST_CHAINED]; /* results so far, */
-    row_view views[GB_CUDA_MOST_CHAINED];   /* where they are, */
-    int makers[GB_CUDA_MOST_CHAINED];       /* and the op that makes them; -1: they are in memory already */
+    unsigned shared;                /* floats in use */
+    const void *made[GB_MOST_ROWS]; /* results so far, */
+    row_view views[GB_MOST_ROWS];   /* where they are, */
+    int makers[GB_MOST_ROWS];       /* and the op that makes them; -1: they are in memory already */
     unsigned made_count;
 };
-
-static unsigned row_width(const gb_cuda_tensor *tensor) {
-    return (unsigned)(gb_cuda_elements(tensor) / tensor->dims[0]);
-}
 
 /* The view of a call's operand, and the op of the chain that makes it, or -1. */
 static row_view view_of(const chain_builder &b, const gb_cuda_tensor *operand, int *maker) {
@@ -239,10 +235,7 @@ static row_view view_of(const chain_builder &b, const gb_cuda_tensor *operand, i
             *maker = b.makers[i];
             return b.views[i];
         }
-    row_view view = {};
-    view.data = data_of<const float>(operand);
-    view.stride = row_width(operand);
-    return view;
+    return view_of_rows(operand);
 }
 
 static void note_made(chain_builder *b, const gb_cuda_tensor *result, const row_view &view, int maker) {
@@ -253,22 +246,11 @@ static void note_made(chain_builder *b, const gb_cuda_tensor *result, const row_
 
 /* Makes a slice a view of its operand, where it can be one. */
 static bool view_slice(chain_builder *b, const gb_cuda_call *call) {
-    const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
-    const unsigned start = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_START);
     int maker;
-    row_view view = view_of(*b, x, &maker);
+    const row_view view = view_of(*b, call->operands[0], &maker);
     if (view.inner)
         return false;
-    if (view.data)
-        view.data += start;
-    else
-        view.offset += start;
-    if (x->rank > 2) {
-        view.inner = (unsigned)y->dims[y->rank - 1];
-        view.outer = (unsigned)x->dims[x->rank - 1];
-        view.inverse = (((uint64_t)1 << 32) + view.inner - 1) / view.inner;
-    }
-    note_made(b, y, view, maker);
+    note_made(b, call->results[0], slice_of(view, call), maker);
     return true;
 }
 
@@ -379,10 +361,9 @@ static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
     }
     op.kept = is_kept || op.offset < 0 ? data_of<float>(y) : nullptr;
     op.waits = must_wait(*b, op, op.a, makers[0]) || must_wait(*b, op, op.b, makers[1]);
-    if (call->prepares) {
-        op.prepared = gb_cuda_prepared_place(call, call->prepares_as);
-        op.prepared_columns = (unsigned)call->prepares_as->dims[call->prepares_as->rank - 1];
-        call->scratch->prepared_from = call->prepares_as;
+    if (call->epilogue) {
+        op.prepared = gb_cuda_epilogue_rows(call);
+        op.prepared_columns = (unsigned)gb_cuda_epilogue_columns(call);
     }
     row_view made = {};
     made.data = op.offset < 0 ? op.kept : nullptr;
@@ -416,10 +397,9 @@ static unsigned columns_of_block(const gb_cuda_call *const *calls, unsigned coun
         const gb_cuda_call *call = calls[i];
         const chain_kind kind = kind_of(call->node->op);
         const bool is_inner_slice = kind == CHAIN_COPY && is_made_before(calls, i, call->operands[0]);
-        by_heads = by_heads && head_size(call) == head && !is_inner_slice && !call->prepares;
+        by_heads = by_heads && head_size(call) == head && !is_inner_slice && !call->epilogue;
         by_parts = by_parts && kind <= CHAIN_COPY && row_width(call->results[0]) == width &&
-                   !is_inner_slice &&
-                   (!call->prepares || call->prepares_as->dims[call->prepares_as->rank - 1] % UNIT == 0);
+                   !is_inner_slice && (!call->epilogue || gb_cuda_epilogue_columns(call) % UNIT == 0);
     }
     return by_heads ? head : by_parts ? (unsigned)SHARED_COLUMNS : 0;
 }
@@ -447,32 +427,29 @@ static unsigned threads_for(const row_chain &chain) {
     return most < NORM_THREADS ? most : (unsigned)NORM_THREADS;
 }
 
-static chain_builder chain_of(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
+static chain_builder chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *calls = problem->parts;
     chain_builder b = {};
     b.calls = calls;
-    b.chain.columns = columns_of_block(calls, count);
-    for (unsigned i = 0; i < count; i++)
-        if (is_kept[i] || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
-            add_op(&b, calls[i], is_kept[i]);
+    b.chain.columns = columns_of_block(calls, problem->count);
+    for (unsigned i = 0; i < problem->count; i++) {
+        const bool is_kept = gb_cuda_is_kept(problem, i);
+        if (is_kept || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
+            add_op(&b, calls[i], is_kept);
+    }
     return b;
 }
 
-void gb_cuda_row_chain(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count) {
-    const chain_builder b = chain_of(calls, is_kept, count);
-    const unsigned rows = (unsigned)calls[0]->results[0]->dims[0];
-    const auto of_one_kind = {gb_cuda_head_chain, gb_cuda_gate_chain, gb_cuda_norm_chain};
-    for (auto launch : of_one_kind)
-        if (launch(b.chain, rows, calls[0]->stream))
-            return;
-    const dim3 grid(rows, blocks_of_row(calls, count, b.chain.columns));
-    GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
+/* One op has a kernel of its own; norms of whole rows are quicker as a chain, also alone. */
+bool gb_cuda_takes_rows(const gb_cuda_problem *problem) {
+    const gb_cuda_call *first = problem->parts[0];
+    return problem->count > 1 || (first->node->op == GB_OP_RMS_NORM && first->operands[0]->rank == 2);
 }
 
-bool gb_cuda_row_chain_with(const gb_cuda_call *const *calls, const bool *is_kept, uint32_t count,
-                            const gb_cuda_call *const *products, uint32_t product_count) {
-    if (product_count == 0)
-        return false;
-    const row_chain chain = chain_of(calls, is_kept, count).chain;
-    return gb_cuda_norm_products(chain, products, product_count) ||
-           gb_cuda_norm_linear(chain, products, product_count);
+void gb_cuda_row_chain(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *calls = problem->parts;
+    const chain_builder b = chain_of(problem);
+    const dim3 grid((unsigned)calls[0]->results[0]->dims[0],
+                    blocks_of_row(calls, problem->count, b.chain.columns));
+    GB_LAUNCH(run_chain, grid, threads_for(b.chain), b.shared * sizeof(float), calls[0]->stream, b.chain);
 }

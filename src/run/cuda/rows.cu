@@ -108,10 +108,8 @@ static void launch_norm(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     const normalization n = normalization_of(call);
     prepared_rows prepared = {};
-    if (call->prepares && call->prepares_as->dims[call->prepares_as->rank - 1] == n.size) {
-        prepared = gb_cuda_prepared_place(call, call->prepares_as);
-        call->scratch->prepared_from = call->prepares_as;
-    }
+    if (call->epilogue && gb_cuda_epilogue_columns(call) == n.size)
+        prepared = gb_cuda_epilogue_rows(call);
     if (gb_cuda_long_norm(call, n, prepared))
         return;
     const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);

@@ -237,7 +237,7 @@ __device__ static void draw_plain(const sampling &a, size_t b, const row_setting
                                   weight_sum *of_warps) {
     const float max_s = gb_scale(best_value(best_logit), r.temperature);
     weight_sum best = score_of(r.seed, a.size, max_s, best_index(best_logit));
-    const float least = gb_mass_bound(max_s, r.least_mass), reach = gb_reach(best_value(best));
+    const float least = gb_floor_bound(r.floor, max_s), reach = gb_reach(best_value(best));
     const drawing d = drawing_of(a, b, r, max_s, least > reach ? least : reach);
     visit_part(d, [&](bool exists, uint32_t index, float x, uint32_t word) {
         float s;
@@ -361,19 +361,15 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.parts = sharing_blocks / (uint32_t)*rows;
     a.parts = a.parts > most_parts ? most_parts : a.parts < least_parts ? least_parts : a.parts;
     a.parts = a.parts > blocks_for_groups(a.groups, 1) ? blocks_for_groups(a.groups, 1) : a.parts;
-    a.temperature = data_of<const float>(operands[GB_SAMPLE_TEMPERATURE]);
-    a.top_k = data_or_null<const int32_t>(operands[GB_SAMPLE_TOP_K]);
-    a.top_p = data_or_null<const float>(operands[GB_SAMPLE_TOP_P]);
-    a.min_p = data_or_null<const float>(operands[GB_SAMPLE_MIN_P]);
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    a.name = data_or_null<const GB_C_TYPE(dtype)>(operands[GB_SAMPLE_##NAME]);
+#include "program/roles.def"
     a.seed = data_of<const uint64_t>(operands[GB_SAMPLE_SEED]);
     a.bias_ids = data_or_null<const int32_t>(biases);
     a.bias_values = data_or_null<const float>(operands[GB_SAMPLE_BIAS_VALUES]);
     a.bias_limit = biases ? (uint32_t)biases->dims[1] : 0;
     a.counts = data_or_null<const token_count>(counts);
     a.count_limit = counts ? (uint32_t)counts->dims[1] : 0;
-    a.repetition = data_or_null<const float>(operands[GB_SAMPLE_REPETITION]);
-    a.frequency = data_or_null<const float>(operands[GB_SAMPLE_FREQUENCY]);
-    a.presence = data_or_null<const float>(operands[GB_SAMPLE_PRESENCE]);
     a.prompt = data_or_null<const int32_t>(operands[GB_SAMPLE_PENALIZE_PROMPT]);
     a.token = data_of<int32_t>(call->results[0]);
     return a;
@@ -427,8 +423,14 @@ void gb_cuda_sample(const gb_cuda_call *call) {
     launch_sample(call, a, rows);
 }
 
-void gb_cuda_sample_with_logprob(const gb_cuda_call *sample, const gb_cuda_call *normalizer,
-                                 const gb_cuda_call *logprob) {
+uint64_t gb_cuda_sample_logprob_scratch(const gb_cuda_problem *problem) {
+    return gb_cuda_sample_scratch(problem->parts[GB_LOGPROB_SAMPLER]);
+}
+
+void gb_cuda_sample_with_logprob(const gb_cuda_problem *problem) {
+    const gb_cuda_call *sample = problem->parts[GB_LOGPROB_SAMPLER],
+                       *normalizer = problem->parts[GB_LOGPROB_NORMALIZER],
+                       *logprob = problem->parts[GB_LOGPROB_RESULT];
     size_t rows;
     sampling a = sampling_of(sample, &rows);
     a.wanted = data_of<const bool>(normalizer->operands[1]);

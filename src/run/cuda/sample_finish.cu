@@ -63,7 +63,7 @@ static __device__ __noinline__ weight_sum draw_listed(const uint32_t *listed, ui
     weight_sum best = 0;
     for (uint32_t i = threadIdx.x; i < count; i += ROW_THREADS) {
         const float s = s_of(i);
-        if (s < value_of(threshold) || gb_mass(s, d.max_s) < r.least_mass)
+        if (s < value_of(threshold) || !gb_is_above(r.floor, s, d.max_s, gb_mass(s, d.max_s)))
             continue;
         const weight_sum score = score_of(r.seed, d.size, s, listed[i]);
         best = score > best ? score : best;

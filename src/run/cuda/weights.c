@@ -65,8 +65,9 @@ static void choose_layouts(const gb_program *program, gb_constant_use *uses, gb_
     }
 }
 
-static gumbel_status place_constants(const gb_program *program, gb_cuda_weights *weights,
-                                     gumbel_error *error) {
+gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
+                                    gumbel_error *error) {
+    *weights = (gb_cuda_weights){0};
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
     weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
     weights->takes_bytes = gb_allocate(program->constant_count, sizeof *weights->takes_bytes);
@@ -254,7 +255,7 @@ static void end_upload(upload *u) {
 gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,
                                      cudaStream_t stream, gb_cuda_weights *weights, gumbel_error *error) {
     *weights = (gb_cuda_weights){0};
-    GB_TRY(place_constants(program, weights, error));
+    GB_TRY(gb_cuda_weights_place(program, weights, error));
     void *memory;
     GB_TRY(gb_cuda_allocate(weights->size, "the weights", &memory, error));
     weights->memory = memory;

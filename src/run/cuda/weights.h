@@ -18,6 +18,10 @@ typedef struct gb_cuda_weights {
     uint64_t size;
 } gb_cuda_weights;
 
+/* How all constants will lie: everything but memory. Safe to destroy after a failure. Errors: MEMORY, FORMAT,
+ * UNSUPPORTED (a constant without data). */
+gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights, gumbel_error *error);
+
 /* Copies all constants, with notices of the progress by options->log where that takes long. Safe to destroy
  * after a failure. Errors: MEMORY, BACKEND, UNSUPPORTED (a constant without data). */
 gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,

@@ -22,7 +22,7 @@ struct built_step {
     std::vector<mx::array> wanted; /* all that is to be computed; empty once it is enqueued */
 };
 
-/* A step that was built before anybody asked for it. */
+/* A step that was built ahead of its request. */
 struct begun_step {
     std::vector<uint8_t> key; /* what it is the step of; see key_of */
     int32_t token;            /* the token that it runs, once the step before has drawn it */
@@ -127,28 +127,17 @@ static void hand_out(step_outputs &outputs, gb_batch &batch) {
 /* ---- Steps begun ahead ----------------------------------------------------------------------------------
  */
 
-template <typename T>
-static void append_bytes(std::vector<uint8_t> &bytes, const T *items, size_t count) {
-    const auto *first = reinterpret_cast<const uint8_t *>(items);
-    bytes.insert(bytes.end(), first, first + count * sizeof *items);
-}
-
 /* All that a batch of one row asks for, but its token: equal bytes are the same step. */
 static std::vector<uint8_t> key_of(const gb_program &program, const gb_batch &batch) {
+    const uint32_t biases = gb_batch_bias_count(&batch, 0, static_cast<uint32_t>(program.metadata.max_bias));
     std::vector<uint8_t> key;
-    append_bytes(key, batch.positions, batch.token_count);
-    append_bytes(key, batch.slots, batch.token_count);
-    append_bytes(key, batch.rows, batch.row_count);
-    for (const float *setting : {batch.temperature, batch.top_p, batch.min_p, batch.repetition_penalty,
-                                 batch.frequency_penalty, batch.presence_penalty})
-        append_bytes(key, setting, batch.row_count);
-    for (const int32_t *setting : {batch.top_k, batch.generated_from, batch.penalize_prompt})
-        append_bytes(key, setting, batch.row_count);
-    append_bytes(key, batch.seed, batch.row_count);
-    append_bytes(key, batch.want_logprobs, batch.row_count);
-    for (size_t i = 0; i < program.metadata.max_bias && batch.bias_ids[i] >= 0; i++) {
-        append_bytes(key, batch.bias_ids + i, 1);
-        append_bytes(key, batch.bias_values + i, 1);
+    for (uint32_t i = 0; i < program.input_count; i++) {
+        const gb_role_info &role = *gb_role_find(program.inputs[i].role);
+        if (role.role == GB_ROLE_TOKENS)
+            continue;
+        const size_t count = std::strchr(role.dims, 'L') ? biases : 1;
+        const auto *first = static_cast<const uint8_t *>(gb_batch_input(&batch, role.role));
+        key.insert(key.end(), first, first + count * gb_dtype_size(role.dtype));
     }
     return key;
 }

@@ -2,7 +2,7 @@
 #include "run/mlx/lowering.hpp"
 
 extern "C" {
-#include "run/batch_input.h"
+#include "run/batch/batch.h"
 }
 
 namespace gb_mlx {
@@ -141,7 +141,7 @@ void require_input(const gb_program &program, const gb_node &node, int operand, 
 
 lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options,
                                  bool has_fused_kernels) {
-    const gb_plan_options plan_options = {options.step_tokens, options.slots, false, nullptr};
+    const gb_plan_options plan_options = {options.step_tokens, options.slots, false, nullptr, nullptr};
     gb_plan *made = nullptr;
     gumbel_error error;
     if (gb_plan_create(&program, &plan_options, &made, &error) != GUMBEL_OK)

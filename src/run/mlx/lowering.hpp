@@ -10,7 +10,7 @@
 #include "run/mlx/weights.hpp"
 
 extern "C" {
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 }
 
 #include <functional>
@@ -42,7 +42,7 @@ class step {
     const std::vector<slot_run> runs;
     slots &states;
 
-    /* A value; an input or a view is made when it is first asked for. */
+    /* A value; an input or a view is made on first use. */
     const mx::array &operator[](gb_ref value);
     void set(gb_ref value, mx::array array);
     bool has(gb_ref value) const;
@@ -61,7 +61,7 @@ class step {
     const std::vector<uint8_t> *known(gb_ref value) const;
     bool is_true(gb_ref value);
 
-    /* Cosines and sines of all tokens' angles, [M,heads,2 * frequencies]; made when first asked for. For x
+    /* Cosines and sines of all tokens' angles, [M,heads,2 * frequencies]; made on first use. For x
      * with its halves exchanged in x', x * cosines + x' * sines rotates. */
     struct rotation {
         mx::array cosines, sines;

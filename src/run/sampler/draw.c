@@ -2,7 +2,6 @@
 #include "run/sampler/draw.h"
 
 #include "run/sampler/rule.h"
-#include "run/sampler/sampler.h"
 
 #include <float.h>
 #include <math.h>
@@ -15,7 +14,8 @@ typedef struct draw_state {
     uint64_t seed;
     float temperature, least;
     float max; /* the largest s */
-    uint64_t least_mass;
+    gb_floor floor;
+    bool has_floor;
     bool infinite; /* the candidates are the logits of +inf, with s = 0 */
     float bound;   /* logits below it cannot win */
     float score;   /* the best one so far */
@@ -41,7 +41,7 @@ static void consider(draw_state *draw, uint32_t index, uint32_t bits) {
     const float s = scaled_logit(draw, x);
     if (x < draw->bound || x == gb_negative_infinity() || !(s >= draw->least))
         return;
-    if (draw->least_mass > 0 && gb_mass(s, draw->max) < draw->least_mass)
+    if (draw->has_floor && !gb_is_above(draw->floor, s, draw->max, gb_mass(s, draw->max)))
         return;
     const float score = s + gb_gumbel(bits);
     draw->has_nan |= score != score;
@@ -129,14 +129,15 @@ static void visit_pair(draw_state *draw, uint32_t block) {
 int32_t gb_draw(const gb_row *row, const gb_draw_rule *rule) {
     const bool infinite = row->max > FLT_MAX;
     const float max = infinite ? 0.0f : gb_scale(row->max, rule->temperature);
-    const float least = fmaxf(rule->least, gb_mass_bound(max, rule->least_mass));
+    const float least = fmaxf(rule->least, gb_floor_bound(rule->floor, max));
     const uint64_t seed = rule->seed;
     draw_state draw = {.row = row,
                        .seed = seed,
                        .temperature = rule->temperature,
                        .least = infinite ? 0.0f : least,
                        .max = max,
-                       .least_mass = infinite ? 0 : rule->least_mass,
+                       .floor = rule->floor,
+                       .has_floor = !infinite && !gb_floor_is_open(rule->floor),
                        .infinite = infinite,
                        .bound = infinite ? row->max : gb_negative_infinity(),
                        .score = gb_negative_infinity(),

@@ -7,6 +7,7 @@
 #ifndef GUMBEL_RUN_SAMPLER_DRAW_H
 #define GUMBEL_RUN_SAMPLER_DRAW_H
 
+#include "run/sampler/floor.h"
 #include "run/sampler/row.h"
 
 #include <stdint.h>
@@ -14,8 +15,8 @@
 /* What a logit needs to take part. */
 typedef struct gb_draw_rule {
     float temperature;
-    float least;         /* the smallest s */
-    uint64_t least_mass; /* the smallest mass beside the row's largest s */
+    float least; /* the smallest s */
+    gb_floor floor;
     uint64_t seed;
 } gb_draw_rule;
 

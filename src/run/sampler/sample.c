@@ -160,7 +160,7 @@ int32_t gb_sample_row(const float *logits, uint32_t count, const gb_row_settings
         row.max == infinity ? -infinity : least_kept(&row, settings, values, block_max + row.block_count);
     const gb_draw_rule rule = {.temperature = settings->temperature,
                                .least = least,
-                               .least_mass = gb_least_mass(settings->min_p),
+                               .floor = gb_floor_of(settings),
                                .seed = settings->seed};
     return gb_draw(&row, &rule);
 }

@@ -7,6 +7,8 @@
 #ifndef GUMBEL_RUN_SAMPLER_SAMPLER_H
 #define GUMBEL_RUN_SAMPLER_SAMPLER_H
 
+#include "program/setting_kinds.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,12 +16,12 @@
 /* What argmax gives instead of an index. */
 enum { GB_TOKEN_NO_CANDIDATE = -1, GB_TOKEN_NAN = -2 };
 
+/* The settings of roles.def that have a part in the draw, within their ranges. */
 typedef struct gb_row_settings {
-    float temperature; /* 0 or within [1e-4, 1e4] */
-    int32_t top_k;
-    float top_p; /* within (0, 1] */
     uint64_t seed;
-    float min_p; /* within [0, 1] */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(GB_C_TYPE(dtype) name;)
+#include "program/roles.def"
 } gb_row_settings;
 
 /* Biases of a row: entries up to limit or to the first negative id; ids past the row are passed over. */
@@ -59,11 +61,16 @@ size_t gb_sample_adjusted_scratch_bytes(uint32_t count, uint32_t bias_limit, uin
 /* The nodes of the chain; ops.def has the equations. Outputs may not overlap inputs, except kept = keep. */
 void gb_candidates(const float *logits, uint32_t count, bool *keep);
 void gb_apply_temperature(const float *logits, uint32_t count, float temperature, float *scaled);
-void gb_top_k_mask(const float *x, const bool *keep, uint32_t count, int32_t top_k, bool *kept);
-void gb_top_p_mask(const float *x, const bool *keep, uint32_t count, float top_p, bool *kept);
-void gb_min_p_mask(const float *x, const bool *keep, uint32_t count, float min_p, bool *kept);
 void gb_random_bits(uint64_t seed, uint32_t count, uint32_t *bits);
 void gb_gumbel_noise(const uint32_t *bits, uint32_t count, float *noise);
+
+/* Of each mask of roles.def, like gb_top_p_mask(const float *x, const bool *keep, uint32_t count, float
+ * top_p, bool *kept). */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)                                                                                        \
+    (void gb_##name##_mask(const float *x, const bool *keep, uint32_t count, GB_C_TYPE(dtype) name,          \
+                           bool *kept);)
+#include "program/roles.def"
 
 /* keep may be NULL: then the candidates are the values above -inf. */
 int32_t gb_argmax(const float *x, const bool *keep, uint32_t count);

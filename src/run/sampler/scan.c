@@ -12,7 +12,7 @@ static inline float larger(float a, float b) {
 
 /* Folds a whole block onto a few columns: elementwise loops of fixed length, which compilers vectorize
  * without being allowed to reorder anything. One comparison finds a NaN in either of two values. Where
- * another core wrote the row its lines take long to come: they are asked for in time. */
+ * another core wrote the row its lines take long to come: they are prefetched. */
 static float full_block_max(const float *x, bool *has_nan) {
     enum { COLUMNS = GB_BLOCK / 8, LINE = 16, AHEAD = 8192 };
     float max[COLUMNS];

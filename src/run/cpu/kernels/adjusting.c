@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What later steps added to the sampler's chain: biases, token counts and penalties, min-p; sampler.h says
- * what they compute.
+ * What adjusts logits before a token is drawn: biases, token counts and penalties; sampler.h says what they
+ * compute.
  */
 #include "run/cpu/kernels/row_kernels.h"
 
 void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *ids = call->operands[1], *values = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *ids = call->operands[1], *values = call->operands[2];
     FOR_ROWS_OF(worker, x, b) {
         const gb_bias_list bias = {ROW(const int32_t, ids, b), ROW(const float, values, b), row_length(ids)};
         gb_apply_bias(ROW(const float, x, b), row_length(x), &bias, ROW(float, call->results[0], b));
     }
 }
 
-static int32_t *history_of(const gb_tensor *history, int32_t slot) {
+static int32_t *history_of(const gb_cpu_tensor *history, int32_t slot) {
     return (int32_t *)(void *)((uint8_t *)history->data + (size_t)slot * history->slot_bytes);
 }
 
 void gb_kernel_count_tokens_append(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *tokens = call->operands[0], *positions = call->operands[1], *slots = call->operands[2];
+    const gb_cpu_tensor *tokens = call->operands[0], *positions = call->operands[1],
+                        *slots = call->operands[2];
     for (size_t n = 0; worker->index == 0 && n < tokens->dims[0]; n++)
         history_of(call->operands[5], ITEM(int32_t, slots, n))[ITEM(int32_t, positions, n)] =
             ITEM(int32_t, tokens, n);
 }
 
 void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *positions = call->operands[1], *slots = call->operands[2], *rows = call->operands[3];
-    const gb_tensor *counts = call->results[0];
+    const gb_cpu_tensor *positions = call->operands[1], *slots = call->operands[2], *rows = call->operands[3];
+    const gb_cpu_tensor *counts = call->results[0];
     const uint32_t limit = (uint32_t)counts->dims[1];
     FOR_ROWS_OF(worker, counts, b) {
         const int32_t row = ITEM(int32_t, rows, b), from = ITEM(int32_t, call->operands[4], b);
@@ -40,7 +41,7 @@ void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker)
     }
 }
 
-gb_penalties gb_penalties_of(const gb_tensor *const *operands, size_t b) {
+gb_penalties gb_penalties_of(const gb_cpu_tensor *const *operands, size_t b) {
     const uint32_t limit = (uint32_t)operands[0]->dims[1];
     return (gb_penalties){
         .counts = (const gb_token_count *)operands[0]->data + b * limit,
@@ -53,16 +54,9 @@ gb_penalties gb_penalties_of(const gb_tensor *const *operands, size_t b) {
 }
 
 void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0];
+    const gb_cpu_tensor *x = call->operands[0];
     FOR_ROWS_OF(worker, x, b) {
         const gb_penalties penalties = gb_penalties_of(&call->operands[1], b);
         gb_penalize(ROW(const float, x, b), row_length(x), &penalties, ROW(float, call->results[0], b));
     }
-}
-
-void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *keep = call->operands[1];
-    FOR_ROWS_OF(worker, x, b)
-    gb_min_p_mask(ROW(const float, x, b), ROW(const bool, keep, b), row_length(x),
-                  ITEM(float, call->operands[2], b), ROW(bool, call->results[0], b));
 }

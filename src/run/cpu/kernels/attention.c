@@ -6,16 +6,17 @@ _Static_assert((int)GB_ATTEND_SCRATCH <= (int)GB_LINEAR_SCRATCH, "the scratch ho
 /* Operands by their place in ops.def. */
 enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
 
-static uint8_t *slot_of(const gb_tensor *cache, size_t slot) {
+static uint8_t *slot_of(const gb_cpu_tensor *cache, size_t slot) {
     return (uint8_t *)cache->data + slot * cache->slot_bytes;
 }
 
-static const int32_t *integers(const gb_tensor *tensor) {
+static const int32_t *integers(const gb_cpu_tensor *tensor) {
     return tensor->data;
 }
 
 /* Stores token n's row in its slot. */
-static void append(const gb_kernel_call *call, size_t n, const gb_tensor *rows, const gb_tensor *cache) {
+static void append(const gb_kernel_call *call, size_t n, const gb_cpu_tensor *rows,
+                   const gb_cpu_tensor *cache) {
     size_t width = rows->dims[1] * rows->dims[2];
     size_t slot = (size_t)integers(call->operands[SLOTS])[n];
     size_t row = (size_t)integers(call->operands[POSITIONS])[n] % cache->dims[0];
@@ -37,7 +38,7 @@ typedef struct tile {
 } tile;
 
 static void add_query(const gb_kernel_call *call, gb_attend *attend, size_t token, size_t head) {
-    const gb_tensor *query = call->operands[QUERY];
+    const gb_cpu_tensor *query = call->operands[QUERY];
     size_t heads = query->dims[1], q = attend->query_count++;
     size_t position = (size_t)integers(call->operands[POSITIONS])[token];
     size_t window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
@@ -48,7 +49,7 @@ static void add_query(const gb_kernel_call *call, gb_attend *attend, size_t toke
 }
 
 static void attend_tile(const gb_kernel_call *call, const gb_worker *worker, const tile *t) {
-    const gb_tensor *keys = call->operands[KEY_CACHE], *values = call->operands[VALUE_CACHE];
+    const gb_cpu_tensor *keys = call->operands[KEY_CACHE], *values = call->operands[VALUE_CACHE];
     size_t slot = (size_t)integers(call->operands[SLOTS])[t->first];
     gb_attend attend = {
         .key_dtype = keys->dtype,
@@ -90,7 +91,7 @@ static size_t heads_of_tile(size_t group, size_t kv_heads, size_t tokens, size_t
 
 /* Tiles of queries that read the same keys go to the threads in turn, since later tokens read more. */
 void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *slots = call->operands[SLOTS];
+    const gb_cpu_tensor *slots = call->operands[SLOTS];
     size_t heads = call->operands[QUERY]->dims[1], kv_heads = call->operands[KEY]->dims[1];
     size_t group = heads / kv_heads, turn = 0;
     size_t tile_heads = heads_of_tile(group, kv_heads, slots->dims[0], worker->count);

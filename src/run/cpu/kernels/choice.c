@@ -24,7 +24,7 @@ void gb_kernel_any_false(const gb_kernel_call *call, const gb_worker *worker) {
 
 void gb_kernel_select(const gb_kernel_call *call, const gb_worker *worker) {
     const bool *condition = call->operands[0]->data;
-    const gb_tensor *y = call->results[0];
+    const gb_cpu_tensor *y = call->results[0];
     size_t size = gb_dtype_size(y->dtype);
     for (size_t m = 0; worker->index == 0 && m < y->dims[0]; m++)
         memcpy((uint8_t *)y->data + m * size, gb_element(call->operands[condition[m] ? 1 : 2], m), size);

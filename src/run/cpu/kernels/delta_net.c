@@ -10,7 +10,7 @@ _Static_assert((int)GB_DELTA_SCRATCH <= (int)GB_LINEAR_SCRATCH &&
                "the scratch holds what these kernels need");
 
 /* A state of the slot that token n belongs to. */
-static float *state_of(const gb_tensor *state, const gb_tensor *slots, size_t n) {
+static float *state_of(const gb_cpu_tensor *state, const gb_cpu_tensor *slots, size_t n) {
     size_t slot = (size_t)((const int32_t *)slots->data)[n];
     return (float *)(void *)((uint8_t *)state->data + slot * state->slot_bytes);
 }
@@ -32,7 +32,7 @@ static void keep_tail(const gb_conv *conv, gb_share channels, float *tail) {
 /* operands: x [N,C], weight [C,1,W], slots [N], tail [W-1,C]. Each thread takes some channels of all tokens.
  */
 void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *weight = call->operands[1], *slots = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1], *slots = call->operands[2];
     gb_conv conv = {
         .channels = x->dims[1], .width = weight->dims[2], .weight = weight->data, .dtype = weight->dtype};
     gb_share share = gb_columns_of(worker, conv.channels);
@@ -51,7 +51,7 @@ void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker) 
 
 /* operands: x [M,H], a_log [H], bias [H]. Each thread takes some tokens. */
 void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *a_log = call->operands[1], *bias = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *a_log = call->operands[1], *bias = call->operands[2];
     size_t heads = x->dims[1];
     gb_share share = gb_tokens_of(worker, x->dims[0]);
     for (size_t h = 0; h < heads; h += GATES) {
@@ -69,7 +69,7 @@ enum { QUERY, KEY, VALUE, DECAY, BETA, SLOTS, MEMORY }; /* as in ops.def */
 
 /* The tokens n .. n + count - 1 of one slot through head h. */
 static gb_delta head_of(const gb_kernel_call *call, size_t n, size_t count, size_t h) {
-    const gb_tensor *key = call->operands[KEY], *value = call->operands[VALUE];
+    const gb_cpu_tensor *key = call->operands[KEY], *value = call->operands[VALUE];
     size_t key_heads = key->dims[1], key_size = key->dims[2], heads = value->dims[1], size = value->dims[2];
     bool is_tiled = gb_node_int(call->node, GB_ATTRIBUTE_TILED) != 0;
     size_t key_head = is_tiled ? h % key_heads : h / (heads / key_heads);
@@ -93,7 +93,7 @@ static gb_delta head_of(const gb_kernel_call *call, size_t n, size_t count, size
 
 /* Each thread takes some of the heads' stripes of columns, for all tokens of a slot. */
 void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *slots = call->operands[SLOTS], *value = call->operands[VALUE];
+    const gb_cpu_tensor *slots = call->operands[SLOTS], *value = call->operands[VALUE];
     size_t columns = value->dims[2], stripes = (columns + UNIT_COLUMNS - 1) / UNIT_COLUMNS, count;
     gb_share share = gb_share_of(worker, value->dims[1] * stripes, 1);
     for (size_t n = 0; n < slots->dims[0]; n += count) {

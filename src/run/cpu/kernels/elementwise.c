@@ -14,7 +14,7 @@ typedef void (*stretch_kernel)(const gb_kernel_call *call, const stretch *s);
 
 /* Calls kernel for each stretch of the worker's part: whole rows follow one another. */
 static void for_stretches(const gb_kernel_call *call, const gb_worker *worker, stretch_kernel kernel) {
-    const gb_tensor *y = call->results[0];
+    const gb_cpu_tensor *y = call->results[0];
     gb_part part = gb_part_of(call, worker, y);
     size_t width = part.columns.end - part.columns.first, columns = y->rank > 1 ? y->dims[y->rank - 1] : 1;
     size_t at_once = width == columns ? part.rows.end - part.rows.first : 1;
@@ -87,7 +87,7 @@ void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker) {
 }
 
 void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *from = call->operands[0], *to = call->results[0];
+    const gb_cpu_tensor *from = call->operands[0], *to = call->results[0];
     size_t size = gb_dtype_size(to->dtype);
     gb_share s = gb_share_of(worker, gb_elements(to), 1);
     if (s.first < s.end)

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* operands: table [V,K], tokens [M]. The engine has checked the ids; a wrong one would give zeros. */
+/* operands: table [R,K], tokens [M]. The engine has checked the ids; a wrong one would give zeros. */
 void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *table = call->operands[0], *tokens = call->operands[1], *y = call->results[0];
+    const gb_cpu_tensor *table = call->operands[0], *tokens = call->operands[1], *y = call->results[0];
     const int32_t *ids = tokens->data;
     size_t width = table->dims[1];
     float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);

@@ -104,7 +104,7 @@ static gb_activations activations_from(const gb_kernel_call *call, const gb_work
 
 static void run_expert(const gb_kernel_call *call, gb_linear *linear, workspace *space, size_t e,
                        gb_share rows) {
-    const gb_tensor *weight = call->operands[1];
+    const gb_cpu_tensor *weight = call->operands[1];
     const size_t first_row = e * weight->dims[1];
     linear->tokens = space->begin[e + 1] - space->begin[e];
     linear->rows = space->pairs + space->begin[e];
@@ -154,7 +154,7 @@ static void run_shares(const gb_kernel_call *call, const gb_worker *worker, gb_l
 
 /* Tokens m .. m + count - 1. */
 static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t m, size_t count) {
-    const gb_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
     size_t choices = experts->dims[1], inputs = weight->dims[2], outputs = weight->dims[1];
     size_t x_rows = x->rank == 3 ? choices : 1; /* of one token */
     workspace *space = worker->scratch;
@@ -181,7 +181,7 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
 
 /* operands: x [M,K] or [M,T,K], weight [X,O,K], experts [M,T], which the verifier knows to be below X. */
 void gb_kernel_expert_linear(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *experts = call->operands[2];
+    const gb_cpu_tensor *experts = call->operands[2];
     size_t tokens = experts->dims[0], most = MOST_PAIRS / experts->dims[1];
     for (size_t m = 0; m < tokens; m += most)
         run_part(call, worker, m, tokens - m < most ? tokens - m : most);

@@ -17,7 +17,7 @@ static void add_plane(planes *all, const void *data, uint64_t offset, uint64_t r
     all->row_bytes[all->count++] = row_bytes;
 }
 
-static planes planes_from(const gb_tensor *weight, size_t row) {
+static planes planes_from(const gb_cpu_tensor *weight, size_t row) {
     planes all = {.count = 0};
     if (!weight->quantized) {
         add_plane(&all, weight->data, 0, weight->dims[1] * gb_dtype_size(weight->dtype), row);

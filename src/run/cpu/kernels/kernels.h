@@ -7,28 +7,20 @@
 #ifndef GUMBEL_RUN_CPU_KERNELS_KERNELS_H
 #define GUMBEL_RUN_CPU_KERNELS_KERNELS_H
 
-#include "program/program.h"
+#include "plan/plan.h"
+#include "program/op_traits.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 #include "run/cpu/kernels/work_queue.h"
-#include "run/plan/plan.h"
 
 /* A value in one step: the dims that are N or B in the graph have this batch's sizes. */
-typedef struct gb_tensor {
+typedef struct gb_cpu_tensor {
     void *data; /* row-major; of a state: of slot 0 */
     gb_dtype dtype;
     int32_t rank;
     size_t dims[GB_MAX_RANK];
     size_t slot_bytes;                    /* of a state: from one slot's to the next one's */
     const gb_quantized_matrix *quantized; /* of a constant of that dtype: its data; else NULL */
-} gb_tensor;
-
-/* How the threads share a step's outputs out. */
-typedef enum gb_split {
-    GB_SPLIT_ALONE = 1,   /* thread 0 computes all */
-    GB_SPLIT_TOKENS = 2,  /* by the first dim: gb_tokens_of */
-    GB_SPLIT_COLUMNS = 4, /* by the last dim, for all that stands before it: gb_columns_of */
-    GB_SPLIT_OWN = 8      /* in the kernel's own way */
-} gb_split;
+} gb_cpu_tensor;
 
 typedef enum gb_shared_use { GB_SHARED_UNUSED, GB_SHARED_READ, GB_SHARED_WRITTEN } gb_shared_use;
 
@@ -42,9 +34,9 @@ typedef struct gb_kernel_traits {
 } gb_kernel_traits;
 
 typedef struct gb_kernel_call {
-    const gb_node *node;                             /* for its attributes; NULL for a fused step */
-    const gb_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
-    const gb_tensor *results[GB_MAX_RESULTS];
+    const gb_node *node;                                 /* for its attributes; NULL for a fused step */
+    const gb_cpu_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
+    const gb_cpu_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
     gb_split split;             /* in this batch; with ALONE the worker is the only one */
     const gb_work_queue *queue; /* split OWN: of gb_kernel_units; NULL: threads have fixed shares */
@@ -63,8 +55,8 @@ typedef void (*gb_kernel)(const gb_kernel_call *call, const gb_worker *worker);
  * to run first, as a step of its own on the same operands and without results. */
 gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before);
 
-/* The traits of an op's kernel, or of the one that runs before it. GB_OP_NONE: of a kernel that splits its
- * work in its own way. */
+/* The traits of an op's kernel, or of the one that runs before it, as ops.def has them. GB_OP_NONE: of a
+ * kernel that splits its work in its own way. */
 gb_kernel_traits gb_find_traits(gb_op op, bool before);
 
 /* About how many multiplications a call takes, where slots hold at most that many positions. */
@@ -108,74 +100,31 @@ bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *b
 /* Of the scratch, what expert_linear needs: the linear kernel's, and lists of the tokens of each expert. */
 size_t gb_expert_scratch_bytes(void);
 
-/* embedding.c, linear.c, norm.c, rope.c, gather.c; gb_kernel_quantize makes the activations that linear and
- * expert_linear read where gb_has_int8_activations. */
-void gb_kernel_embedding(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker);
+/* The kernel of each op of ops.def; those of which a plan has no step are not defined. */
+#define GB_OP(number, NAME, name, ...)                                                                       \
+    void gb_kernel_##name(const gb_kernel_call *call, const gb_worker *worker);
+#include "program/ops.def"
+#undef GB_OP
+
+/* What runs before some of them: gb_kernel_quantize makes the activations that the kernel reads where
+ * gb_has_int8_activations; gb_kernel_NAME_append stores the step's tokens in the states. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_rms_norm(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_l2_normalize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gather_rows(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_slice(const gb_kernel_call *call, const gb_worker *worker);
+#define GB_DECLARE_NONE(name)
+#define GB_DECLARE_ROUND(name)
+#define GB_DECLARE_APPEND(name)                                                                              \
+    void gb_kernel_##name##_append(const gb_kernel_call *call, const gb_worker *worker);
+#define GB_OP(number, NAME, name, signature, attributes, before, ...) GB_DECLARE_##before(name)
+#include "program/ops.def"
+#undef GB_OP
 
-/* attention.c: gb_kernel_attention_append stores keys and values, gb_kernel_attention reads them. */
-void gb_kernel_attention_append(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_attention(const gb_kernel_call *call, const gb_worker *worker);
-
-/* delta_net.c */
-void gb_kernel_causal_conv(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_delta_decay(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gated_delta(const gb_kernel_call *call, const gb_worker *worker);
-
-/* route.c, expert_linear.c, weighted_rows.c */
-void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_expert_linear(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker);
-
-/* elementwise.c; gb_kernel_move copies operand 0 to result 0. */
-void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
-
-/* choice.c */
-void gb_kernel_is_zero(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_any_false(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_select(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_fill_like(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_choose_token(const gb_kernel_call *call, const gb_worker *worker);
-
-/* sampling.c; gb_kernel_sample has the operands of a sample step (plan.h). */
-void gb_kernel_candidates(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_apply_temperature(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_k_mask(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_p_mask(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_random_bits(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_gumbel_noise(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_argmax(const gb_kernel_call *call, const gb_worker *worker);
+/* gb_kernel_sample has the operands of a sample step (plan.h); gb_kernel_move copies operand 0 to result 0.
+ */
 void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker);
-
-/* adjusting.c; gb_kernel_count_tokens_append stores the tokens, gb_kernel_count_tokens counts them. */
-void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_count_tokens_append(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_count_tokens(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_min_p_mask(const gb_kernel_call *call, const gb_worker *worker);
-
-/* logprob.c */
-void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *worker);
-void gb_kernel_top_ids(const gb_kernel_call *call, const gb_worker *worker);
+void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker);
 
 /* ---- For the kernels ----------------------------------------------------------------------------------- */
 
-static inline size_t gb_elements(const gb_tensor *tensor) {
+static inline size_t gb_elements(const gb_cpu_tensor *tensor) {
     size_t count = 1;
     for (int32_t i = 0; i < tensor->rank; i++)
         count *= tensor->dims[i];
@@ -212,7 +161,7 @@ typedef struct gb_part {
 } gb_part;
 
 static inline gb_part gb_part_of(const gb_kernel_call *call, const gb_worker *worker,
-                                 const gb_tensor *tensor) {
+                                 const gb_cpu_tensor *tensor) {
     size_t columns = tensor->rank > 1 ? tensor->dims[tensor->rank - 1] : 1;
     size_t rows = columns ? gb_elements(tensor) / columns : 0;
     size_t tokens = tensor->rank > 0 ? tensor->dims[0] : 1;
@@ -224,7 +173,7 @@ static inline gb_part gb_part_of(const gb_kernel_call *call, const gb_worker *wo
 }
 
 /* The end of the run of tokens of one slot that begins at first, of at most `most` tokens. */
-static inline size_t gb_end_of_run(const gb_tensor *slots, size_t first, size_t most) {
+static inline size_t gb_end_of_run(const gb_cpu_tensor *slots, size_t first, size_t most) {
     const int32_t *slot = slots->data;
     size_t end = first + 1;
     while (end < slots->dims[0] && end - first < most && slot[end] == slot[first])
@@ -238,12 +187,12 @@ bool gb_has_int8_activations(const gb_kernel_call *call);
 /* Those of operand 0, in the team's shared memory. */
 gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker *worker);
 
-static inline const float *gb_floats(const gb_tensor *tensor) {
+static inline const float *gb_floats(const gb_cpu_tensor *tensor) {
     return tensor->data;
 }
 
 /* Element index of a tensor of a float dtype. */
-static inline const void *gb_element(const gb_tensor *tensor, size_t index) {
+static inline const void *gb_element(const gb_cpu_tensor *tensor, size_t index) {
     return (const uint8_t *)tensor->data + index * gb_dtype_size(tensor->dtype);
 }
 

@@ -8,7 +8,7 @@ bool gb_has_int8_activations(const gb_kernel_call *call) {
 }
 
 static size_t inputs_of(const gb_kernel_call *call) {
-    const gb_tensor *weight = call->operands[1];
+    const gb_cpu_tensor *weight = call->operands[1];
     return weight->dims[weight->rank - 1];
 }
 
@@ -47,7 +47,7 @@ static void multiply(const gb_kernel_call *call, const gb_worker *worker, const 
 
 /* operands: x [M,K], weight [O,K]. Each thread takes some rows of the weight, for all tokens. */
 void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *weight = call->operands[1], *y = call->results[0];
+    const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1], *y = call->results[0];
     gb_linear linear = {
         .tokens = x->dims[0],
         .inputs = x->dims[1],

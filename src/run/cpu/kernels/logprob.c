@@ -5,7 +5,7 @@
 #include "run/cpu/kernels/row_kernels.h"
 
 void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0];
+    const gb_cpu_tensor *x = call->operands[0];
     FOR_ROWS_OF(worker, x, b) {
         float *y = ROW(float, call->results[0], b);
         y[0] = y[1] = 0.0f;
@@ -15,7 +15,7 @@ void gb_kernel_log_normalizer(const gb_kernel_call *call, const gb_worker *worke
 }
 
 void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *normalizer = call->operands[1], *ids = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *normalizer = call->operands[1], *ids = call->operands[2];
     const size_t each = ids->rank == 2 ? ids->dims[1] : 1;
     float *y = call->results[0]->data;
     FOR_ROWS_OF(worker, x, b) {
@@ -26,7 +26,7 @@ void gb_kernel_log_probability(const gb_kernel_call *call, const gb_worker *work
 }
 
 void gb_kernel_top_ids(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *ids = call->results[0];
+    const gb_cpu_tensor *x = call->operands[0], *ids = call->results[0];
     FOR_ROWS_OF(worker, x, b) {
         int32_t *row = ROW(int32_t, ids, b);
         if (ITEM(bool, call->operands[1], b))

@@ -4,7 +4,7 @@
 /* operands: x [M,H,D], positions [M], frequencies [R]. A share is heads of one token after another: of whole
  * tokens, or, split in its own way, any. */
 void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *y = call->results[0];
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
     const int32_t *positions = call->operands[1]->data;
     size_t heads = x->dims[1], size = x->dims[2];
     gb_rotation rotation = {

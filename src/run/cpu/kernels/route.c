@@ -27,7 +27,7 @@ static size_t best_left(const float *p, size_t count) {
 
 /* operands: logits [M,X]; results: experts [M,T], weights [M,T]. */
 void gb_kernel_route_top_k(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *logits = call->operands[0], *experts = call->results[0], *weights = call->results[1];
+    const gb_cpu_tensor *logits = call->operands[0], *experts = call->results[0], *weights = call->results[1];
     size_t choices = logits->dims[1], count = experts->dims[1];
     bool normalize = gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0;
     float *p = worker->scratch;

@@ -8,11 +8,11 @@
 #include "run/cpu/kernels/kernels.h"
 #include "run/sampler/sampler.h"
 
-static inline size_t row_count(const gb_tensor *tensor) {
+static inline size_t row_count(const gb_cpu_tensor *tensor) {
     return tensor->dims[0];
 }
 
-static inline uint32_t row_length(const gb_tensor *tensor) {
+static inline uint32_t row_length(const gb_cpu_tensor *tensor) {
     return (uint32_t)tensor->dims[1];
 }
 
@@ -25,6 +25,6 @@ static inline uint32_t row_length(const gb_tensor *tensor) {
 #define ITEM(type, tensor, b) (((const type *)(tensor)->data)[b])
 
 /* The penalties of row b, from the five operands that begin with the counts. */
-gb_penalties gb_penalties_of(const gb_tensor *const *operands, size_t b);
+gb_penalties gb_penalties_of(const gb_cpu_tensor *const *operands, size_t b);
 
 #endif

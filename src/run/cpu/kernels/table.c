@@ -9,23 +9,24 @@
 
 /* An op of ops.def without a kernel does not compile. */
 static const gb_kernel kernels[GB_OP_LIMIT] = {
-#define GB_OP(number, NAME, name, signature, attributes) [number] = gb_kernel_##name,
+#define GB_OP(number, NAME, name, ...) [number] = gb_kernel_##name,
+#include "program/ops.def"
+#undef GB_OP
+};
+
+#define BEFORE_NONE(name) NULL
+#define BEFORE_ROUND(name) gb_kernel_quantize
+#define BEFORE_APPEND(name) gb_kernel_##name##_append
+static const gb_kernel kernels_before[GB_OP_LIMIT] = {
+#define GB_OP(number, NAME, name, signature, attributes, before, ...) [number] = BEFORE_##before(name),
 #include "program/ops.def"
 #undef GB_OP
 };
 
 static gb_kernel before_kernel(const gb_kernel_call *call) {
-    switch (call->node->op) {
-    case GB_OP_ATTENTION:
-        return gb_kernel_attention_append;
-    case GB_OP_COUNT_TOKENS:
-        return gb_kernel_count_tokens_append;
-    case GB_OP_LINEAR:
-    case GB_OP_EXPERT_LINEAR:
-        return gb_has_int8_activations(call) ? gb_kernel_quantize : NULL;
-    default:
-        return NULL;
-    }
+    const gb_op op = call->node->op;
+    const gb_kernel before = (unsigned)op < GB_OP_LIMIT ? kernels_before[op] : NULL;
+    return before == gb_kernel_quantize && !gb_has_int8_activations(call) ? NULL : before;
 }
 
 gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before) {
@@ -46,7 +47,7 @@ bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *b
     *bytes = 0;
     if (!call->node || before_kernel(call) != gb_kernel_quantize)
         return true;
-    const gb_tensor *weight = call->operands[1];
+    const gb_cpu_tensor *weight = call->operands[1];
     return gb_activations_bytes(rows, weight->dims[weight->rank - 1],
                                 gb_activation_group(&weight->quantized->format), bytes);
 }

@@ -3,7 +3,7 @@
 
 /* operands: x [M,T,K], weights [M,T]. The sum begins with the first product. */
 void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *y = call->results[0];
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
     size_t choices = x->dims[1], width = x->dims[2];
     gb_part part = gb_part_of(call, worker, y);
     size_t count = part.columns.end - part.columns.first;
@@ -19,7 +19,7 @@ void gb_kernel_combine_experts(const gb_kernel_call *call, const gb_worker *work
 
 /* operands: x [M,K], factor [M,1]. */
 void gb_kernel_scale_rows(const gb_kernel_call *call, const gb_worker *worker) {
-    const gb_tensor *x = call->operands[0], *y = call->results[0];
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
     gb_part part = gb_part_of(call, worker, y);
     size_t count = part.columns.end - part.columns.first;
     for (size_t m = part.rows.first; m < part.rows.end && count > 0; m++) {

@@ -171,8 +171,9 @@ __device__ inline void find_change(const sampling &a, size_t b, uint32_t i) {
     __shared__ short_biases biased;
     const bool is_counted = i < MOST_SHORT_COUNTS, exists = i < MOST_CHANGES;
     const uint32_t entry = is_counted ? i : i - MOST_SHORT_COUNTS;
-    const float repetition = a.counts ? a.repetition[b] : 1.0f, frequency = a.counts ? a.frequency[b] : 0.0f;
-    const float presence = a.counts ? a.presence[b] : 0.0f;
+    const float repetition = a.counts ? a.repetition_penalty[b] : 1.0f,
+                frequency = a.counts ? a.frequency_penalty[b] : 0.0f;
+    const float presence = a.counts ? a.presence_penalty[b] : 0.0f;
     const int32_t prompt = a.counts ? a.prompt[b] : 0;
     const bool is_penalized = (repetition != 1.0f) | (frequency != 0.0f) | (presence != 0.0f);
     token_count token = {NO_CHANGE, 0, 0};

@@ -128,7 +128,7 @@ __device__ inline weight_sum draw_few(candidate_list *list, const cut_rule &rule
                                 rule.top_p);
         is_kept = is_kept && ((weight_sum)high << 20) + low <= limit;
     }
-    is_kept = is_kept && ((weight_sum)own_high << 20) + own_low >= r.least_mass;
+    is_kept = is_kept && gb_is_above(r.floor, s, rule.max_s, ((weight_sum)own_high << 20) + own_low);
     return block_best(is_kept ? few->score[own] : 0, list->of_warps);
 }
 
@@ -164,7 +164,7 @@ static __device__ __noinline__ weight_sum draw_several(candidate_list *list, cut
 #pragma unroll 1
     for (unsigned i = threadIdx.x; i < count; i += ROW_THREADS) {
         const float s = list->value[i];
-        if (s < least || gb_mass(s, rule.max_s) < r.least_mass)
+        if (s < least || !gb_is_above(r.floor, s, rule.max_s, gb_mass(s, rule.max_s)))
             continue;
         const weight_sum score = score_of(r.seed, rule.size, s, list->index[i]);
         best = score > best ? score : best;

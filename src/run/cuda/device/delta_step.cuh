@@ -10,10 +10,6 @@
 #include "run/cuda/device/prepared.cuh"
 #include "run/cuda/device/row_ops.cuh"
 
-extern "C" {
-#include "run/cuda/delta_layer.h"
-}
-
 namespace gb_cuda {
 
 constexpr unsigned SIZE = GB_CUDA_DELTA_SIZE, WIDTH = GB_CUDA_DELTA_WIDTH, TAIL = WIDTH - 1;

@@ -29,6 +29,7 @@
 #include <cstring>
 
 extern "C" {
+#include "run/cuda/facts.h"
 #include "run/cuda/kernels.h"
 #include "run/math.h"
 }
@@ -39,19 +40,13 @@ enum { WARP = 32, CACHE_LINE = 128 };
 
 /* The shared memory that a block of threads can have, where it asks for it. */
 inline size_t most_shared_bytes() {
-#if defined(__CUDACC__)
-    int bytes = 0;
-    if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess)
-        return (size_t)bytes - 1024; /* a kernel's own variables */
-#endif
-    return 227 << 10;
+    return gb_cuda_find_facts()->shared_bytes;
 }
 
 #if defined(__CUDACC__)
 /* Whether the first device has programmatic dependent launch. */
 inline bool device_can_overlap() {
-    int major = 0;
-    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major >= 9;
+    return gb_cuda_find_facts()->is_there && gb_cuda_find_facts()->major >= 9;
 }
 
 /* Launches a kernel that may begin while the one before it in the stream ends (programmatic dependent

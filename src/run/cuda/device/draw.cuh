@@ -28,7 +28,8 @@ struct drawing {
     float temperature, max_s;
     float least; /* smaller s are out */
     int bin;     /* top-p alone: the bin with the threshold; -1: none */
-    uint64_t seed, least_mass;
+    uint64_t seed;
+    gb_floor floor;
 };
 
 __device__ inline drawing drawing_of(const sampling &a, size_t b, const row_settings &r, float max_s,
@@ -44,7 +45,7 @@ __device__ inline drawing drawing_of(const sampling &a, size_t b, const row_sett
     d.least = least;
     d.bin = -1;
     d.seed = r.seed;
-    d.least_mass = r.least_mass;
+    d.floor = r.floor;
     return d;
 }
 
@@ -66,7 +67,7 @@ __device__ inline bool falls_short(uint32_t word, float s, float score) {
 
 /* Lets a logit that is in compete. */
 __device__ inline void compete(const drawing &d, float s, uint32_t index, uint32_t word, weight_sum *best) {
-    if (falls_short(word, s, best_value(*best)) || gb_mass(s, d.max_s) < d.least_mass)
+    if (falls_short(word, s, best_value(*best)) || !gb_is_above(d.floor, s, d.max_s, gb_mass(s, d.max_s)))
         return;
     const weight_sum score = score_with(s, index, word);
     *best = score > *best ? score : *best;

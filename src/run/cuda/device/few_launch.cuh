@@ -10,7 +10,6 @@
 namespace gb_cuda {
 
 enum {
-    FEW_MULTIPROCESSORS = 132, /* for which the work is cut; others get through it too */
     MOST_SLICE_COLUMNS = 5376,
     ENOUGH_SLOTS = 4,            /* of the ring, to keep memory busy */
     MOST_ONE_ROW_COLUMNS = 32768 /* beside which a ring has its slots on every device */
@@ -72,7 +71,8 @@ inline few_tile tile_of(const few_cut &cut, uint32_t rows) {
 template <typename Shape>
 inline few_launch launch_of(const few_products &p, const few_cut &cut, uint32_t shares, uint32_t tile_rows) {
     const uint32_t tiles = pieces_of(p.rows, tile_rows), blocks = p.of[p.count - 1].blocks_end;
-    const uint32_t most = FEW_MULTIPROCESSORS / (shares * tiles), slices = pieces_of(cut.slices(), shares);
+    const uint32_t most = gb_cuda_find_facts()->multiprocessors / (shares * tiles),
+                   slices = pieces_of(cut.slices(), shares);
     few_launch made;
     made.grid = dim3(most < 1 ? 1 : most > blocks ? blocks : most, shares, tiles);
     made.loads = pieces_of(blocks, made.grid.x) * slices * pieces_of(cut.slice_atoms, cut.load_atoms);

@@ -121,16 +121,7 @@ __device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t numbe
 
 } // namespace gb_cuda
 
-/* norm_chain.cu: the chain as such a one; false: it is of another kind. */
-bool gb_cuda_find_norm_chain(const gb_cuda::row_chain &chain, gb_cuda::norm_chain *found);
-
-/* norm_products.cu: the same of one row with products of its last result, in one launch; false: they are not
- * such, and nothing was done. */
-bool gb_cuda_norm_products(const gb_cuda::row_chain &chain, const gb_cuda_call *const *products,
-                           uint32_t count);
-
-/* norm_linear.cu: the same with quantized products, which are all that take the result. */
-bool gb_cuda_norm_linear(const gb_cuda::row_chain &chain, const gb_cuda_call *const *products,
-                         uint32_t count);
+/* norm_chain.cu: the chain of a step's parts, whose last result is stored where it is kept. */
+gb_cuda::norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem);
 
 #endif

@@ -166,11 +166,16 @@ __device__ inline void prepare_four(const prepared_rows &to, size_t row, unsigne
 
 } // namespace gb_cuda
 
-/* Where the rows of a kernel's result x are prepared in the call's scratch, for a kernel that does it in
- * passing, and as the product that follows takes them. */
-gb_cuda::prepared_rows gb_cuda_prepared_place(const gb_cuda_call *call, const gb_cuda_tensor *x);
+/* Where and how a call's epilogue prepares its result; nowhere where it has none. */
+gb_cuda::prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call);
 
-/* Prepares rows x [rows, columns] for the product of a call in its scratch, unless that holds them. */
+/* The columns of the rows that an epilogue prepares. */
+inline size_t gb_cuda_epilogue_columns(const gb_cuda_call *call) {
+    const gb_cuda_tensor *as = call->epilogue->as;
+    return as->dims[as->rank - 1];
+}
+
+/* Prepares rows x [rows, columns] for the product of a call in its scratch, unless they are there. */
 gb_cuda::prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x);
 
 /* Prepares for each entry of the lists its row of x by pairs of units in the memory of `to`; entries of -1

@@ -11,10 +11,6 @@
 #include "run/cuda/device/prepared.cuh"
 #include "run/cuda/device/row_ops.cuh"
 
-extern "C" {
-#include "run/cuda/arrange.h"
-}
-
 namespace gb_cuda {
 
 enum { SHARED_COLUMNS = 1024 }; /* of a block that shares its row */
@@ -62,30 +58,37 @@ struct chain_op {
 };
 
 struct row_chain {
-    chain_op ops[GB_CUDA_MOST_CHAINED];
+    chain_op ops[GB_MOST_ROWS];
     unsigned count;
     unsigned columns; /* of a block, along the grid's second dim; 0: it has whole rows */
 };
 
-/* Whether a view is a row in memory that no op of the chain made, as it stands there. */
-inline bool is_outside(const row_view &view) {
-    return view.data && !view.inner;
+inline unsigned row_width(const gb_cuda_tensor *tensor) {
+    return (unsigned)(gb_cuda_elements(tensor) / tensor->dims[0]);
 }
 
-/* Whether op k's operand has been there before the chain, as it stands or as parts of it. */
-inline bool is_made_before(const row_chain &chain, unsigned k, const row_view &view) {
-    for (unsigned i = 0; i < k; i++) {
-        const float *kept = chain.ops[i].kept;
-        if (kept && view.data >= kept && view.data < kept + chain.ops[i].width)
-            return false;
+/* Rows as they stand in memory. */
+inline row_view view_of_rows(const gb_cuda_tensor *x) {
+    row_view view = {};
+    view.data = data_of<const float>(x);
+    view.stride = row_width(x);
+    return view;
+}
+
+/* A slice's part of its operand's rows, which are seen so; those must not be a slice. */
+inline row_view slice_of(row_view view, const gb_cuda_call *slice) {
+    const gb_cuda_tensor *x = slice->operands[0], *y = slice->results[0];
+    const unsigned start = (unsigned)gb_node_int(slice->node, GB_ATTRIBUTE_START);
+    if (view.data)
+        view.data += start;
+    else
+        view.offset += start;
+    if (x->rank > 2) {
+        view.inner = (unsigned)y->dims[y->rank - 1];
+        view.outer = (unsigned)x->dims[x->rank - 1];
+        view.inverse = (((uint64_t)1 << 32) + view.inner - 1) / view.inner;
     }
-    return view.data != nullptr;
-}
-
-/* Whether a view is an op's result. */
-inline bool is_result(const row_view &view, const chain_op &op) {
-    return !view.inner &&
-           (view.data ? view.data == op.kept : op.offset >= 0 && view.offset == (unsigned)op.offset);
+    return view;
 }
 
 /* Element i of a row, where it lies from the view's first one on. */
@@ -97,14 +100,6 @@ __host__ __device__ inline unsigned place_of(const row_view &view, unsigned i) {
 }
 
 } // namespace gb_cuda
-
-/* Kernels of one kind of chain each, which they launch; false: it is another one.
- * norm_chain.cu: long norms with what stands between them.
- * head_chain.cu: norms and rotary positions of heads.
- * gate_chain.cu: products with an activation, for generated tokens. */
-bool gb_cuda_norm_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
-bool gb_cuda_head_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
-bool gb_cuda_gate_chain(const gb_cuda::row_chain &chain, unsigned rows, cudaStream_t stream);
 
 /* norm_chain.cu: launches a norm of long rows x alone; false: it does not have such ones. */
 bool gb_cuda_long_norm(const gb_cuda_call *call, const gb_cuda::normalization &norm,

@@ -24,6 +24,15 @@ struct row_lists {
     const row_tile *tiles; /* in order; the first that is empty is the last; or NULL */
 };
 
+/* All rows of a product's input, with a matrix that has no experts. */
+inline row_lists all_rows(const gb_cuda_call *call) {
+    row_lists lists = {};
+    lists.rows = call->operands[0]->dims[0];
+    lists.outputs = call->operands[1]->dims[0];
+    lists.x_reuse = 1;
+    return lists;
+}
+
 /* Tile number `tile` of at most `size` rows. */
 __device__ inline row_tile tile_of(const row_lists &lists, unsigned tile, unsigned size) {
     if (lists.tiles)
@@ -56,9 +65,6 @@ void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, cons
                          const gb_cuda::row_lists &lists);
 void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                            const gb_cuda::row_lists &lists);
-
-/* The products of all of a prompt's rows with a matrix that is not quantized. */
-void gb_cuda_dense_prefill(const gb_cuda_call *call);
 
 /* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
  * pairs of units. Tiles have at most gb_cuda_prefill_tile_rows; there are tile_count where the lists have

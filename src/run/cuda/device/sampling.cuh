@@ -7,6 +7,7 @@
 #define GUMBEL_RUN_CUDA_DEVICE_SAMPLING_CUH
 
 #include "run/cuda/device/groups.cuh"
+#include "run/sampler/floor.h"
 
 namespace gb_cuda {
 
@@ -54,16 +55,16 @@ struct token_count {
 struct sampling {
     const float *logits; /* [B, size] */
     uint32_t size, groups;
-    uint32_t parts;                           /* blocks that share a row after the scan */
-    const float *temperature, *top_p, *min_p; /* top_p, min_p, top_k may be NULL */
-    const int32_t *top_k;
+    uint32_t parts; /* blocks that share a row after the scan */
     const uint64_t *seed;
+    /* the settings of roles.def; NULL for a mask or penalties that the program does not have */
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...) const GB_C_TYPE(dtype) * name;
+#include "program/roles.def"
     const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
     const float *bias_values;
     uint32_t bias_limit;
     const token_count *counts; /* or NULL: [B, count_limit]; read in rows with penalties alone */
     uint32_t count_limit;
-    const float *repetition, *frequency, *presence;
     const int32_t *prompt;
     int32_t *token;
     const bool *wanted;          /* log-probabilities, or NULL */
@@ -81,7 +82,8 @@ struct sampling {
 struct row_settings {
     float temperature, top_p;
     uint32_t top_k; /* 0: all */
-    uint64_t seed, least_mass;
+    uint64_t seed;
+    gb_floor floor;
     bool is_biased, is_penalized;
     bool is_short; /* one block finds the token among few groups, and knows what is adjusted */
     float repetition, frequency, presence;
@@ -91,20 +93,23 @@ struct row_settings {
 /* All are read at once: only in a row with penalties something waits for two reads. */
 __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     row_settings r;
-    const int32_t top_k = a.top_k ? a.top_k[b] : 0;
+    gb_row_settings drawn;
+    drawn.seed = a.seed[b];
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(drawn.name = a.name ? a.name[b] : neutral;)
+#include "program/roles.def"
     const int32_t first_bias = a.bias_ids ? a.bias_ids[b * a.bias_limit] : -1;
     const int32_t next_bias =
         a.bias_limit > MOST_SHORT_BIASES ? a.bias_ids[b * a.bias_limit + MOST_SHORT_BIASES] : -1;
-    const float min_p = a.min_p ? a.min_p[b] : 0.0f;
-    r.repetition = a.counts ? a.repetition[b] : 1.0f;
-    r.frequency = a.counts ? a.frequency[b] : 0.0f;
-    r.presence = a.counts ? a.presence[b] : 0.0f;
+    r.repetition = a.counts ? a.repetition_penalty[b] : 1.0f;
+    r.frequency = a.counts ? a.frequency_penalty[b] : 0.0f;
+    r.presence = a.counts ? a.presence_penalty[b] : 0.0f;
     r.prompt = a.counts ? a.prompt[b] : 0;
-    r.temperature = a.temperature[b];
-    r.top_p = a.top_p ? a.top_p[b] : 1.0f;
-    r.seed = a.seed[b];
-    r.top_k = top_k <= 0 || (uint32_t)top_k >= a.size ? 0 : (uint32_t)top_k;
-    r.least_mass = gb_least_mass(min_p);
+    r.temperature = drawn.temperature;
+    r.top_p = drawn.top_p;
+    r.seed = drawn.seed;
+    r.top_k = drawn.top_k <= 0 || (uint32_t)drawn.top_k >= a.size ? 0 : (uint32_t)drawn.top_k;
+    r.floor = gb_floor_of(&drawn);
     r.is_biased = first_bias >= 0;
     r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
     r.is_short = a.groups <= MOST_GROUPS &&

@@ -9,7 +9,7 @@
 #include "run/cpu/kernels/vector/tile.h"
 #include "run/cpu/kernels/vector/vector_kernels.h"
 
-/* How much of a cache is asked for before it is read, in whole rows: what memory delivers while it answers.
+/* How much of a cache is prefetched before it is read, in whole rows: what memory delivers while it answers.
  */
 enum { GB_ATTEND_AHEAD = 8192 };
 

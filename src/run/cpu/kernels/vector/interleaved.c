@@ -15,8 +15,8 @@ enum {
         2048,         /* of all blocks together: their codes stay in the first cache while the tiles pass */
     PIECE_UNIT = 256, /* whole groups and super-groups */
     PIECE_GROUPS = 64,
-    ONE_TOKEN_INPUTS = 512, /* while scales are expanded no codes are asked for: so not many at once */
-    LEAD_INPUTS = 1024      /* so far ahead of their use codes are asked for */
+    ONE_TOKEN_INPUTS = 512, /* while scales are expanded no codes are prefetched: so not many at once */
+    LEAD_INPUTS = 1024      /* prefetch distance of codes */
 };
 
 typedef struct panel {
@@ -27,7 +27,7 @@ typedef struct panel {
     size_t first, inputs, padded; /* padded to whole units */
     size_t groups;
     size_t piece_inputs; /* the most that a piece has */
-    size_t lead;         /* inputs from those that are used to those that are asked for */
+    size_t lead;         /* inputs from those that are used to those that are prefetched */
 } panel;
 
 _Static_assert(sizeof(panel) <= GB_LINEAR_SCRATCH, "the scratch holds a panel");
@@ -151,7 +151,7 @@ static const uint8_t *codes_at(const uint8_t *plane, size_t input, size_t bits) 
 }
 
 /* The codes from input `first` on, and those `lead` inputs further on, in this block or in the one that comes
- * after it; where there is none nothing new is asked for. */
+ * after it; where there is none nothing new is prefetched. */
 static void place_codes(const panel *p, const block *b, size_t first, gb_block_piece *piece) {
     const code_planes *own = &b->codes;
     const bool is_here = first + p->lead < p->inputs;
@@ -216,7 +216,7 @@ GB_INLINE void copy_results(const block *b, const float *from, float *to) {
         memcpy(to, from, (b->end - b->first) * sizeof *to);
 }
 
-/* The results' lines are asked for before they are needed. */
+/* The results' lines are prefetched before they are needed. */
 static void begin_block(const gb_linear *l, const panel *p, block *b) {
     for (size_t t = 0; t < p->tokens; t++)
         __builtin_prefetch(gb_linear_result(l, p->token + t) + b->result, 1);

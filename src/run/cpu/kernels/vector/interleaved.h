@@ -22,7 +22,7 @@ static inline size_t gb_blocks_for(size_t tokens) {
  * scales and biases [groups, 16]; and the results [tokens, 16] that are added to. */
 typedef struct gb_block_piece {
     const uint8_t *low, *high;
-    size_t low_ahead, high_ahead; /* from codes that are used to those that are asked for meanwhile */
+    size_t low_ahead, high_ahead; /* from codes that are used to those that are prefetched meanwhile */
     const void *scales, *biases;
     float (*y)[16];
 } gb_block_piece;
@@ -58,7 +58,7 @@ GB_INLINE void gb_fetch_once(const void *from, size_t ahead) {
     __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 0);
 }
 
-/* So far ahead that a page has been found by the time its first bytes are asked for: where a machine is a
+/* So far ahead that a page has been found by the time its first bytes are prefetched: where a machine is a
  * virtual one looking up an address takes as long as reading some kilobytes. */
 enum { GB_PAGE_LEAD_BYTES = 128 * 1024 };
 

@@ -2,7 +2,7 @@
  *
  * What a kernel for one token asks memory for while it multiplies: what it will use some groups later, in
  * this block of rows, in the ones after it or, at the end, in those that the thread reads next. Each plane
- * is asked for as far ahead as the others, so that nothing is missing where one block ends and another
+ * is prefetched as far ahead as the others, so that nothing is missing where one block ends and another
  * begins. Only this folder includes it.
  */
 #ifndef GUMBEL_RUN_CPU_KERNELS_VECTOR_INTERLEAVED_AHEAD_H
@@ -23,12 +23,12 @@ typedef struct gb_stream {
 /* Part of a block, all of which asks for the same block. */
 typedef struct gb_stretch {
     size_t end;         /* group */
-    size_t block;       /* that is asked for */
+    size_t block;       /* that is prefetched */
     size_t lead, whole; /* the groups from those that are used, less those of whole blocks */
 } gb_stretch;
 
 /* The stretch of `block` that begins with group g, where blocks have so many groups and what lies `lead`
- * groups ahead is asked for. */
+ * groups ahead is prefetched. */
 GB_INLINE gb_stretch gb_stretch_from(size_t block, size_t g, size_t groups, size_t lead) {
     const size_t blocks = (g + lead) / groups, whole = blocks * groups, end = whole + groups - lead;
     return (gb_stretch){end < groups ? end : groups, block + blocks, lead, whole};
@@ -41,7 +41,7 @@ GB_INLINE uintptr_t gb_block_address(const gb_stream *s, size_t block, size_t bl
     return s->next ? (uintptr_t)s->next + (block - blocks) * s->block_bytes : 0;
 }
 
-/* Bytes from what is used of block to what is asked for. */
+/* Bytes from what is used of block to what is prefetched. */
 GB_INLINE size_t gb_bytes_ahead(const gb_stream *s, size_t block, size_t blocks, const gb_stretch *to) {
     const uintptr_t target = gb_block_address(s, to->block, blocks);
     if (target == 0)

@@ -4,7 +4,7 @@
 #include "run/cpu/kernels/vector/interleaved_ahead.h"
 
 /* One token and a matrix of two levels. Scales are made of their integers in registers, four groups at a time
- * between the codes of these groups, so that memory is asked for both all the while. */
+ * between the codes of these groups, so that both are prefetched all the while. */
 
 enum { QUAD = 4 /* groups */ };
 
@@ -16,7 +16,7 @@ typedef struct input {
     const int32_t *starts; /* of each group's integer sum */
 } input;
 
-/* 16 rows. Codes are asked for some super-groups before they are used, the few bytes of scales and biases a
+/* 16 rows. Codes are prefetched some super-groups before they are used, the few bytes of scales and biases a
  * block before. */
 typedef struct block {
     gb_stream low, high; /* codes, their bits over 4 */
@@ -27,7 +27,7 @@ typedef struct block {
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
 /* Four groups of inputs from group g on; returns where the next one's x begins. */
-GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_place *at,
+GB_INLINE const int8_t *add_quad(int bits, size_t group, const input *in, size_t g, gb_code_place *at,
                                  const int8_t *x, const gb_lanes *scales, const gb_lanes *biases,
                                  gb_lanes *y) {
     const bool has_start = !biases || bits == 8;
@@ -55,7 +55,7 @@ GB_INLINE void next_scales(gb_levels *levels, uint32_t scale_bits, gb_lanes supe
 GB_INLINE void multiply_block(int bits, size_t group, uint32_t scale_bits, bool has_bias, const input *in,
                               block b, float *to) {
     const size_t groups = GB_SUPER_GROUP / group;
-    gb_place at = {b.low.first, b.high.first, 0, 0};
+    gb_code_place at = {b.low.first, b.high.first, 0, 0};
     const int8_t *x = in->codes;
     gb_lanes y = gb_zero_lanes();
     gb_stretch stretch = {.end = 0};
@@ -150,7 +150,7 @@ static size_t distance(const uint8_t *from, const uint8_t *to) {
     return (uintptr_t)to - (uintptr_t)from;
 }
 
-/* What comes after the block is asked for while it is multiplied. */
+/* What comes after the block is prefetched while it is multiplied. */
 static void ask_ahead(block *b, const block *next) {
     b->low.next = next->low.first;
     b->high.next = next->high.first;

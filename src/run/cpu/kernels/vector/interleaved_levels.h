@@ -73,7 +73,7 @@ GB_INLINE gb_integers gb_load_six_bits(const uint8_t *low, const uint8_t *high) 
 /* Where a kernel is in the scales, or in the biases, of a block of rows. */
 typedef struct gb_levels {
     const uint8_t *supers, *low, *high;  /* high: of 6 bits those over 4 */
-    size_t supers_ahead, integers_ahead; /* bytes from what is used to what is asked for */
+    size_t supers_ahead, integers_ahead; /* bytes from what is used to what is prefetched */
 } gb_levels;
 
 GB_INLINE gb_lanes gb_next_super(gb_levels *levels) {

@@ -24,13 +24,13 @@ GB_INLINE void add_piece(int bits, int tokens, int blocks, const gb_piece *piece
     gb_affines affine[GB_BLOCKS];
     float(*results[GB_BLOCKS])[16];
     gb_lanes y[GB_BLOCKS][GB_TOKENS];
-    gb_place at[GB_BLOCKS];
+    gb_code_place at[GB_BLOCKS];
     const int8_t *x = piece->codes;
     bool is_odd = false;
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++) {
-        at[b] = (gb_place){piece->blocks[b].low, piece->blocks[b].high, piece->blocks[b].low_ahead,
-                           piece->blocks[b].high_ahead};
+        at[b] = (gb_code_place){piece->blocks[b].low, piece->blocks[b].high, piece->blocks[b].low_ahead,
+                                piece->blocks[b].high_ahead};
         affine[b] = (gb_affines){piece->blocks[b].scales, piece->has_bias ? piece->blocks[b].biases : NULL,
                                  piece->scale_dtype,      0,
                                  piece->scale_step,       GB_FETCH_SCALES,

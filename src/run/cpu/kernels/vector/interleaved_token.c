@@ -2,7 +2,7 @@
 #include "run/cpu/kernels/vector/interleaved_ahead.h"
 #include "run/cpu/kernels/vector/interleaved_unit.h"
 
-/* One token reads every weight once: all that counts is that memory is asked for the next ones in time. So
+/* One token reads every weight once: all that counts is that the next ones are prefetched in time. So
  * blocks of rows follow each other with nothing in between. */
 
 enum { ROWS = 16 };
@@ -11,7 +11,7 @@ enum { ROWS = 16 };
 typedef struct run {
     size_t blocks;
     gb_stream low, high, scales, biases; /* codes, their bits over 4; biases.first NULL: none */
-    size_t lead;                         /* groups from those that are used to those that are asked for */
+    size_t lead;                         /* groups from those that are used to those that are prefetched */
     float *y;
 } run;
 
@@ -27,7 +27,7 @@ typedef struct input {
 } input;
 
 /* Adds the products of groups first .. end - 1. */
-GB_INLINE void add_groups(int bits, const input *in, size_t first, size_t end, gb_place *at,
+GB_INLINE void add_groups(int bits, const input *in, size_t first, size_t end, gb_code_place *at,
                           gb_affines *affines, gb_lanes *y) {
     const int8_t *x = in->codes + first * in->group;
     for (size_t g = first; g < end; g++) {
@@ -47,7 +47,8 @@ GB_INLINE void multiply_run(int bits, const input *in, const run *r) {
         gb_find_page_after(&r->low, b, r->blocks, page_lead);
         gb_find_page_after(&r->scales, b, r->blocks, page_lead);
         gb_find_page_after(&r->biases, b, r->blocks, page_lead);
-        gb_place at = {r->low.first + b * r->low.block_bytes, r->high.first + b * r->high.block_bytes, 0, 0};
+        gb_code_place at = {r->low.first + b * r->low.block_bytes, r->high.first + b * r->high.block_bytes, 0,
+                            0};
         gb_affines affines = {.scales = r->scales.first + b * r->scales.block_bytes,
                               .biases = r->biases.first ? r->biases.first + b * r->biases.block_bytes : NULL,
                               .dtype = in->scale_dtype,

@@ -52,10 +52,10 @@ GB_INLINE gb_codes gb_with_high_bits(gb_codes nibbles, gb_codes high, int bits, 
 }
 
 /* Where a kernel is in the codes of a block. */
-typedef struct gb_place {
+typedef struct gb_code_place {
     const uint8_t *low, *high;
     size_t low_ahead, high_ahead;
-} gb_place;
+} gb_code_place;
 
 /* One token uses codes once: they need not push anything out of the caches that other cores share. */
 GB_INLINE void gb_fetch_codes(int tokens, const void *from, size_t ahead) {
@@ -66,7 +66,7 @@ GB_INLINE void gb_fetch_codes(int tokens, const void *from, size_t ahead) {
 }
 
 /* 5 bits: the odd unit is the second one of its bytes of high bits. */
-GB_INLINE gb_codes gb_high_of_unit(int bits, const gb_place *at, bool is_odd) {
+GB_INLINE gb_codes gb_high_of_unit(int bits, const gb_code_place *at, bool is_odd) {
     const gb_codes high = gb_load_codes(at->high);
     return bits == 5 && is_odd ? gb_nibbles_of_step(high, 1) : high;
 }
@@ -80,7 +80,7 @@ GB_INLINE gb_codes gb_codes_of_step(int bits, gb_codes chunk, gb_codes high, int
 enum { GB_CHUNK = 64 };
 
 /* 16 inputs with codes of at most 6 bits. */
-GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at, bool is_odd,
+GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_code_place *at, bool is_odd,
                                   const int8_t *x, gb_wide sums[][GB_TOKENS]) {
     gb_narrow narrow[GB_BLOCKS][GB_TOKENS];
     gb_codes high[GB_BLOCKS], chunk[GB_BLOCKS];
@@ -124,7 +124,7 @@ GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_place *at
 }
 
 /* steps * 4 inputs with codes that are bytes. */
-GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_place *at, const int8_t *x,
+GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_code_place *at, const int8_t *x,
                                  gb_wide sums[][GB_TOKENS]) {
 #pragma GCC unroll 4
     for (int s = 0; s < steps; s++) {
@@ -144,7 +144,7 @@ GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_place *at
 }
 
 /* The products of a unit. Returns where the next one's x begins. */
-GB_INLINE const int8_t *gb_add_unit(int bits, int tokens, int blocks, gb_place *at, bool *is_odd,
+GB_INLINE const int8_t *gb_add_unit(int bits, int tokens, int blocks, gb_code_place *at, bool *is_odd,
                                     const int8_t *x, gb_wide sums[][GB_TOKENS]) {
     if (bits == 8)
         gb_add_byte_steps(GB_UNIT_STEPS, tokens, blocks, at, x, sums);
@@ -155,7 +155,7 @@ GB_INLINE const int8_t *gb_add_unit(int bits, int tokens, int blocks, gb_place *
 }
 
 /* The products of count inputs, a group or what is left of it. Returns where the next group's x begins. */
-GB_INLINE const int8_t *gb_add_inputs(int bits, int tokens, int blocks, size_t count, gb_place *at,
+GB_INLINE const int8_t *gb_add_inputs(int bits, int tokens, int blocks, size_t count, gb_code_place *at,
                                       bool *is_odd, const int8_t *x, gb_wide sums[][GB_TOKENS]) {
     for (size_t u = count / GB_UNIT; u > 0; u--)
         x = gb_add_unit(bits, tokens, blocks, at, is_odd, x, sums);
@@ -169,7 +169,7 @@ typedef struct gb_affines {
     const void *scales, *biases; /* biases NULL: none */
     gb_dtype dtype;
     size_t at, step;
-    size_t scales_ahead, biases_ahead; /* bytes from those that are used to those that are asked for */
+    size_t scales_ahead, biases_ahead; /* bytes from those that are used to those that are prefetched */
 } gb_affines;
 
 GB_INLINE gb_lanes gb_load_affine(const gb_affines *a, const void *from) {

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading a whole file or standard input.
+ */
+#ifndef GUMBEL_CLI_BASE_FILES_H
+#define GUMBEL_CLI_BASE_FILES_H
+
+#include "cli/base/storage.h"
+#include "gumbel.h"
+
+/* Appends the content of the file at path to text; "-" is standard input. Errors: IO, naming the file. */
+gumbel_status cli_read_file(const char *path, cli_text *text, gumbel_error *error);
+
+/* Drops one newline from the end: editors and echo put it there, prompts do not mean it. */
+void cli_drop_last_newline(cli_text *text);
+
+#endif

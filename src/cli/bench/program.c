@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/bench/program.h"
+
+#include "cli/base/measure.h"
+#include "cli/base/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_TOKENS = 64, DEFAULT_REPETITIONS = 3 };
+
+/* ---- The tests ----------------------------------------------------------------------------------------- */
+
+static uint32_t largest(const cli_integers *list) {
+    int64_t most = 0;
+    for (size_t i = 0; i < list->count; i++)
+        most = list->values[i] > most ? list->values[i] : most;
+    return (uint32_t)most;
+}
+
+static cli_integers list_of(size_t count, const int64_t *values) {
+    cli_integers list = {.count = count};
+    memcpy(list.values, values, count * sizeof *values);
+    return list;
+}
+
+/* Takes the entries out that do not fit. */
+static void keep_up_to(cli_integers *list, int64_t most) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->values[i] <= most)
+            list->values[kept++] = list->values[i];
+    list->count = kept;
+}
+
+static void settle_options(const cli_bench_options *options, cli_bench_program *run) {
+    run->prompts = options->prompts;
+    run->depths = options->depths;
+    run->batches = options->batches;
+    run->tokens = options->tokens.given ? (uint32_t)options->tokens.value : DEFAULT_TOKENS;
+    run->repetitions =
+        options->repetitions.given ? (uint32_t)options->repetitions.value : DEFAULT_REPETITIONS;
+    if (run->prompts.count == 0)
+        run->prompts = list_of(3, (const int64_t[]){64, 256, 1024});
+    if (run->depths.count == 0)
+        run->depths = list_of(2, (const int64_t[]){0, 2048});
+    if (run->batches.count == 0)
+        run->batches = list_of(1, (const int64_t[]){1});
+}
+
+/* Defaults that are too long for the context are left out; explicit ones are an error then. */
+static gumbel_status fit_context(const cli_bench_options *options, cli_bench_program *run, uint32_t context,
+                                 gumbel_error *error) {
+    int64_t room = (int64_t)context - run->tokens;
+    if (options->prompts.count == 0)
+        keep_up_to(&run->prompts, room);
+    if (options->depths.count == 0)
+        keep_up_to(&run->depths, room);
+    uint32_t most_prompt = largest(&run->prompts), depth = largest(&run->depths);
+    uint32_t most_depth = run->tokens > 0 ? cli_bench_begin_depth(depth) : 0;
+    uint32_t most = most_prompt > most_depth ? most_prompt : most_depth;
+    if (room >= 0 && (int64_t)most <= room)
+        return GUMBEL_OK;
+    if (most_prompt >= most_depth)
+        cli_refuse(error, "--prompt-tokens %u and %u new tokens: the context has %u positions", most_prompt,
+                   run->tokens, context);
+    else
+        cli_refuse(error, "--depth %u%s and %u new tokens: the context has %u positions", depth,
+                   depth < most_depth ? ", where one token stands before," : "", run->tokens, context);
+    return error->status;
+}
+
+static void add_test(cli_bench_program *run, cli_bench_test test) {
+    run->results.tests[run->results.test_count++] = test;
+}
+
+static void list_tests(cli_bench_program *run) {
+    const size_t most = CLI_MOST_INTEGERS + 1 + CLI_MOST_INTEGERS * CLI_MOST_INTEGERS;
+    run->results.tests = cli_allocate(most, sizeof *run->results.tests);
+    uint32_t tokens = run->tokens, answered = 0;
+    for (size_t i = 0; i < run->prompts.count; i++) {
+        uint32_t prompt = (uint32_t)run->prompts.values[i];
+        if (prompt > 0)
+            add_test(run, (cli_bench_test){.kind = CLI_BENCH_PROMPT, .prompt = prompt});
+        if (i == run->prompts.count / 2) /* of the usual three the middle one */
+            answered = prompt;
+    }
+    for (size_t d = 0; d < run->depths.count && tokens > 0; d++)
+        for (size_t b = 0; b < run->batches.count; b++)
+            add_test(run, (cli_bench_test){.kind = CLI_BENCH_DECODE,
+                                           .tokens = tokens,
+                                           .depth = (uint32_t)run->depths.values[d],
+                                           .batch = (uint32_t)run->batches.values[b]});
+    if (answered > 0 && tokens > 0)
+        add_test(run, (cli_bench_test){.kind = CLI_BENCH_ANSWER, .prompt = answered, .tokens = tokens});
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------- */
+
+/* Opens the model as often as there are repetitions; the last one stays open. */
+static gumbel_status open_model(const cli_model_options *options, cli_bench_program *run,
+                                gumbel_error *error) {
+    cli_model *model = &run->bench.model;
+    for (uint32_t i = 0; i < run->repetitions; i++) {
+        cli_model_close(model);
+        double begin = cli_seconds();
+        gumbel_status status = cli_model_open(options, false, model, error);
+        if (status == GUMBEL_OK)
+            status = cli_bench_first_step(model, error);
+        if (status != GUMBEL_OK)
+            return status;
+        double seconds = cli_seconds() - begin;
+        cli_average_add(&run->results.load_seconds, model->load_seconds);
+        cli_average_add(&run->results.first_token_seconds, seconds);
+        if (i == 0)
+            run->results.cold_first_token_seconds = seconds;
+    }
+    return GUMBEL_OK;
+}
+
+/* A backend that cannot measure them leaves them 0. */
+static gumbel_status measure_limits(cli_bench_program *run, gumbel_machine_limits *limits,
+                                    gumbel_error *error) {
+    *limits = (gumbel_machine_limits){.size = sizeof *limits};
+    gumbel_status status = gumbel_engine_measure_limits(run->bench.model.engine, limits, error);
+    if (status == GUMBEL_ERROR_UNSUPPORTED)
+        return GUMBEL_OK;
+    if (status != GUMBEL_OK)
+        return status;
+    cli_average_add(&run->results.read_rate, limits->read_bytes_per_second);
+    if (limits->int8_products_per_second > 0)
+        cli_average_add(&run->results.int8_rate, limits->int8_products_per_second);
+    return GUMBEL_OK;
+}
+
+static void add_limits(cli_bench_test *test, const gumbel_machine_limits *limits) {
+    if (limits->read_bytes_per_second > 0)
+        cli_average_add(&test->read_rate, limits->read_bytes_per_second);
+    if (limits->int8_products_per_second > 0)
+        cli_average_add(&test->int8_rate, limits->int8_products_per_second);
+}
+
+/* A test between two measurements of the limits, of which the first was made when the test before it ended.
+ */
+static gumbel_status measure_test(cli_bench_program *run, cli_bench_test *test, gumbel_machine_limits *limits,
+                                  gumbel_error *error) {
+    add_limits(test, limits);
+    gumbel_status status = cli_bench_run(&run->bench, test, error);
+    if (status == GUMBEL_OK)
+        status = measure_limits(run, limits, error);
+    if (status == GUMBEL_OK)
+        add_limits(test, limits);
+    return status;
+}
+
+/* Each test once, which does not count: what it touches for the first time comes from the file. */
+static gumbel_status warm_up(cli_bench_program *run, gumbel_error *error) {
+    cli_bench_results *results = &run->results;
+    gumbel_status status = GUMBEL_OK;
+    for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++) {
+        cli_bench_test once = results->tests[i];
+        status = cli_bench_run(&run->bench, &once, error);
+    }
+    results->peak_megabytes = cli_peak_megabytes(); /* measuring limits takes memory, too */
+    return status;
+}
+
+/* Everything in turns, so that a machine that is slow for a while is so for all of it. */
+static gumbel_status measure_rounds(cli_bench_program *run, gumbel_error *error) {
+    cli_bench_results *results = &run->results;
+    gumbel_machine_limits limits;
+    gumbel_status status = warm_up(run, error);
+    if (status == GUMBEL_OK)
+        status = measure_limits(run, &limits, error);
+    for (uint32_t round = 0; round < run->repetitions && status == GUMBEL_OK; round++)
+        for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++)
+            status = measure_test(run, &results->tests[i], &limits, error);
+    return status;
+}
+
+static gumbel_status measure_profiles(cli_bench_program *run, gumbel_error *error) {
+    cli_bench_results *results = &run->results;
+    results->profiles = cli_allocate(results->test_count, sizeof *results->profiles);
+    gumbel_status status = GUMBEL_OK;
+    for (size_t i = 0; i < results->test_count && status == GUMBEL_OK; i++) {
+        if (results->tests[i].kind == CLI_BENCH_ANSWER)
+            continue;                            /* two kinds of steps in one */
+        cli_bench_test once = results->tests[i]; /* whose times do not count */
+        run->collected = (cli_profile){.is_on = true};
+        status = cli_bench_run(&run->bench, &once, error);
+        cli_profile_sort(&run->collected);
+        results->profiles[i] = run->collected;
+    }
+    run->collected.is_on = false;
+    return status;
+}
+
+static gumbel_status prepare(const cli_sampling_options *sampling, const cli_bench_options *options,
+                             cli_bench_program *run, gumbel_error *error) {
+    cli_bench *bench = &run->bench;
+    gumbel_status status = fit_context(options, run, bench->model.max_context, error);
+    if (status != GUMBEL_OK)
+        return status;
+    list_tests(run);
+    status = cli_settle_sampling(sampling, &bench->model, &bench->sampling, error);
+    if (status != GUMBEL_OK)
+        return status;
+    bench->sampling.seed = sampling->seed.value; /* 0 rather than drawn: runs are to be compared */
+    uint32_t prompt = largest(&run->prompts), depth = largest(&run->depths);
+    uint32_t most_tokens = prompt > depth ? prompt : depth;
+    most_tokens = run->tokens + 1 > most_tokens ? run->tokens + 1 : most_tokens;
+    status = cli_bench_prepare(bench, &run->depths, largest(&run->batches), most_tokens, error);
+    for (size_t i = 0; i < run->results.test_count && status == GUMBEL_OK; i++)
+        status = cli_bench_find_costs(bench, &run->results.tests[i], error);
+    return status;
+}
+
+gumbel_status cli_bench_program_measure(const cli_model_options *model, const cli_sampling_options *sampling,
+                                        const cli_bench_options *options, cli_bench_program *measured,
+                                        gumbel_error *error) {
+    cli_model_options model_options = *model;
+    measured->results.program = model->source.path;
+    measured->results.bench = &measured->bench;
+    settle_options(options, measured);
+    model_options.slots = cli_bench_slots(&measured->depths, largest(&measured->batches));
+    if (options->profile) {
+        model_options.profile = cli_profile_add;
+        model_options.profile_user = &measured->collected;
+    }
+    cli_forget_peak();
+    gumbel_status status = open_model(&model_options, measured, error);
+    if (status == GUMBEL_OK)
+        status = prepare(sampling, options, measured, error);
+    if (status == GUMBEL_OK)
+        status = measure_rounds(measured, error);
+    return status == GUMBEL_OK && options->profile ? measure_profiles(measured, error) : status;
+}
+
+void cli_bench_program_free(cli_bench_program *measured) {
+    cli_bench_free(&measured->bench);
+    free(measured->results.profiles);
+    free(measured->results.tests);
+}

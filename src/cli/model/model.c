@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model/model.h"
+
+#include "cli/base/measure.h"
+#include "cli/base/report.h"
+
+#include <string.h>
+
+const cli_option cli_model_table[] = {
+    {.names = "-t --threads",
+     .argument = "N",
+     .help = "CPU threads; 0, the default, is one per physical core. The result does not depend on it.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = 1024},
+     .offset = offsetof(cli_model_options, threads)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Where to run: cpu, cuda or mlx. gumbel inspect --backends lists what this build has.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(cli_model_options, backend)},
+    {.names = "-c --max-context --ctx-size",
+     .argument = "N",
+     .help = "Positions of the session, at most those the program was exported for; 0, the default, is all "
+             "of them.",
+     .type = CLI_INTEGER,
+     .range = {.low = 0, .high = INT32_MAX},
+     .offset = offsetof(cli_model_options, max_context)},
+    {.names = "--lock",
+     .argument = "WHAT",
+     .help =
+         "Weights to keep in memory: touched (the default: those read once, as far as the system allows), "
+         "all (read now, refuse to run otherwise), or none.",
+     .type = CLI_CHOICE,
+     .choices = "touched all none",
+     .offset = offsetof(cli_model_options, lock)},
+    {.names = "--cpu-isa",
+     .argument = "NAME",
+     .help =
+         "Instruction set of the CPU's kernels, one that the machine has: portable, avx2, avxvnni, avx512, "
+         "avx512vnni, neon, neondot or neoni8mm; the default is the strongest of them. The result does not "
+         "depend on it.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_model_options, cpu_isa)},
+    {.names = "-v --verbose",
+     .help = "Print the engine's notices.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_model_options, verbose)},
+    {0},
+};
+
+static gumbel_lock lock_of(const char *name) {
+    if (!name || strcmp(name, "touched") == 0)
+        return GUMBEL_LOCK_TOUCHED;
+    return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
+}
+
+static gumbel_status open_parts(const cli_model_options *options, bool snapshots, cli_model *model,
+                                gumbel_error *error) {
+    gumbel_engine_options engine_options = {
+        .size = sizeof engine_options,
+        .backend = options->backend,
+        .threads = (int)options->threads.value,
+        .slots = options->slots,
+        .max_context = (uint32_t)options->max_context.value,
+        .cpu_isa = options->cpu_isa,
+        .lock = lock_of(options->lock),
+        .snapshots = snapshots,
+        .log = cli_log,
+        .log_user = (bool *)(uintptr_t)&options->verbose,
+        .profile = options->profile,
+        .profile_user = options->profile_user,
+    };
+    model->info.size = sizeof model->info;
+    gumbel_status status = gumbel_program_get_info(model->program, &model->info, error);
+    if (status == GUMBEL_OK && model->info.has_tokenizer)
+        status = gumbel_tokenizer_create(model->program, &model->tokenizer, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
+    return status == GUMBEL_OK ? gumbel_session_create(model->engine, &model->session, error) : status;
+}
+
+gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
+                             gumbel_error *error) {
+    *model = (cli_model){0};
+    gumbel_status status = cli_open_program(&options->source, (uint32_t)options->max_context.value,
+                                            &model->program, &model->load_seconds, error);
+    if (status != GUMBEL_OK)
+        return status;
+    double begin = cli_seconds();
+    status = open_parts(options, snapshots, model, error);
+    if (status != GUMBEL_OK) {
+        cli_model_close(model);
+        return status;
+    }
+    gumbel_engine_info engine = {.size = sizeof engine};
+    gumbel_engine_get_info(model->engine, &engine, NULL); /* it cannot fail */
+    model->max_context = engine.max_context;
+    model->load_seconds += cli_seconds() - begin;
+    return GUMBEL_OK;
+}
+
+gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error) {
+    for (size_t i = 0; i < tokens->count; i++)
+        if (tokens->ids[i] < 0 || (uint32_t)tokens->ids[i] >= model->info.vocab_size) {
+            cli_refuse(error, "--tokens: %d: expected ids from 0 to %u, the program's vocabulary",
+                       tokens->ids[i], model->info.vocab_size - 1);
+            return error->status;
+        }
+    return GUMBEL_OK;
+}
+
+void cli_model_close(cli_model *model) {
+    gumbel_session_destroy(model->session);
+    gumbel_engine_destroy(model->engine);
+    gumbel_tokenizer_destroy(model->tokenizer);
+    gumbel_program_close(model->program);
+    *model = (cli_model){0};
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every command that runs a program begins with: the flags that say which and how, and the program,
+ * tokenizer, engine and one session opened from them.
+ */
+#ifndef GUMBEL_CLI_MODEL_MODEL_H
+#define GUMBEL_CLI_MODEL_MODEL_H
+
+#include "cli/model/program.h"
+#include "gumbel.h"
+
+typedef struct cli_model_options {
+    cli_program_options source;
+    const char *backend;
+    const char *lock;
+    const char *cpu_isa;
+    cli_integer threads;
+    cli_integer max_context;
+    bool verbose;
+    /* Not flags: a command sets these, all zero otherwise. */
+    int slots; /* sessions that can exist at once; 0: 1, the model's own */
+    gumbel_profile_callback profile;
+    void *profile_user;
+} cli_model_options;
+
+/* But for source, which has a table of its own. --threads stands first: a command that takes several counts
+ * has a flag of its own for them and begins after it. */
+extern const cli_option cli_model_table[];
+
+typedef struct cli_model {
+    gumbel_program *program;
+    gumbel_program_info info;
+    gumbel_tokenizer *tokenizer; /* NULL: the program has none */
+    gumbel_engine *engine;
+    gumbel_session *session;
+    uint32_t max_context; /* positions of the session */
+    double load_seconds;
+} cli_model;
+
+/* Opens all of it, a checkpoint as cli_open_program says; the engine can take snapshots if with_snapshots is
+ * set. On failure nothing stays open. */
+gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
+                             gumbel_error *error);
+
+/* Refuses ids given by --tokens that are outside the program's vocabulary. */
+gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error);
+
+/* Allowed on a zeroed or half-open model. */
+void cli_model_close(cli_model *model);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model/output.h"
+
+#include "cli/base/report.h"
+#include "cli/terminal/terminal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+gumbel_status cli_output_open(cli_output *output, const gumbel_tokenizer *tokenizer, gumbel_error *error) {
+    *output = (cli_output){
+        .is_terminal = isatty(STDOUT_FILENO),
+        .text = {.wrap = {.write = cli_write, .user = stdout}},
+    };
+    return tokenizer ? gumbel_detokenizer_create(tokenizer, false, &output->detokenizer, error) : GUMBEL_OK;
+}
+
+void cli_output_close(cli_output *output) {
+    if (output->detokenizer)
+        gumbel_detokenizer_destroy(output->detokenizer);
+    output->detokenizer = NULL;
+    cli_terminal_text_free(&output->text);
+}
+
+void cli_output_text(cli_output *output, const char *text, size_t length) {
+    if (length == 0)
+        return;
+    if (output->record) {
+        cli_text_add(&output->record->text, text, length);
+        return;
+    }
+    output->text.wrap.columns = output->is_terminal && output->wraps ? cli_terminal_columns() : 0;
+    if (output->is_terminal)
+        cli_terminal_text_put(&output->text, text, length);
+    else
+        fwrite(text, 1, length, stdout);
+    fflush(stdout);
+    output->began = true;
+    output->line_ended = text[length - 1] == '\n';
+}
+
+/* Nobody reads what a full disk or a closed pipe takes: no need to generate it. */
+static gumbel_status check_written(gumbel_error *error) {
+    if (!ferror(stdout))
+        return GUMBEL_OK;
+    cli_refuse(error, "standard output cannot be written");
+    return error->status = GUMBEL_ERROR_IO;
+}
+
+void cli_print_quoted(const char *text, size_t length) {
+    putchar('"');
+    gumbel_escape(GUMBEL_ESCAPE_JSON, text, length, cli_write, stdout);
+    putchar('"');
+}
+
+static gumbel_status print_logprob_line(cli_output *output, const gumbel_generated *generated,
+                                        gumbel_error *error) {
+    const char *text = "";
+    size_t length = 0;
+    gumbel_status status = GUMBEL_OK;
+    if (output->detokenizer)
+        status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
+    if (status != GUMBEL_OK)
+        return status;
+    printf("%" PRId32 "\t%.6f", generated->token, (double)generated->logprob);
+    if (output->detokenizer) {
+        putchar('\t');
+        cli_print_quoted(text, length);
+    }
+    for (uint32_t i = 0; i < generated->top_logprobs; i++)
+        printf("\t%" PRId32 ":%.6f", generated->top_tokens[i], (double)generated->top_token_logprob[i]);
+    putchar('\n');
+    fflush(stdout);
+    return check_written(error);
+}
+
+void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
+    if (output->detokenizer && (output->record || !output->logprobs))
+        cli_output_text(output, generated->text, generated->text_length);
+}
+
+static gumbel_status record_token(cli_output *output, const gumbel_generated *generated,
+                                  gumbel_error *error) {
+    const char *text = "";
+    size_t length = 0;
+    gumbel_status status = GUMBEL_OK;
+    if (output->detokenizer && output->logprobs)
+        status = gumbel_detokenize(output->detokenizer, generated->token, &text, &length, error);
+    if (status == GUMBEL_OK && output->logprobs)
+        cli_record_logprobs(output->record, generated, text, length);
+    cli_output_rest(output, generated);
+    return status;
+}
+
+gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
+    int32_t token = generated->token;
+    if (output->record)
+        return record_token(output, generated, error);
+    if (output->logprobs)
+        return print_logprob_line(output, generated, error);
+    if (!output->detokenizer) {
+        printf("%s%" PRId32, output->began ? "," : "", token);
+        fflush(stdout);
+        output->began = true;
+        return check_written(error);
+    }
+    cli_output_rest(output, generated);
+    return check_written(error);
+}
+
+void cli_output_end(cli_output *output) {
+    if (output->logprobs || output->record)
+        return;
+    if (output->is_terminal)
+        cli_terminal_text_end(&output->text);
+    if (!output->line_ended && (output->began || !output->detokenizer))
+        putchar('\n');
+    fflush(stdout);
+    output->began = output->line_ended = false;
+}
+
+void cli_print_ids(const int32_t *ids, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        printf("%s%" PRId32, i ? "," : "", ids[i]);
+    putchar('\n');
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `gumbel perplexity` adds up over the tokens of a text, and how it is printed.
+ */
+#ifndef GUMBEL_CLI_PROGRAMS_PERPLEXITY_SCORES_H
+#define GUMBEL_CLI_PROGRAMS_PERPLEXITY_SCORES_H
+
+#include "cli/base/average.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Start from {0}. */
+typedef struct cli_scores {
+    cli_average surprise;   /* -log p of each token */
+    cli_average divergence; /* Kullback-Leibler, from the reference; count 0: there is none */
+    cli_average agreement;  /* 1 where both find the same token most likely, otherwise 0 */
+} cli_scores;
+
+/* Adds the prediction of a token: count logits of the program and, unless reference is NULL, of the
+ * reference. */
+void cli_add_prediction(cli_scores *scores, const float *logits, const float *reference, uint32_t count,
+                        int32_t token);
+
+/* What was scored: paths, and how many tokens a prediction may look back. */
+typedef struct cli_scored {
+    const char *program, *against, *file; /* against: NULL where there is no reference */
+    const char *engine;
+    uint32_t window;
+} cli_scored;
+
+/* Means with their standard errors, as lines for people or as one JSON object. */
+void cli_print_scores(const cli_scores *scores, FILE *file);
+void cli_print_scores_json(const cli_scored *scored, const cli_scores *scores, FILE *file);
+
+#endif

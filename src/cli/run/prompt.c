@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/base/files.h"
+#include "cli/base/report.h"
+#include "cli/base/shorten.h"
+#include "cli/run/run.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+const cli_option run_prompt_table[] = {
+    {.names = "-p --prompt",
+     .argument = "TEXT",
+     .help = "The prompt; - reads it from standard input, as does a pipe when no prompt is given.",
+     .type = CLI_STRING,
+     .offset = offsetof(run_options, prompt)},
+    {.names = "-f --file",
+     .argument = "FILE",
+     .help = "The prompt from a file. A newline at its end is dropped, unless with --raw.",
+     .type = CLI_STRING,
+     .offset = offsetof(run_options, file)},
+    {.names = "--tokens",
+     .argument = "IDS",
+     .help = "The prompt as token ids separated by commas; nothing is added.",
+     .type = CLI_TOKENS,
+     .offset = offsetof(run_options, tokens)},
+    {.names = "--plain",
+     .help =
+         "Continue the prompt as plain text, without a chat format, but with what the model puts around a "
+         "text (bos).",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, plain)},
+    {.names = "-st --single-turn",
+     .help = "Answer once, also on a terminal where --interactive is given.",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, single_turn)},
+    {.names = "-i --interactive",
+     .help = "Chat, as gumbel chat does. So does run on a terminal when no prompt is given.",
+     .type = CLI_FLAG,
+     .offset = offsetof(run_options, interactive)},
+    {0},
+};
+
+int run_prompt_sources(const run_options *options) {
+    return (options->prompt != NULL) + (options->file != NULL) + (options->tokens.ids != NULL) +
+           (options->words.count > 0);
+}
+
+static gumbel_status refuse(gumbel_error *error, gumbel_status status, const char *message) {
+    cli_refuse(error, "%s", message);
+    return error->status = status;
+}
+
+/* The prompt's text from where the flags say. */
+static gumbel_status read_text(const run_arguments *arguments, cli_text *text, gumbel_error *error) {
+    const char *prompt = arguments->run.prompt;
+    const cli_words given = {.list = &prompt, .count = prompt ? 1 : 0};
+    const cli_words *words = prompt ? &given : &arguments->run.words;
+    if (words->count > 1 || (words->count == 1 && strcmp(words->list[0], "-") != 0)) {
+        cli_words_join(words, text);
+        return GUMBEL_OK;
+    }
+    gumbel_status status = cli_read_file(arguments->run.file ? arguments->run.file : "-", text, error);
+    if (!arguments->format.raw)
+        cli_drop_last_newline(text);
+    return status;
+}
+
+/* A word that names a file may have been meant to be read. */
+static void note_file(const run_options *run) {
+    struct stat file;
+    char name[CLI_SHORTENED];
+    const char *word = run->words.count == 1 ? run->words.list[0] : "-";
+    if (strcmp(word, "-") != 0 && stat(word, &file) == 0 && S_ISREG(file.st_mode))
+        cli_note("the prompt is the text \"%s\"; -f reads the file of that name", cli_shorten(word, name));
+}
+
+static void note_unknown_template(const cli_model *model) {
+    char reason[320];
+    if (!model->info.unknown_chat_template[0])
+        return;
+    cli_fit_message(model->info.unknown_chat_template, reason, sizeof reason);
+    cli_note("%s; the prompt is continued as plain text: --chat-format FILE gives a chat format, --plain "
+             "leaves this note out",
+             reason);
+}
+
+/* A user's message where there is a chat format, otherwise plain text. */
+static gumbel_status encode_prompt(const run_arguments *arguments, const cli_model *model, const char *text,
+                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
+    const cli_format_options *format = &arguments->format;
+    bool has_format = format->chat_format || model->info.has_chat_format;
+    bool is_plain = format->raw || arguments->run.plain;
+    if (!has_format && !is_plain)
+        note_unknown_template(model);
+    if (is_plain || !has_format) {
+        if (format->system)
+            return refuse(error, GUMBEL_ERROR_ARGUMENT,
+                          "--system needs a chat format, and plain text has none");
+        gumbel_encode_options options = {.size = sizeof options, .add_special = !format->raw};
+        return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
+    }
+    if (length == 0)
+        return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+    gumbel_message messages[2];
+    size_t count = 0;
+    if (format->system)
+        messages[count++] = (gumbel_message){"system", format->system};
+    messages[count++] = (gumbel_message){"user", text};
+    gumbel_chat_options options = {.size = sizeof options, .thinking = (gumbel_thinking)format->thinking};
+    return cli_encode_messages(model->tokenizer, messages, count, &options, tokens, error);
+}
+
+gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
+                              gumbel_error *error) {
+    const run_options *run = &arguments->run;
+    for (size_t i = 0; i < run->tokens.count; i++)
+        cli_tokens_add(tokens, run->tokens.ids[i]);
+    if (!model->tokenizer && !(run->tokens.ids && run->print_tokens))
+        return refuse(error, GUMBEL_ERROR_UNSUPPORTED,
+                      "the program has no tokenizer: use --tokens and --print-tokens");
+    if (run->tokens.ids)
+        return cli_check_tokens(model, tokens, error);
+    note_file(run);
+    gumbel_status status = GUMBEL_OK;
+    if (arguments->format.chat_format)
+        status = gumbel_chat_format_load(model->tokenizer, arguments->format.chat_format, error);
+    cli_text text = {0};
+    if (status == GUMBEL_OK)
+        status = read_text(arguments, &text, error);
+    if (status == GUMBEL_OK && strlen(text.bytes) != text.length && !arguments->format.raw)
+        status =
+            refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");
+    if (status == GUMBEL_OK)
+        status = encode_prompt(arguments, model, text.bytes, text.length, tokens, error);
+    cli_text_free(&text);
+    if (status == GUMBEL_OK && tokens->count == 0)
+        status = refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+    return status;
+}
