@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "text/byte_reader.h"
+#include "text/load_json.h"
 #include "text/utf8.h"
 
 #include <jansson.h>
@@ -165,10 +166,8 @@ static gumbel_status read_object(json_t *object, const char *name, gb_chat_forma
 gumbel_status gb_chat_format_parse_json(const char *text, size_t length, const char *name,
                                         gb_chat_format *format, gumbel_error *error) {
     *format = (gb_chat_format){0};
-    json_error_t reason;
-    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &reason);
-    if (!object)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", name, reason.line, reason.text);
+    json_t *object;
+    GB_TRY(gb_load_json(name, text, length, JSON_REJECT_DUPLICATES, &object, error));
     gumbel_status status = json_is_object(object)
                                ? read_object(object, name, format, error)
                                : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: not a JSON object", name);

@@ -70,16 +70,22 @@ static size_t message_count(const probe *p) {
 /* The variables that transformers' apply_chat_template gives to a template. NULL when memory is short. */
 static json_t *make_context(const gb_chat_template *chat, const char *bos, const probe *p) {
     json_t *messages = json_array();
+    int failed = 0;
     for (size_t i = 0; i < message_count(p); i++)
-        json_array_append_new(messages, json_pack("{s:s, s:s}", "role", p->messages[i].role, "content",
-                                                  p->messages[i].content));
+        failed |= json_array_append_new(messages, json_pack("{s:s, s:s}", "role", p->messages[i].role,
+                                                            "content", p->messages[i].content));
     json_t *context = json_pack("{s:o, s:n, s:n, s:b}", "messages", messages, "tools", "documents",
                                 "add_generation_prompt", !p->no_generation_prompt);
     if (p->thinking != GUMBEL_THINKING_DEFAULT)
-        json_object_set_new(context, "enable_thinking", json_boolean(p->thinking == GUMBEL_THINKING_ON));
-    json_object_update(context, chat->special_tokens);
-    json_object_set_new(context, "bos_token", json_string(bos));
-    return context;
+        failed |=
+            json_object_set_new(context, "enable_thinking", json_boolean(p->thinking == GUMBEL_THINKING_ON));
+    if (chat->special_tokens)
+        failed |= json_object_update(context, chat->special_tokens);
+    failed |= json_object_set_new(context, "bos_token", json_string(bos));
+    if (!failed)
+        return context;
+    json_decref(context);
+    return NULL;
 }
 
 typedef struct rendered_probes {

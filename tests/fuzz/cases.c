@@ -59,6 +59,23 @@ void draw_tokens(random_source *source, uint32_t vocab_size, int32_t *tokens, si
         tokens[i] = (int32_t)random_below(source, vocab_size);
 }
 
+uint64_t count_turns(const size_t *sizes, size_t count) {
+    size_t largest = 0;
+    for (size_t i = 0; i < count; i++)
+        largest = sizes[i] > largest ? sizes[i] : largest;
+    return (uint64_t)count * largest;
+}
+
+bool choose_item(uint64_t seed, const size_t *sizes, size_t count, size_t *list, size_t *item) {
+    enum { LARGE_PRIME = 1000003 };
+    uint64_t turn = seed % count_turns(sizes, count);
+    *list = (size_t)(turn % count);
+    if (turn / count >= sizes[*list])
+        return false;
+    *item = (size_t)(turn / count * LARGE_PRIME % sizes[*list]);
+    return true;
+}
+
 static void read_limits(int argument_count, char **arguments, limits *read) {
     *read = (limits){.seed = 1, .cases = UINT64_MAX, .seconds = 1e9};
     for (int i = 1; i < argument_count; i++) {

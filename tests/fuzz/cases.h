@@ -27,6 +27,12 @@ typedef struct harness {
 /* Runs cases as the arguments say and prints the counts. The result is main's: 1 when a case failed. */
 int run_harness(const harness *h, int argument_count, char **arguments);
 
+/* Cases that are the items of several lists. Lists take turns, whatever their sizes, and neighbouring cases
+ * are items far from each other; of count_turns seeds in a row each item is one's. False: that seed has no
+ * item. */
+uint64_t count_turns(const size_t *sizes, size_t count);
+bool choose_item(uint64_t seed, const size_t *sizes, size_t count, size_t *list, size_t *item);
+
 /* Ends the case, and with it the harness, with a message. */
 __attribute__((noreturn, format(printf, 1, 2))) void fail_case(const char *format, ...);
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +27,23 @@ void __libc_free(void *block);
 static atomic_size_t seen, failing, in_use;
 static atomic_bool counts;
 
-static bool is_refused(void) {
-    if (!atomic_load(&counts) || atomic_fetch_add(&seen, 1) + 1 != atomic_load(&failing))
+/* jansson 2.14 does not look whether its lexer's buffer could grow, and then reads past the end of a token.
+ * That buffer's sizes are powers of two; allocations of such sizes are left out while it parses. */
+static _Thread_local bool is_parsing;
+
+json_t *__real_json_loadb(const char *text, size_t length, size_t flags, json_error_t *error);
+json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *error);
+
+json_t *__wrap_json_loadb(const char *text, size_t length, size_t flags, json_error_t *error) {
+    is_parsing = true;
+    json_t *value = __real_json_loadb(text, length, flags, error);
+    is_parsing = false;
+    return value;
+}
+
+static bool is_refused(size_t size) {
+    const bool is_left_out = is_parsing && (size & (size - 1)) == 0;
+    if (!atomic_load(&counts) || is_left_out || atomic_fetch_add(&seen, 1) + 1 != atomic_load(&failing))
         return false;
     errno = ENOMEM;
     return true;
@@ -57,15 +73,15 @@ size_t blocks_in_use(void) {
 #define REPLACED __attribute__((visibility("default")))
 
 REPLACED void *malloc(size_t size) {
-    return is_refused() ? NULL : counted(__libc_malloc(size));
+    return is_refused(size) ? NULL : counted(__libc_malloc(size));
 }
 
 REPLACED void *calloc(size_t count, size_t size) {
-    return is_refused() ? NULL : counted(__libc_calloc(count, size));
+    return is_refused(count * size) ? NULL : counted(__libc_calloc(count, size));
 }
 
 REPLACED void *realloc(void *block, size_t size) {
-    if (is_refused())
+    if (is_refused(size))
         return NULL;
     void *moved = __libc_realloc(block, size);
     return block ? moved : counted(moved);
@@ -78,15 +94,15 @@ REPLACED void free(void *block) {
 }
 
 REPLACED void *memalign(size_t alignment, size_t size) {
-    return is_refused() ? NULL : counted(__libc_memalign(alignment, size));
+    return is_refused(size) ? NULL : counted(__libc_memalign(alignment, size));
 }
 
 REPLACED void *aligned_alloc(size_t alignment, size_t size) {
-    return is_refused() ? NULL : counted(__libc_memalign(alignment, size));
+    return is_refused(size) ? NULL : counted(__libc_memalign(alignment, size));
 }
 
 REPLACED int posix_memalign(void **block, size_t alignment, size_t size) {
-    void *made = is_refused() ? NULL : counted(__libc_memalign(alignment, size));
+    void *made = is_refused(size) ? NULL : counted(__libc_memalign(alignment, size));
     if (!made)
         return ENOMEM;
     *block = made;
