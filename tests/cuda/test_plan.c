@@ -2,7 +2,7 @@
  *
  * The launch lists as they are printed: what they have, and that steps launch just that.
  */
-#include "run/cuda/kernels.h"
+#include "backends/cuda/lowering/kernels.h"
 #include "support/programs/random_program.h"
 #include "support/text_buffer.h"
 

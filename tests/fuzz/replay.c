@@ -3,9 +3,9 @@
  * One answer, replayed with each instruction set of this machine, other threads and a prompt cut elsewhere:
  * the bits of tokens, log-probabilities and logits are those of one thread with portable kernels.
  */
+#include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "bundled.h"
 #include "cases.h"
-#include "run/cpu/kernels/vector/vector_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
