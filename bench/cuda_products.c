@@ -8,10 +8,10 @@
  *
  *     bench_cuda_products [prompt] [bf16] [rows, ..]       by default 1 2 8 16, of a prompt 512 1505 2048
  */
+#include "backends/cuda/lowering/activations.h"
+#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/runtime/limits.h"
 #include "random_logits.h"
-#include "run/cuda/activations.h"
-#include "run/cuda/kernels.h"
-#include "run/cuda/limits.h"
 #include "tensor/packing.h"
 
 #include <stdio.h>

@@ -6,11 +6,11 @@
  *
  *     bench_kernels [THREADS [OUTPUTS INPUTS [SET]]]
  */
-#include "run/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/team.h"
 #include "tensor/packing.h"
 
 #include <stdio.h>

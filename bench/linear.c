@@ -5,11 +5,11 @@
  *
  *     bench_linear [THREADS [OUTPUTS INPUTS]]
  */
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/team.h"
 #include "tensor/convert.h"
 
 #include <stdio.h>

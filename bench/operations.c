@@ -7,11 +7,11 @@
  *
  *     bench_operations [THREADS [SET]]
  */
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/team.h"
 #include "tensor/convert.h"
 
 #include <stdio.h>

@@ -14,10 +14,10 @@
  * normal, or, where the layer follows a gate, products of two normal numbers; each input has a width of its
  * own, exp(normal / 2), and one input of 256 is 16 times as wide, as trained models have.
  */
+#include "backends/cpu/kernels/kernels.h"
 #include "base/memory.h"
 #include "export/quantize/quantizer.h"
 #include "export/random_weights.h"
-#include "run/cpu/kernels/kernels.h"
 #include "tensor/convert.h"
 
 #include <math.h>

@@ -15,8 +15,8 @@
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
 #include "program/builder.h"
+#include "program/file/writer.h"
 #include "program/settings.h"
-#include "program/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
 #include "base/versioned.h"
 #include "export/backend_order.h"
 #include "export/parallel.h"
-#include "program/reader.h"
-#include "program/writer.h"
+#include "program/file/reader.h"
+#include "program/file/writer.h"
 
 #include <string.h>
 

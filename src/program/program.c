@@ -2,8 +2,8 @@
 #include "program/program.h"
 
 #include "base/memory.h"
+#include "program/file/storage.h"
 #include "program/signature.h"
-#include "program/storage.h"
 
 #include <stdio.h>
 #include <string.h>

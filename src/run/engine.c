@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/backends.h"
 #include "base/memory.h"
 #include "base/versioned.h"
-#include "run/backends.h"
 #include "run/handles.h"
 
 #include <limits.h>

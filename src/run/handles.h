@@ -5,8 +5,8 @@
 #ifndef GUMBEL_RUN_HANDLES_H
 #define GUMBEL_RUN_HANDLES_H
 
+#include "backends/backend.h"
 #include "program/program.h"
-#include "run/backend.h"
 
 #include <stdatomic.h>
 

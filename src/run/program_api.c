@@ -2,13 +2,13 @@
  *
  * The public functions about programs: thin wrappers around src/program and src/text.
  */
+#include "backends/backends.h"
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "plan/plan.h"
 #include "program/costs.h"
-#include "program/printer.h"
-#include "program/reader.h"
-#include "run/backends.h"
+#include "program/file/reader.h"
+#include "program/print/printer.h"
 #include "run/handles.h"
 #include "text/tokenizer.h"
 

@@ -2,12 +2,12 @@
  *
  * Sampling settings: their defaults, their ranges, and drawing a token or a seed on the host.
  */
+#include "backends/sampler/rule.h"
+#include "backends/sampler/sampler.h"
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "program/settings.h"
 #include "run/handles.h"
-#include "run/sampler/rule.h"
-#include "run/sampler/sampler.h"
 
 #include <errno.h>
 #include <stdio.h>

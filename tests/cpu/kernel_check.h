@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_CPU_KERNEL_CHECK_H
 #define GUMBEL_TESTS_CPU_KERNEL_CHECK_H
 
+#include "backends/cpu/kernels/kernels.h"
 #include "base/memory.h"
-#include "run/cpu/kernels/kernels.h"
 #include "tensor/convert.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  *
  * What a waiting thread asks for: its own first rows of a product to come, each byte once, and no more.
  */
-#include "run/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * Where threads meet: between what one writes and another touches, and nowhere else.
  */
-#include "run/cpu/schedule.h"
+#include "backends/cpu/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,9 +5,9 @@
 #ifndef GUMBEL_TESTS_CPU_TINY_BACKEND_H
 #define GUMBEL_TESTS_CPU_TINY_BACKEND_H
 
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "base/memory.h"
-#include "run/cpu/cpu.h"
-#include "run/cpu/kernels/vector/vector_kernels.h"
 #include "support/assertions.h"
 #include "support/programs/tiny_program.h"
 

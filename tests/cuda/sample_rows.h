@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 #define GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 
-#include "run/cuda/kernels.h"
-#include "run/sampler/sampler.h"
+#include "backends/cuda/lowering/kernels.h"
+#include "backends/sampler/sampler.h"
 
 #include <string.h>
 

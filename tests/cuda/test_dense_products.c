@@ -3,8 +3,8 @@
  * Products of matrices that are not quantized: near the exact sums, with the same bits whatever other rows a
  * product has, and together with other matrices as alone.
  */
+#include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"
-#include "run/cuda/activations.h"
 #include "tensor/convert.h"
 
 #include <math.h>

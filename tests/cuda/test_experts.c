@@ -3,9 +3,9 @@
  * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
  * few launches with the bits of one launch each, whatever other tokens there are.
  */
+#include "backends/cuda/lowering/activations.h"
+#include "backends/math.h"
 #include "cuda/launching.h"
-#include "run/cuda/activations.h"
-#include "run/math.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 

@@ -3,10 +3,10 @@
  * Handing out a step: its results are in the ring, and its inputs become those of the next one, unless a stop
  * token was drawn.
  */
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/inputs.h"
 #include "cuda/device_memory.h"
-#include "run/cuda/device.h"
-#include "run/cuda/handover.h"
-#include "run/cuda/inputs.h"
 #include "run/handles.h"
 #include "support/assertions.h"
 #include "support/programs/random_program.h"

@@ -2,7 +2,7 @@
  *
  * The launch lists as they are printed: what they have, and that steps launch just that.
  */
-#include "run/cuda/kernels.h"
+#include "backends/cuda/lowering/kernels.h"
 #include "support/programs/random_program.h"
 #include "support/text_buffer.h"
 
@@ -80,18 +80,19 @@ static void steps_launch_what_is_printed(void **unused) {
     random_tokens(1, VOCAB, tokens, PROMPT);
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = tokens,
                               .token_count = PROMPT,
-                              .wants_token = true};
+                              .result = &result};
     static const char *const classes[] = {"prefill", "one token"};
     for (int i = 0; i < 2; i++) {
         launched.count = 0;
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
         const launch_list printed = printed_list(classes[i]);
         assert_lists_equal(&launched, &printed);
-        request.tokens = &request.token;
+        request.tokens = &result.token;
         request.token_count = 1;
     }
     gumbel_engine_destroy(engine);

@@ -3,8 +3,8 @@
  * Products of quantized matrices in every format: near the exact sums of inputs that are rounded, and with
  * the same bits whatever other rows a product has, through every kernel.
  */
+#include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"
-#include "run/cuda/activations.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 

@@ -3,9 +3,9 @@
  * The chains of a layer's small ops in one launch: what is kept has the bits of the ops' own kernels, and so
  * has what is prepared for the product that follows.
  */
+#include "backends/cuda/lowering/activations.h"
+#include "backends/math.h"
 #include "cuda/launching.h"
-#include "run/cuda/activations.h"
-#include "run/math.h"
 
 enum { MOST_TENSORS = 32, MOST_CALLS = 8 };
 

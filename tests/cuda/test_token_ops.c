@@ -3,8 +3,8 @@
  * The ops beside the sample step against the CPU's: log-probabilities and the likeliest tokens, with the same
  * bits, and the counts of tokens, in the same order.
  */
+#include "backends/sampler/sampler.h"
 #include "cuda/device_memory.h"
-#include "run/sampler/sampler.h"
 
 #include <math.h>
 

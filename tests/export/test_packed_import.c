@@ -6,7 +6,7 @@
  * float32, and about with what export chooses by itself. tests/oracle/make_mlx_goldens.py and
  * make_torch_goldens.py write tests/data/export/packed.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
 #include "tensor/convert.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mutate.h"
 
-#include "program/records.h"
+#include "program/file/records.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * One answer, replayed with each instruction set of this machine, other threads and a prompt cut elsewhere:
  * the bits of tokens, log-probabilities and logits are those of one thread with portable kernels.
  */
+#include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "bundled.h"
 #include "cases.h"
-#include "run/cpu/kernels/vector/vector_kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,14 +52,14 @@ static void draw_case(replay *r, uint64_t seed) {
         r->sampling.top_p = 0.9f;
 }
 
-static void keep(const replay *r, const gumbel_request *request, result *kept, size_t i) {
+static void keep(const replay *r, const gumbel_result *got, result *kept, size_t i) {
     const uint32_t vocab_size = r->info.vocab_size;
-    kept->tokens[i] = request->token;
-    kept->logprobs[i][0] = request->logprob;
-    if (request->top_token_logprob)
-        memcpy(kept->logprobs[i] + 1, request->top_token_logprob, request->top_logprobs * sizeof(float));
+    kept->tokens[i] = got->token;
+    kept->logprobs[i][0] = got->logprob;
+    if (got->top_token_logprob)
+        memcpy(kept->logprobs[i] + 1, got->top_token_logprob, got->top_logprobs * sizeof(float));
     if (!r->info.use_sampling)
-        memcpy(kept->logits + i * vocab_size, request->logits, vocab_size * sizeof(float));
+        memcpy(kept->logits + i * vocab_size, got->logits, vocab_size * sizeof(float));
 }
 
 /* Prompts in pieces of at most that many tokens. */
@@ -74,18 +74,19 @@ static void answer(const replay *r, gumbel_engine *engine, uint32_t piece, resul
     }
     int32_t token = r->prompt[r->prompt_count - 1];
     for (size_t i = 0; i < ANSWER; i++) {
+        gumbel_result got = {.size = sizeof got};
         gumbel_request request = {.size = sizeof request,
                                   .session = session,
                                   .tokens = &token,
                                   .token_count = 1,
-                                  .wants_token = true,
+                                  .result = &got,
                                   .sampling = &r->sampling,
                                   .wants_logprob = top > 0,
                                   .top_logprobs = top};
         must(gumbel_step(engine, &request, 1, &error), "step");
-        keep(r, &request, kept, i);
+        keep(r, &got, kept, i);
         if (r->info.use_sampling)
-            token = request.token;
+            token = got.token;
     }
 }
 

@@ -5,14 +5,14 @@
 #ifndef GUMBEL_TESTS_MLX_GRAPH_SUPPORT_HPP
 #define GUMBEL_TESTS_MLX_GRAPH_SUPPORT_HPP
 
-#include "run/mlx/lowering.hpp"
+#include "backends/mlx/lowering.hpp"
 
 #include <csetjmp>
 #include <cstdarg>
 #include <cstddef>
 
 extern "C" {
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/programs/random_program.h"
 
 #include <cmocka.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mlx/reference.h"
 
+#include "backends/batch/batch.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/slots.h"
 #include "base/memory.h"
-#include "run/batch/batch.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/slots.h"
 #include "support/assertions.h"
 
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * not theirs, or a value that others read, leaves them unmatched.
  */
 #include "plan/plan.h"
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/programs/random_program.h"
 

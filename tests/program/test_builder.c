@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "program/verifier.h"
+#include "program/verify/verifier.h"
 #include "support/programs/tiny_program.h"
 
 #include <setjmp.h>

@@ -5,11 +5,11 @@
  * that nothing is read out of bounds.
  */
 #include "base/memory.h"
-#include "program/encode.h"
-#include "program/reader.h"
-#include "program/records.h"
-#include "program/storage.h"
-#include "program/verifier.h"
+#include "program/file/encode.h"
+#include "program/file/reader.h"
+#include "program/file/records.h"
+#include "program/file/storage.h"
+#include "program/verify/verifier.h"
 #include "support/programs/program_file.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  *
  * What inspect shows of a program.
  */
-#include "program/printer.h"
+#include "program/print/printer.h"
 #include "program/setting_kinds.h"
 #include "support/programs/tiny_program.h"
 #include "support/text_buffer.h"

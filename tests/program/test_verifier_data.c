@@ -4,8 +4,8 @@
  * breaks just that rule and looks at what the verifier says.
  */
 #include "program/settings.h"
-#include "program/verifier.h"
-#include "program/verify.h"
+#include "program/verify/verifier.h"
+#include "program/verify/verify.h"
 #include "support/programs/broken_program.h"
 #include "support/programs/tiny_program.h"
 

@@ -3,8 +3,8 @@
  * Rules 14 to 28 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
  * breaks just that rule and looks at what the verifier says.
  */
-#include "program/verifier.h"
-#include "program/verify.h"
+#include "program/verify/verifier.h"
+#include "program/verify/verify.h"
 #include "support/programs/broken_program.h"
 #include "support/programs/tiny_program.h"
 

@@ -3,7 +3,7 @@
  * A batch's arrays, made from roles.def: where they lie, what a row's neutral values are, and where the
  * arrays of rows begin after some of them are skipped.
  */
-#include "run/batch/batch.h"
+#include "backends/batch/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

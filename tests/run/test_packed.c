@@ -4,7 +4,7 @@
  * whatever its layout, and what is laid out for the backend is used where it is mapped.
  */
 #include "base/file_map.h"
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 

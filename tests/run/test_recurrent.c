@@ -3,7 +3,7 @@
  * Sessions of a program with recurrent states, which cannot be truncated: their states, how much is run again
  * when a session goes back, and what a failed step leaves.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "run/handles.h"
 #include "support/backend.h"
 #include "support/programs/random_program.h"

@@ -2,7 +2,7 @@
  *
  * gumbel_step: what it refuses, what it returns, rows with settings of their own, and the engine's options.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/backend.h"
 #include "support/programs/random_program.h"
 

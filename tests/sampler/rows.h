@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_SAMPLER_ROWS_H
 #define GUMBEL_TESTS_SAMPLER_ROWS_H
 
-#include "run/math.h"
-#include "run/sampler/sampler.h"
+#include "backends/math.h"
+#include "backends/sampler/sampler.h"
 
 #include <math.h>
 #include <stdlib.h>

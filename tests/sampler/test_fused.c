@@ -4,8 +4,8 @@
  */
 #include "sampler/rows.h"
 
-#include "run/sampler/rule.h"
-#include "run/sampler/scan.h"
+#include "backends/sampler/rule.h"
+#include "backends/sampler/scan.h"
 #include "support/random_setting.h"
 
 #include <setjmp.h>

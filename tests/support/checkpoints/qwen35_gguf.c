@@ -3,7 +3,7 @@
 
 #include "export/checkpoint/ggml_types.h"
 #include "export/gguf/architecture.h"
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
 

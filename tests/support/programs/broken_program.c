@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/programs/broken_program.h"
 
-#include "program/verifier.h"
+#include "program/verify/verifier.h"
 #include "support/programs/tiny_program.h"
 
 #include <setjmp.h>

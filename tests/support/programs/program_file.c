@@ -2,8 +2,8 @@
 #include "support/programs/program_file.h"
 
 #include "base/memory.h"
-#include "program/reader.h"
-#include "program/records.h"
+#include "program/file/reader.h"
+#include "program/file/records.h"
 #include "support/programs/quantized_program.h"
 #include "support/programs/tiny_program.h"
 #include "support/temporary.h"

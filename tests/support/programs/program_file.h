@@ -5,7 +5,7 @@
 #ifndef GUMBEL_TESTS_PROGRAM_FILE_H
 #define GUMBEL_TESTS_PROGRAM_FILE_H
 
-#include "program/format.h"
+#include "program/file/format.h"
 #include "program/program.h"
 
 typedef struct program_file {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/programs/tiny_program.h"
 
+#include "program/file/writer.h"
 #include "program/setting_kinds.h"
-#include "program/writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
