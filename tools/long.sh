@@ -54,18 +54,18 @@ harness() { # seconds, build, name
 }
 
 fuzzers() { # seconds
-    local count output=$out/fuzz.txt
+    local count seconds output=$out/fuzz.txt
     count=$(find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d | wc -l)
-    if tools/fuzz.sh $(($1 * 2 / count)) >$output 2>&1; then # two at a time
-        say "fuzzers: $count, $(($1 * 2 / count)) s each; $(count_fuzzed) inputs"
+    seconds=$(($1 * 2 / count + 1)) # two at a time
+    if tools/fuzz.sh $seconds >$output 2>&1; then
+        say "fuzzers: $count, $seconds s each; $(count_fuzzed) inputs"
     else
         fail "fuzzers" $output
     fi
 }
 
 count_fuzzed() {
-    sed -n 's/^Done \([0-9]*\) runs in .*/\1/p; s/.*[: ]Done \([0-9]*\) runs in .*/\1/p' \
-        build/fuzz/Testing/Temporary/LastTest.log | paste -sd+ | sed 's/^$/0/' | bc
+    grep -o 'Done [0-9]* runs' build/fuzz/Testing/Temporary/LastTest.log | awk '{count += $2} END {print count + 0}'
 }
 
 # Tests one by one, for as long as there is time.

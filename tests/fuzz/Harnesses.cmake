@@ -4,7 +4,7 @@
 add_library(gumbel_harness STATIC cases.c bundled.c)
 target_include_directories(gumbel_harness PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(gumbel_harness PUBLIC gumbel_test_support gumbel_run gumbel_export m)
-if(GUMBEL_SANITIZE MATCHES "address")
+if(GUMBEL_SANITIZE)
   target_compile_definitions(gumbel_harness PRIVATE GUMBEL_SANITIZED)
 endif()
 

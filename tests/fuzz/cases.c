@@ -103,10 +103,11 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=4096";
 }
-void __lsan_do_leak_check(void);
+__attribute__((weak)) void __lsan_do_leak_check(void); /* ThreadSanitizer has none */
 static void limit_memory(void) {}
 static void look_for_leaks(void) {
-    __lsan_do_leak_check();
+    if (__lsan_do_leak_check)
+        __lsan_do_leak_check();
 }
 #else
 static void limit_memory(void) {
