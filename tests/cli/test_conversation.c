@@ -35,10 +35,19 @@ static int tear_down(void **state) {
     return dup2(terminal, STDOUT_FILENO) < 0 || close(terminal);
 }
 
+static cli_sampling_options temperature_zero(void) {
+    cli_sampling_options options = {0};
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        if (strcmp(setting->name, "temperature") == 0)
+            options.settings[i].number = (cli_number){.given = true, .value = 0};
+    return options;
+}
+
 static cli_conversation new_conversation(void) {
     gumbel_error error;
     cli_conversation conversation = {.model = &model, .generator = {.model = &model}, .max_new_tokens = 5};
-    cli_sampling_options greedy = {.temperature = {.given = true, .value = 0}};
+    const cli_sampling_options greedy = temperature_zero();
     assert_ok(cli_settle_sampling(&greedy, &model, &conversation.sampling, &error), &error);
     assert_ok(cli_output_open(&conversation.output, model.tokenizer, &error), &error);
     return conversation;

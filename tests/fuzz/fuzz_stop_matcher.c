@@ -3,9 +3,9 @@
  * Any bytes as stop strings, one a line up to an empty line, and a text behind them that bytes 0xFF cut into
  * pieces. What is shown must be what the definition says. A first byte that is odd includes the string.
  */
+#include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "support/naive_stops.h"
-#include "base/byte_buffer.h"
 #include "text/stop_matcher.h"
 #include "text/utf8.h"
 
