@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include "base/memory.h"
+#include "text/reply/use_format.h"
 #include "text/text_steps.h"
 
 #include <string.h>
@@ -115,6 +116,7 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
         gb_splitter_free(tokenizer->splitters[i]);
     gb_chat_format_free(&tokenizer->chat_format);
+    gb_tokenizer_drop_reply_format(tokenizer);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
 }
