@@ -17,41 +17,42 @@ enum { MAX_CONFIG_FILE = 64 << 20 };
 /* Gemma 4: calls are call:NAME{key:<|"|>text<|"|>,other:1}. The model may begin one before its thought ends,
  * leave the end of one out, or give an end too many. */
 static const char GEMMA4[] =
-    "{\"start_anchor\":[\"<|turn>model\\n\",\"<tool_response|>\"],\n"
-    " \"stray\":[\"<tool_call|>\",\"<channel|>\"],\n"
-    " \"fields\":{\n"
-    "  "
-    "\"reasoning_content\":{\"open\":[\"<|channel>thought\\n\",\"<|channel>thought\"],\"close\":\"<channel|>"
-    "\"},\n"
-    "  \"tool_calls\":{\"open_pattern\":\"\\\\s*<\\\\|tool_call>\",\n"
-    "   \"close\":[\"<tool_call|>\",\"<|tool_response>\",\"<turn|>\"],\n"
-    "   \"within\":[\"reasoning_content\"],\"ends\":[\"tool_calls\"],\n"
-    "   "
-    "\"body_pattern\":\"\\\\s*call:\\\\s*(?P<name>[^\\\\s{}]+)\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
-    "   \"content\":\"json\",\n"
-    "   \"content_args\":{\"unquoted_keys\":true,\"string_delims\":[[\"<|\\\"|>\",\"<|\\\"|>\"]]},\n"
-    "   \"transform\":{\"name\":\"{name}\",\"arguments\":\"{content}\"}},\n"
-    "  \"content\":{\"close\":[\"<turn|>\",\"<|tool_response>\",\"<eos>\"]}}}\n";
+    "{\"start_anchor\": [\"<|turn>model\\n\", \"<tool_response|>\"],\n"
+    " \"stray\": [\"<tool_call|>\", \"<channel|>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": [\"<|channel>thought\\n\", \"<|channel>thought\"],\n"
+    "   \"close\": [\"<channel|>\", \"<|tool_response>\", \"<turn|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<\\\\|tool_call>\",\n"
+    "   \"close\": [\"<tool_call|>\", \"<|tool_response>\", \"<turn|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"body_pattern\": \"\\\\s*call:\\\\s*(?P<name>[^\\\\s{}]+)"
+    "\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"content_args\": {\"unquoted_keys\": true, \"string_delims\": [[\"<|\\\"|>\", \"<|\\\"|>\"]]},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
 
 /* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
  * <tool_call> and </tool_call>. Any end may be missing where the next tag shows it, the last one where a
  * parameter or the function has ended. */
 static const char QWEN3_5[] =
-    "{\"start_anchor\":\"<|im_start|>assistant\\n\",\n"
-    " \"stray\":[\"</think>\",\"</tool_call>\"],\n"
-    " \"fields\":{\n"
-    "  \"reasoning_content\":{\"open\":\"<think>\",\"close\":\"</think>\"},\n"
-    "  \"tool_calls\":{\"open_pattern\":\"\\\\s*<tool_call>\",\"close\":[\"</tool_call>\",\"<|im_end|>\"],\n"
-    "   \"within\":[\"reasoning_content\"],\"ends\":[\"tool_calls\"],\n"
-    "   \"body_pattern\":\"\\\\s*<function=(?P<name>[^>\\\\n]+)>(?P<content>.*?)"
+    "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
+    " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": [\"</think>\", \"<|im_end|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<tool_call>\",\n"
+    "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"body_pattern\": \"\\\\s*<function=(?P<name>[^>\\\\n]+)>(?P<content>.*?)"
     "(?:</function>\\\\s*(?=<function=|\\\\z)|\\\\z)\",\n"
-    "   \"unclosed_pattern\":\"</(?:function|parameter)>\\\\s*\\\\z\",\n"
-    "   \"content\":\"xml-inline\",\n"
-    "   \"content_args\":{\"strict\":true,\n"
-    "    \"tag_pattern\":\"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
-    "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
-    "   \"transform\":{\"name\":\"{name}\",\"arguments\":\"{content}\"}},\n"
-    "  \"content\":{\"close\":[\"<|im_end|>\",\"<|endoftext|>\"]}}}\n";
+    "   \"unclosed_pattern\": \"</(?:function|parameter)>\\\\s*\\\\z\",\n"
+    "   \"content\": \"xml-inline\",\n"
+    "   \"content_args\": {\"strict\": true,\n"
+    "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
+    "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))"
+    "|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 const char *gb_known_reply_format(const char *architecture) {
     static const struct {

@@ -82,7 +82,8 @@ void gb_add_text(gb_marked_text *text, const char *bytes, size_t length) {
 }
 
 void gb_end_text(gb_marked_text *text) {
-    if (text->partial_size > 0)
-        give_partial(text, text->partial_size, false);
+    if (text->partial_size == 0)
+        return;
+    give_partial(text, text->partial_size, false);
     text->ordinary = text->raw.size;
 }
