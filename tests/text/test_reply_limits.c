@@ -9,6 +9,7 @@
 #include "support/assertions.h"
 #include "support/reply_text.h"
 #include "support/temporary.h"
+#include "text/reply/lenient_json.h"
 #include "text/reply/use_format.h"
 
 static gumbel_error error;
@@ -103,9 +104,9 @@ static void test_long_calls(void **state) {
     (void)state;
     use(gb_known_reply_format("gemma4"));
     for (size_t step = 1; step < 5000; step = step * 5 + 2) {
-        const summary s =
-            read_bomb(bomb("<|tool_call>call:f{a:<|\"|>", "x\xC3\xBC", 1000, "<|tool_call>call:g{}<tool_call|>!"),
-                      step, 2000);
+        const summary s = read_bomb(
+            bomb("<|tool_call>call:f{a:<|\"|>", "x\xC3\xBC", 1000, "<|tool_call>call:g{}<tool_call|>!"), step,
+            2000);
         assert_int_equal(s.parts, 3);
         assert_int_equal(s.calls, 1);
         assert_int_equal(s.warnings, 1);
@@ -122,7 +123,8 @@ static void test_white_space(void **state) {
     use(gb_known_reply_format("qwen3_5"));
     assert_int_equal(read_bomb(bomb("a", " ", 20000, "b"), 1, 0).texts, 20002);
     assert_int_equal(read_bomb(bomb("a", "\n", 20000, "<tool_call>"), 7, 0).texts, 20012);
-    assert_int_equal(read_bomb(bomb("<tool_call><function=f>", "<parameter=a>", 20000, "</tool_call>"), 100, 0).calls, 1);
+    assert_int_equal(
+        read_bomb(bomb("<tool_call><function=f>", "<parameter=a>", 20000, "</tool_call>"), 100, 0).calls, 1);
     assert_int_equal(read_bomb(bomb("", "<think></think>", 50000, "x"), 100, 0).texts, 1);
 }
 
@@ -165,9 +167,11 @@ static void test_wrong_formats(void **state) {
         {FIELDS("\"x\": {\"open_pattern\": \"()()()()()()()()()()()()()()()()\"}"), "at most 15"},
         {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"yaml\"}"), "\"yaml\""},
         {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"xml-inline\"}"), "without tag_pattern"},
-        {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"xml-inline\", \"content_args\": {\"tag_pattern\": \"a\"}}"),
+        {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"xml-inline\", \"content_args\": {\"tag_pattern\": "
+                "\"a\"}}"),
          "no group \"key\""},
-        {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"json\", \"content_args\": {\"string_delims\": [[\"a\"]]}}"),
+        {FIELDS("\"x\": {\"open\": \"a\", \"content\": \"json\", \"content_args\": {\"string_delims\": "
+                "[[\"a\"]]}}"),
          "pair 0"},
         {FIELDS("\"x\": {\"open\": \"a\", \"content_args\": {\"strip\": 1}}"), "strip is not true or false"},
         {FIELDS("\"x\": {\"open\": \"a\", \"transform\": \"pre {content}\"}"), "placeholder and other text"},
@@ -175,12 +179,14 @@ static void test_wrong_formats(void **state) {
         {FIELDS("\"x\": {\"open\": \"a\", \"join\": 1}"), "join"},
         {FIELDS("\"content\": {}, \"x\": {\"open\": \"a\", \"within\": [\"y\"]}"), "names \"y\""},
         {FIELDS("\"content\": {}, \"x\": {\"open\": \"a\", \"ends\": [\"content\"]}"), "names \"content\""},
-        {FIELDS("\"content\": {}, \"thinking\": {\"open\": \"a\", \"within\": [\"content\"]}"), "a text has within"},
+        {FIELDS("\"content\": {}, \"thinking\": {\"open\": \"a\", \"within\": [\"content\"]}"),
+         "a text has within"},
         {FIELDS("\"y\": {}, \"x\": {\"open\": \"a\"}"), "is no text"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-        assert_fails(gb_tokenizer_use_reply_format(tokenizer, wrong[i][0], strlen(wrong[i][0]), "format", &error),
-                     GUMBEL_ERROR_FORMAT, &error, wrong[i][1]);
+        assert_fails(
+            gb_tokenizer_use_reply_format(tokenizer, wrong[i][0], strlen(wrong[i][0]), "format", &error),
+            GUMBEL_ERROR_FORMAT, &error, wrong[i][1]);
 }
 
 /* ---- The API ------------------------------------------------------------------------------------------- */
@@ -191,16 +197,21 @@ static void test_wrong_calls(void **state) {
     gumbel_reply_options options = {.size = 1};
     gumbel_reply_part part = {.size = sizeof part};
     const int32_t none = -1;
-    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
+    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "size");
     options = (gumbel_reply_options){.size = sizeof options, .tools = "[1"};
-    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error, "tools: line 1");
+    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "tools: line 1");
     options.tools = "{}";
-    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error, "not a list");
+    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "not a list");
     options.tools = "[{\"function\": {}}]";
-    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error, "number 0");
+    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "number 0");
     options = (gumbel_reply_options){.size = sizeof options, .prompt = &none, .prompt_count = 1};
     use(gb_known_reply_format("gemma4"));
-    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error, "token -1");
+    assert_fails(gumbel_reply_create(tokenizer, &options, &reply, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "token -1");
     assert_ok(gumbel_reply_create(tokenizer, NULL, &reply, &error), &error);
     assert_fails(gumbel_reply_add_token(reply, 1 << 30, &error), GUMBEL_ERROR_ARGUMENT, &error, "vocabulary");
     assert_fails(gumbel_reply_get_part(reply, 0, &part, &error), GUMBEL_ERROR_ARGUMENT, &error, "part 0");
@@ -259,21 +270,20 @@ static void test_no_format(void **state) {
 
 static void test_load(void **state) {
     (void)state;
-    assert_fails(gumbel_reply_format_load(tokenizer, "no/such/file", &error), GUMBEL_ERROR_IO, &error, "no/such/file");
-    char *path = temporary_path("format.json");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(gb_known_reply_format("gemma4"), file);
-    fclose(file);
+    assert_fails(gumbel_reply_format_load(tokenizer, "no/such/file", &error), GUMBEL_ERROR_IO, &error,
+                 "no/such/file");
+    const char *path = temporary_path("format.json");
+    write_text(path, gb_known_reply_format("gemma4"));
     assert_ok(gumbel_reply_format_load(tokenizer, path, &error), &error);
     assert_non_null(tokenizer->reply_format);
-    remove(path);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deep),         cmocka_unit_test(test_long_calls),  cmocka_unit_test(test_white_space),
-        cmocka_unit_test(test_slow_pattern), cmocka_unit_test(test_wrong_formats), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_ids),          cmocka_unit_test(test_no_format),   cmocka_unit_test(test_load)};
+        cmocka_unit_test(test_deep),          cmocka_unit_test(test_long_calls),
+        cmocka_unit_test(test_white_space),   cmocka_unit_test(test_slow_pattern),
+        cmocka_unit_test(test_wrong_formats), cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_ids),           cmocka_unit_test(test_no_format),
+        cmocka_unit_test(test_load)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

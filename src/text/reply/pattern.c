@@ -10,8 +10,9 @@
 #include <pcre2.h>
 #include <string.h>
 
-/* Of one start of a match; a lazy group of a megabyte takes about as many steps. */
-enum { MAX_STEPS = 4 << 20, MAX_DEPTH = 100000, MAX_HEAP_KIBIBYTES = 64 << 10 };
+/* Of one start of a match. A lazy group takes about a step for each byte: of a delimiter a few thousand, of a
+ * call a megabyte. */
+enum { MAX_GROWING_STEPS = 1 << 16, MAX_STEPS = 4 << 20, MAX_DEPTH = 100000, MAX_HEAP_KIBIBYTES = 64 << 10 };
 
 struct gb_pattern {
     pcre2_code *code;
@@ -188,7 +189,6 @@ gumbel_status gb_matcher_create(gb_matcher **matcher, gumbel_error *error) {
         (*matcher)->match = pcre2_match_data_create(GB_MAX_REPLY_GROUPS, NULL);
         (*matcher)->limits = pcre2_match_context_create(NULL);
         if ((*matcher)->match && (*matcher)->limits) {
-            pcre2_set_match_limit((*matcher)->limits, MAX_STEPS);
             pcre2_set_depth_limit((*matcher)->limits, MAX_DEPTH);
             pcre2_set_heap_limit((*matcher)->limits, MAX_HEAP_KIBIBYTES);
             return GUMBEL_OK;
@@ -211,6 +211,7 @@ gb_match gb_pattern_find(const gb_pattern *pattern, gb_matcher *matcher, const c
                          size_t from, gb_search search) {
     static const uint32_t options[] = {
         [GB_SEARCH_WHOLE] = 0, [GB_SEARCH_GROWING] = PCRE2_PARTIAL_HARD, [GB_SEARCH_HERE] = PCRE2_ANCHORED};
+    pcre2_set_match_limit(matcher->limits, search == GB_SEARCH_GROWING ? MAX_GROWING_STEPS : MAX_STEPS);
     int code = pcre2_match(pattern->code, (PCRE2_SPTR)(text ? text : ""), length, from,
                            options[search] | PCRE2_NO_UTF_CHECK, matcher->match, matcher->limits);
     if (code == PCRE2_ERROR_NOMATCH)

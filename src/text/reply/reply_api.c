@@ -189,6 +189,9 @@ void gumbel_reply_destroy(gumbel_reply *reply) {
 
 /* ---- Adding -------------------------------------------------------------------------------------------- */
 
+/* Bytes of text that are looked at at once, so that searches are short however long the text is. */
+enum { PIECE = 4096 };
+
 static gumbel_status check_open(const gumbel_reply *reply, gumbel_error *error) {
     if (reply->has_ended)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the reply has ended");
@@ -217,8 +220,12 @@ gumbel_status gumbel_reply_add_text(gumbel_reply *reply, const char *text, size_
     if (length > GB_MAX_REPLY_BYTES)
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "the reply is longer than %d bytes", GB_MAX_REPLY_BYTES);
     put_rest(reply, &reply->text);
-    gb_add_text(&reply->text, text, length);
-    return scan(reply, false, error);
+    for (size_t at = 0, size; at < length; at += size) {
+        size = length - at < PIECE ? length - at : PIECE;
+        gb_add_text(&reply->text, text + at, size);
+        GB_TRY(scan(reply, false, error));
+    }
+    return GUMBEL_OK;
 }
 
 gumbel_status gumbel_reply_end(gumbel_reply *reply, gumbel_error *error) {
