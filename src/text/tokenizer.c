@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include "base/memory.h"
+#include "text/reply/reply_format.h"
 #include "text/text_steps.h"
 
 #include <string.h>
@@ -115,6 +116,8 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
         gb_splitter_free(tokenizer->splitters[i]);
     gb_chat_format_free(&tokenizer->chat_format);
+    gb_reply_format_destroy(tokenizer->reply_format);
+    gb_free(tokenizer->reply_marks);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
 }
