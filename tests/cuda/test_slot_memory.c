@@ -3,7 +3,7 @@
  * Memory of slots that is taken as it is used: what is covered keeps its bytes and addresses, what is not
  * takes nothing, and empty slots give theirs to others.
  */
-#include "backends/cuda/runtime/region.h"
+#include "backends/cuda/runtime/virtual_range.h"
 #include "backends/cuda/runtime/slots.h"
 #include "device_memory.h"
 #include "run/handles.h"

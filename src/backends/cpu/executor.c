@@ -4,7 +4,7 @@
 #include "backends/batch/batch.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/ready_steps.h"
-#include "backends/threads/pace.h"
+#include "backends/threads/team_trial.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

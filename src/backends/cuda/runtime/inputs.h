@@ -12,7 +12,7 @@
 #include "backends/backend.h"
 
 #include "backends/cuda/lowering/kernels.h"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 
 typedef struct gb_cuda_inputs {
     const gb_program *program;

@@ -9,7 +9,7 @@
 #include "backends/backend.h"
 
 #include "backends/cuda/lowering/kernels.h"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 
 /* An output of the program; numbers are words of 4 bytes. */
 typedef struct gb_cuda_output {

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 
-#include "backends/cuda/runtime/region.h"
+#include "backends/cuda/runtime/virtual_range.h"
 #include "backends/states/states.h"
 
 #include <cuda_runtime_api.h>

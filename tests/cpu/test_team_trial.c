@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/threads/pace.h"
+#include "backends/threads/team_trial.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

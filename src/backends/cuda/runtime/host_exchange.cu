@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cuda/device/device.cuh"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 
 using namespace gb_cuda;
 

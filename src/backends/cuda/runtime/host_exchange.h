@@ -6,8 +6,8 @@
  * the host. After a token that ends its answer a row's inputs stay: what was enqueued behind that step
  * repeats it, writes the same values to the same places, and leaves nothing to undo.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_HANDOVER_H
-#define GUMBEL_BACKENDS_CUDA_RUNTIME_HANDOVER_H
+#ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_EXCHANGE_H
+#define GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_EXCHANGE_H
 
 #include "backends/batch/batch.h"
 

@@ -3,8 +3,8 @@
  * Memory of slots at fixed addresses, [slots, slot_bytes], of which only what is covered takes memory of the
  * device: the driver's virtual memory. Where the driver does not have that, all of it is allocated at once.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_REGION_H
-#define GUMBEL_BACKENDS_CUDA_RUNTIME_REGION_H
+#ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_VIRTUAL_RANGE_H
+#define GUMBEL_BACKENDS_CUDA_RUNTIME_VIRTUAL_RANGE_H
 
 #include "base/status.h"
 

@@ -5,8 +5,8 @@
  * then faster. A team that is slower than one thread ought to be is compared with one thread now and then.
  * How a batch is run changes no bits.
  */
-#ifndef GUMBEL_BACKENDS_THREADS_PACE_H
-#define GUMBEL_BACKENDS_THREADS_PACE_H
+#ifndef GUMBEL_BACKENDS_THREADS_TEAM_TRIAL_H
+#define GUMBEL_BACKENDS_THREADS_TEAM_TRIAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/threads/pace.h"
+#include "backends/threads/team_trial.h"
 
 /* Comparisons come the more seldom the longer the result has stood. */
 enum { FIRST_INTERVAL = 16, LAST_INTERVAL = 1024, TRIALS = 2, MEMORY = 4 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cuda/runtime/region.h"
+#include "backends/cuda/runtime/virtual_range.h"
 
 #include "backends/cuda/runtime/device.h"
 #include "base/memory.h"

@@ -4,7 +4,7 @@
  * token was drawn.
  */
 #include "backends/cuda/runtime/device.h"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 #include "backends/cuda/runtime/inputs.h"
 #include "cuda/device_memory.h"
 #include "run/handles.h"
