@@ -102,7 +102,7 @@ void attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_
 uint64_t attend_generated_scratch(const attention &a);
 
 /* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
- * tiles take. attention_prompt.cu */
+ * tiles take. attention_prefill.cu */
 void attend_prompt(attention a, cudaStream_t stream);
 bool prompt_fits(const attention &a);
 

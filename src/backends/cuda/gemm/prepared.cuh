@@ -11,7 +11,7 @@
  * 3 those of the first unit's and of the second one's, each its even columns and then its odd ones; beside
  * them are for each group its scale and its scale times the sum of its integers.
  *
- * By pairs of units, for prefill_tile.cuh: the rows of the first pair of units, then those of the second
+ * By pairs of units, for wgmma_tile.cuh: the rows of the first pair of units, then those of the second
  * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
  * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says. With the rest: each pair's rows twice,
  * rounded and then what the rounding left, rounded.

@@ -56,10 +56,10 @@ enum { GB_CUDA_MANY_ROWS = 64 };
 void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                                size_t tile_count);
-/* linear_few.cu: of a packed matrix, pair by pair; lists.expert is given. */
+/* gemv.cu: of a packed matrix, pair by pair; lists.expert is given. */
 void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                        const gb_cuda::row_lists &lists);
-/* linear_dense_rows.cu: likewise, of a matrix that it takes. */
+/* gemv_bf16.cu: likewise, of a matrix that it takes. */
 bool gb_cuda_takes_dense_pairs(const gb_cuda_tensor *weight);
 void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
                          const gb_cuda::row_lists &lists);

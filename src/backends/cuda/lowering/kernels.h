@@ -143,13 +143,13 @@ void gb_cuda_rope(const gb_cuda_call *call);
 /* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
+/* gemv.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
  * to GB_MOST_LINEARS that all can. */
 bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
 uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
 
-/* linear_dense_few.cu, linear_dense_rows.cu, linear_dense_prompt.cu: products of generated tokens with small
+/* gemv_small.cu, gemv_bf16.cu, gemm_bf16.cu: products of generated tokens with small
  * matrices that are not quantized and with large bfloat16 ones, and of a prompt's with bfloat16 ones, and
  * which they take: those of the same x are one launch (that join, of large ones). */
 bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
@@ -160,7 +160,7 @@ void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
 void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
 
-/* One product each: linear_prefill.cu, linear_quantized.cu, linear_dense_prefill.cu, linear_dense.cu. */
+/* One product each: gemm_wgmma.cu, gemm_quantized.cu, gemm_float.cu, gemv_float.cu. */
 void gb_cuda_linear_prefill(const gb_cuda_call *call);
 void gb_cuda_linear_quantized(const gb_cuda_call *call);
 void gb_cuda_dense_prefill(const gb_cuda_call *call);
@@ -198,7 +198,7 @@ void gb_cuda_gate_chain(const gb_cuda_problem *problem);
 bool gb_cuda_takes_norms(const gb_cuda_problem *problem);
 void gb_cuda_norm_chain(const gb_cuda_problem *problem);
 
-/* norm_linear.cu, norm_products.cu: one token's norms and products of their last result, with quantized
+/* norm_gemv.cu, norm_gemv_small.cu: one token's norms and products of their last result, with quantized
  * matrices and with small ones that are not. */
 bool gb_cuda_takes_norm_linear(const gb_cuda_problem *problem);
 void gb_cuda_norm_linear(const gb_cuda_problem *problem);
@@ -209,7 +209,7 @@ void gb_cuda_norm_products(const gb_cuda_problem *problem);
 bool gb_cuda_takes_rows(const gb_cuda_problem *problem);
 void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
-/* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
+/* gemm_wgmma.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
  * device or this build does not have them. */
 uint32_t gb_cuda_prefill_blocks(void);
 
@@ -218,7 +218,7 @@ uint32_t gb_cuda_prefill_blocks(void);
  */
 bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
-/* linear_prefill_bf16.cu: whether a weight is one for its kernel. */
+/* gemm_wgmma_bf16.cu: whether a weight is one for its kernel. */
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight);
 
 /* delta_net.cu */

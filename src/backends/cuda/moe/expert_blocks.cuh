@@ -4,13 +4,13 @@
  * expert_outer.cuh): matrices, blocks of them in shared memory, and sums. Matrices are packed, of 4-bit codes
  * in groups of 64, and take their inputs in 8 bits. A block of threads has 16 rows of each matrix it takes;
  * of the sum over k each warp has one, two or four neighbouring groups, and all is added in the order of
- * few_rows.cuh: the bits are those of the ops one by one.
+ * gemv_rows.cuh: the bits are those of the ops one by one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 
 #include "backends/cuda/device/async_copy.cuh"
-#include "backends/cuda/gemm/few_multiply.cuh"
+#include "backends/cuda/gemm/gemv_multiply.cuh"
 #include "backends/cuda/moe/routing.cuh"
 
 namespace gb_cuda {

@@ -87,7 +87,7 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
 }
 
 /* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. They come out
- * side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
+ * side by side, as in gemv_one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
  * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
 template <bool IS_BF16>
 __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,

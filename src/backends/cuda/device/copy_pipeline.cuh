@@ -3,8 +3,8 @@
  * Rings of slots in a block's shared memory, which one warp fills from device memory ahead of those that use
  * them.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_DEVICE_COPY_RING_CUH
-#define GUMBEL_BACKENDS_CUDA_DEVICE_COPY_RING_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_DEVICE_COPY_PIPELINE_CUH
+#define GUMBEL_BACKENDS_CUDA_DEVICE_COPY_PIPELINE_CUH
 
 #include "backends/cuda/device/async_copy.cuh"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of packed matrices with one row in 8 bits, with the bits of few_rows.cuh for fewer
+ * Products of packed matrices with one row in 8 bits, with the bits of gemv_rows.cuh for fewer
  * instructions. There the eight columns of a tensor core's product are rows. Here each is one of a part's
  * groups: an atom's codes are multiplied by inputs that are zeros in all columns but its own, so that the
  * sums of eight groups come out side by side, and a lane scales two of them for two rows of weights.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_ONE_ROW_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_ONE_ROW_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ONE_ROW_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ONE_ROW_CUH
 
-#include "backends/cuda/gemm/few_multiply.cuh"
-#include "backends/cuda/gemm/weight_ring.cuh"
+#include "backends/cuda/gemm/gemv_multiply.cuh"
+#include "backends/cuda/gemm/weight_pipeline.cuh"
 
 namespace gb_cuda {
 

@@ -3,10 +3,10 @@
  * The norms before a layer's part and the products of what they make with 4-bit matrices, of one generated
  * token in one launch. Every block of the product makes the whole row for itself, in the shared memory from
  * which it multiplies: a launch less, and the row is not handed over, while the first weights are on their
- * way already. The bits are those of norm_chain.cu and linear_few.cu.
+ * way already. The bits are those of norm_chain.cu and gemv.cu.
  */
-#include "backends/cuda/gemm/few_launch.cuh"
-#include "backends/cuda/gemm/one_row.cuh"
+#include "backends/cuda/gemm/gemv_launch.cuh"
+#include "backends/cuda/gemm/gemv_one_row.cuh"
 #include "backends/cuda/norm/norm_chain.cuh"
 
 using namespace gb_cuda;

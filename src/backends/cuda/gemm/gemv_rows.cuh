@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of packed matrices (gb_packing_fragments) with few prepared rows, at the speed at which weights
- * come from memory (weight_ring.cuh).
+ * come from memory (weight_pipeline.cuh).
  *
  * A group's value is
  *
@@ -12,14 +12,14 @@
  * where codes of 4 bits are q + 128, which bfloat16 holds in its low bits, and those of 8 bits less their
  * center. The eight groups of a part are added by twos, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), of a last
  * part those that are not there as zeros, then a slice's parts in their order, and at last the slices. One
- * row in 8 bits has a kernel of its own with the same bits (one_row.cuh), and so have experts
+ * row in 8 bits has a kernel of its own with the same bits (gemv_one_row.cuh), and so have experts
  * (expert_blocks.cuh).
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_FEW_ROWS_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_FEW_ROWS_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ROWS_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ROWS_CUH
 
-#include "backends/cuda/gemm/few_multiply.cuh"
-#include "backends/cuda/gemm/weight_ring.cuh"
+#include "backends/cuda/gemm/gemv_multiply.cuh"
+#include "backends/cuda/gemm/weight_pipeline.cuh"
 
 namespace gb_cuda {
 

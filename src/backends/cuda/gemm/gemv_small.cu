@@ -5,7 +5,7 @@
  * has a row at a time; of a single row each warp has one of the outputs, with its weights in registers. A
  * lane adds every 32nd four columns, a tree adds the lanes' sums. Matrices of the same input are one launch.
  */
-#include "backends/cuda/gemm/dense_few.cuh"
+#include "backends/cuda/gemm/gemv_small.cuh"
 
 using namespace gb_cuda;
 

@@ -6,10 +6,10 @@
  * whatever the tile. A block has 256 outputs of up to 128 rows: either warpgroup half of the first 128 of
  * them and half of the others, so that inputs are read once for both.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_BF16_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_BF16_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_BF16_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_BF16_CUH
 
-#include "backends/cuda/gemm/prefill_tile.cuh"
+#include "backends/cuda/gemm/wgmma_tile.cuh"
 
 namespace gb_cuda {
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of few_rows.cuh, of which one_row.cuh and the experts use parts: a multiplying warp's groups
+ * The arithmetic of gemv_rows.cuh, of which gemv_one_row.cuh and the experts use parts: a multiplying warp's groups
  * of a block of 16 outputs, against inputs in shared memory.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_FEW_MULTIPLY_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_FEW_MULTIPLY_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_MULTIPLY_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_MULTIPLY_CUH
 
-#include "backends/cuda/gemm/few_product.cuh"
+#include "backends/cuda/gemm/gemv.cuh"
 
 namespace gb_cuda {
 

@@ -8,10 +8,10 @@
  * products are added in float32 in the order of k, whatever the tile. A block has 128 outputs of up to 256
  * rows.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_PRODUCT_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_PRODUCT_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_QUANTIZED_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_QUANTIZED_CUH
 
-#include "backends/cuda/gemm/prefill_tile.cuh"
+#include "backends/cuda/gemm/wgmma_tile.cuh"
 
 namespace gb_cuda {
 

@@ -3,9 +3,9 @@
  * The norms before a layer's part and the products of what they make with matrices of few outputs, such as a
  * router, of one generated token in one launch: every block makes the whole row for itself, which costs less
  * than handing it over, and multiplies it by DENSE_OUTPUTS rows of weights, which it has in registers before
- * the kernels before this one end. The bits are those of norm_chain.cu and linear_dense_few.cu.
+ * the kernels before this one end. The bits are those of norm_chain.cu and gemv_small.cu.
  */
-#include "backends/cuda/gemm/dense_few.cuh"
+#include "backends/cuda/gemm/gemv_small.cuh"
 #include "backends/cuda/norm/norm_chain.cuh"
 
 using namespace gb_cuda;

@@ -9,8 +9,8 @@
  * for each group in the order of k. The groups are cut into PARTS ranges whose sums are added in order at
  * last. All kernels, for few rows and for many, compute just that, so that they have the same bits.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_QUANTIZED_PRODUCT_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_QUANTIZED_PRODUCT_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMM_QUANTIZED_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMM_QUANTIZED_CUH
 
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/prepared.cuh"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a launch of few_rows.cuh or one_row.cuh is given: matrices, rows, how the sum over k is cut, and where
+ * What a launch of gemv_rows.cuh or gemv_one_row.cuh is given: matrices, rows, how the sum over k is cut, and where
  * things are in shared memory.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_FEW_PRODUCT_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_FEW_PRODUCT_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_CUH
 
 #include "backends/cuda/gemm/prepared.cuh"
 

@@ -4,10 +4,10 @@
  * some outputs of a tile of rows: two warpgroups multiply, and a third one copies what they need into stages,
  * some ahead. Inputs are the second operand of the tensor cores, in shared memory.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_TILE_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_PREFILL_TILE_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_TILE_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_TILE_CUH
 
-#include "backends/cuda/device/copy_ring.cuh"
+#include "backends/cuda/device/copy_pipeline.cuh"
 #include "backends/cuda/device/wgmma.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"

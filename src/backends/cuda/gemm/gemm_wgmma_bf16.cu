@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with large bfloat16 matrices, on Hopper (gemm/prefill_bf16.cuh).
+ * Products of a prompt's tokens with large bfloat16 matrices, on Hopper (gemm/wgmma_bf16.cuh).
  */
-#include "backends/cuda/gemm/prefill_bf16.cuh"
+#include "backends/cuda/gemm/wgmma_bf16.cuh"
 
 using namespace gb_cuda;
 

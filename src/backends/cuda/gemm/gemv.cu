@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launches of the kernels for few rows and for one (gemm/few_rows.cuh, gemm/one_row.cuh): of generated
+ * Launches of the kernels for few rows and for one (gemm/gemv_rows.cuh, gemm/gemv_one_row.cuh): of generated
  * tokens, any number of them in tiles of 16, and of chosen experts.
  */
 #include "backends/cuda/gemm/codes.cuh"
-#include "backends/cuda/gemm/few_launch.cuh"
-#include "backends/cuda/gemm/few_rows.cuh"
-#include "backends/cuda/gemm/one_row.cuh"
+#include "backends/cuda/gemm/gemv_launch.cuh"
+#include "backends/cuda/gemm/gemv_rows.cuh"
+#include "backends/cuda/gemm/gemv_one_row.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"
 
 using namespace gb_cuda;

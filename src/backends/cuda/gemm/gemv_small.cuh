@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums of a row times matrices of few outputs that are not quantized, in float32: a lane adds every 32nd four
- * columns, in their order, and a tree adds the lanes' sums. The kernels of linear_dense_few.cu and
- * norm_products.cu have these bits.
+ * columns, in their order, and a tree adds the lanes' sums. The kernels of gemv_small.cu and
+ * norm_gemv_small.cu have these bits.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_DENSE_FEW_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_DENSE_FEW_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_SMALL_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_SMALL_CUH
 
 #include "backends/cuda/gemm/dense_matrices.cuh"
 

@@ -2,10 +2,10 @@
  *
  * How a launch of the kernels for few rows and for one is cut, for the files that launch them.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_FEW_LAUNCH_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_FEW_LAUNCH_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_LAUNCH_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_LAUNCH_CUH
 
-#include "backends/cuda/gemm/few_product.cuh"
+#include "backends/cuda/gemm/gemv.cuh"
 
 namespace gb_cuda {
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with weights of 4-bit codes, on Hopper (gemm/prefill_product.cuh).
+ * Products of a prompt's tokens with weights of 4-bit codes, on Hopper (gemm/wgmma_quantized.cuh).
  */
 #include "backends/cuda/gemm/codes.cuh"
-#include "backends/cuda/gemm/prefill_product.cuh"
+#include "backends/cuda/gemm/wgmma_quantized.cuh"
 
 using namespace gb_cuda;
 

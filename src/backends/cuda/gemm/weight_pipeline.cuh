@@ -2,7 +2,7 @@
  *
  * A block of threads' share of a product of few rows, and the weights of it: the block goes through blocks of
  * 16 outputs, and one of its warps keeps copies of the next weights under way in a ring, which begin before
- * the kernels before it end. Others multiply (few_rows.cuh, one_row.cuh), and one or more add up what they
+ * the kernels before it end. Others multiply (gemv_rows.cuh, gemv_one_row.cuh), and one or more add up what they
  * have.
  *
  * The sum over k is cut into slices, and these into parts of eight groups. A part is one warp's work: the
@@ -11,12 +11,12 @@
  * when they have been added. How the sum is cut depends on the matrix's sizes alone, so that an output has
  * the same bits whatever the other rows and matrices of the launch are.
  */
-#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_RING_CUH
-#define GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_RING_CUH
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_PIPELINE_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_PIPELINE_CUH
 
-#include "backends/cuda/device/copy_ring.cuh"
+#include "backends/cuda/device/copy_pipeline.cuh"
 #include "backends/cuda/device/last_block.cuh"
-#include "backends/cuda/gemm/few_product.cuh"
+#include "backends/cuda/gemm/gemv.cuh"
 
 namespace gb_cuda {
 

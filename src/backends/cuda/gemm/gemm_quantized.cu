@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cuda/gemm/quantized_product.cuh"
+#include "backends/cuda/gemm/gemm_quantized.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"
 
 using namespace gb_cuda;
