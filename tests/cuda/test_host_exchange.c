@@ -46,7 +46,7 @@ static const float temperature[ROWS] = {0.5f, 1, 0};
 
 /* A step of so many rows that draws tokens, and has so many stop tokens. */
 typedef struct device_step {
-    gb_cuda_handing handing;
+    gb_cuda_post post;
     row_values *values;
     int32_t *drawn, *stop_ids;
     uint32_t *other, *stop_count;
@@ -79,29 +79,29 @@ static device_step new_step(uint32_t rows, bool has_versions) {
                      .stop_ids = device_copy(NULL, GB_CUDA_MOST_STOPS * sizeof(int32_t)),
                      .other = device_copy(zeros, sizeof zeros),
                      .stop_count = device_copy(NULL, sizeof(uint32_t))};
-    void *ring;
+    void *mailbox;
     assert_ok(
-        gb_cuda_allocate_pinned(ENTRIES * ENTRY_WORDS * sizeof(uint32_t), "a ring's test", &ring, &error),
+        gb_cuda_allocate_pinned(ENTRIES * ENTRY_WORDS * sizeof(uint32_t), "a ring's test", &mailbox, &error),
         &error);
-    memset(ring, 0, ENTRIES * ENTRY_WORDS * sizeof(uint32_t));
-    s.handing =
-        (gb_cuda_handing){.ring = {ring, ENTRIES, ENTRY_WORDS},
-                          .number = &s.values->number,
-                          .count = 2,
-                          .results = {{(const uint32_t *)s.drawn, rows, NEXT_AT}, {s.other, OTHER, OTHER_AT}},
-                          .advance = advance_of(&s, rows, has_versions)};
+    memset(mailbox, 0, ENTRIES * ENTRY_WORDS * sizeof(uint32_t));
+    s.post =
+        (gb_cuda_post){.mailbox = {mailbox, ENTRIES, ENTRY_WORDS},
+                       .number = &s.values->number,
+                       .count = 2,
+                       .results = {{(const uint32_t *)s.drawn, rows, NEXT_AT}, {s.other, OTHER, OTHER_AT}},
+                       .advance = advance_of(&s, rows, has_versions)};
     return s;
 }
 
 static void free_step(device_step *s) {
-    gb_cuda_free_pinned(s->handing.ring.memory);
+    gb_cuda_free_pinned(s->post.mailbox.memory);
     void *const memory[] = {s->values,
                             s->drawn,
                             s->stop_ids,
                             s->other,
                             s->stop_count,
-                            (void *)(uintptr_t)s->handing.advance.temperature,
-                            (void *)(uintptr_t)s->handing.advance.slots};
+                            (void *)(uintptr_t)s->post.advance.temperature,
+                            (void *)(uintptr_t)s->post.advance.slots};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
         gb_cuda_free(memory[i]);
 }
@@ -116,19 +116,19 @@ static void set_stops(const device_step *s, uint32_t count) {
 }
 
 /* Hands out a step that drew these tokens, and gives what the inputs are then. */
-static row_values hand_out(const device_step *s, const int32_t *drawn, size_t rows) {
+static row_values post_results(const device_step *s, const int32_t *drawn, size_t rows) {
     row_values values;
     set(s->drawn, drawn, rows * sizeof *drawn);
-    gb_cuda_hand_out(&s->handing, NULL);
+    gb_cuda_post_results(&s->post, NULL);
     fetch(s->values, &values, sizeof values);
     return values;
 }
 
 static const uint32_t *entry_of(const device_step *s, uint32_t number) {
-    return s->handing.ring.memory + (size_t)(number % ENTRIES) * ENTRY_WORDS;
+    return s->post.mailbox.memory + (size_t)(number % ENTRIES) * ENTRY_WORDS;
 }
 
-static void results_are_in_the_ring(void **unused) {
+static void results_are_in_the_mailbox(void **unused) {
     (void)unused;
     uint64_t random = 5;
     uint32_t expected[ENTRIES * ENTRY_WORDS] = {0};
@@ -140,12 +140,12 @@ static void results_are_in_the_ring(void **unused) {
         for (uint32_t i = 0; i < OTHER; i++)
             other[i] = next_random(&random);
         set(s.other, other, sizeof other);
-        assert_int_equal(hand_out(&s, drawn, ROWS).number, number + 1);
+        assert_int_equal(post_results(&s, drawn, ROWS).number, number + 1);
         uint32_t *entry = expected + (size_t)(number % ENTRIES) * ENTRY_WORDS;
         entry[0] = number;
         memcpy(entry + NEXT_AT, drawn, sizeof drawn);
         memcpy(entry + OTHER_AT, other, sizeof other);
-        assert_memory_equal(s.handing.ring.memory, expected, sizeof expected);
+        assert_memory_equal(s.post.mailbox.memory, expected, sizeof expected);
     }
     free_step(&s);
 }
@@ -167,7 +167,7 @@ static void rows_advance(void **unused) {
         for (size_t row = 0; row < ROWS; row++)
             advance_expected(&expected, row, drawn[i][row]);
         expected.number++;
-        const row_values found = hand_out(&s, drawn[i], ROWS);
+        const row_values found = post_results(&s, drawn[i], ROWS);
         assert_memory_equal(&found, &expected, sizeof found);
     }
     free_step(&s);
@@ -190,7 +190,7 @@ static void rows_that_stop_stay(void **unused) {
                     advance_expected(&expected, row, drawn[row]);
             }
             expected.number++;
-            const row_values found = hand_out(&s, drawn, ROWS);
+            const row_values found = post_results(&s, drawn, ROWS);
             assert_memory_equal(&found, &expected, sizeof found);
         }
         free_step(&s);
@@ -203,12 +203,12 @@ static void programs_may_lack_seeds(void **unused) {
     device_step s = new_step(ROWS, false);
     row_values expected = first_values;
     set_stops(&s, 1);
-    s.handing.advance.seed = NULL;
+    s.post.advance.seed = NULL;
     advance_expected(&expected, 0, drawn[0]);
     advance_expected(&expected, 2, drawn[2]);
     memcpy(expected.seed, first_values.seed, sizeof expected.seed);
     expected.number++;
-    const row_values found = hand_out(&s, drawn, ROWS);
+    const row_values found = post_results(&s, drawn, ROWS);
     assert_memory_equal(&found, &expected, sizeof found);
     free_step(&s);
 }
@@ -219,10 +219,10 @@ static void prompts_stay(void **unused) {
     static const int32_t drawn[ROWS] = {1, 2, 3};
     device_step s = new_step(ROWS, false);
     row_values expected = first_values;
-    s.handing.advance.count = 0;
-    s.handing.advance.stops = (gb_cuda_stops){NULL, NULL};
+    s.post.advance.count = 0;
+    s.post.advance.stops = (gb_cuda_stops){NULL, NULL};
     expected.number++;
-    const row_values found = hand_out(&s, drawn, ROWS);
+    const row_values found = post_results(&s, drawn, ROWS);
     assert_memory_equal(&found, &expected, sizeof found);
     assert_int_equal(entry_of(&s, NUMBER)[NEXT_AT + 1], 2);
     free_step(&s);
@@ -251,7 +251,7 @@ static void versions_go_round(void **unused) {
         advance_expected(&expected, 0, i);
         advance_versions(&expected);
         expected.number++;
-        const row_values found = hand_out(&s, &i, 1);
+        const row_values found = post_results(&s, &i, 1);
         assert_memory_equal(&found, &expected, sizeof found);
     }
     free_step(&s);
@@ -267,7 +267,7 @@ static void stops_leave_versions(void **unused) {
     set_stops(&s, 2);
     for (int32_t i = 1; i < 2 * SPARES; i++) {
         for (uint32_t repeated = 0; repeated < SPARES; repeated++) {
-            const row_values found = hand_out(&s, &stop, 1);
+            const row_values found = post_results(&s, &stop, 1);
             assert_int_equal(entry_of(&s, expected.number)[0], expected.number);
             assert_int_equal(entry_of(&s, expected.number)[NEXT_AT], STOP);
             expected.number++;
@@ -276,7 +276,7 @@ static void stops_leave_versions(void **unused) {
         advance_expected(&expected, 0, i);
         advance_versions(&expected);
         expected.number++;
-        const row_values found = hand_out(&s, &i, 1);
+        const row_values found = post_results(&s, &i, 1);
         assert_memory_equal(&found, &expected, sizeof found);
     }
     free_step(&s);
@@ -323,14 +323,14 @@ static void fetch_versions(const gb_cuda_inputs *inputs, int32_t versions[2]) {
 }
 
 /* Hands out one step that drew a token; gives whether the host went on, as the device must. */
-static bool go_on(gb_cuda_inputs *inputs, uint32_t *ring, int32_t *on_device, int32_t drawn) {
+static bool go_on(gb_cuda_inputs *inputs, uint32_t *mailbox, int32_t *on_device, int32_t drawn) {
     int32_t before[2], after[2];
     fetch_versions(inputs, before);
     set(on_device, &drawn, sizeof drawn);
-    const gb_cuda_handing handing = {.ring = {ring, ENTRIES, ENTRY_WORDS},
-                                     .number = gb_cuda_inputs_number(inputs),
-                                     .advance = gb_cuda_inputs_advancing(inputs, on_device, 1, SPARES)};
-    gb_cuda_hand_out(&handing, NULL);
+    const gb_cuda_post post = {.mailbox = {mailbox, ENTRIES, ENTRY_WORDS},
+                               .number = gb_cuda_inputs_number(inputs),
+                               .advance = gb_cuda_inputs_advancing(inputs, on_device, 1, SPARES)};
+    gb_cuda_post_results(&post, NULL);
     const bool goes_on = gb_cuda_inputs_advance(inputs, drawn);
     assert_same_inputs(inputs);
     fetch_versions(inputs, after);
@@ -340,7 +340,7 @@ static bool go_on(gb_cuda_inputs *inputs, uint32_t *ring, int32_t *on_device, in
 }
 
 /* The stop tokens are STOP, STOP + 1 and so on, of which the blocks hold so many. */
-static void try_stops(gb_cuda_inputs *inputs, gb_batch *batch, uint32_t *ring, int32_t *on_device,
+static void try_stops(gb_cuda_inputs *inputs, gb_batch *batch, uint32_t *mailbox, int32_t *on_device,
                       int32_t count) {
     int32_t ids[GB_CUDA_MOST_STOPS + 6];
     const int32_t held = count < GB_CUDA_MOST_STOPS ? count : GB_CUDA_MOST_STOPS;
@@ -351,11 +351,11 @@ static void try_stops(gb_cuda_inputs *inputs, gb_batch *batch, uint32_t *ring, i
     gb_cuda_inputs_fill(inputs, batch, NUMBER);
     gb_cuda_inputs_send(inputs, NULL);
     assert_same_inputs(inputs);
-    assert_true(go_on(inputs, ring, on_device, 7));
-    assert_true(go_on(inputs, ring, on_device, STOP + held)); /* one that is not held */
+    assert_true(go_on(inputs, mailbox, on_device, 7));
+    assert_true(go_on(inputs, mailbox, on_device, STOP + held)); /* one that is not held */
     for (int32_t i = 0; i < held; i++)
-        assert_false(go_on(inputs, ring, on_device, STOP + i));
-    assert_true(go_on(inputs, ring, on_device, STOP - 1));
+        assert_false(go_on(inputs, mailbox, on_device, STOP + i));
+    assert_true(go_on(inputs, mailbox, on_device, STOP - 1));
 }
 
 static void try_program(const char *config) {
@@ -364,16 +364,16 @@ static void try_program(const char *config) {
     gb_batch_arrays arrays;
     gb_batch batch = batch_of_one(program->program, &arrays);
     gb_cuda_inputs inputs;
-    void *ring;
+    void *mailbox;
     int32_t *on_device = device_copy(NULL, sizeof *on_device);
     assert_ok(gb_cuda_inputs_create(program->program, &options, &inputs, &error), &error);
     assert_ok(
-        gb_cuda_allocate_pinned(ENTRIES * ENTRY_WORDS * sizeof(uint32_t), "a ring's test", &ring, &error),
+        gb_cuda_allocate_pinned(ENTRIES * ENTRY_WORDS * sizeof(uint32_t), "a ring's test", &mailbox, &error),
         &error);
     static const int32_t counts[] = {0, 1, 3, GB_CUDA_MOST_STOPS, GB_CUDA_MOST_STOPS + 6, 0};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        try_stops(&inputs, &batch, ring, on_device, counts[i]);
-    gb_cuda_free_pinned(ring);
+        try_stops(&inputs, &batch, mailbox, on_device, counts[i]);
+    gb_cuda_free_pinned(mailbox);
     gb_cuda_free(on_device);
     gb_cuda_inputs_destroy(&inputs);
     gb_batch_arrays_free(&arrays);
@@ -389,7 +389,7 @@ static void inputs_advance_on_both_sides(void **unused) {
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_in_the_ring),
+        cmocka_unit_test(results_are_in_the_mailbox),
         cmocka_unit_test(rows_advance),
         cmocka_unit_test(rows_that_stop_stay),
         cmocka_unit_test(programs_may_lack_seeds),

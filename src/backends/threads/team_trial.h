@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a team is worth its barriers. Where other programs keep the cores busy, a barrier may wait for a
- * thread that the system has set aside, for far longer than the work in between takes; one thread alone is
- * then faster. A team that is slower than one thread ought to be is compared with one thread now and then.
- * How a batch is run changes no bits.
+ * Whether a team of threads is worth its barriers. On a machine that others keep busy a barrier may wait for
+ * a descheduled thread far longer than the work takes; a team that is slower than one thread should be is
+ * then tried against one thread. How a batch is run changes no bits.
  */
 #ifndef GUMBEL_BACKENDS_THREADS_TEAM_TRIAL_H
 #define GUMBEL_BACKENDS_THREADS_TEAM_TRIAL_H
@@ -12,18 +11,18 @@
 #include <stdint.h>
 
 /* All zero at first. Not thread-safe. */
-typedef struct gb_pace {
-    double team, alone; /* seconds per unit of work, a moving mean; 0: not known */
-    uint32_t interval;  /* batches from one comparison to the next */
-    uint32_t since;     /* batches since the last one */
-    uint32_t trials;    /* batches left that try the other way */
-    bool is_alone;      /* what has been faster */
-} gb_pace;
+typedef struct gb_team_trial {
+    double team, single; /* seconds per unit of work, a moving mean; 0: not known */
+    uint32_t interval;   /* batches from one comparison to the next */
+    uint32_t since;      /* batches since the last one */
+    uint32_t trials;     /* batches left of the trial */
+    bool is_single;      /* which has been faster */
+} gb_team_trial;
 
 /* Whether one thread should run the next batch. */
-bool gb_pace_is_alone(const gb_pace *pace);
+bool gb_team_trial_is_single(const gb_team_trial *trial);
 
-/* Tells how long the batch took, run as gb_pace_is_alone said; work as gb_kernel_work has it. */
-void gb_pace_record(gb_pace *pace, uint64_t work, double seconds);
+/* Records the time of a batch, run as gb_team_trial_is_single said; work as of gb_kernel_work. */
+void gb_team_trial_record(gb_team_trial *trial, uint64_t work, double seconds);
 
 #endif

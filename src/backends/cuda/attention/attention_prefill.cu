@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of prompts' tokens on the tensor cores: a block has 64 queries that read the same keys and walks
- * these some at a time, with a running softmax (Dao, FlashAttention-2, 2023). Sums and the softmax are
- * float32. Over caches of bfloat16 queries and weights are rounded to bfloat16: TERMS is 1. Over caches of
- * float32 all numbers are two terms, x = high + low in bfloat16, of whose products the smallest is left out:
- * TERMS is 2, and the terms of eight neighbours stand side by side. Keys are taken from multiples of a tile's
- * positions on, and what a query does not read adds zeros: its bits depend on nothing else in the batch.
+ * Attention of prefill on tensor cores: a block has 64 queries that read the same keys, and walks these in
+ * tiles with a running softmax (Dao, FlashAttention-2, 2023). Sums and the softmax are float32. Over bfloat16
+ * caches queries and weights are rounded to bfloat16 (TERMS 1). Over float32 caches every number is two
+ * terms, high + low in bfloat16, without the product of the low ones (TERMS 2). Tiles of keys begin at
+ * multiples of their size and what a query does not read adds zeros, so its bits depend on nothing else in
+ * the batch.
  */
 #include "backends/cuda/attention/attention.cuh"
 #include "backends/cuda/device/tiles.cuh"
@@ -107,7 +107,7 @@ __device__ static void start_loading(const head_rows &rows, unsigned tile, unsig
     }
 }
 
-/* The floats that the thread has brought become their terms. */
+/* Splits the floats that the thread has copied into their terms. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static void split_loaded(uint16_t *tile) {
     constexpr unsigned ACROSS = SIZE / 8, AT_ONCE = prompt_shape<SIZE, TERMS>::THREADS / ACROSS;
@@ -367,7 +367,7 @@ __device__ static void store(const attention &a, const query_tile &t, const shar
 }
 
 /* Tile gridDim.x - 1 - blockIdx.x, so that those with the most keys begin first; kv head and part blockIdx.y.
- * While keys are multiplied values are on their way, and the other way round. */
+ * While keys are multiplied values are in flight, and the other way round. */
 template <unsigned SIZE, unsigned TERMS>
 static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZE *TERMS > 256 ? 1 : 2)
     attend(attention a) {
@@ -405,7 +405,7 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
                           a.scale * 0x1.715476p+0f, scores, largest);
         if constexpr (HALVES > 1)
             put_largest<SIZE, TERMS>(*shared, of, largest);
-        __syncthreads(); /* the keys have been taken */
+        __syncthreads(); /* the keys have been read */
         if (tile + KEYS < end)
             start_loading<SIZE, TERMS>(keys, tile + KEYS, first, end, shared->key);
         commit_copies();
@@ -437,7 +437,7 @@ static __global__ void __launch_bounds__(prompt_shape<SIZE, TERMS>::THREADS, SIZ
         wait_for_copies<0>();
         if (tile + KEYS < end)
             split_loaded<SIZE, TERMS>(shared->key);
-        __syncthreads(); /* the values have been taken, and the next keys are there */
+        __syncthreads(); /* the values have been read, and the next keys are there */
         if (tile + KEYS < end)
             start_loading<SIZE, TERMS>(values, tile + KEYS, first, end, shared->value);
         commit_copies();
@@ -477,7 +477,7 @@ bool gb_cuda::prompt_fits(const attention &a) {
     return (a.terms > 1 ? shared_bytes<2>(a.keys.size) : shared_bytes<1>(a.keys.size)) <= most_shared_bytes();
 }
 
-void gb_cuda::attend_prompt(attention a, cudaStream_t stream) {
+void gb_cuda::attend_prefill(attention a, cudaStream_t stream) {
     set_tiles(a, ROWS);
     if (a.terms > 1)
         launch_size<2>(a, stream);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rings of slots in a block's shared memory, which one warp fills from device memory ahead of those that use
- * them.
+ * Pipelines of stages in shared memory: one warp copies ahead, others read.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_COPY_PIPELINE_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_COPY_PIPELINE_CUH
@@ -24,9 +23,8 @@ constexpr unsigned COPY_ARRIVALS = WARP;
 constexpr unsigned COPY_ARRIVALS = 1;
 #endif
 
-/* How many lanes of a warp say that it is done with a slot. One does, after the warp has met, which is
- * enough; but compute-sanitizer's racecheck follows the order of memory only through the lanes that arrive.
- */
+/* How many lanes of a warp release a stage. One is enough after __syncwarp, but compute-sanitizer's
+ * racecheck follows only lanes that arrive. */
 #if defined(GUMBEL_CUDA_RACECHECK)
 constexpr unsigned DONE_ARRIVALS = WARP;
 #else
@@ -48,41 +46,41 @@ __device__ inline void end_copies(copy_barrier *barrier) {
 #endif
 }
 
-/* A warp's place in a ring. All warps go through the slots in the same order: those that fill wait until one
- * is empty, the others until it is full. */
-struct shared_ring {
-    copy_barrier *full, *empty; /* [slots] in shared memory */
-    uint32_t slots, slot, parity;
+/* A warp's position in a pipeline. All warps go through the stages in one order: the copying one waits
+ * until a stage is empty, the others until it is full. */
+struct copy_pipeline {
+    copy_barrier *full, *empty; /* [stages] in shared memory */
+    uint32_t stages, stage, parity;
 
-    __device__ shared_ring(copy_barrier *of_full, copy_barrier *of_empty, uint32_t of_slots)
-        : full(of_full), empty(of_empty), slots(of_slots), slot(0), parity(0) {}
+    __device__ copy_pipeline(copy_barrier *of_full, copy_barrier *of_empty, uint32_t of_stages)
+        : full(of_full), empty(of_empty), stages(of_stages), stage(0), parity(0) {}
 
-    /* By one thread, before all others begin; then finish_barriers. fillers: how many arrivals make a slot
+    /* By one thread, before all others begin; then finish_barriers. fillers: how many arrivals make a stage
      * full; users: how many warps use it. */
     __device__ void create(unsigned fillers, unsigned users) const {
-        for (uint32_t i = 0; i < slots; i++) {
+        for (uint32_t i = 0; i < stages; i++) {
             begin_barrier(&full[i], fillers);
             begin_barrier(&empty[i], users * DONE_ARRIVALS);
         }
     }
 
     __device__ void wait_until_empty() const {
-        wait_for_phase(&empty[slot], parity ^ 1);
+        wait_for_phase(&empty[stage], parity ^ 1);
     }
 
     __device__ void wait_until_full() const {
-        wait_for_phase(&full[slot], parity);
+        wait_for_phase(&full[stage], parity);
     }
 
-    /* The warp is done with the slot, which may be filled again. */
-    __device__ void pass_on(uint32_t lane) const {
-        arrive_by_warp(&empty[slot], lane);
+    /* The warp is done with the stage, which may be filled again. */
+    __device__ void release(uint32_t lane) const {
+        arrive_by_warp(&empty[stage], lane);
     }
 
     __device__ void next() {
-        slot++;
-        if (slot == slots) {
-            slot = 0;
+        stage++;
+        if (stage == stages) {
+            stage = 0;
             parity ^= 1;
         }
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with small bfloat16 matrices, off Hopper with all: on tensor cores, with the
- * input as three bfloat16 numbers, which together have its 24 bits, and sums in float32. A warp has 16 tokens
- * and 32 outputs and takes its operands from memory as they are, some steps ahead: of 16 columns lane l has
- * four neighbouring ones, 4 * (l % 4) and on, which all operands agree on.
+ * GEMM of prefill with small bfloat16 matrices, off Hopper with all of them, on tensor cores. An activation
+ * enters as three bfloat16 numbers that together have its 24 bits; sums are float32. A warp has 16 tokens and
+ * 32 outputs and prefetches its operands into registers. Of 16 columns lane l has the four from 4 * (l % 4)
+ * on, in all operands alike.
  */
 #include "backends/cuda/gemm/dense_matrices.cuh"
 
@@ -15,7 +15,7 @@ enum {
     WARPS = 4,
     TILES = 4, /* of 8 outputs, of a warp */
     STEP = 32, /* columns */
-    AHEAD = 3, /* steps under way */
+    AHEAD = 3, /* steps in flight */
     PIECES = STEP / 16
 };
 
@@ -123,13 +123,13 @@ static __global__ void __launch_bounds__(WARPS *WARP) multiply_dense_bf16(GB_GRI
     own.store(p, m, token, output);
 }
 
-bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call) {
+bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return call->is_prefill && weight->dtype == GB_BF16 && weight->dims[1] % STEP == 0 &&
-           !gb_cuda_takes_prefill(call, weight);
+           !gb_cuda_supports_wgmma(call, weight);
 }
 
-void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count) {
     dense_matrices p = {};
     const uint32_t blocks = list_matrices(calls, count, OUTPUTS, &p);
     GB_LAUNCH(multiply_dense_bf16, dim3(blocks, blocks_for(p.rows, TOKENS)), WARPS * WARP, 0,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with matrices that are not quantized, in float32: a block has 32 outputs of
- * 32 rows, a thread 4 of 4, added in the order of k.
+ * GEMM of prefill with matrices that are not quantized, in float32. A block's tile is 32 outputs of 32 rows,
+ * a thread's 4 of 4; sums go in the order of k.
  */
 #include "backends/cuda/gemm/row_lists.cuh"
 
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
 }
 
-void gb_cuda_dense_prefill(const gb_cuda_call *call) {
+void gb_cuda_gemm_float(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
     const dense_rows rows = {x->data, GB_F32, x->dims[0], x->dims[1]};
     const dense_rows outputs = {weight->data, weight->dtype, weight->dims[0], weight->dims[1]};

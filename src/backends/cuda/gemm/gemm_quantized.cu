@@ -137,6 +137,6 @@ void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x
     }
 }
 
-void gb_cuda_linear_quantized(const gb_cuda_call *call) {
+void gb_cuda_gemm_quantized(const gb_cuda_call *call) {
     gb_cuda_quantized_product(call, call->operands[0], call->operands[1], all_rows(call), 0);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a quantized matrix, by tensor cores: 16 rows of the matrix are the first operand, 8 prepared
- * rows the second. With codes q (of 4 bits: q + 128, which bfloat16 holds in its low bits; of more bits: less
- * their center), xsum the sum of a group's inputs and sum its products,
+ * GEMM with a quantized matrix of any format on tensor cores (m16n8k16): 16 rows of the matrix are the first
+ * operand, 8 prepared rows the second. With codes q (of 4 bits: q + 128, which bfloat16 holds in its low
+ * bits; of more bits: less their center), xsum the sum of a group's inputs and sum that of its products,
  *
  *     y = y + (bias - offset * scale) * xsum, then y = y + scale * sum,
  *
- * for each group in the order of k. The groups are cut into PARTS ranges whose sums are added in order at
- * last. All kernels, for few rows and for many, compute just that, so that they have the same bits.
+ * for each group in the order of k. The groups are cut into PARTS ranges, whose sums are added in order.
+ * Kernels for few rows and for many compute just that, so they have the same bits.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMM_QUANTIZED_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_GEMM_QUANTIZED_CUH

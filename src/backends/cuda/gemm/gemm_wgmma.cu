@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with weights of 4-bit codes, on Hopper (gemm/wgmma_quantized.cuh).
+ * GEMM of prefill with packed 4-bit weights, on Hopper (gemm/wgmma_quantized.cuh).
  */
 #include "backends/cuda/gemm/codes.cuh"
 #include "backends/cuda/gemm/wgmma_quantized.cuh"
@@ -10,14 +10,14 @@ using namespace gb_cuda;
 template <typename Shape, gb_dtype SCALE>
 __device__ static inline void multiply_and_store(const fragment_tile &tile, const row_lists &lists,
                                                  float *__restrict__ y) {
-    prefill_sums<Shape, SCALE> work;
+    wgmma_sums<Shape, SCALE> work;
     multiply_stages<Shape, SCALE>(tile, work);
     store_sums<Shape::COLUMNS>(tile, lists, (size_t)blockIdx.y * CONSUMED_OUTPUTS, work.sums, y);
 }
 
 /* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
 template <int GROUP_UNITS, gb_dtype SCALE>
-static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
+static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
                     float *__restrict__ y) {
 #if defined(GB_HAS_WGMMA)
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
 
 /* ---- Choosing the kernel ------------------------------------------------------------------------------- */
 
-uint32_t gb_cuda_prefill_blocks(void) {
+uint32_t gb_cuda_wgmma_blocks(void) {
 #if defined(__CUDACC__)
     /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
     cudaFuncAttributes attributes = {};
@@ -75,28 +75,28 @@ uint32_t gb_cuda_prefill_blocks(void) {
 #endif
 }
 
-bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
-    return call->is_prefill && call->scratch->prefill_blocks > 0 && weight &&
+bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
+    return call->is_prefill && call->scratch->wgmma_blocks > 0 && weight &&
            ((weight->is_packed && weight->format.bits == 4) || gb_cuda_is_large_bf16(weight));
 }
 
-size_t gb_cuda_prefill_tile_rows(const gb_cuda_tensor *weight) {
+size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight) {
     return weight->dtype == GB_BF16 ? (size_t)GB_CUDA_BF16_TILE_ROWS : (size_t)GB_CUDA_FRAGMENT_TILE_ROWS;
 }
 
 static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
     const quantized_matrix m = matrix_of(weight);
     const size_t outputs = weight->dims[weight->rank - 2], inputs = weight->dims[weight->rank - 1];
-    /* bfloat16 has 128 .. 143, which the kernel takes it from, exactly */
+    /* bfloat16 has 128 .. 143, from which the kernel subtracts it, exactly */
     const uint32_t minus_center = 0xc300u + (uint32_t)gb_format_center(&weight->format);
-    fragment_matrix made = {};
-    made.codes = m.data + m.planes.codes.offset;
-    made.scales = m.data + m.planes.scales.offset;
-    made.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
-    made.blocks = (uint32_t)(outputs / FRAGMENT_ROWS);
-    made.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
-    made.minus_center = minus_center << 16 | minus_center;
-    return made;
+    fragment_matrix matrix = {};
+    matrix.codes = m.data + m.planes.codes.offset;
+    matrix.scales = m.data + m.planes.scales.offset;
+    matrix.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
+    matrix.blocks = (uint32_t)(outputs / FRAGMENT_ROWS);
+    matrix.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
+    matrix.minus_center = minus_center << 16 | minus_center;
+    return matrix;
 }
 
 /* How many rows a tile gets where the lists do not say: as many as let all blocks end soonest. Every width
@@ -108,7 +108,7 @@ static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t o
     size_t best_time = SIZE_MAX;
     for (const auto &width : widths) {
         const size_t tiles = output_tiles * blocks_for(rows, width.rows);
-        const size_t time = blocks_for(tiles, call->scratch->prefill_blocks) * (size_t)width.time;
+        const size_t time = blocks_for(tiles, call->scratch->wgmma_blocks) * (size_t)width.time;
         if (time < best_time) {
             best_time = time;
             best = width.rows;
@@ -127,14 +127,13 @@ static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_d
     auto kernel = multiply_prompt<GROUP_UNITS, GB_F16>;
     if (scale == GB_BF16)
         kernel = multiply_prompt<GROUP_UNITS, GB_BF16>;
-    GB_LAUNCH(kernel, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, weight, x, lists, tile_rows,
-              y);
+    GB_LAUNCH(kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, call->stream, weight, x, lists, tile_rows, y);
 }
 
-void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
-                             const row_lists &lists, size_t tile_count) {
+void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
+                           const row_lists &lists, size_t tile_count) {
     if (weight->dtype == GB_BF16)
-        return gb_cuda_prefill_product_bf16(call, x, weight, lists, tile_count);
+        return gb_cuda_wgmma_product_bf16(call, x, weight, lists, tile_count);
     const fragment_matrix fragments = fragments_of(weight);
     const gb_dtype scale = weight->format.scale;
     switch (weight->format.group) {
@@ -147,7 +146,7 @@ void gb_cuda_prefill_product(const gb_cuda_call *call, const prepared_rows &x, c
     }
 }
 
-void gb_cuda_linear_prefill(const gb_cuda_call *call) {
-    gb_cuda_prefill_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
-                            0);
+void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {
+    gb_cuda_wgmma_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
+                          0);
 }

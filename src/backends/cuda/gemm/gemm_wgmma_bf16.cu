@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a prompt's tokens with large bfloat16 matrices, on Hopper (gemm/wgmma_bf16.cuh).
+ * GEMM of prefill with large bfloat16 matrices, on Hopper (gemm/wgmma_bf16.cuh).
  */
 #include "backends/cuda/gemm/wgmma_bf16.cuh"
 
@@ -19,7 +19,7 @@ __device__ static inline void multiply_and_store(const bf16_tile &tile, const ro
 }
 
 /* A tile is of up to 128 rows; one of no more than 64 is multiplied as such. */
-static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
+static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     multiply_prompt_bf16(bf16_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
                          float *__restrict__ y) {
 #if defined(GB_HAS_WGMMA)
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(PREFILL_THREADS, 1)
 
 /* Matrices of fewer outputs, routers among them, keep all bits of their inputs; experts have no routers. */
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight) {
-    const size_t fewest = weight->rank == 3 ? (size_t)BF16_OUTPUTS : (size_t)GB_CUDA_MOST_FEW_OUTPUTS + 1;
+    const size_t fewest = weight->rank == 3 ? (size_t)BF16_OUTPUTS : (size_t)GB_CUDA_MOST_SMALL_OUTPUTS + 1;
     return weight->dtype == GB_BF16 && weight->dims[weight->rank - 1] % PAIR_COLUMNS == 0 &&
            weight->dims[weight->rank - 2] >= fewest;
 }
@@ -61,11 +61,11 @@ bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight) {
 /* Narrow tiles where wide ones leave multiprocessors without any. Either gives the same bits. */
 static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, unsigned output_tiles) {
     const unsigned wide = GB_CUDA_BF16_TILE_ROWS;
-    return blocks_for(rows, wide) * output_tiles < call->scratch->prefill_blocks ? wide / 2 : wide;
+    return blocks_for(rows, wide) * output_tiles < call->scratch->wgmma_blocks ? wide / 2 : wide;
 }
 
-void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const prepared_rows &x,
-                                  const gb_cuda_tensor *weight, const row_lists &lists, size_t tile_count) {
+void gb_cuda_wgmma_product_bf16(const gb_cuda_call *call, const prepared_rows &x,
+                                const gb_cuda_tensor *weight, const row_lists &lists, size_t tile_count) {
     bf16_matrix m = {};
     m.values = data_of<const uint16_t>(weight);
     m.outputs = (uint32_t)lists.outputs;
@@ -73,6 +73,6 @@ void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const prepared_rows 
     const unsigned output_tiles = blocks_for(lists.outputs, BF16_OUTPUTS);
     const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
     const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
-    GB_LAUNCH(multiply_prompt_bf16, grid, PREFILL_THREADS, PREFILL_SHARED_BYTES, call->stream, m, x, lists,
+    GB_LAUNCH(multiply_prompt_bf16, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, call->stream, m, x, lists,
               tile_rows, data_of<float>(call->results[0]));
 }

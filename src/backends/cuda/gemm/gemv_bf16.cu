@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a few rows with bfloat16 matrices, of generated tokens and of chosen experts, on tensor cores:
- * 16 outputs are the rows of their first matrix, so that a weight is read once for up to 16 rows of x. These
- * enter as three bfloat16 numbers, which together have a float's 24 bits, and sums are float32. A matrix's
- * columns are cut into stages of a line each, which a few warps take in turns, each through a ring of its own
- * in shared memory; the first copies begin before the kernels before this one end, but those of experts. Then
- * the warps' sums are added in order. How many outputs a block has, for which it reads the rows together,
- * changes no bits, nor does the number of rows.
+ * GEMV of bfloat16 matrices for decode and for chosen experts, on tensor cores. 16 outputs are the first
+ * operand, so that a weight is read once for up to 16 rows of x; these enter as three bfloat16 numbers that
+ * together have a float's 24 bits. Sums are float32.
+ *
+ * A matrix's columns are cut into stages of a line each. A few warps work on them in turns (split-K), each
+ * with a pipeline of its own in shared memory, and their sums are added in order. Prefetch begins before
+ * earlier kernels end, except for experts. Neither the number of rows nor how many outputs a block has
+ * changes a bit.
  */
 #include "backends/cuda/device/tiles.cuh"
 #include "backends/cuda/gemm/dense_matrices.cuh"
@@ -19,7 +20,7 @@ enum {
     PIECE = 8, /* columns of 16 bytes of weights */
     UNITS = 2, /* of 32 columns, of a stage: of each a lane has a piece */
     STAGE_PIECES = UNITS * UNIT / PIECE,
-    AHEAD = 2, /* stages under way */
+    AHEAD = 2, /* stages in flight */
     TILE = 8,  /* rows of x that are multiplied at a time */
     MOST_TILES = 2,
     TERMS = 3,
@@ -31,7 +32,7 @@ enum {
 struct row_products {
     dense_matrices of;
     const int32_t *expert; /* of each row, whose part of the only matrix it is multiplied by; or NULL */
-    uint32_t x_reuse;      /* row i of y is made of row i / x_reuse of x */
+    uint32_t x_reuse;      /* row i of y is computed from row i / x_reuse of x */
 };
 
 /* ---- A warp's operands --------------------------------------------------------------------------------- */
@@ -73,9 +74,9 @@ struct unit_weights {
     uint4 of[2 * BANDS];
 };
 
-/* A warp's weights that are under way, and in the end its sums. */
+/* A warp's stages, and in the end its sums. */
 template <uint32_t BANDS>
-union warp_ring {
+union warp_stages {
     uint4 weights[AHEAD][BANDS * BAND][STAGE_PIECES];
     float4 sums[MOST_TILES][BANDS][WARP];
 
@@ -85,7 +86,7 @@ union warp_ring {
     }
 
     /* Zeros of what is not there. */
-    __device__ void start(uint32_t slot, const weight_rows &rows, uint32_t stage) {
+    __device__ void start(uint32_t buffer, const weight_rows &rows, uint32_t stage) {
         constexpr uint32_t AT_ONCE = WARP / STAGE_PIECES;
         const uint32_t lane = threadIdx.x % WARP, piece = lane % STAGE_PIECES,
                        at = stage * STAGE_PIECES + piece;
@@ -93,7 +94,7 @@ union warp_ring {
         for (uint32_t i = 0; i < BANDS * BAND / AT_ONCE; i++) {
             const uint32_t output = lane / STAGE_PIECES + i * AT_ONCE;
             const bool is_there = output < rows.count && at < rows.pieces;
-            copy_16(&weights[slot][output][place_of(output, piece)],
+            copy_16(&weights[buffer][output][place_of(output, piece)],
                     rows.data + (is_there ? (size_t)output * rows.pieces + at : 0), is_there);
         }
         commit_copies();
@@ -105,15 +106,15 @@ union warp_ring {
         __syncwarp();
     }
 
-    __device__ unit_weights<BANDS> take(uint32_t slot, uint32_t unit) const {
+    __device__ unit_weights<BANDS> take(uint32_t buffer, uint32_t unit) const {
         const uint32_t lane = threadIdx.x % WARP;
-        unit_weights<BANDS> taken;
+        unit_weights<BANDS> weights_of_unit;
 #pragma unroll
         for (uint32_t i = 0; i < 2 * BANDS; i++) {
             const uint32_t output = lane / 4 + i * 8;
-            taken.of[i] = weights[slot][output][place_of(output, unit * 4 + lane % 4)];
+            weights_of_unit.of[i] = weights[buffer][output][place_of(output, unit * 4 + lane % 4)];
         }
-        return taken;
+        return weights_of_unit;
     }
 };
 
@@ -166,7 +167,7 @@ __device__ static void multiply_unit(const unit_weights<BANDS> &weights, unit_in
  */
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS>
 __device__ static void store_sums(const dense_matrix &m, const block_rows &rows, uint32_t output,
-                                  uint32_t way, const warp_ring<BANDS> *warps) {
+                                  uint32_t way, const warp_stages<BANDS> *warps) {
     const uint32_t lane = threadIdx.x % WARP;
     for (uint32_t part = way; part < TILES * BANDS; part += WAYS) {
         const uint32_t tile = part / BANDS, band = part % BANDS;
@@ -195,10 +196,10 @@ constexpr uint32_t most_warps(uint32_t tiles, uint32_t bands) {
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
 static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, BANDS) / (GROUPS * WAYS))
     multiply_dense_rows(GB_GRID_CONSTANT row_products p) {
-    GB_DYNAMIC_SHARED(warp_ring<BANDS>, rings);
+    GB_DYNAMIC_SHARED(warp_stages<BANDS>, of_warps);
     const uint32_t lane = threadIdx.x % WARP, way = threadIdx.x / WARP % WAYS,
                    group = threadIdx.x / WARP / WAYS;
-    warp_ring<BANDS> &ring = rings[threadIdx.x / WARP];
+    warp_stages<BANDS> &stages = of_warps[threadIdx.x / WARP];
     uint32_t output;
     const dense_matrix &m = matrix_of_block(p.of, GROUPS * BANDS * BAND, &output);
     output += group * BANDS * BAND;
@@ -207,25 +208,25 @@ static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, B
     const block_rows rows = rows_of_block<TILES>(p, m);
     const weight_rows from = find_weights<BANDS>(p, m, output, rows.weight_row);
     for (uint32_t i = 0; i < AHEAD; i++)
-        ring.start(i, from, way + i * WAYS);
+        stages.start(i, from, way + i * WAYS);
     if (!p.expert)
         wait_for_earlier();
     unit_inputs<TILES> next;
     next.load(rows, p.of.columns, way * UNITS);
     float sums[TILES][BANDS][4] = {};
 #pragma unroll 1
-    for (uint32_t stage = way, slot = 0; stage * STAGE_PIECES < from.pieces; stage += WAYS) {
-        ring.wait();
+    for (uint32_t stage = way, buffer = 0; stage * STAGE_PIECES < from.pieces; stage += WAYS) {
+        stages.wait();
 #pragma unroll
         for (uint32_t unit = 0; unit < UNITS; unit++) {
             unit_inputs<TILES> inputs = next;
             next.load(rows, p.of.columns,
                       (unit + 1 < UNITS ? stage : stage + WAYS) * UNITS + (unit + 1) % UNITS);
-            multiply_unit<TILES, BANDS>(ring.take(slot, unit), inputs, sums);
+            multiply_unit<TILES, BANDS>(stages.take(buffer, unit), inputs, sums);
         }
-        __syncwarp(); /* the slot has been read */
-        ring.start(slot, from, stage + AHEAD * WAYS);
-        slot = slot + 1 == AHEAD ? 0 : slot + 1;
+        __syncwarp(); /* the buffer has been read */
+        stages.start(buffer, from, stage + AHEAD * WAYS);
+        buffer = buffer + 1 == AHEAD ? 0 : buffer + 1;
     }
     wait_for_copies<0>();
     __syncwarp();
@@ -234,10 +235,10 @@ static __global__ void __launch_bounds__(GROUPS *WAYS *WARP, most_warps(TILES, B
 #pragma unroll
         for (uint32_t band = 0; band < BANDS; band++) {
             const float *sum = sums[tile][band];
-            ring.sums[tile][band][lane] = float4{sum[0], sum[1], sum[2], sum[3]};
+            stages.sums[tile][band][lane] = float4{sum[0], sum[1], sum[2], sum[3]};
         }
     __syncthreads();
-    store_sums<TILES, BANDS, WAYS>(m, rows, output, way, rings + group * WAYS);
+    store_sums<TILES, BANDS, WAYS>(m, rows, output, way, of_warps + group * WAYS);
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
@@ -264,7 +265,7 @@ struct block_outputs {
 };
 
 /* So few that there are blocks for all of a large device's multiprocessors; else more where several rows are
- * read for them and the rings are no more than every device has room for. */
+ * read for them and the of_warps are no more than every device has room for. */
 static block_outputs outputs_of_block(size_t outputs, size_t rows, uint32_t ways) {
     if (outputs < (size_t)(2 * 2 * BAND) * gb_cuda_find_facts()->multiprocessors)
         return block_outputs{1, 1};
@@ -274,7 +275,7 @@ static block_outputs outputs_of_block(size_t outputs, size_t rows, uint32_t ways
 template <uint32_t TILES, uint32_t BANDS, uint32_t WAYS, uint32_t GROUPS>
 static void launch(const row_products &p, dim3 grid, cudaStream_t stream) {
     const auto kernel = multiply_dense_rows<TILES, BANDS, WAYS, GROUPS>;
-    GB_LAUNCH(kernel, grid, GROUPS * WAYS * WARP, GROUPS * WAYS * sizeof(warp_ring<BANDS>), stream, p);
+    GB_LAUNCH(kernel, grid, GROUPS * WAYS * WARP, GROUPS * WAYS * sizeof(warp_stages<BANDS>), stream, p);
 }
 
 template <uint32_t TILES, uint32_t WAYS>
@@ -296,17 +297,17 @@ static void launch_ways(const row_products &p, uint32_t ways, block_outputs outp
         launch_outputs<TILES, MANY_WAYS>(p, outputs, grid, stream);
 }
 
-bool gb_cuda_takes_dense_rows(const gb_cuda_call *call) {
+bool gb_cuda_supports_gemv_bf16(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     return !call->is_prefill && weight->dtype == GB_BF16 && weight->rank == 2 &&
-           weight->dims[1] % PIECE == 0 && !gb_cuda_takes_dense_few(call);
+           weight->dims[1] % PIECE == 0 && !gb_cuda_supports_gemv_small(call);
 }
 
-bool gb_cuda_dense_rows_join(const gb_cuda_call *call, const gb_cuda_call *other) {
+bool gb_cuda_gemv_bf16_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
     return ways_of_call(call) == ways_of_call(other);
 }
 
-void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count) {
+void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count) {
     row_products p = {};
     size_t all = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -321,12 +322,12 @@ void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count) {
         launch_ways<MOST_TILES>(p, ways, outputs, grid, calls[0]->stream);
 }
 
-bool gb_cuda_takes_dense_pairs(const gb_cuda_tensor *weight) {
+bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight) {
     return weight->dtype == GB_BF16 && weight->dims[2] % PIECE == 0;
 }
 
-void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                         const row_lists &lists) {
+void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                             const row_lists &lists) {
     row_products p = {};
     const uint32_t ways = ways_of(lists.outputs, weight->dims[2]);
     const block_outputs outputs = outputs_of_block(lists.outputs * lists.rows, 1, ways);

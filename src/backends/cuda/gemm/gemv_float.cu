@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of matrices that are not quantized, in float32, for few rows: a warp has an output of some rows,
- * its lanes go through it in pieces of 16 bytes, and a tree adds their sums. The first pieces are loaded
- * before the kernels before it end.
+ * GEMV of matrices that are not quantized, in float32: a warp has an output of some rows, its lanes read it
+ * in pieces of 16 bytes, and a tree adds their sums. The first pieces are prefetched before earlier kernels
+ * end.
  */
 #include "backends/cuda/gemm/row_lists.cuh"
 
 using namespace gb_cuda;
 
-enum { WARPS = 4, ROWS = 8, PIECES = 8 /* under way at a time */, PIECE_BYTES = 16 };
+enum { WARPS = 4, ROWS = 8, PIECES = 8 /* in flight at a time */, PIECE_BYTES = 16 };
 
 /* A lane's pieces of a row of the weight. T: float, or uint16_t for the 16-bit dtypes. */
 template <typename T>
@@ -127,15 +127,15 @@ static void launch(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_c
               data_of<float>(call->results[0]));
 }
 
-void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                           const row_lists &lists) {
+void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                                const gb_cuda_tensor *weight, const row_lists &lists) {
     if (weight->dtype == GB_F32)
         launch<float>(call, x, weight, lists);
     else
         launch<uint16_t>(call, x, weight, lists);
 }
 
-void gb_cuda_linear_dense(const gb_cuda_call *call) {
+void gb_cuda_gemv_float(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    gb_cuda_dense_product(call, call->operands[0], weight, all_rows(call));
+    gb_cuda_gemv_float_product(call, call->operands[0], weight, all_rows(call));
 }

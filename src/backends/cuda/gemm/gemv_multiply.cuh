@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of gemv_rows.cuh, of which gemv_one_row.cuh and the experts use parts: a multiplying warp's groups
- * of a block of 16 outputs, against inputs in shared memory.
+ * The arithmetic of gemv_rows.cuh, parts of which gemv_one_row.cuh and the experts share: a warp's groups of
+ * a block of 16 outputs times inputs in shared memory.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_MULTIPLY_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_MULTIPLY_CUH
@@ -27,11 +27,10 @@ __device__ inline void code_bytes(const uint32_t *w, uint32_t *even, uint32_t *o
     *odd = BITS == 4 ? w[0] >> 4 & 0x0f0f0f0fu : odd_bytes(w[0], w[1]);
 }
 
-/* Integer sums of a group's codes and inputs in 8 bits, of one or more groups whose columns are apart: those
- * that a lane has of a tensor core's product. They are added to a number whose bits, read as a float, are
- * 3 * 2^22: integers of at most 22 bits are floats then but for that. Where it is to be so (APART), codes of
- * 4 bits of odd columns stay where they are, sixteen times as large, and have sums of their own, if there are
- * whole pairs of units: that is quicker where many groups share the sums. */
+/* Integer sums of a lane's part of one or more groups, of codes times 8-bit inputs. The accumulator starts
+ * at a number whose bits, read as a float, are 3 * 2^22, so that sums of up to 22 bits are floats but for
+ * that. APART: 4-bit codes of odd columns stay in the upper half of a byte, sixteen times as large, and
+ * have sums of their own. */
 template <typename Shape, bool APART>
 struct byte_sums {
     typedef Shape shape;
@@ -120,12 +119,12 @@ struct few_sources {
 };
 
 template <typename Shape, int TILES>
-struct few_multiply {
+struct gemv_multiply {
     typedef Shape shape;
     typedef few_sources<TILES> sources;
     static constexpr bool IN_BYTES = shape::IN_BYTES;
     static constexpr int BITS = shape::BITS;
-    static constexpr int ATOM_SUMS = shape::ATOM_GROUPS * TILES * FEW_COLUMNS * shape::SUM_FLOATS;
+    static constexpr int ATOM_SUMS = shape::ATOM_GROUPS * TILES * GEMV_COLUMNS * shape::SUM_FLOATS;
 
     float offset;
 
@@ -193,7 +192,7 @@ struct few_multiply {
             for (int c = 0; c < TILES; c++) {
                 const uint8_t *x = at.x[c] + i * shape::INPUT_BYTES;
                 const float *sums =
-                    at.sums + i * ATOM_SUMS + (g * TILES + c) * FEW_COLUMNS * shape::SUM_FLOATS;
+                    at.sums + i * ATOM_SUMS + (g * TILES + c) * GEMV_COLUMNS * shape::SUM_FLOATS;
                 if (IN_BYTES)
                     multiply_bytes(w, g * shape::GROUP_UNITS, x, sum);
                 else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of packed matrices with one row in 8 bits, with the bits of gemv_rows.cuh for fewer
- * instructions. There the eight columns of a tensor core's product are rows. Here each is one of a part's
- * groups: an atom's codes are multiplied by inputs that are zeros in all columns but its own, so that the
- * sums of eight groups come out side by side, and a lane scales two of them for two rows of weights.
+ * GEMV of packed matrices with one row in 8 bits, with the bits of gemv_rows.cuh for fewer instructions. The
+ * eight columns of a tensor core's operand, which are rows there, are the eight groups of a part here: inputs
+ * are zero in all columns but the group's own, so that the groups' sums come out side by side and a lane
+ * scales two of them.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ONE_ROW_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ONE_ROW_CUH
@@ -18,9 +18,9 @@ enum { NARROW_COLUMNS = 4096, NARROW_ROW_WARPS = 16, WIDE_ROW_WARPS = 12 };
 
 /* A warp of a block of threads that multiplies. */
 template <typename Shape, int WARPS>
-struct one_row : weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> {
+struct gemv_one_row : weight_pipeline<Shape, GEMV_BLOCK_ROWS, WARPS, 1> {
     typedef Shape shape;
-    typedef weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> base;
+    typedef weight_pipeline<Shape, GEMV_BLOCK_ROWS, WARPS, 1> base;
     using base::end_atom, base::first_atom, base::first_row, base::lane, base::p, base::shared;
     static constexpr int CHUNKS = shape::ATOM_UNITS / 2; /* of a lane's inputs of an atom */
     static constexpr int EACH = 2;                       /* columns of a lane's sums */
@@ -31,10 +31,10 @@ struct one_row : weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> {
         bool is_there;           /* the part has such a group */
     };
 
-    __device__ one_row(const few_products &products, uint8_t *memory, few_barriers &of_block)
+    __device__ gemv_one_row(const gemv_products &products, uint8_t *memory, gemv_barriers &of_block)
         : base(products, memory, of_block) {}
 
-    /* Not by the copy engine, where they would wait behind the weights that are under way. */
+    /* Not by the copy engine, where they would wait behind the weights that are in flight. */
     __device__ void copy_inputs() const {
         const size_t row = first_row / p.x_reuse;
         const uint8_t *x = reinterpret_cast<const uint8_t *>(p.x.values) +
@@ -155,7 +155,7 @@ struct one_row : weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> {
     __device__ void add_blocks() {
         base::add_parts([&](const float *sum, uint32_t block, uint32_t) {
             const typename base::block_outputs to = base::outputs_of(block);
-            if (lane < FEW_BLOCK_ROWS)
+            if (lane < GEMV_BLOCK_ROWS)
                 to.first[first_row * to.stride + lane] = *sum;
         });
     }
@@ -163,11 +163,11 @@ struct one_row : weight_ring<Shape, FEW_BLOCK_ROWS, WARPS, 1> {
 
 /* Grid: [ranges of the blocks of all matrices, 1, rows]. */
 template <typename Shape, int WARPS>
-static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
-    multiply_one(GB_GRID_CONSTANT few_products p) {
+static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
+    multiply_one(GB_GRID_CONSTANT gemv_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
-    __shared__ few_barriers barriers;
-    one_row<Shape, WARPS> row(p, shared, barriers);
+    __shared__ gemv_barriers barriers;
+    gemv_one_row<Shape, WARPS> row(p, shared, barriers);
     row.create_barriers();
     if (row.warp == row.COPYING)
         row.copy_weights();

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of packed matrices (gb_packing_fragments) with few prepared rows, at the speed at which weights
- * come from memory (weight_pipeline.cuh).
- *
- * A group's value is
+ * GEMV of packed matrices (gb_packing_fragments) with few prepared rows, at the speed of memory
+ * (weight_pipeline.cuh). A group's value is
  *
  *     scale * sum + (bias - offset * scale) * xsum.
  *
  * Of rows in 8 bits, sum is the input's scale times the integer sum of codes and rounded inputs, and xsum its
- * scale times their sum. Of rows in bfloat16, sum is that of codes times inputs and xsum that of the inputs,
- * where codes of 4 bits are q + 128, which bfloat16 holds in its low bits, and those of 8 bits less their
- * center. The eight groups of a part are added by twos, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), of a last
- * part those that are not there as zeros, then a slice's parts in their order, and at last the slices. One
- * row in 8 bits has a kernel of its own with the same bits (gemv_one_row.cuh), and so have experts
- * (expert_blocks.cuh).
+ * scale times the sum of these. Of rows in bfloat16, sum is that of codes times inputs and xsum that of the
+ * inputs; codes of 4 bits enter as q + 128, which bfloat16 holds in its low bits, and those of 8 bits less
+ * their center.
+ *
+ * The order of a sum: the eight groups of a part by twos, ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7)), missing
+ * ones as zeros; then a slice's parts in order; then the slices. gemv_one_row.cuh and expert_blocks.cuh have
+ * the same bits.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_ROWS_CUH
@@ -23,25 +22,25 @@
 
 namespace gb_cuda {
 
-/* How many warps multiply rows of so many tiles: those that were the quickest. */
-constexpr int few_warps(int tiles) {
+/* How many warps multiply rows of so many tiles (measured). */
+constexpr int gemv_warps(int tiles) {
     return tiles == 1 ? 8 : 12;
 }
 
 /* Two warps add, because one could not keep up with those that multiply 16 rows. */
-enum { FEW_ADDERS = 2 };
+enum { GEMV_ADDERS = 2 };
 
 /* The product as a warp sees it. */
 template <typename Shape, int TILES>
-struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADDERS> {
-    typedef few_multiply<Shape, TILES> multiply;
+struct gemv_rows : weight_pipeline<Shape, TILES * 4 * WARP, gemv_warps(TILES), GEMV_ADDERS> {
+    typedef gemv_multiply<Shape, TILES> multiply;
     typedef Shape shape;
-    typedef weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADDERS> base;
+    typedef weight_pipeline<Shape, TILES * 4 * WARP, gemv_warps(TILES), GEMV_ADDERS> base;
     using base::end_atom, base::first_atom, base::first_row, base::lane, base::p, base::shared;
 
     uint32_t columns; /* rows of x in this tile */
 
-    __device__ few_rows(const few_products &products, uint8_t *memory, few_barriers &of_block)
+    __device__ gemv_rows(const gemv_products &products, uint8_t *memory, gemv_barriers &of_block)
         : base(products, memory, of_block) {
         columns = p.rows - first_row < p.tile_rows ? (uint32_t)(p.rows - first_row) : p.tile_rows;
     }
@@ -59,7 +58,7 @@ struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADD
     }
 
     /* Begins to copy the tile's rows of x, of the block's slices. Not by the copy engine, where they would
-     * wait behind the weights that are under way. */
+     * wait behind the weights that are in flight. */
     __device__ void copy_inputs() const {
         const size_t row_bytes = (size_t)p.cut.atoms * shape::INPUT_BYTES;
         const uint8_t *from = reinterpret_cast<const uint8_t *>(p.x.values) +
@@ -78,7 +77,7 @@ struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADD
         const size_t first = (size_t)first_atom * shape::ATOM_GROUPS;
         float *to = reinterpret_cast<float *>(shared + p.memory.sums);
         for_rows((end_atom - first_atom) * shape::ATOM_GROUPS, [&](uint32_t c, uint32_t g) {
-            float *of_group = to + (g * TILES * FEW_COLUMNS + c) * shape::SUM_FLOATS;
+            float *of_group = to + (g * TILES * GEMV_COLUMNS + c) * shape::SUM_FLOATS;
             if (shape::IN_BYTES) {
                 copy_8(of_group, p.x.sums + ((row + c) * row_groups + first + g) * 2);
                 return;
@@ -111,7 +110,7 @@ struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADD
         at.scales = place.scales;
         at.biases = place.biases;
         for (uint32_t c = 0; c < TILES; c++) {
-            const uint32_t column = c * FEW_COLUMNS + lane / 4,
+            const uint32_t column = c * GEMV_COLUMNS + lane / 4,
                            there = column < columns ? column : columns - 1;
             at.x[c] = shared + as_it_is(p.memory.x + there * p.memory.x_stride + lane % 4 * 16 +
                                         of_inputs * shape::INPUT_BYTES);
@@ -139,7 +138,7 @@ struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADD
 #pragma unroll
             for (uint32_t e = 0; e < base::EACH; e++) {
                 const uint32_t i = base::share_begin() / WARP + e;
-                const uint32_t column = i / 4 * FEW_COLUMNS + lane % 4 * 2 + i % 2,
+                const uint32_t column = i / 4 * GEMV_COLUMNS + lane % 4 * 2 + i % 2,
                                output = lane / 4 + i / 2 % 2 * 8;
                 if (column < columns)
                     *(gridDim.y > 1 ? base::slice_sum(slice, block, output, first_row + column)
@@ -151,11 +150,11 @@ struct few_rows : weight_ring<Shape, TILES * 4 * WARP, few_warps(TILES), FEW_ADD
 
 /* Grid: [ranges of the blocks of all matrices, shares of the slices, tiles of rows]. */
 template <typename Shape, int TILES>
-static __global__ void __launch_bounds__(few_rows<Shape, TILES>::THREADS, 1)
-    multiply_few(GB_GRID_CONSTANT few_products p) {
+static __global__ void __launch_bounds__(gemv_rows<Shape, TILES>::THREADS, 1)
+    multiply_few(GB_GRID_CONSTANT gemv_products p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
-    __shared__ few_barriers barriers;
-    few_rows<Shape, TILES> rows(p, shared, barriers);
+    __shared__ gemv_barriers barriers;
+    gemv_rows<Shape, TILES> rows(p, shared, barriers);
     rows.create_barriers();
     if (rows.warp == rows.COPYING)
         rows.copy_weights();

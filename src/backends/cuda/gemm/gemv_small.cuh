@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of a row times matrices of few outputs that are not quantized, in float32: a lane adds every 32nd four
- * columns, in their order, and a tree adds the lanes' sums. The kernels of gemv_small.cu and
- * norm_gemv_small.cu have these bits.
+ * The sums of gemv_small.cu and norm_gemv_small.cu, in float32: a lane adds every 32nd four columns in order,
+ * a tree adds the lanes.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_GEMV_SMALL_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_GEMV_SMALL_CUH
@@ -12,8 +11,8 @@
 namespace gb_cuda {
 
 enum {
-    DENSE_OUTPUTS = 4, /* of a block */
-    DENSE_FOURS = 16   /* of columns that a lane has under way */
+    SMALL_OUTPUTS = 4, /* of a block */
+    SMALL_FOURS = 16   /* of columns that a lane has in flight */
 };
 
 /* Four weights as they are stored, and as floats. */
@@ -45,11 +44,11 @@ __device__ inline float add_four(float sum, float4 w, float4 x) {
 
 /* A lane's fours of a row from four number `first` on. */
 struct row_fours {
-    float4 x[DENSE_FOURS];
+    float4 x[SMALL_FOURS];
 
     __device__ void load(const float4 *row, uint32_t first, uint32_t end) {
 #pragma unroll
-        for (uint32_t j = 0; j < DENSE_FOURS; j++) {
+        for (uint32_t j = 0; j < SMALL_FOURS; j++) {
             const uint32_t i = first + j * WARP + threadIdx.x % WARP;
             x[j] = i < end ? row[i] : float4{0, 0, 0, 0};
         }
@@ -74,11 +73,11 @@ struct output_fours {
     /* The sum and these times x, in the order of row_fours. */
     __device__ float multiply(const float4 *x, uint32_t first, uint32_t end, float sum) const {
 #pragma unroll
-        for (uint32_t part = 0; part < COUNT; part += DENSE_FOURS) {
+        for (uint32_t part = 0; part < COUNT; part += SMALL_FOURS) {
             row_fours of_row;
             of_row.load(x, first + part * WARP, end);
 #pragma unroll
-            for (uint32_t j = 0; j < DENSE_FOURS; j++)
+            for (uint32_t j = 0; j < SMALL_FOURS; j++)
                 if (first + (part + j) * WARP + threadIdx.x % WARP < end)
                     sum = add_four(sum, w[part + j].widened(), of_row.x[j]);
         }

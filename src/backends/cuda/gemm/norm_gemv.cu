@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The norms before a layer's part and the products of what they make with 4-bit matrices, of one generated
- * token in one launch. Every block of the product makes the whole row for itself, in the shared memory from
- * which it multiplies: a launch less, and the row is not handed over, while the first weights are on their
- * way already. The bits are those of norm_chain.cu and gemv.cu.
+ * Norms around a residual fused with the GEMV of their result by 4-bit matrices, for one token. Every block
+ * computes the whole row in the shared memory from which it multiplies, while its first weights are in
+ * flight: that saves a launch and an exchange of the row. The bits are those of norm_chain.cu and gemv.cu.
  */
 #include "backends/cuda/gemm/gemv_launch.cuh"
 #include "backends/cuda/gemm/gemv_one_row.cuh"
@@ -12,7 +11,7 @@
 using namespace gb_cuda;
 
 enum { ROW_ROUNDS = 2, GROUP = 64 };
-static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORMED_COLUMNS,
+static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORM_COLUMNS,
               "rows of a norm's products");
 static_assert(ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
               "rows of four columns a thread");
@@ -41,20 +40,20 @@ struct product_row {
     }
 };
 
-struct norm_linear {
+struct norm_gemv {
     norm_chain chain;
-    few_products products;
+    gemv_products products;
     unsigned warps; /* that threads_of_row has */
 };
 
 /* Grid: [ranges of the blocks of all matrices]. */
 template <typename Shape, int EACH, typename Element, int WARPS>
-static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
-    multiply_normed(GB_GRID_CONSTANT norm_linear p) {
+static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
+    multiply_normed(GB_GRID_CONSTANT norm_gemv p) {
     GB_DYNAMIC_SHARED(uint8_t, shared);
-    __shared__ few_barriers barriers;
+    __shared__ gemv_barriers barriers;
     __shared__ float partial[2][WARP];
-    one_row<Shape, WARPS> row(p.products, shared, barriers);
+    gemv_one_row<Shape, WARPS> row(p.products, shared, barriers);
     row.create_barriers();
     if (row.warp == row.COPYING) {
         row.copy_weights();
@@ -65,10 +64,10 @@ static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
         return;
     }
     row.multiply_blocks([&] {
-        const product_row<one_row<Shape, WARPS>, WARPS> block = {row, p.warps};
-        row_part<EACH> made[ROW_ROUNDS];
-        run_chain_row<EACH, Element>(p.chain, 0, block, row_share{blockIdx.x, gridDim.x}, partial, made);
-        const few_memory &memory = p.products.memory;
+        const product_row<gemv_one_row<Shape, WARPS>, WARPS> block = {row, p.warps};
+        row_part<EACH> parts[ROW_ROUNDS];
+        run_chain_row<EACH, Element>(p.chain, 0, block, row_share{blockIdx.x, gridDim.x}, partial, parts);
+        const gemv_memory &memory = p.products.memory;
         const prepared_rows to = {reinterpret_cast<uint32_t *>(shared + memory.x),
                                   reinterpret_cast<float *>(shared + memory.sums),
                                   p.products.x.units,
@@ -78,28 +77,28 @@ static __global__ void __launch_bounds__(one_row<Shape, WARPS>::THREADS, 1)
 #pragma unroll
         for (int r = 0; r < ROW_ROUNDS; r++)
             if (block.has(r))
-                store_in_bytes<EACH>(to, 0, column_of<EACH>(block, r), made[r].v);
+                store_in_bytes<EACH>(to, 0, column_of<EACH>(block, r), parts[r].v);
     });
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
 template <typename Shape, int EACH>
-static void launch_rows(norm_linear &p, size_t columns, cudaStream_t stream) {
-    const few_cut cut = cut_of<Shape>(columns);
-    const few_launch made = best_launch<Shape>(p.products, cut, 1);
+static void launch_rows(norm_gemv &p, size_t columns, cudaStream_t stream) {
+    const gemv_cut cut = cut_of<Shape>(columns);
+    const gemv_launch launch = best_launch<Shape>(p.products, cut, 1);
     p.products.cut = cut;
-    p.products.memory = made.memory;
-    p.products.begins_slowly = begins_slowly(made);
+    p.products.memory = launch.memory;
+    p.products.begins_slowly = begins_slowly(launch);
     constexpr int WARPS = EACH == 4 ? NARROW_ROW_WARPS : WIDE_ROW_WARPS;
     const auto kernel = has_dtypes(p.chain, GB_BF16) ? multiply_normed<Shape, EACH, uint16_t, WARPS>
                                                      : multiply_normed<Shape, EACH, float, WARPS>;
-    GB_LAUNCH(kernel, made.grid, (one_row<Shape, WARPS>::THREADS), made.memory.size, stream, p);
+    GB_LAUNCH(kernel, launch.grid, (gemv_one_row<Shape, WARPS>::THREADS), launch.memory.size, stream, p);
 }
 
 template <bool IS_BF16, bool HAS_BIASES>
-static void launch(norm_linear &p, size_t columns, cudaStream_t stream) {
-    typedef few_shape<true, 4, GROUP, IS_BF16, HAS_BIASES> shape;
+static void launch(norm_gemv &p, size_t columns, cudaStream_t stream) {
+    typedef gemv_shape<true, 4, GROUP, IS_BF16, HAS_BIASES> shape;
     if (norm_piece((unsigned)columns) == 4)
         launch_rows<shape, 4>(p, columns, stream);
     else
@@ -109,26 +108,26 @@ static void launch(norm_linear &p, size_t columns, cudaStream_t stream) {
 static bool takes(const norm_chain &c, const gb_cuda_call *product) {
     const gb_cuda_tensor *x = product->operands[0], *weight = product->operands[1];
     return !product->is_prefill && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
-           weight->is_packed && weight->rank == 2 && weight->takes_bytes && weight->format.bits == 4 &&
+           weight->is_packed && weight->rank == 2 && weight->int8_input && weight->format.bits == 4 &&
            weight->format.group == GROUP && x->dims[1] % GROUP == 0;
 }
 
 /* The products are all that take the norms' result, which is prepared for them alone. */
-bool gb_cuda_takes_norm_linear(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem) {
     const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
     const norm_chain c = gb_cuda_norm_chain_of(problem);
-    if (gb_cuda_is_kept(problem, GB_NORMS_LAST) || !can_launch(c) || c.width > GB_CUDA_MOST_NORMED_COLUMNS)
+    if (gb_cuda_is_live(problem, GB_NORMS_LAST) || !can_launch(c) || c.width > GB_CUDA_MOST_NORM_COLUMNS)
         return false;
     for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
-        if (!takes(c, products[i]) || (i > 0 && !gb_cuda_linear_joins(products[0], products[i])))
+        if (!takes(c, products[i]) || (i > 0 && !gb_cuda_gemv_joins(products[0], products[i])))
             return false;
     return true;
 }
 
-void gb_cuda_norm_linear(const gb_cuda_problem *problem) {
+void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
     const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
     const gb_cuda_tensor *weight = products[0]->operands[1];
-    norm_linear p = {};
+    norm_gemv p = {};
     p.chain = gb_cuda_norm_chain_of(problem);
     p.warps = threads_of_row(p.chain.width) / WARP;
     p.products = products_of(weight);

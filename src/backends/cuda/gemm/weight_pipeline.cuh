@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block of threads' share of a product of few rows, and the weights of it: the block goes through blocks of
- * 16 outputs, and one of its warps keeps copies of the next weights under way in a ring, which begin before
- * the kernels before it end. Others multiply (gemv_rows.cuh, gemv_one_row.cuh), and one or more add up what they
- * have.
+ * The weights of a GEMV and a block's share of the work: blocks of 16 outputs, one after the other. One warp
+ * copies weights into the stages of a pipeline, beginning before earlier kernels end (warp specialization);
+ * others multiply (gemv_rows.cuh, gemv_one_row.cuh), and one or more add the partial sums.
  *
- * The sum over k is cut into slices, and these into parts of eight groups. A part is one warp's work: the
- * warps take the parts of all blocks of outputs in turns, so that none waits for another one. Some parts are
- * a load, which is a slot of the ring; a part's sums take the place of its codes, so that a slot is empty
- * when they have been added. How the sum is cut depends on the matrix's sizes alone, so that an output has
- * the same bits whatever the other rows and matrices of the launch are.
+ * The sum over k is cut into slices (split-K) and these into parts of eight groups. A part is one warp's
+ * work; warps take parts in turns, so that none waits for another. A load of some parts fills a stage. A
+ * part's sums overwrite its codes, so that the stage is empty once they have been added. The cut depends on
+ * the matrix's sizes alone, so an output has the same bits whatever else is in the launch.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_PIPELINE_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_WEIGHT_PIPELINE_CUH
@@ -20,9 +18,9 @@
 
 namespace gb_cuda {
 
-struct few_barriers {
-    copy_barrier full[FEW_MOST_SLOTS], empty[FEW_MOST_SLOTS]; /* of the ring: copied, and added */
-    copy_barrier multiplied[FEW_MOST_SLOTS];
+struct gemv_barriers {
+    copy_barrier full[GEMV_MOST_STAGES], empty[GEMV_MOST_STAGES]; /* stages copied, and added */
+    copy_barrier multiplied[GEMV_MOST_STAGES];
     copy_barrier met, has_inputs;
 };
 
@@ -33,10 +31,10 @@ struct part_place {
     float *sums;
 };
 
-/* The ring as one warp sees it, and what the block has of the product. So many warps multiply, the next one
- * copies, and the last ones add, a share of the FLOATS sums of every part each. */
+/* The pipeline as a warp sees it, and the block's part of the GEMV: WARPS warps multiply, the next one
+ * copies, and ADDERS warps add FLOATS / ADDERS sums of every part. */
 template <typename Shape, int FLOATS, int WARPS, int ADDERS>
-struct weight_ring {
+struct weight_pipeline {
     typedef Shape shape;
     static constexpr uint32_t COPYING = WARPS;
     static constexpr int THREADS = (WARPS + 1 + ADDERS) * WARP;
@@ -46,22 +44,22 @@ struct weight_ring {
     static constexpr uint32_t SHARE = FLOATS / ADDERS, EACH = (SHARE + WARP - 1) / WARP;
     static_assert(ADDERS == 1 || FLOATS % (ADDERS * WARP) == 0, "a lane has as many of each share");
 
-    const few_products &p;
+    const gemv_products &p;
     uint8_t *shared;
-    few_barriers &barriers;
+    gemv_barriers &barriers;
     uint32_t lane, warp;
     uint32_t blocks; /* of 16 outputs of all matrices; the block has every gridDim.x-th */
     uint32_t first_slice, end_slice;
     uint32_t first_atom, end_atom; /* of these slices */
     size_t first_row;              /* of the tile of rows */
-    shared_ring ring;
-    shared_ring arrived; /* of the copying warp: what it has seen come */
+    copy_pipeline pipeline;
+    copy_pipeline arrived; /* of the copying warp: loads that have arrived */
     uint32_t loads_begun = 0, loads_arrived = 0, meetings = 0;
 
-    __device__ weight_ring(const few_products &products, uint8_t *memory, few_barriers &of_block)
+    __device__ weight_pipeline(const gemv_products &products, uint8_t *memory, gemv_barriers &of_block)
         : p(products), shared(memory), barriers(of_block), lane(threadIdx.x % WARP), warp(threadIdx.x / WARP),
-          ring(of_block.full, of_block.empty, p.memory.slots),
-          arrived(of_block.full, of_block.empty, p.memory.slots) {
+          pipeline(of_block.full, of_block.empty, p.memory.stages),
+          arrived(of_block.full, of_block.empty, p.memory.stages) {
         blocks = p.of[p.count - 1].blocks_end;
         const uint32_t slices = p.cut.slices();
         first_slice = slices * blockIdx.y / gridDim.y;
@@ -74,8 +72,8 @@ struct weight_ring {
     /* All threads call it before anything else. */
     __device__ void create_barriers() const {
         if (threadIdx.x == 0) {
-            ring.create(COPY_ARRIVALS, ADDERS);
-            for (uint32_t i = 0; i < ring.slots; i++)
+            pipeline.create(COPY_ARRIVALS, ADDERS);
+            for (uint32_t i = 0; i < pipeline.stages; i++)
                 begin_barrier(&barriers.multiplied[i], WARPS * DONE_ARRIVALS);
             begin_barrier(&barriers.met, WARPS);
             begin_barrier(&barriers.has_inputs, 1);
@@ -118,7 +116,7 @@ struct weight_ring {
         for (uint32_t block = blockIdx.x; block < blocks; block += gridDim.x) {
             while (block >= p.of[product].blocks_end)
                 product++;
-            const few_product &of = p.of[product];
+            const gemv_product &of = p.of[product];
             const size_t number = block - (product ? p.of[product - 1].blocks_end : 0) + expert_blocks;
             const uint8_t *plane = lane == 0                         ? of.codes
                                    : lane == 1 || !shape::HAS_BIASES ? of.scales
@@ -141,20 +139,20 @@ struct weight_ring {
         const uint32_t codes = count * shape::CODE_BYTES;
         const uint32_t scales = shape::GROUP ? count * shape::SCALE_BYTES : (uint32_t)shape::GROUP_BYTES;
         const uint32_t at = lane == 0 ? 0 : lane == 1 ? p.memory.scales : p.memory.biases;
-        copy_barrier *full = &ring.full[ring.slot];
-        const uint32_t most = p.begins_slowly && !has_inputs() ? 1 : (uint32_t)FEW_UNDER_WAY;
-        for (; ring.slots > most && loads_begun - loads_arrived >= most; loads_arrived++) {
+        copy_barrier *full = &pipeline.full[pipeline.stage];
+        const uint32_t most = p.begins_slowly && !has_inputs() ? 1 : (uint32_t)GEMV_LOADS_IN_FLIGHT;
+        for (; pipeline.stages > most && loads_begun - loads_arrived >= most; loads_arrived++) {
             arrived.wait_until_full();
             arrived.next();
         }
         loads_begun++;
-        ring.wait_until_empty();
+        pipeline.wait_until_empty();
         announce_by_warp(full, codes + (PLANES - 1) * scales);
-        const copy_piece mine = {shared + ring.slot * p.memory.slot_bytes + at, from,
+        const copy_piece mine = {shared + pipeline.stage * p.memory.stage_bytes + at, from,
                                  lane == 0 ? codes : scales};
         copy_by_warp(mine, PLANES, full, p.is_read_once);
         end_copies(full);
-        ring.next();
+        pipeline.next();
         __syncwarp(); /* no lane waits for a phase that another one has left behind */
     }
 
@@ -189,31 +187,31 @@ struct weight_ring {
             for (uint32_t s = first_slice; s < end_slice; s++)
                 for_loads(s, [&](uint32_t atom, uint32_t count) {
                     const uint32_t parts = parts_of(count);
-                    ring.wait_until_full(); /* of every load, because it must not miss a phase */
+                    pipeline.wait_until_full(); /* of every load, because it must not miss a phase */
                     for (; part < parts; part += WARPS) {
                         const uint32_t first = part * shape::PART_ATOMS, left = count - first;
                         work(place_of(part), atom + first,
                              left < shape::PART_ATOMS ? left : (uint32_t)shape::PART_ATOMS);
                     }
                     part -= parts;
-                    arrive_by_warp(&barriers.multiplied[ring.slot], lane);
-                    ring.next();
+                    arrive_by_warp(&barriers.multiplied[pipeline.stage], lane);
+                    pipeline.next();
                 });
     }
 
-    /* Of the slot. */
+    /* Of the stage. */
     __device__ part_place place_of(uint32_t part) const {
-        uint8_t *slot = shared + ring.slot * p.memory.slot_bytes;
+        uint8_t *stage = shared + pipeline.stage * p.memory.stage_bytes;
         const uint32_t scales = part * (shape::PART_ATOMS * shape::SCALE_BYTES) + lane / 4 * 4;
-        return {slot + part * PART_CODE_BYTES + lane * 16, slot + p.memory.scales + scales,
-                slot + p.memory.biases + scales, reinterpret_cast<float *>(slot + part * PART_CODE_BYTES)};
+        return {stage + part * PART_CODE_BYTES + lane * 16, stage + p.memory.scales + scales,
+                stage + p.memory.biases + scales, reinterpret_cast<float *>(stage + part * PART_CODE_BYTES)};
     }
 
     /* ---- Adding ---- */
 
-    /* By a warp that adds: adds its share of the parts' sums, of a slice and then of the slices, and does
-     * `store` with what a lane has of them (of every 32nd), the number of the block of outputs, and that of a
-     * slice: once a block, or where several blocks of threads share the slices for each of them. */
+    /* By a warp that adds: sums its share of the parts of a slice, then of the slices. It calls `store`
+     * with a lane's sums (of every 32nd), the number of the block of outputs and that of the slice: once a
+     * block, or for each slice where several blocks of threads share them. */
     template <typename Store>
     __device__ void add_parts(const Store &store) {
         for (uint32_t block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -246,9 +244,9 @@ struct weight_ring {
     }
 
     __device__ void add_load(uint32_t parts, float sum[EACH]) {
-        constexpr uint32_t AT_ONCE = 4; /* on their way to registers */
-        wait_for_phase(&barriers.multiplied[ring.slot], ring.parity);
-        const uint8_t *from = shared + ring.slot * p.memory.slot_bytes +
+        constexpr uint32_t AT_ONCE = 4; /* in flight to registers */
+        wait_for_phase(&barriers.multiplied[pipeline.stage], pipeline.parity);
+        const uint8_t *from = shared + pipeline.stage * p.memory.stage_bytes +
                               as_it_is((share_begin() + lane % SHARE) * (uint32_t)sizeof(float));
         uint32_t part = 0;
 #pragma unroll 1
@@ -258,8 +256,8 @@ struct weight_ring {
         for (; part < parts; part++)
             add_sums_of<1>(from + part * PART_CODE_BYTES, sum);
         finish_writing();
-        ring.pass_on(lane);
-        ring.next();
+        pipeline.release(lane);
+        pipeline.next();
     }
 
     /* Of so many parts, in their order. */
@@ -279,7 +277,7 @@ struct weight_ring {
     }
 
     __device__ float *slice_sum(uint32_t slice, uint32_t block, uint32_t in_block, size_t row) const {
-        return p.partial + (((size_t)slice * p.rows + row) * blocks + block) * FEW_BLOCK_ROWS + in_block;
+        return p.partial + (((size_t)slice * p.rows + row) * blocks + block) * GEMV_BLOCK_ROWS + in_block;
     }
 
     /* Where the outputs of a block of them are: of the first row, and how far the rows are apart. */
@@ -294,20 +292,20 @@ struct weight_ring {
         while (block >= p.of[m].blocks_end)
             m++;
         const uint32_t before = m ? p.of[m - 1].blocks_end : 0;
-        return {p.of[m].y + (block - before) * FEW_BLOCK_ROWS, p.of[m].outputs};
+        return {p.of[m].y + (block - before) * GEMV_BLOCK_ROWS, p.of[m].outputs};
     }
 
     /* Adds the slices of the block's outputs of so many rows, in the block of threads that comes last. */
     __device__ void add_slices(uint32_t rows) const {
         if (!is_last_block(p.arrivals + blockIdx.z * gridDim.x + blockIdx.x, gridDim.y))
             return;
-        const uint32_t here = (blocks - blockIdx.x + gridDim.x - 1) / gridDim.x * FEW_BLOCK_ROWS;
+        const uint32_t here = (blocks - blockIdx.x + gridDim.x - 1) / gridDim.x * GEMV_BLOCK_ROWS;
         const uint32_t slices = p.cut.slices();
 #pragma unroll 1
         for (uint32_t e = threadIdx.x; e < here * rows; e += THREADS) {
             const size_t row = first_row + e / here;
-            const uint32_t block = blockIdx.x + e % here / FEW_BLOCK_ROWS * gridDim.x,
-                           in_block = e % FEW_BLOCK_ROWS;
+            const uint32_t block = blockIdx.x + e % here / GEMV_BLOCK_ROWS * gridDim.x,
+                           in_block = e % GEMV_BLOCK_ROWS;
             float sum = 0;
             for (uint32_t s = 0; s < slices; s++) {
                 const float of_slice = __ldcg(slice_sum(s, block, in_block, row));

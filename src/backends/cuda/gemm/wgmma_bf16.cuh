@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a bfloat16 matrix with many rows of a prompt, on Hopper's tensor cores. The weight is the first
- * operand, in registers; inputs are the second one, as two bfloat16 numbers each, which keep 16 bits of them.
- * Products are added in float32 in the order of k, of 16 columns first those of the inputs' first numbers,
- * whatever the tile. A block has 256 outputs of up to 128 rows: either warpgroup half of the first 128 of
- * them and half of the others, so that inputs are read once for both.
+ * GEMM of prefill with a large bfloat16 matrix on Hopper (wgmma). The weight is the first operand, in
+ * registers; an activation is the second one, as two bfloat16 numbers that keep 16 bits of it. Sums are
+ * float32 in the order of k, of 16 columns first those of the high terms, whatever the tile. A block has 256
+ * outputs of up to 128 rows; either warpgroup has half of the first and half of the second 128 outputs, so
+ * that inputs are read once for both.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_BF16_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_BF16_CUH
@@ -36,14 +36,14 @@ struct bf16_stage_shape {
         INPUT_BYTES = COLUMNS * B_ROW_BYTES, /* of a term */
         WEIGHTS_AT = TERMS * INPUT_BYTES,
         BYTES = WEIGHTS_AT + BF16_OUTPUTS * WEIGHT_ROW_BYTES,
-        MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
+        MOST = (WGMMA_SHARED_BYTES - B_ALIGNMENT) / BYTES,
         COUNT = MOST < MOST_STAGES ? MOST : MOST_STAGES,
     };
     static_assert(BYTES % B_ALIGNMENT == 0, "the next stage's inputs are aligned");
     static_assert(COUNT >= 2, "a stage is empty when the next one is being multiplied");
 };
 
-struct bf16_tile : prompt_tile {
+struct bf16_tile : wgmma_tile {
     bf16_matrix weight;
     size_t first_row; /* of the weight */
     uint32_t outputs; /* that are there, of BF16_OUTPUTS */

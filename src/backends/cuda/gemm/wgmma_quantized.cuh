@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of a quantized matrix with many rows of a prompt, on Hopper's tensor cores. A weight is
+ * GEMM of prefill with a 4-bit matrix on Hopper (wgmma). A weight,
  *
  *     w = bfloat16(scale * q + bias),
  *
- * made in registers as the first operand; inputs, rounded to bfloat16, are the second one, in shared memory;
- * products are added in float32 in the order of k, whatever the tile. A block has 128 outputs of up to 256
- * rows.
+ * is dequantized in registers as the first operand; activations in bfloat16 are the second one, in shared
+ * memory. Sums are float32 in the order of k, whatever the tile. A block has 128 outputs of up to 256 rows.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_QUANTIZED_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_QUANTIZED_CUH
@@ -47,13 +46,13 @@ struct stage_shape {
         BIASES_AT = SCALES_AT + TILE_FRAGMENTS * GROUPS * GROUP_BYTES,
         BYTES =
             (BIASES_AT + TILE_FRAGMENTS * GROUPS * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
-        MOST = (PREFILL_SHARED_BYTES - B_ALIGNMENT) / BYTES,
+        MOST = (WGMMA_SHARED_BYTES - B_ALIGNMENT) / BYTES,
         COUNT = MOST < MOST_STAGES ? MOST : MOST_STAGES,
     };
 };
 
 /* What a block multiplies. */
-struct fragment_tile : prompt_tile {
+struct fragment_tile : wgmma_tile {
     fragment_matrix weight;
     size_t first_fragment; /* of the weight's blocks of rows */
     uint32_t fragments;    /* that are there, of TILE_FRAGMENTS */
@@ -160,7 +159,7 @@ struct lane_affine<GB_F16> {
 
 /* A warpgroup's 64 outputs of Shape::COLUMNS rows. */
 template <typename Shape, gb_dtype SCALE>
-struct prefill_sums {
+struct wgmma_sums {
     float sums[Shape::COLUMNS / 2];
     uint32_t weights[2][2][4]; /* of a unit and the one before it: a of two products */
     uint4 codes;
@@ -211,7 +210,7 @@ struct prefill_sums {
 
 /* Makes the weights of a unit while the tensor cores multiply the one before it. */
 template <typename Shape, gb_dtype SCALE>
-__device__ inline void multiply_stages(const fragment_tile &tile, prefill_sums<Shape, SCALE> &work) {
+__device__ inline void multiply_stages(const fragment_tile &tile, wgmma_sums<Shape, SCALE> &work) {
     const unsigned lane = threadIdx.x % WARP, fragment = fragment_of_warp();
     const bool has_bias = tile.weight.biases != nullptr;
     uint32_t place = 0, parity = 0, last = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products of many rows of a prompt have in common on Hopper, whatever the weight is. A block has
- * some outputs of a tile of rows: two warpgroups multiply, and a third one copies what they need into stages,
- * some ahead. Inputs are the second operand of the tensor cores, in shared memory.
+ * What the wgmma GEMMs share. A block has some outputs of a tile of rows: two warpgroups multiply, a third
+ * copies ahead into the stages of a pipeline (warp specialization). Activations are the second operand, in
+ * shared memory.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_TILE_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_TILE_CUH
@@ -18,8 +18,8 @@ enum {
     FRAGMENT_ROWS = 16, /* of the weight, of a warp */
     CONSUMERS = 2,      /* warpgroups that multiply */
     CONSUMED_OUTPUTS = CONSUMERS * 64,
-    PREFILL_THREADS = (CONSUMERS + 1) * WARPGROUP,
-    PREFILL_SHARED_BYTES = 224 * 1024,
+    WGMMA_THREADS = (CONSUMERS + 1) * WARPGROUP,
+    WGMMA_SHARED_BYTES = 224 * 1024,
     MOST_STAGES = 8,
     COPYING_REGISTERS = 40, /* of a thread that copies, and of one that multiplies */
     MULTIPLYING_REGISTERS = 232,
@@ -27,16 +27,16 @@ enum {
 
 /* The rows of x that a block multiplies, and where its stages are. A stage is full when it has been copied,
  * and empty when all warps have read it. */
-struct prompt_tile {
+struct wgmma_tile {
     prepared_rows x;
     uint32_t first, end; /* rows of x */
     uint8_t *stages;
     copy_barrier *full, *empty; /* [MOST_STAGES] */
 };
 
-/* memory: the block's PREFILL_SHARED_BYTES. */
-__device__ inline prompt_tile begin_tile(const prepared_rows &x, const row_tile &rows, uint8_t *memory,
-                                         copy_barrier *full, copy_barrier *empty) {
+/* memory: the block's WGMMA_SHARED_BYTES. */
+__device__ inline wgmma_tile begin_tile(const prepared_rows &x, const row_tile &rows, uint8_t *memory,
+                                        copy_barrier *full, copy_barrier *empty) {
     return {x, (uint32_t)rows.first, (uint32_t)rows.end, align_b(memory), full, empty};
 }
 
@@ -63,7 +63,7 @@ __device__ inline uint32_t at_most(uint32_t a, uint32_t b) {
 /* Copies a stage's inputs; one thread does. Where the tile has fewer rows than the stage, what was there
  * before is multiplied in their place, and not stored. */
 template <typename Shape>
-__device__ inline void copy_inputs(const prompt_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
+__device__ inline void copy_inputs(const wgmma_tile &tile, uint32_t first_pair, uint32_t pairs, uint8_t *to,
                                    copy_barrier *full) {
     const uint32_t rows = tile.end - tile.first, planes = pairs * Shape::TERMS;
     const uint32_t *from =
@@ -74,7 +74,7 @@ __device__ inline void copy_inputs(const prompt_tile &tile, uint32_t first_pair,
                   full);
 }
 
-/* All pairs of units of the sum, stage by stage. Tile: a prompt_tile with its weight; Copier: what copies a
+/* All pairs of units of the sum, stage by stage. Tile: a wgmma_tile with its weight; Copier: what copies a
  * thread's share of the weight, from `begin` on a stage at a time. */
 template <typename Shape, typename Copier, typename Tile>
 __device__ inline void copy_stages(const Tile &tile) {
@@ -105,7 +105,7 @@ __device__ inline unsigned fragment_of_warp() {
 
 /* Of CONSUMED_OUTPUTS from first_output on. */
 template <int COLUMNS>
-__device__ inline void store_sums(const prompt_tile &tile, const row_lists &lists, size_t first_output,
+__device__ inline void store_sums(const wgmma_tile &tile, const row_lists &lists, size_t first_output,
                                   const float (&sums)[COLUMNS / 2], float *__restrict__ y) {
     const unsigned lane = threadIdx.x % WARP;
     const size_t lane_output = first_output + fragment_of_warp() * FRAGMENT_ROWS + lane / 4;

@@ -7,7 +7,7 @@ using namespace gb_cuda;
 enum { THREADS = 128 };
 
 /* A block a part. */
-static __global__ void bring_in(gb_cuda_parts parts, const volatile uint32_t *from, uint32_t *to) {
+static __global__ void fetch_inputs(gb_cuda_parts parts, const volatile uint32_t *from, uint32_t *to) {
     wait_for_earlier();
     const uint32_t first = parts.first[blockIdx.x], words = parts.words[blockIdx.x];
     for (uint32_t i = threadIdx.x; i < words; i += THREADS)
@@ -39,11 +39,12 @@ __device__ static void advance_row(const gb_cuda_advance &a, uint32_t row) {
         advance_versions(a);
 }
 
-static __global__ void hand_out(GB_GRID_CONSTANT gb_cuda_handing h) {
+static __global__ void post_results(GB_GRID_CONSTANT gb_cuda_post h) {
     __shared__ int32_t stops[GB_CUDA_MOST_STOPS];
     wait_for_earlier();
     const uint32_t number = *h.number, stop_count = h.advance.count > 0 ? *h.advance.stops.count : 0;
-    volatile uint32_t *entry = h.ring.memory + (size_t)(number % h.ring.entries) * h.ring.entry_words;
+    volatile uint32_t *entry =
+        h.mailbox.memory + (size_t)(number % h.mailbox.entries) * h.mailbox.entry_words;
     for (uint32_t r = 0; r < h.count; r++)
         for (uint32_t i = threadIdx.x; i < h.results[r].words; i += THREADS)
             entry[h.results[r].at + i] = h.results[r].from[i];
@@ -60,12 +61,12 @@ static __global__ void hand_out(GB_GRID_CONSTANT gb_cuda_handing h) {
             advance_row(h.advance, row);
 }
 
-void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {
-    GB_LAUNCH(bring_in, parts->count, THREADS, 0, stream, *parts,
+void gb_cuda_fetch_inputs(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream) {
+    GB_LAUNCH(fetch_inputs, parts->count, THREADS, 0, stream, *parts,
               static_cast<const volatile uint32_t *>(from), static_cast<uint32_t *>(to));
 }
 
-void gb_cuda_hand_out(const gb_cuda_handing *handing, cudaStream_t stream) {
-    const gb_cuda_handing h = *handing;
-    GB_LAUNCH(hand_out, 1, THREADS, 0, stream, h);
+void gb_cuda_post_results(const gb_cuda_post *post, cudaStream_t stream) {
+    const gb_cuda_post h = *post;
+    GB_LAUNCH(post_results, 1, THREADS, 0, stream, h);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What passes between the host and the device in a step, by kernels that read and write the host's pinned
- * memory, without the pauses of copies: the host sees the tokens as soon as they are there. With the tokens
- * the inputs in the device's memory become those of the step that follows, so that it can be begun without
- * the host. After a token that ends its answer a row's inputs stay: what was enqueued behind that step
- * repeats it, writes the same values to the same places, and leaves nothing to undo.
+ * What host and device exchange in a step, by kernels that read and write pinned memory of the host: inputs
+ * are fetched, results are posted to a mailbox, so that the host sees tokens without waiting for a copy.
+ * Posting a token also advances the device's inputs to those of the next step. After a stop token a row's
+ * inputs stay, so that steps in flight repeat the stopped one and leave nothing to undo.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_EXCHANGE_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_HOST_EXCHANGE_H
@@ -30,14 +29,14 @@ typedef struct gb_cuda_parts {
     uint32_t first[GB_CUDA_MOST_PARTS], words[GB_CUDA_MOST_PARTS];
 } gb_cuda_parts;
 
-/* Where steps hand out their results, in pinned memory: step number n in entry n % entries, whose first word
- * is n once the results behind it are there. */
-typedef struct gb_cuda_ring {
+/* Where steps post their results, in pinned memory: step n in entry n % entries, whose first word becomes
+ * n after its results. */
+typedef struct gb_cuda_mailbox {
     uint32_t *memory; /* [entries, entry_words] */
     uint32_t entries, entry_words;
-} gb_cuda_ring;
+} gb_cuda_mailbox;
 
-/* Words that are handed out, from word `at` of an entry on. */
+/* Words that are posted, from word `at` of an entry on. */
 typedef struct gb_cuda_result {
     const uint32_t *from;
     uint32_t words, at;
@@ -65,21 +64,21 @@ typedef struct gb_cuda_advance {
     uint32_t first_spare, spares;
 } gb_cuda_advance;
 
-typedef struct gb_cuda_handing {
-    gb_cuda_ring ring;
+typedef struct gb_cuda_post {
+    gb_cuda_mailbox mailbox;
     uint32_t *number; /* the step's, on the device; it becomes that of the next one */
     uint32_t count;
     gb_cuda_result results[GB_CUDA_MOST_RESULTS];
     gb_cuda_advance advance;
-} gb_cuda_handing;
+} gb_cuda_post;
 
-/* Copies the parts of `from`, pinned memory, to the same places of `to`, the device's. */
-void gb_cuda_bring_in(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream);
+/* Copies parts of `from`, pinned memory, to the same places of `to`, the device's. */
+void gb_cuda_fetch_inputs(const gb_cuda_parts *parts, const void *from, void *to, cudaStream_t stream);
 
-/* Writes a step's results to the ring, and then lets its inputs advance: each row's token is the one that was
- * drawn (0 where none was), its position one more, and its seed one more where it has a temperature. A row
- * that drew a stop token keeps them, and its versions. The step's number is one more in any case. */
-void gb_cuda_hand_out(const gb_cuda_handing *handing, cudaStream_t stream);
+/* Posts a step's results and advances its inputs: each row's token is the one drawn (0 where none was),
+ * its position one more, its seed one more where it has a temperature. A row that drew a stop token keeps
+ * its inputs and versions; the step's number advances in any case. */
+void gb_cuda_post_results(const gb_cuda_post *post, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of slots at fixed addresses, [slots, slot_bytes], of which only what is covered takes memory of the
- * device: the driver's virtual memory. Where the driver does not have that, all of it is allocated at once.
+ * Addresses of slots, [slots, slot_bytes], reserved in the device's virtual memory; only what is mapped takes
+ * memory. Where the driver has no virtual memory all of it is allocated at once.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_VIRTUAL_RANGE_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_VIRTUAL_RANGE_H
@@ -12,32 +12,32 @@
 #include <stdint.h>
 
 typedef struct gb_cuda_page gb_cuda_page;
-typedef struct gb_cuda_virtual_memory gb_cuda_virtual_memory; /* the driver's functions */
+typedef struct gb_cuda_vm_driver gb_cuda_vm_driver; /* the driver's functions */
 
-typedef struct gb_cuda_region {
+typedef struct gb_cuda_virtual_range {
     uint8_t *memory; /* NULL: of size 0 */
     uint32_t slot_count;
-    uint64_t slot_bytes;    /* a multiple of page_bytes */
-    uint64_t page_bytes;    /* 0: everything is covered from the start */
-    uint64_t covered_bytes; /* of all slots */
-    gb_cuda_page *pages;    /* [slot_count, slot_bytes / page_bytes] */
-    gb_cuda_virtual_memory *driver;
-} gb_cuda_region;
+    uint64_t slot_bytes; /* a multiple of page_bytes */
+    uint64_t page_bytes; /* 0: all is mapped from the start */
+    uint64_t used_bytes; /* of all slots */
+    gb_cuda_page *pages; /* [slot_count, slot_bytes / page_bytes] */
+    gb_cuda_vm_driver *driver;
+} gb_cuda_virtual_range;
 
 /* Reserves addresses for slots of at least so many bytes. `what` completes "no memory for ..". Safe to
  * destroy after a failure. Errors: MEMORY, BACKEND. */
-gumbel_status gb_cuda_region_create(uint32_t slot_count, uint64_t slot_bytes, const char *what,
-                                    gb_cuda_region *region, gumbel_error *error);
+gumbel_status gb_cuda_virtual_range_create(uint32_t slot_count, uint64_t slot_bytes, const char *what,
+                                           gb_cuda_virtual_range *range, gumbel_error *error);
 
 /* The device must have done all that uses the memory. Safe on a zeroed structure. */
-void gb_cuda_region_destroy(gb_cuda_region *region);
+void gb_cuda_virtual_range_destroy(gb_cuda_virtual_range *range);
 
-/* Gives memory to the bytes of a slot from offset on, where they have none; what they have keeps its bytes,
- * new memory has any. Errors: MEMORY with `what`; some of the bytes may be covered then. */
-gumbel_status gb_cuda_region_cover(gb_cuda_region *region, uint32_t slot, uint64_t offset, uint64_t size,
-                                   const char *what, gumbel_error *error);
+/* Maps the bytes of a slot from offset on that are not mapped yet; those of new pages are undefined.
+ * Errors: MEMORY with `what`, after which a part may be mapped. */
+gumbel_status gb_cuda_virtual_range_map(gb_cuda_virtual_range *range, uint32_t slot, uint64_t offset,
+                                        uint64_t size, const char *what, gumbel_error *error);
 
-/* Takes a slot's memory back, which the device must have done with. */
-void gb_cuda_region_uncover(gb_cuda_region *region, uint32_t slot);
+/* Unmaps a slot. No work of the device may use it any more. */
+void gb_cuda_virtual_range_unmap(gb_cuda_virtual_range *range, uint32_t slot);
 
 #endif
