@@ -504,6 +504,8 @@ typedef struct gumbel_result {
     uint32_t top_logprobs;       /* entries of the next two */
     const int32_t *top_tokens;   /* the likeliest tokens, the likeliest first; NULL: none were wanted */
     const float *top_token_logprob;
+    gumbel_status status; /* OK, or NUMERIC: the row has no token, which is -1 */
+    const char *problem;  /* then a sentence that says why, which lives as long as the library; else NULL */
 } gumbel_result;
 
 /* One session's part of a step. Log-probabilities are of the softmax of the program's logits, before biases,
@@ -520,8 +522,10 @@ typedef struct gumbel_request {
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
- * does not depend on the other rows. On an error no session has moved and no result is written. Errors:
- * ARGUMENT (naming the request and the field), LIMIT (context, step_tokens), NUMERIC (naming the request). */
+ * does not depend on the other rows, and its error is its request's: with NUMERIC, which names the first such
+ * request, all tokens have been run and every result is written, and result.status says which rows have no
+ * token. On any other error no session has moved and no result is written: ARGUMENT (naming the request and
+ * the field), LIMIT (context, step_tokens), MEMORY (the device's), BACKEND. */
 GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                                      gumbel_error *error);
 
