@@ -117,6 +117,7 @@ gumbel_status gb_scheduler_create(gb_slots_of_engine *slots, const gumbel_schedu
     pthread_cond_init(&made->idle, NULL);
     gumbel_status status = gb_schedule_create(slots, options, clock, clock_user, &made->schedule, error);
     if (status == GUMBEL_OK) {
+        gb_schedule_get_stats(&made->schedule, &made->stats);
         status = start(made, error);
         if (status != GUMBEL_OK)
             gb_schedule_destroy(&made->schedule);
