@@ -29,9 +29,10 @@
  *    defaults. Fields are only ever added at the end. A size that is not set is an ARGUMENT error, a field
  *    that the library is too old to know is UNSUPPORTED unless it is zero.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
- *    time (gumbel_session_cancel is the exception); different engines are independent.
+ *    time (gumbel_session_cancel is the exception); different engines are independent. A scheduler is used
+ *    by any thread.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
- *    where it is asked for text.
+ *    where it is asked for text, and schedulers.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what

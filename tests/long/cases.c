@@ -93,8 +93,10 @@ static void look_for_leaks(void) {
 }
 #else
 static void limit_memory(void) {
+#ifndef GUMBEL_UNLIMITED
     const struct rlimit limit = {(rlim_t)8 << 30, (rlim_t)8 << 30};
     setrlimit(RLIMIT_AS, &limit);
+#endif
 }
 static void look_for_leaks(void) {}
 #endif

@@ -227,6 +227,23 @@ static void saved_bytes_do_not_depend_on_capacities(void **unused) {
     make_program(NULL);
 }
 
+/* Without caches: a snapshot, which leaves a slot's caches alone. */
+static void saved_without_caches(void **unused) {
+    (void)unused;
+    slots s;
+    bytes saved = {.count = 0};
+    make_slots(&s, CACHE_ROWS);
+    run_tokens(&s, 0, 6);
+    assert_ok(gb_states_save(&s.states, 0, 6, GB_SAVED_WITHOUT_CACHES, write_bytes, &saved, &error), &error);
+    assert_int_equal(saved.count, WINDOW * 4 + 20);
+    run_tokens(&s, 1, CACHE_ROWS);
+    assert_ok(gb_states_load(&s.states, 1, 6, GB_SAVED_WITHOUT_CACHES, read_bytes, &saved, &error), &error);
+    assert_int_equal(saved.read, saved.count);
+    assert_row(&s, CACHE, 1, 7, 107);
+    assert_row(&s, RING, 1, 5, 205);
+    assert_row(&s, RECURRENT, 1, 0, 56);
+}
+
 static void an_empty_slot_saves_what_is_recurrent(void **unused) {
     (void)unused;
     slots s;
@@ -246,6 +263,7 @@ int main(void) {
         cmocka_unit_test(slots_are_copied_up_to_a_position),
         cmocka_unit_test(snapshots_leave_caches_alone),
         cmocka_unit_test(saved_bytes_do_not_depend_on_capacities),
+        cmocka_unit_test(saved_without_caches),
         cmocka_unit_test(an_empty_slot_saves_what_is_recurrent),
     };
     return cmocka_run_group_tests(tests, make_program, NULL);
