@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 160, USERS = 3, TURNS = 2, ANSWER = 6, FIRST = 21, MORE = 9, CONTEXT = 128 };
+enum { VOCAB = 160, USERS = 3, TURNS = 2, ANSWER = 6, FIRST = 66, MORE = 9, CONTEXT = 128 };
 
 static gumbel_error error;
 
@@ -119,7 +119,7 @@ static void converse(const char *config, int slots, gumbel_scheduler_options opt
             assert_as_alone(session, tokens[i], count, 10 * t + i, &turns[i]);
             assert_true(turns[i].usage.cached_tokens <= (t == 0 ? 0 : kept_tokens()));
             if (t > 0 && slots >= USERS && kept_tokens() > 0)
-                assert_true(turns[i].usage.cached_tokens >= FIRST - 1);
+                assert_true(turns[i].usage.cached_tokens >= 64); /* the last multiple of the grain */
             memcpy(tokens[i] + count, turns[i].tokens, sizeof turns[i].tokens);
             random_tokens(70 + i, VOCAB, tokens[i] + count + ANSWER, MORE);
         }
@@ -158,6 +158,44 @@ static void conversations_in_little_memory(void **state) {
              (gumbel_scheduler_options){.state_bytes = info.session_state_bytes, .answer_reserve = 1});
 }
 
+/* A token that would come first is a stop token: it comes after so many others at the earliest. */
+static void stop_tokens_wait_for_min_new_tokens(void **state) {
+    (void)state;
+    enum { LEAST = 3 };
+    gumbel_program *program = open_random_program("small.json", false);
+    gumbel_engine *engine = make_engine(program, 1);
+    gumbel_scheduler *scheduler;
+    int32_t tokens[FIRST];
+    turn plain = {.count = 0}, stopped = {.count = 0}, waiting = {.count = 0};
+    random_tokens(1, VOCAB, tokens, FIRST);
+    assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
+    ask(scheduler, tokens, FIRST, 7, &plain);
+    wait_until_idle(scheduler, 1);
+    gumbel_submission submission = {.size = sizeof submission,
+                                    .tokens = tokens,
+                                    .token_count = FIRST,
+                                    .callback = hear,
+                                    .user = &stopped,
+                                    .sampling = &sampling,
+                                    .has_seed = true,
+                                    .seed = 7,
+                                    .stop_tokens = plain.tokens,
+                                    .stop_token_count = 1,
+                                    .max_new_tokens = ANSWER};
+    assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    submission.user = &waiting;
+    submission.min_new_tokens = LEAST;
+    assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    wait_until_idle(scheduler, 3);
+    assert_int_equal(stopped.count, 1);
+    assert_true(waiting.status == GUMBEL_OK && waiting.count >= LEAST);
+    for (uint32_t i = 0; i < LEAST; i++)
+        assert_int_not_equal(waiting.tokens[i], plain.tokens[0]);
+    gumbel_scheduler_destroy(scheduler);
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+}
+
 static void engines_that_cannot_be_taken(void **state) {
     (void)state;
     gumbel_program *program = open_random_program("small.json", false);
@@ -181,8 +219,11 @@ static void engines_that_cannot_be_taken(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversations_with_caches),    cmocka_unit_test(conversations_with_recurrent_states),
-        cmocka_unit_test(conversations_on_one_slot),    cmocka_unit_test(conversations_in_little_memory),
+        cmocka_unit_test(conversations_with_caches),
+        cmocka_unit_test(conversations_with_recurrent_states),
+        cmocka_unit_test(conversations_on_one_slot),
+        cmocka_unit_test(conversations_in_little_memory),
+        cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
         cmocka_unit_test(engines_that_cannot_be_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct fake_slot {
-    int32_t tokens[FAKE_CONTEXT];
+    int32_t tokens[FAKE_CONTEXT + 1];
     uint32_t position;
     uint64_t hash; /* of the tokens before position, where the slots have it */
 } fake_slot;

@@ -9,11 +9,19 @@
 
 #include <string.h>
 
+/* States that grow by rows up to the same number of them. */
+typedef struct growth {
+    uint64_t rows, row_bytes;
+} growth;
+
 typedef struct session_slots {
     gb_slots_of_engine base;
     gumbel_engine *engine;
     gumbel_session **sessions; /* [count] */
     gumbel_request *requests;  /* [count] of a step */
+    uint64_t fixed_bytes;      /* of recurrent states */
+    growth *growths;           /* [growth_count] */
+    size_t growth_count;
 } session_slots;
 
 static session_slots *own(gb_slots_of_engine *slots) {
@@ -133,19 +141,26 @@ static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_fir
     return GUMBEL_OK;
 }
 
-static uint64_t state_bytes(const gb_state *state, uint32_t max_context, uint32_t position) {
-    const uint64_t bytes = gb_state_bytes(state);
-    if (state->kind == GB_STATE_RECURRENT)
-        return bytes;
-    const uint64_t rows = (uint64_t)state->type.shape.dims[0], held = position < rows ? position : rows;
-    return bytes / rows * (held < max_context ? held : max_context);
+/* Counts a state's bytes into those of its kind. */
+static void add_state(session_slots *s, const gb_state *state) {
+    const uint64_t bytes = gb_state_bytes(state), rows = (uint64_t)state->type.shape.dims[0];
+    if (state->kind == GB_STATE_RECURRENT) {
+        s->fixed_bytes += bytes;
+        return;
+    }
+    size_t i = 0;
+    while (i < s->growth_count && s->growths[i].rows != rows)
+        i++;
+    if (i == s->growth_count)
+        s->growths[s->growth_count++].rows = rows;
+    s->growths[i].row_bytes += bytes / rows;
 }
 
 static uint64_t bytes_at(const gb_slots_of_engine *slots, uint32_t position) {
-    const gb_program *program = own_const(slots)->engine->program;
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < program->state_count; i++)
-        sum += state_bytes(&program->states[i], slots->max_context, position);
+    const session_slots *s = own_const(slots);
+    uint64_t sum = s->fixed_bytes;
+    for (size_t i = 0; i < s->growth_count; i++)
+        sum += s->growths[i].row_bytes * (position < s->growths[i].rows ? position : s->growths[i].rows);
     return sum;
 }
 
@@ -168,6 +183,7 @@ static void destroy(gb_slots_of_engine *slots) {
         gumbel_session_destroy(s->sessions[i]);
     gb_free(s->sessions);
     gb_free(s->requests);
+    gb_free(s->growths);
     gb_free(s);
 }
 
@@ -202,8 +218,11 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
 static gumbel_status take_slots(session_slots *s, gumbel_error *error) {
     s->sessions = gb_allocate(s->base.count, sizeof *s->sessions);
     s->requests = gb_allocate(s->base.count, sizeof *s->requests);
-    if (!s->sessions || !s->requests)
+    s->growths = gb_allocate(s->engine->program->state_count, sizeof *s->growths);
+    if (!s->sessions || !s->requests || !s->growths)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler's slots");
+    for (uint32_t i = 0; i < s->engine->program->state_count; i++)
+        add_state(s, &s->engine->program->states[i]);
     for (uint32_t i = 0; i < s->base.count; i++)
         if (gumbel_session_create(s->engine, &s->sessions[i], error) != GUMBEL_OK)
             return gb_prefix(error, GUMBEL_ERROR_LIMIT, "a scheduler needs an engine without sessions");
