@@ -29,9 +29,10 @@
  *    defaults. Fields are only ever added at the end. A size that is not set is an ARGUMENT error, a field
  *    that the library is too old to know is UNSUPPORTED unless it is zero.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
- *    time (gumbel_session_cancel is the exception); different engines are independent.
+ *    time (gumbel_session_cancel is the exception); different engines are independent. A scheduler is used
+ *    by any thread.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
- *    with a tokenizer.
+ *    with a tokenizer, and schedulers.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
@@ -70,7 +71,8 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_LIMIT = 6,       /* the context, the slots, a buffer or a disk are full */
     GUMBEL_ERROR_NUMERIC = 7,     /* a row of logits has a NaN, or no finite value */
     GUMBEL_ERROR_CANCELLED = 8,   /* the caller cancelled */
-    GUMBEL_ERROR_BACKEND = 9      /* a backend's library or device failed */
+    GUMBEL_ERROR_BACKEND = 9,     /* a backend's library or device failed */
+    GUMBEL_ERROR_DEADLINE = 10    /* the time given by the caller is over */
 } gumbel_status;
 
 typedef struct gumbel_error {
@@ -602,6 +604,8 @@ typedef struct gumbel_result {
     uint32_t top_logprobs;       /* entries of the next two */
     const int32_t *top_tokens;   /* the likeliest tokens, the likeliest first; NULL: none were wanted */
     const float *top_token_logprob;
+    gumbel_status status; /* OK, or NUMERIC: the row has no token, which is -1 */
+    const char *problem;  /* then a sentence that says why, which lives as long as the library; else NULL */
 } gumbel_result;
 
 /* One session's part of a step. Log-probabilities are of the softmax of the program's logits, before biases,
@@ -618,8 +622,10 @@ typedef struct gumbel_request {
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
- * does not depend on the other rows. On an error no session has moved and no result is written. Errors:
- * ARGUMENT (naming the request and the field), LIMIT (context, step_tokens), NUMERIC (naming the request). */
+ * does not depend on the other rows, and its error is its request's: with NUMERIC, which names the first such
+ * request, all tokens have been run and every result is written, and result.status says which rows have no
+ * token. On any other error no session has moved and no result is written: ARGUMENT (naming the request and
+ * the field), LIMIT (context, step_tokens), MEMORY (the device's), BACKEND. */
 GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                                      gumbel_error *error);
 
@@ -680,6 +686,148 @@ typedef struct gumbel_generated {
  * text of the tokens until then is whole; the rest is unchanged. */
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
+
+/* ---- Many at once -------------------------------------------------------------------------------------- */
+
+/* Answers the requests of any number of threads on one engine, which a thread of the scheduler's own drives:
+ * every step continues all answers, and what is left of its tokens goes to prompts. Requests wait in a queue
+ * for a slot. States of finished sequences are kept while nobody needs their memory, so that a prompt which
+ * begins like them is not run again. On the CPU an answer has the tokens that it has alone in a fresh
+ * session, whoever is served beside it and whatever was kept; see docs/scheduler.md for other backends. */
+typedef struct gumbel_scheduler gumbel_scheduler;
+
+typedef struct gumbel_scheduler_options {
+    size_t size;
+    uint32_t max_queued;     /* answers that wait for their first slot, at most; 0: 1024 */
+    uint32_t answer_reserve; /* tokens of an answer that must have memory for it to begin; 0: 1024 */
+    uint64_t state_bytes;    /* states of all sequences in slots, at most, and at least those of one full
+                                context; 0: what fits into the slots. Beyond it, the youngest answer waits in
+                                host    memory */
+    uint64_t host_bytes;     /* host memory for states that are kept for later prompts; 0: 1 GiB */
+    bool no_prefix_cache;    /* keep no states of finished sequences, and begin with nobody's */
+} gumbel_scheduler_options;
+
+typedef enum gumbel_event_type {
+    GUMBEL_EVENT_TOKEN = 1,
+    GUMBEL_EVENT_FINISH = 2, /* the answer's last event: it is whole */
+    GUMBEL_EVENT_ERROR = 3   /* the answer's last event: it is not */
+} gumbel_event_type;
+
+/* What an answer took. Seconds are 0 where it did not come so far. */
+typedef struct gumbel_usage {
+    size_t size;
+    uint32_t prompt_tokens;
+    uint32_t cached_tokens; /* of these, not run, since their states were kept */
+    uint32_t generated_tokens;
+    double queue_seconds;  /* until it had a slot */
+    double prompt_seconds; /* from there to the first token */
+    double answer_seconds; /* from there to the last event */
+} gumbel_usage;
+
+/* Pointers are valid during the callback. */
+typedef struct gumbel_event {
+    size_t size;
+    gumbel_event_type type;
+    uint32_t answer;  /* which of the request's answers, from 0 on */
+    uint64_t request; /* its number, as gumbel_scheduler_submit gave it */
+    /* Characters that are now certain, as in gumbel_generated; with an ERROR those that were held back. NULL
+     * without a tokenizer. */
+    const char *text;
+    size_t text_length;
+    /* TOKEN, as in gumbel_generated */
+    int32_t token;
+    uint32_t top_logprobs;
+    uint64_t seed;
+    const int32_t *top_tokens;
+    const float *top_token_logprob;
+    float logprob;
+    gumbel_finish finish;      /* FINISH: why */
+    int32_t stop_string;       /* FINISH for STOP_STRING: its index; otherwise -1 */
+    gumbel_status status;      /* ERROR: CANCELLED, DEADLINE, NUMERIC, MEMORY or BACKEND */
+    const char *message;       /* ERROR: a sentence */
+    const gumbel_usage *usage; /* FINISH, ERROR */
+} gumbel_event;
+
+/* Called by the scheduler's thread, one call at a time, between steps: what it does delays every answer. It
+ * may submit and cancel, but neither drain nor destroy. */
+typedef void (*gumbel_event_callback)(void *user, const gumbel_event *event);
+
+/* A request. Everything is copied but the tokenizer, which must live until the last event. */
+typedef struct gumbel_submission {
+    size_t size;
+    const int32_t *tokens; /* the prompt */
+    size_t token_count;    /* 1 .. max_context */
+    gumbel_event_callback callback;
+    void *user;
+    const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
+    bool has_seed;                   /* false: one is drawn; the TOKEN events tell it */
+    bool wants_logprob, ignore_stop; /* as in gumbel_generate_options, like the next */
+    bool show_special, include_stop_string;
+    bool no_prefix_cache; /* begins with nobody's states, and leaves none */
+    uint64_t seed;    /* token i of answer 0 is drawn with seed + i, of another with gumbel_answer_seed + i */
+    uint32_t answers; /* so many to the one prompt; 0: 1 */
+    uint32_t top_logprobs;
+    uint32_t max_new_tokens;           /* 0: until a stop token or the end of the context */
+    uint32_t min_new_tokens;           /* stop tokens are banned in the first ones, by biases */
+    const gumbel_tokenizer *tokenizer; /* for text and stop strings; NULL: tokens alone */
+    const char *const *stop_strings;
+    size_t stop_string_count;
+    const int32_t *stop_tokens; /* beside the program's own, and also with ignore_stop */
+    size_t stop_token_count;
+    /* Positions of the prompt behind which others may go on otherwise: after system message and tools, before
+     * the last message. Where a state cannot be cut, it is kept for them. */
+    const uint32_t *branch_positions;
+    size_t branch_position_count;
+    int32_t priority;        /* higher ones go first, in the queue and with their prompts */
+    double deadline_seconds; /* from now, after which the answer ends with DEADLINE; 0: none */
+} gumbel_submission;
+
+/* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a
+ * hash (XXH3-64 of the number's four little-endian bytes, seeded with seed), so that answers share no noise.
+ */
+GUMBEL_API uint64_t gumbel_answer_seed(uint64_t seed, uint32_t answer);
+
+/* Takes over an engine without sessions: until the scheduler is destroyed nobody else uses it, and it must
+ * not be destroyed. options may be NULL. Errors: ARGUMENT (also state_bytes that hold no full context), LIMIT
+ * (the engine has sessions), UNSUPPORTED (the program was exported with --logits), MEMORY. */
+GUMBEL_API gumbel_status gumbel_scheduler_create(gumbel_engine *engine,
+                                                 const gumbel_scheduler_options *options,
+                                                 gumbel_scheduler **scheduler, gumbel_error *error);
+
+/* Cancels what goes on, and waits for its last events. NULL is allowed. */
+GUMBEL_API void gumbel_scheduler_destroy(gumbel_scheduler *scheduler);
+
+/* Queues a request. Each of its answers ends in exactly one FINISH or ERROR event, if this succeeds; *request
+ * (may be NULL) is written before the first event. Thread-safe. Errors, which queue nothing: ARGUMENT,
+ * UNSUPPORTED, LIMIT (the queue is full, or the prompt is longer than a context), CANCELLED (the scheduler
+ * drains), MEMORY. */
+GUMBEL_API gumbel_status gumbel_scheduler_submit(gumbel_scheduler *scheduler,
+                                                 const gumbel_submission *submission, uint64_t *request,
+                                                 gumbel_error *error);
+
+/* Ends all answers of a request with CANCELLED at the next step boundary. One that has ended, or never was,
+ * is left alone. Thread-safe. */
+GUMBEL_API void gumbel_scheduler_cancel(gumbel_scheduler *scheduler, uint64_t request);
+
+/* Refuses requests from now on and waits until all have ended. Thread-safe. */
+GUMBEL_API void gumbel_scheduler_drain(gumbel_scheduler *scheduler);
+
+/* Counts at a step boundary. Of slots and of bytes, free + kept + running are all there are. */
+typedef struct gumbel_scheduler_stats {
+    size_t size;
+    uint32_t queued, running, spilled; /* answers that wait, have a slot, wait in host memory */
+    uint32_t free_slots, kept_slots;   /* the others are those of running answers */
+    uint32_t slots;
+    uint64_t state_bytes, kept_bytes, running_bytes; /* in slots: at most; of kept and of running sequences */
+    uint64_t host_bytes, spilled_bytes;              /* in host memory: kept; of answers that wait there */
+    uint64_t submitted, finished, failed;            /* answers since the start; cancelled ones have failed */
+    uint64_t steps, prompt_tokens, cached_tokens, generated_tokens;
+    uint64_t spills, evictions; /* answers put into host memory; kept sequences that lost their slot */
+} gumbel_scheduler_stats;
+
+/* Thread-safe. Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_scheduler_get_stats(gumbel_scheduler *scheduler,
+                                                    gumbel_scheduler_stats *stats, gumbel_error *error);
 
 /* ---- Exporting (libgumbel-export) ---------------------------------------------------------------------- */
 

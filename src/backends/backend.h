@@ -25,6 +25,17 @@ typedef struct gb_backend_options {
 typedef gumbel_status (*gb_save_stream)(void *user, const void *data, uint64_t size, gumbel_error *error);
 typedef gumbel_status (*gb_load_stream)(void *user, void *data, uint64_t size, gumbel_error *error);
 
+/* Which of a slot's states are saved: all, or those that cannot be cut at an earlier position, for a snapshot
+ * whose caches are still in the slot. */
+typedef enum gb_saved_states { GB_SAVED_ALL = 0, GB_SAVED_WITHOUT_CACHES = 1 } gb_saved_states;
+
+/* Which positions of one sequence another one may begin with, so that its tokens are those of a cold run. */
+typedef enum gb_reuse {
+    GB_REUSE_NONE = 0,   /* none: how tokens were divided into steps changes bits */
+    GB_REUSE_PROMPT = 1, /* those that were run as a prompt: answers have kernels of their own */
+    GB_REUSE_ALL = 2
+} gb_reuse;
+
 typedef struct gb_backend gb_backend;
 
 typedef struct gb_backend_functions {
@@ -47,11 +58,12 @@ typedef struct gb_backend_functions {
                                    gumbel_error *error);
     void (*restore_snapshot)(gb_backend *backend, uint32_t slot, uint32_t position);
 
-    /* Streams the slot's state at position; the bytes do not depend on slots, threads or max_context. */
-    gumbel_status (*save_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
-                               void *user, gumbel_error *error);
-    gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
-                               void *user, gumbel_error *error);
+    /* Streams the slot's states at position; without caches, loading leaves those as they are. The bytes do
+     * not depend on slots, threads or max_context. */
+    gumbel_status (*save_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_save_stream write, void *user, gumbel_error *error);
+    gumbel_status (*load_slot)(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_load_stream read, void *user, gumbel_error *error);
 
     /* Measures the machine with the backend's threads. NULL: the backend cannot. */
     gumbel_status (*measure_limits)(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error);
@@ -63,6 +75,7 @@ struct gb_backend {
     char description[96];    /* "cpu avx512 2 threads" */
     uint32_t threads;        /* of the CPU that compute; 0: it computes elsewhere */
     uint32_t most_following; /* how many steps it begins ahead of their requests; 0: none are announced */
+    gb_reuse reuse;
 };
 
 /* A backend maker: turns the program into a plan and reserves everything that steps will need. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands behind the public handles. Only the files of this folder include it.
+ * What stands behind the public handles. Only the files of this folder and of schedule/ include it.
  */
 #ifndef GUMBEL_RUN_HANDLES_H
 #define GUMBEL_RUN_HANDLES_H
@@ -121,6 +121,11 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
 
 /* How many of count tokens the session runs in one step. */
 size_t gb_session_chunk(const gumbel_session *session, size_t count);
+
+/* Whether every state can forget the positions from `position` on in place: caches always; a ring while the
+ * window before position has not been overwritten; a recurrent state never. The other two are a session's. */
+bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
+                     uint32_t position);
 
 /* Goes back to the snapshot, or to position 0 without one. What has been run stays in tokens. */
 void gb_session_start_over(gumbel_session *session);

@@ -108,10 +108,8 @@ gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *toke
     return gb_session_run(session, tokens, count, NULL, error);
 }
 
-/* Whether every state can forget the positions from `position` on in place: caches always; a ring while the
- * window before position has not been overwritten; a recurrent state never. */
-static bool can_truncate(const gumbel_session *session, uint32_t position) {
-    const gb_program *program = session->engine->program;
+bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
+                     uint32_t position) {
     for (uint32_t i = 0; i < program->state_count; i++) {
         const gb_state *state = &program->states[i];
         if (state->kind == GB_STATE_CACHE)
@@ -119,8 +117,8 @@ static bool can_truncate(const gumbel_session *session, uint32_t position) {
         if (state->kind != GB_STATE_RING)
             return false;
         int64_t capacity = state->type.shape.dims[0], window = state->window;
-        int64_t oldest = (int64_t)session->written_end - capacity;
-        int64_t oldest_whole = (int64_t)session->whole_position - window + 1;
+        int64_t oldest = (int64_t)written_end - capacity;
+        int64_t oldest_whole = (int64_t)whole_position - window + 1;
         if (oldest_whole > oldest)
             oldest = oldest_whole;
         if (oldest > 0 && (int64_t)position - window + 1 < oldest)
@@ -143,7 +141,7 @@ void gb_session_start_over(gumbel_session *session) {
 
 /* Takes the state to an earlier position. */
 static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
-    if (can_truncate(session, position)) {
+    if (gb_can_truncate(session->engine->program, session->written_end, session->whole_position, position)) {
         session->position = position;
         return GUMBEL_OK;
     }

@@ -2,9 +2,12 @@
  *
  * Session files: one session's tokens, seed and state, for the program that made it. Little-endian:
  *
- *     magic "gumbelSF" | u32 version = 2 | u8[16] program id | u32 position | i32 pending token |
+ *     magic "gumbelSF" | u32 version = 3 | u8[16] program id | u32 position | i32 pending token |
  *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
- *     i32 tokens[position] | state bytes of the backend | u64 XXH3 of all before
+ *     i32 tokens[position] | u8 generated[position] | state bytes of the backend | u64 XXH3 of all before
+ *
+ * generated is 1 for a token that continued an answer and 0 for one of a prompt, which a backend may compute
+ * by other kernels.
  */
 #include "base/output_file.h"
 #include "run/handles.h"
@@ -14,7 +17,7 @@
 
 #include <string.h>
 
-enum { SESSION_FILE_VERSION = 2, BUFFER_BYTES = 16384 };
+enum { SESSION_FILE_VERSION = 3, BUFFER_BYTES = 16384 };
 static const char magic[8] = {'g', 'u', 'm', 'b', 'e', 'l', 'S', 'F'};
 
 typedef struct session_header {
@@ -29,6 +32,7 @@ typedef struct session_header {
     int32_t drawn_token;
 } session_header;
 
+_Static_assert(sizeof(bool) == 1, "the marks of tokens are written as they stand");
 _Static_assert(sizeof(session_header) == 64, "the header is written as it stands");
 
 typedef struct session_writer {
@@ -58,9 +62,10 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
     memcpy(header.program_id, session->engine->program->id, sizeof header.program_id);
     GB_TRY(write_bytes(writer, &header, sizeof header, error));
     GB_TRY(write_bytes(writer, session->tokens, session->position * sizeof *session->tokens, error));
+    GB_TRY(write_bytes(writer, session->generated, session->position, error));
     gb_backend *backend = session->engine->backend;
-    GB_TRY(
-        backend->functions->save_slot(backend, session->slot, session->position, write_bytes, writer, error));
+    GB_TRY(backend->functions->save_slot(backend, session->slot, session->position, GB_SAVED_ALL, write_bytes,
+                                         writer, error));
     uint64_t checksum = XXH3_64bits_digest(&writer->hash);
     GB_TRY(write_bytes(writer, &checksum, sizeof checksum, error));
     return gb_output_commit(&writer->file, NULL, 0, error);
@@ -101,6 +106,14 @@ static gumbel_status check_token(int32_t token, int32_t least, uint64_t vocab_si
     return GUMBEL_OK;
 }
 
+static gumbel_status check_marks(const uint8_t *generated, uint32_t count, gumbel_error *error) {
+    for (uint32_t i = 0; i < count; i++)
+        if (generated[i] > 1)
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %u is marked %u: expected 0 or 1", i,
+                           generated[i]);
+    return GUMBEL_OK;
+}
+
 /* Everything that can be checked before the session is touched. Advances reader past the header. */
 static gumbel_status check_file(const gumbel_session *session, session_reader *reader, session_header *header,
                                 gumbel_error *error) {
@@ -127,30 +140,30 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
     if (header->generated_from > header->position)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
                        header->generated_from, header->position);
-    if (header->position * sizeof *session->tokens > reader->left)
+    const uint64_t token_bytes = header->position * sizeof *session->tokens;
+    if (token_bytes + header->position > reader->left)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "its tokens are missing");
     for (uint32_t i = 0; i < header->position; i++) {
         int32_t token;
         memcpy(&token, reader->data + i * sizeof token, sizeof token);
         GB_TRY(check_token(token, 0, vocab_size, error));
     }
-    return GUMBEL_OK;
+    return check_marks(reader->data + token_bytes, header->position, error);
 }
 
 static gumbel_status load_state(gumbel_session *session, const session_header *header, session_reader *reader,
                                 gumbel_error *error) {
     gb_backend *backend = session->engine->backend;
     GB_TRY(read_bytes(reader, session->tokens, header->position * sizeof *session->tokens, error));
-    GB_TRY(
-        backend->functions->load_slot(backend, session->slot, header->position, read_bytes, reader, error));
+    GB_TRY(read_bytes(reader, session->generated, header->position, error));
+    GB_TRY(backend->functions->load_slot(backend, session->slot, header->position, GB_SAVED_ALL, read_bytes,
+                                         reader, error));
     if (reader->left != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%llu bytes more than the state needs",
                        (unsigned long long)reader->left);
     session->position = session->written_end = session->whole_position = header->position;
     session->pending_token = header->pending_token;
     session->generated_from = header->generated_from;
-    for (uint32_t i = 0; i < header->position; i++)
-        session->generated[i] = i >= header->generated_from;
     session->drawn_token = header->drawn_token;
     session->has_seed = header->has_seed != 0;
     session->seed = header->seed;

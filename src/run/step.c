@@ -277,16 +277,6 @@ static void note_written(const gumbel_engine *engine) {
 
 /* ---- Handing out tokens -------------------------------------------------------------------------------- */
 
-static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
-    if (!engine->program->metadata.use_sampling)
-        return GUMBEL_OK;
-    for (uint32_t row = 0; row < engine->batch.row_count; row++)
-        if (engine->batch.next[row] < 0)
-            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->requests.of_row[row],
-                           gb_token_problem(engine->batch.next[row]));
-    return GUMBEL_OK;
-}
-
 static void advance_sessions(const gb_step_requests *requests) {
     for (size_t i = 0; i < requests->count; i++) {
         const gumbel_request *request = &requests->list[i];
@@ -333,6 +323,11 @@ static gumbel_finish note_drawn(gumbel_session *session, int32_t token) {
     return session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
 }
 
+/* Whether the row gave no token, although the program has a sampler. */
+static bool has_failed(const gumbel_engine *engine, uint32_t row) {
+    return engine->program->metadata.use_sampling && engine->batch.next[row] < 0;
+}
+
 static void give_result(const gumbel_engine *engine, uint32_t row) {
     const gb_metadata *metadata = &engine->program->metadata;
     const gumbel_request *request = &engine->requests.list[engine->requests.of_row[row]];
@@ -340,7 +335,10 @@ static void give_result(const gumbel_engine *engine, uint32_t row) {
         .token = -1, .seed = engine->batch.seed[row], .used = &engine->requests.settings[row]};
     if (engine->batch.logits)
         result.logits = engine->batch.logits + row * metadata->vocab_size;
-    if (metadata->use_sampling) {
+    if (has_failed(engine, row)) {
+        result.status = GUMBEL_ERROR_NUMERIC;
+        result.problem = gb_token_problem(engine->batch.next[row]);
+    } else if (metadata->use_sampling) {
         result.token = engine->batch.next[row];
         result.finish = note_drawn(request->session, result.token);
         set_logprobs(engine, request->top_logprobs, row, &result);
@@ -350,17 +348,25 @@ static void give_result(const gumbel_engine *engine, uint32_t row) {
     gb_write_versioned(&result, sizeof result, request->result);
 }
 
+/* Tells of the first row that failed. */
+static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
+    for (uint32_t row = 0; row < engine->batch.row_count; row++)
+        if (has_failed(engine, row))
+            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->requests.of_row[row],
+                           gb_token_problem(engine->batch.next[row]));
+    return GUMBEL_OK;
+}
+
 /* Runs the engine's requests. */
 static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
     GB_TRY(fill_batch(engine, error));
     announce_following(engine);
     note_written(engine);
     GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
-    GB_TRY(check_rows(engine, error));
     advance_sessions(&engine->requests);
     for (uint32_t row = 0; row < engine->batch.row_count; row++)
         give_result(engine, row);
-    return GUMBEL_OK;
+    return check_rows(engine, error);
 }
 
 /* Whether a failed step has left something that the session's next tokens do not overwrite. */

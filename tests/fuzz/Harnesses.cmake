@@ -20,6 +20,7 @@ endfunction()
 
 gumbel_add_harness(mutation 300 mutate.c)
 gumbel_add_harness(soak 6)
+gumbel_add_harness(schedule 12)
 gumbel_add_harness(replay 20)
 add_dependencies(thread_tests harness_soak)
 set_property(TEST harness.soak APPEND PROPERTY LABELS threads)

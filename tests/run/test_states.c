@@ -205,7 +205,7 @@ static void saved_bytes_do_not_depend_on_capacities(void **unused) {
     bytes saved = {.count = 0}, again = {.count = 0};
     make_slots(&small, CACHE_ROWS);
     run_tokens(&small, 1, 8);
-    assert_ok(gb_states_save(&small.states, 1, 8, write_bytes, &saved, &error), &error);
+    assert_ok(gb_states_save(&small.states, 1, 8, GB_SAVED_ALL, write_bytes, &saved, &error), &error);
     assert_int_equal(saved.count, 8 * 12 + WINDOW * 4 + 20);
     for (size_t i = 0; i < saved.count; i++)
         assert_int_equal(saved.data[i], i < 96 ? 100 + i / 12 : i < 112 ? 204 + (i - 96) / 4 : 58);
@@ -214,17 +214,34 @@ static void saved_bytes_do_not_depend_on_capacities(void **unused) {
     program_states[RING].type.shape.dims[0] = 5;
     make_slots(&large, 100);
     memset(large.caches, 7, sizeof large.caches); /* of a session before */
-    assert_ok(gb_states_load(&large.states, 0, 8, read_bytes, &saved, &error), &error);
+    assert_ok(gb_states_load(&large.states, 0, 8, GB_SAVED_ALL, read_bytes, &saved, &error), &error);
     assert_int_equal(saved.read, saved.count);
     for (uint32_t p = 4; p < 8; p++)
         assert_row(&large, RING, 0, p % 5, 200 + (int)p);
     assert_row(&large, RING, 0, 3, 0); /* of position 3, which was not saved */
     assert_row(&large, CACHE, 0, 8, 7);
     assert_row(&large, CACHE, 0, 7, 107);
-    assert_ok(gb_states_save(&large.states, 0, 8, write_bytes, &again, &error), &error);
+    assert_ok(gb_states_save(&large.states, 0, 8, GB_SAVED_ALL, write_bytes, &again, &error), &error);
     assert_int_equal(again.count, saved.count);
     assert_memory_equal(again.data, saved.data, saved.count);
     make_program(NULL);
+}
+
+/* Without caches: a snapshot, which leaves a slot's caches alone. */
+static void saved_without_caches(void **unused) {
+    (void)unused;
+    slots s;
+    bytes saved = {.count = 0};
+    make_slots(&s, CACHE_ROWS);
+    run_tokens(&s, 0, 6);
+    assert_ok(gb_states_save(&s.states, 0, 6, GB_SAVED_WITHOUT_CACHES, write_bytes, &saved, &error), &error);
+    assert_int_equal(saved.count, WINDOW * 4 + 20);
+    run_tokens(&s, 1, CACHE_ROWS);
+    assert_ok(gb_states_load(&s.states, 1, 6, GB_SAVED_WITHOUT_CACHES, read_bytes, &saved, &error), &error);
+    assert_int_equal(saved.read, saved.count);
+    assert_row(&s, CACHE, 1, 7, 107);
+    assert_row(&s, RING, 1, 5, 205);
+    assert_row(&s, RECURRENT, 1, 0, 56);
 }
 
 static void an_empty_slot_saves_what_is_recurrent(void **unused) {
@@ -232,9 +249,10 @@ static void an_empty_slot_saves_what_is_recurrent(void **unused) {
     slots s;
     bytes saved = {.count = 0};
     make_slots(&s, CACHE_ROWS);
-    assert_ok(gb_states_save(&s.states, 0, 0, write_bytes, &saved, &error), &error);
+    assert_ok(gb_states_save(&s.states, 0, 0, GB_SAVED_ALL, write_bytes, &saved, &error), &error);
     assert_int_equal(saved.count, 20);
-    assert_fails(gb_states_save(&s.states, 0, 0, refuse, NULL, &error), GUMBEL_ERROR_IO, &error, "no room");
+    assert_fails(gb_states_save(&s.states, 0, 0, GB_SAVED_ALL, refuse, NULL, &error), GUMBEL_ERROR_IO, &error,
+                 "no room");
 }
 
 int main(void) {
@@ -245,6 +263,7 @@ int main(void) {
         cmocka_unit_test(slots_are_copied_up_to_a_position),
         cmocka_unit_test(snapshots_leave_caches_alone),
         cmocka_unit_test(saved_bytes_do_not_depend_on_capacities),
+        cmocka_unit_test(saved_without_caches),
         cmocka_unit_test(an_empty_slot_saves_what_is_recurrent),
     };
     return cmocka_run_group_tests(tests, make_program, NULL);

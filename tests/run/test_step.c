@@ -2,17 +2,15 @@
  *
  * gumbel_step: what it refuses, what it returns, rows with settings of their own, and the engine's options.
  */
-#include "program/file/reader.h"
 #include "support/backend.h"
+#include "support/poison.h"
 #include "support/programs/random_program.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -233,26 +231,10 @@ static void test_engine_options(void **state) {
     gumbel_engine_destroy(other);
 }
 
-/* The embedding of token 3 becomes NaN in the file (the head is another tensor): its row fails the step by
- * name, and nobody has moved. */
+/* A row with a NaN is its request's error; the other one has its token. */
 static void test_nan_row(void **state) {
     (void)state;
-    gumbel_program *broken = open_random_program("small_untied.json", false);
-    gumbel_program_close(broken);
-    gb_program *read;
-    assert_ok(gb_program_read(random_program_path(), &read, &error), &error);
-    uint64_t offset = 0;
-    for (uint32_t i = 0; i < read->constant_count; i++)
-        if (strstr(read->constants[i].name, "embed_tokens"))
-            offset = read->constants[i].offset;
-    assert_int_not_equal(offset, 0);
-    gb_program_destroy(read);
-    int file = open(random_program_path(), O_WRONLY);
-    float poison = NAN;
-    assert_int_equal(pwrite(file, &poison, sizeof poison, (off_t)(offset + 3 * 48 * sizeof poison)),
-                     sizeof poison);
-    close(file);
-    assert_ok(gumbel_program_open(random_program_path(), &broken, &error), &error);
+    gumbel_program *broken = open_poisoned_program("small_untied.json", 3);
     gumbel_engine_options options = {.size = sizeof options, .slots = 2, .backend = GUMBEL_TEST_BACKEND};
     gumbel_engine *other;
     assert_ok(gumbel_engine_create(broken, &options, &other, &error), &error);
@@ -264,8 +246,9 @@ static void test_nan_row(void **state) {
     r[0].session = good, r[0].tokens = &one;
     r[1].session = bad, r[1].tokens = &three;
     assert_fails(gumbel_step(other, r, 2, &error), GUMBEL_ERROR_NUMERIC, &error, "request 1");
-    assert_int_equal(results[0].token, -7);
-    assert_int_equal(gumbel_session_position(good, NULL), 0);
+    assert_true(results[0].status == GUMBEL_OK && results[0].token >= 0);
+    assert_true(results[1].status == GUMBEL_ERROR_NUMERIC && results[1].token == -1);
+    assert_int_equal(gumbel_session_position(good, NULL), 1);
     gumbel_engine_destroy(other);
     gumbel_program_close(broken);
 }

@@ -70,14 +70,14 @@ static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t positi
     gb_states_restore_snapshot(&cpu(backend)->slots.states, slot, position);
 }
 
-static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
-                               void *user, gumbel_error *error) {
-    return gb_states_save(&cpu(backend)->slots.states, slot, position, write, user, error);
+static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_save_stream write, void *user, gumbel_error *error) {
+    return gb_states_save(&cpu(backend)->slots.states, slot, position, saved, write, user, error);
 }
 
-static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
-                               void *user, gumbel_error *error) {
-    return gb_states_load(&cpu(backend)->slots.states, slot, position, read, user, error);
+static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_load_stream read, void *user, gumbel_error *error) {
+    return gb_states_load(&cpu(backend)->slots.states, slot, position, saved, read, user, error);
 }
 
 static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
@@ -146,6 +146,7 @@ gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_
     if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
     created->base.functions = &functions;
+    created->base.reuse = GB_REUSE_ALL;
     created->program = program;
     created->lock = options->lock;
     gumbel_status status = prepare(created, options, least_shared_work, error);

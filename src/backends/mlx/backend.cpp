@@ -232,16 +232,25 @@ static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t) {
     mlx(backend).states.restore_snapshot(slot);
 }
 
-static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
-                               void *user, gumbel_error *error) {
+/* Snapshots of a scheduler, which keeps none of a backend whose states are not reused. */
+static gumbel_status check_saved(gb_saved_states saved, gumbel_error *error) {
+    if (saved == GB_SAVED_ALL)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "mlx: states are saved with their caches");
+}
+
+static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_save_stream write, void *user, gumbel_error *error) {
     mlx_backend &b = mlx(backend);
+    GB_TRY(check_saved(saved, error));
     undo(b, slot);
     return guarded(b.stream, error, [&] { b.states.save(slot, position, write, user); });
 }
 
-static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
-                               void *user, gumbel_error *error) {
+static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_load_stream read, void *user, gumbel_error *error) {
     mlx_backend &b = mlx(backend);
+    GB_TRY(check_saved(saved, error));
     const gumbel_status status = guarded(b.stream, error, [&] { b.states.load(slot, position, read, user); });
     if (status != GUMBEL_OK)
         lose(b, slot);

@@ -82,6 +82,10 @@ void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t
 
 /* ---- Saving and loading -------------------------------------------------------------------------------- */
 
+static bool is_saved(const gb_state_place *place, gb_saved_states saved) {
+    return saved == GB_SAVED_ALL || place->kind != GB_STATE_CACHE;
+}
+
 static gb_saved_rows rows_to_save(const gb_state_place *place, uint32_t position) {
     return gb_rows_to_save(place->kind, place->rows, place->window, position);
 }
@@ -99,9 +103,11 @@ static uint64_t take_stretch(const gb_states *states, const gb_state_place *plac
     return count * place->row_bytes;
 }
 
-gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t position, gb_save_stream write,
-                             void *user, gumbel_error *error) {
+gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t position, gb_saved_states saved,
+                             gb_save_stream write, void *user, gumbel_error *error) {
     for (uint32_t i = 0; i < states->count; i++) {
+        if (!is_saved(&states->places[i], saved))
+            continue;
         gb_saved_rows left = rows_to_save(&states->places[i], position);
         uint8_t *from;
         for (uint64_t size; (size = take_stretch(states, &states->places[i], slot, &left, &from)) > 0;)
@@ -110,10 +116,12 @@ gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t po
     return GUMBEL_OK;
 }
 
-gumbel_status gb_states_load(const gb_states *states, uint32_t slot, uint32_t position, gb_load_stream read,
-                             void *user, gumbel_error *error) {
+gumbel_status gb_states_load(const gb_states *states, uint32_t slot, uint32_t position, gb_saved_states saved,
+                             gb_load_stream read, void *user, gumbel_error *error) {
     for (uint32_t i = 0; i < states->count; i++) {
         const gb_state_place *place = &states->places[i];
+        if (!is_saved(place, saved))
+            continue;
         const size_t used = gb_state_used_bytes(place, position);
         gb_saved_rows left = rows_to_save(place, position);
         uint8_t *to;

@@ -17,10 +17,10 @@ enum { MAX_CALLS = 256 }; /* of one field */
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* Adds the groups of the matcher's last match in text to the object. */
-static void add_groups(const gb_pattern *pattern, const gb_matcher *matcher, const char *text,
+static void add_groups(const gb_text_pattern *pattern, const gb_matcher *matcher, const char *text,
                        json_t *object) {
     const char *name;
-    gb_match group;
+    gb_text_match group;
     for (uint32_t i = 0; (name = gb_pattern_group_name(pattern, i)); i++)
         if (gb_pattern_group(pattern, matcher, name, &group))
             json_object_set_new(object, name,
@@ -56,8 +56,9 @@ static bool read_bodies(const gumbel_reply *reply, const gb_reply_field *field, 
     size_t at = 0;
     bool good = length > 0;
     while (good && at < length) {
-        const gb_match match = gb_pattern_find(field->body, reply->matcher, text, length, at, GB_SEARCH_HERE);
-        gb_match content = {GB_MATCH_FOUND, match.end, match.end};
+        const gb_text_match match =
+            gb_pattern_find(field->body, reply->matcher, text, length, at, GB_SEARCH_HERE);
+        gb_text_match content = {GB_MATCH_FOUND, match.end, match.end};
         if (match.state != GB_MATCH_FOUND || match.end == at)
             return false;
         gb_pattern_group(field->body, reply->matcher, "content", &content);

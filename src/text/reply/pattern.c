@@ -14,7 +14,7 @@
  * call a megabyte. */
 enum { MAX_GROWING_STEPS = 1 << 16, MAX_STEPS = 4 << 20, MAX_DEPTH = 100000, MAX_HEAP_KIBIBYTES = 64 << 10 };
 
-struct gb_pattern {
+struct gb_text_pattern {
     pcre2_code *code;
     char *plain; /* the expression without backslashes */
     size_t plain_length;
@@ -33,7 +33,7 @@ static gumbel_status no_memory(const char *what, gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %s", what);
 }
 
-static gumbel_status compile(const char *expression, const char *what, gb_pattern *pattern,
+static gumbel_status compile(const char *expression, const char *what, gb_text_pattern *pattern,
                              gumbel_error *error) {
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOTALL | PCRE2_NEVER_BACKSLASH_C;
     int code;
@@ -55,7 +55,7 @@ static gumbel_status compile(const char *expression, const char *what, gb_patter
                    expression, offset, reason);
 }
 
-static gumbel_status read_groups(gb_pattern *pattern, const char *what, gumbel_error *error) {
+static gumbel_status read_groups(gb_text_pattern *pattern, const char *what, gumbel_error *error) {
     uint32_t groups = 0;
     pcre2_pattern_info(pattern->code, PCRE2_INFO_CAPTURECOUNT, &groups);
     pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMECOUNT, &pattern->name_count);
@@ -67,7 +67,7 @@ static gumbel_status read_groups(gb_pattern *pattern, const char *what, gumbel_e
                          GB_MAX_REPLY_GROUPS - 1);
 }
 
-static gumbel_status fill(const char *expression, const char *what, gb_pattern *pattern,
+static gumbel_status fill(const char *expression, const char *what, gb_text_pattern *pattern,
                           gumbel_error *error) {
     size_t length = strlen(expression);
     if (length > GB_MAX_REPLY_EXPRESSION)
@@ -83,10 +83,10 @@ static gumbel_status fill(const char *expression, const char *what, gb_pattern *
     return read_groups(pattern, what, error);
 }
 
-gumbel_status gb_pattern_create(const char *expression, const char *what, gb_pattern **pattern,
+gumbel_status gb_pattern_create(const char *expression, const char *what, gb_text_pattern **pattern,
                                 gumbel_error *error) {
     *pattern = NULL;
-    gb_pattern *created = gb_allocate(1, sizeof *created);
+    gb_text_pattern *created = gb_allocate(1, sizeof *created);
     if (!created)
         return no_memory(what, error);
     gumbel_status status = fill(expression, what, created, error);
@@ -144,7 +144,7 @@ static int next_longest(const json_t *literals, size_t count, size_t limit, int 
     return best;
 }
 
-gumbel_status gb_pattern_create_literals(const json_t *literals, const char *what, gb_pattern **pattern,
+gumbel_status gb_pattern_create_literals(const json_t *literals, const char *what, gb_text_pattern **pattern,
                                          gumbel_error *error) {
     const size_t count = json_is_array(literals) ? json_array_size(literals) : 1;
     *pattern = NULL;
@@ -166,7 +166,7 @@ gumbel_status gb_pattern_create_literals(const json_t *literals, const char *wha
     return status;
 }
 
-void gb_pattern_destroy(gb_pattern *pattern) {
+void gb_pattern_destroy(gb_text_pattern *pattern) {
     if (!pattern)
         return;
     pcre2_code_free(pattern->code);
@@ -174,7 +174,7 @@ void gb_pattern_destroy(gb_pattern *pattern) {
     gb_free(pattern);
 }
 
-bool gb_pattern_mentions(const gb_pattern *pattern, const char *text, size_t length) {
+bool gb_pattern_mentions(const gb_text_pattern *pattern, const char *text, size_t length) {
     for (size_t i = 0; length > 0 && i + length <= pattern->plain_length; i++)
         if (memcmp(pattern->plain + i, text, length) == 0)
             return true;
@@ -207,33 +207,33 @@ void gb_matcher_destroy(gb_matcher *matcher) {
     gb_free(matcher);
 }
 
-gb_match gb_pattern_find(const gb_pattern *pattern, gb_matcher *matcher, const char *text, size_t length,
-                         size_t from, gb_search search) {
+gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_matcher *matcher, const char *text,
+                              size_t length, size_t from, gb_search search) {
     static const uint32_t options[] = {
         [GB_SEARCH_WHOLE] = 0, [GB_SEARCH_GROWING] = PCRE2_PARTIAL_HARD, [GB_SEARCH_HERE] = PCRE2_ANCHORED};
     pcre2_set_match_limit(matcher->limits, search == GB_SEARCH_GROWING ? MAX_GROWING_STEPS : MAX_STEPS);
     int code = pcre2_match(pattern->code, (PCRE2_SPTR)(text ? text : ""), length, from,
                            options[search] | PCRE2_NO_UTF_CHECK, matcher->match, matcher->limits);
     if (code == PCRE2_ERROR_NOMATCH)
-        return (gb_match){GB_MATCH_NONE, length, length};
+        return (gb_text_match){GB_MATCH_NONE, length, length};
     if (code < 0 && code != PCRE2_ERROR_PARTIAL)
-        return (gb_match){GB_MATCH_FAILED, length, length};
+        return (gb_text_match){GB_MATCH_FAILED, length, length};
     const size_t *bounds = pcre2_get_ovector_pointer(matcher->match);
     if (bounds[0] < from || bounds[1] < bounds[0]) /* \K can do that */
-        return (gb_match){GB_MATCH_FAILED, length, length};
-    return (gb_match){code < 0 ? GB_MATCH_PENDING : GB_MATCH_FOUND, bounds[0], bounds[1]};
+        return (gb_text_match){GB_MATCH_FAILED, length, length};
+    return (gb_text_match){code < 0 ? GB_MATCH_PENDING : GB_MATCH_FOUND, bounds[0], bounds[1]};
 }
 
-static const uint8_t *name_entry(const gb_pattern *pattern, uint32_t i) {
+static const uint8_t *name_entry(const gb_text_pattern *pattern, uint32_t i) {
     return pattern->names + (size_t)i * pattern->name_size;
 }
 
-const char *gb_pattern_group_name(const gb_pattern *pattern, uint32_t i) {
+const char *gb_pattern_group_name(const gb_text_pattern *pattern, uint32_t i) {
     return i < pattern->name_count ? (const char *)name_entry(pattern, i) + 2 : NULL;
 }
 
-bool gb_pattern_group(const gb_pattern *pattern, const gb_matcher *matcher, const char *name,
-                      gb_match *group) {
+bool gb_pattern_group(const gb_text_pattern *pattern, const gb_matcher *matcher, const char *name,
+                      gb_text_match *group) {
     const size_t *bounds = pcre2_get_ovector_pointer(matcher->match);
     for (uint32_t i = 0; i < pattern->name_count; i++) {
         const uint8_t *entry = name_entry(pattern, i);
@@ -242,7 +242,7 @@ bool gb_pattern_group(const gb_pattern *pattern, const gb_matcher *matcher, cons
             continue;
         if (bounds[2 * number] == PCRE2_UNSET || bounds[2 * number + 1] < bounds[2 * number])
             return false;
-        *group = (gb_match){GB_MATCH_FOUND, bounds[2 * number], bounds[2 * number + 1]};
+        *group = (gb_text_match){GB_MATCH_FOUND, bounds[2 * number], bounds[2 * number + 1]};
         return true;
     }
     return false;

@@ -64,7 +64,7 @@ enum { FIRST_TOKENS = 1024 }; /* of the prompt's end that are looked at first */
 static bool find_begin(const gumbel_reply *reply, const gb_marked_text *text, size_t *begin) {
     bool found = false;
     for (size_t from = 0; from < text->search.size;) {
-        const gb_match match =
+        const gb_text_match match =
             gb_pattern_find(reply->format->anchor, reply->matcher, (const char *)text->search.data,
                             text->search.size, from, GB_SEARCH_WHOLE);
         if (match.state != GB_MATCH_FOUND)

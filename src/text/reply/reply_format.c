@@ -29,7 +29,7 @@ static gumbel_status check_keys(const json_t *object, const char *where, const c
 }
 
 static gumbel_status read_expression(const json_t *object, const char *key, const char *where,
-                                     gb_pattern **pattern, gumbel_error *error) {
+                                     gb_text_pattern **pattern, gumbel_error *error) {
     const json_t *value = json_object_get(object, key);
     char what[MAX_WHERE + 32];
     if (!value)
@@ -41,7 +41,7 @@ static gumbel_status read_expression(const json_t *object, const char *key, cons
 
 /* A delimiter: literals, or a regular expression under the other key. */
 static gumbel_status read_delimiter(const json_t *object, const char *key, const char *pattern_key,
-                                    const char *where, gb_pattern **pattern, gumbel_error *error) {
+                                    const char *where, gb_text_pattern **pattern, gumbel_error *error) {
     const json_t *literals = json_object_get(object, key);
     char what[MAX_WHERE + 32];
     if (!literals)
@@ -247,7 +247,7 @@ void gb_reply_format_destroy(gb_reply_format *format) {
         return;
     for (int i = 0; i < format->field_count; i++) {
         gb_reply_field *field = &format->fields[i];
-        gb_pattern *const patterns[] = {field->open, field->close, field->body, field->unclosed};
+        gb_text_pattern *const patterns[] = {field->open, field->close, field->body, field->unclosed};
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
             gb_pattern_destroy(patterns[k]);
         gb_value_parser_free(&field->parser);

@@ -32,7 +32,7 @@ typedef struct gb_value_parser {
     bool strips;                   /* white space around a text is left out */
     gb_json_dialect dialect;       /* JSON */
     bool allows_text;              /* JSON: what is no JSON is a text */
-    gb_pattern *tag;               /* TAGS: owned; has the groups key and value */
+    gb_text_pattern *tag;          /* TAGS: owned; has the groups key and value */
     bool merges;                   /* TAGS: values of one key become a list */
     bool is_strict;                /* TAGS: nothing but white space stands between tags */
     const char *line_separator;    /* LINES */
@@ -43,10 +43,10 @@ typedef struct gb_value_parser {
 typedef struct gb_reply_field {
     const char *name;
     gumbel_part_type type;
-    gb_pattern *open;     /* NULL: the field is what no other one takes */
-    gb_pattern *close;    /* NULL: it goes on to the end */
-    gb_pattern *body;     /* NULL, or what its text is, once or several times */
-    gb_pattern *unclosed; /* NULL, or what must be in its text where the closing is missing */
+    gb_text_pattern *open;     /* NULL: the field is what no other one takes */
+    gb_text_pattern *close;    /* NULL: it goes on to the end */
+    gb_text_pattern *body;     /* NULL, or what its text is, once or several times */
+    gb_text_pattern *unclosed; /* NULL, or what must be in its text where the closing is missing */
     gb_value_parser parser;
     const json_t *transform; /* NULL: the value stays as it is */
     bool transforms_each;
@@ -60,9 +60,9 @@ typedef struct gb_reply_format {
     json_t *source; /* owned; strings of the fields belong to it */
     gb_reply_field fields[GB_MAX_REPLY_FIELDS];
     int field_count;
-    int rest;           /* the field without an opening, or -1 */
-    gb_pattern *anchor; /* ends what comes before a reply in a prompt */
-    gb_pattern *stray;  /* NULL, or what is left out where no field is open */
+    int rest;                /* the field without an opening, or -1 */
+    gb_text_pattern *anchor; /* ends what comes before a reply in a prompt */
+    gb_text_pattern *stray;  /* NULL, or what is left out where no field is open */
 } gb_reply_format;
 
 /* Reads the JSON form; name says where it is from in messages. Errors: FORMAT, naming field and key; MEMORY.

@@ -103,10 +103,10 @@ static void finish_field(gumbel_reply *reply, size_t end, size_t behind, bool is
 }
 
 /* Finds the opening again, since the matcher's last search may have been another one. */
-static void read_captures(gumbel_reply *reply, const gb_pattern *open, const event *found) {
+static void read_captures(gumbel_reply *reply, const gb_text_pattern *open, const event *found) {
     const gb_marked_text *text = &reply->text;
     const char *name, *raw = (const char *)text->raw.data;
-    gb_match group;
+    gb_text_match group;
     reply->captures = json_object();
     if (gb_pattern_find(open, reply->matcher, (const char *)text->search.data, text->search.size,
                         found->start, found->search)
@@ -156,10 +156,10 @@ static bool comes_first(const event *best, event_kind kind, size_t start, size_t
 
 /* The next match that can be a delimiter. One that is too long is none, but what begins behind its first
  * character may be; one without bytes neither stands twice in a place nor at the end of what is known. */
-static gb_match find_match(const gumbel_reply *reply, const gb_pattern *pattern, gb_search search) {
+static gb_text_match find_match(const gumbel_reply *reply, const gb_text_pattern *pattern, gb_search search) {
     const char *text = (const char *)reply->text.search.data;
     const size_t size = reply->text.search.size;
-    gb_match match = {GB_MATCH_NONE, size, size};
+    gb_text_match match = {GB_MATCH_NONE, size, size};
     for (size_t from = reply->at; pattern;) {
         match = gb_pattern_find(pattern, reply->matcher, text, size, from, search);
         if (match.state == GB_MATCH_PENDING)
@@ -178,9 +178,9 @@ static gb_match find_match(const gumbel_reply *reply, const gb_pattern *pattern,
     return match;
 }
 
-static void look_for(gumbel_reply *reply, const gb_pattern *pattern, event_kind kind, int field,
+static void look_for(gumbel_reply *reply, const gb_text_pattern *pattern, event_kind kind, int field,
                      event *best) {
-    const gb_match match = find_match(reply, pattern, best->search);
+    const gb_text_match match = find_match(reply, pattern, best->search);
     if (match.state == GB_MATCH_FAILED) {
         reply->is_plain = true;
     } else if (match.state == GB_MATCH_PENDING) {

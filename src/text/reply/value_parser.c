@@ -70,7 +70,7 @@ static gumbel_status read_marks(const json_t *list, const char *where, gb_json_d
     return GUMBEL_OK;
 }
 
-static bool has_group(const gb_pattern *pattern, const char *name) {
+static bool has_group(const gb_text_pattern *pattern, const char *name) {
     const char *group;
     for (uint32_t i = 0; (group = gb_pattern_group_name(pattern, i)); i++)
         if (strcmp(group, name) == 0)
@@ -144,20 +144,20 @@ void gb_value_parser_free(gb_value_parser *parser) {
 /* ---- Using it ------------------------------------------------------------------------------------------ */
 
 /* Narrows the text by white space, if the parser does that. */
-static gb_match strip(const gb_value_parser *parser, const char *text, size_t length) {
-    gb_match part = {GB_MATCH_FOUND, 0, length};
+static gb_text_match strip(const gb_value_parser *parser, const char *text, size_t length) {
+    gb_text_match part = {GB_MATCH_FOUND, 0, length};
     if (parser->strips && length > 0)
         gb_utf8_strip(text, &part.start, &part.end);
     return part;
 }
 
 static json_t *text_value(const gb_value_parser *parser, const char *text, size_t length) {
-    const gb_match part = strip(parser, text, length);
+    const gb_text_match part = strip(parser, text, length);
     return json_stringn_nocheck(text + part.start, part.end - part.start);
 }
 
 static json_t *number_value(const gb_value_parser *parser, const char *text, size_t length) {
-    const gb_match part = strip(parser, text, length);
+    const gb_text_match part = strip(parser, text, length);
     json_t *number = json_loadb(text + part.start, part.end - part.start, JSON_DECODE_ANY, NULL);
     if (parser->kind == GB_FIELD_INTEGER ? json_is_integer(number) : json_is_number(number))
         return number;
@@ -166,7 +166,7 @@ static json_t *number_value(const gb_value_parser *parser, const char *text, siz
 }
 
 static json_t *boolean_value(const gb_value_parser *parser, const char *text, size_t length) {
-    const gb_match part = strip(parser, text, length);
+    const gb_text_match part = strip(parser, text, length);
     const size_t size = part.end - part.start;
     return json_boolean((size == 4 && strncasecmp(text + part.start, "true", 4) == 0) ||
                         (size == 1 && text[part.start] == '1'));
@@ -206,12 +206,12 @@ static bool is_space(const char *text, size_t start, size_t end) {
 
 /* One tag, found by the matcher's last search. */
 static bool add_tag(const gb_value_parser *parser, gb_matcher *matcher, const char *text, json_t *object) {
-    gb_match key, value;
+    gb_text_match key, value;
     if (!gb_pattern_group(parser->tag, matcher, "key", &key) ||
         memchr(text + key.start, 0, key.end - key.start))
         return false;
     if (!gb_pattern_group(parser->tag, matcher, "value", &value))
-        value = (gb_match){GB_MATCH_FOUND, key.end, key.end};
+        value = (gb_text_match){GB_MATCH_FOUND, key.end, key.end};
     json_t *read = inner_value(parser, matcher, text + value.start, value.end - value.start);
     return read && set_member(parser, object, text + key.start, key.end - key.start, read);
 }
@@ -222,7 +222,7 @@ static json_t *tags_value(const gb_value_parser *parser, gb_matcher *matcher, co
     bool good = object != NULL;
     size_t at = 0;
     while (good) {
-        const gb_match tag = gb_pattern_find(parser->tag, matcher, text, length, at, GB_SEARCH_WHOLE);
+        const gb_text_match tag = gb_pattern_find(parser->tag, matcher, text, length, at, GB_SEARCH_WHOLE);
         good = tag.state != GB_MATCH_FAILED && (!parser->is_strict || is_space(text, at, tag.start));
         if (!good || tag.state == GB_MATCH_NONE)
             break;
@@ -249,8 +249,8 @@ static bool add_line(const gb_value_parser *parser, gb_matcher *matcher, const c
     if (separator == length)
         return true;
     const size_t behind = separator + strlen(parser->key_separator);
-    const gb_match key = strip(parser, text, separator);
-    const gb_match value = strip(parser, text + behind, length - behind);
+    const gb_text_match key = strip(parser, text, separator);
+    const gb_text_match value = strip(parser, text + behind, length - behind);
     json_t *read = inner_value(parser, matcher, text + behind + value.start, value.end - value.start);
     if (!read || memchr(text + key.start, 0, key.end - key.start)) {
         json_decref(read);
@@ -265,7 +265,7 @@ static json_t *lines_value(const gb_value_parser *parser, gb_matcher *matcher, c
     bool good = object != NULL;
     for (size_t at = 0; good && at < length;) {
         const size_t end = find(text, at, length, parser->line_separator);
-        const gb_match line = strip(parser, text + at, end - at);
+        const gb_text_match line = strip(parser, text + at, end - at);
         good = add_line(parser, matcher, text + at + line.start, line.end - line.start, object);
         at = end + strlen(parser->line_separator);
     }

@@ -63,14 +63,14 @@ static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t positi
     gb_states_restore_snapshot(&slots_of(backend)->states, slot, position);
 }
 
-static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
-                               void *user, gumbel_error *error) {
-    return gb_cuda_slots_save(slots_of(backend), slot, position, write, user, error);
+static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_save_stream write, void *user, gumbel_error *error) {
+    return gb_cuda_slots_save(slots_of(backend), slot, position, saved, write, user, error);
 }
 
-static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
-                               void *user, gumbel_error *error) {
-    return gb_cuda_slots_load(slots_of(backend), slot, position, read, user, error);
+static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
+                               gb_load_stream read, void *user, gumbel_error *error) {
+    return gb_cuda_slots_load(slots_of(backend), slot, position, saved, read, user, error);
 }
 
 /* Far more than the device's caches hold. */
@@ -146,6 +146,7 @@ gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend
     if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
     created->base.functions = &functions;
+    created->base.reuse = GB_REUSE_PROMPT;
     created->base.most_following = GB_CUDA_MOST_AHEAD;
     gumbel_status status = prepare(created, program, options, error);
     if (status != GUMBEL_OK) {

@@ -49,14 +49,16 @@ static gumbel_status load_bytes(void *stream, void *to, uint64_t size, gumbel_er
 }
 
 gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
-                                 gb_save_stream write, void *user, gumbel_error *error) {
+                                 gb_saved_states saved, gb_save_stream write, void *user,
+                                 gumbel_error *error) {
     host_stream stream = {.slots = slots, .write = write, .user = user};
-    return gb_states_save(&slots->states, slot, position, save_bytes, &stream, error);
+    return gb_states_save(&slots->states, slot, position, saved, save_bytes, &stream, error);
 }
 
-gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,
-                                 void *user, gumbel_error *error) {
+gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                 gb_saved_states saved, gb_load_stream read, void *user,
+                                 gumbel_error *error) {
     host_stream stream = {.slots = slots, .read = read, .user = user};
     GB_TRY(gb_cuda_slots_map(slots, slot, position, error));
-    return gb_states_load(&slots->states, slot, position, load_bytes, &stream, error);
+    return gb_states_load(&slots->states, slot, position, saved, load_bytes, &stream, error);
 }

@@ -52,8 +52,9 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
 
 /* saved_slots.c */
 gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint32_t position,
-                                 gb_save_stream write, void *user, gumbel_error *error);
-gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,
-                                 void *user, gumbel_error *error);
+                                 gb_saved_states saved, gb_save_stream write, void *user,
+                                 gumbel_error *error);
+gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                 gb_saved_states saved, gb_load_stream read, void *user, gumbel_error *error);
 
 #endif

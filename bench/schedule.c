@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoding by the scheduler beside the same steps made by hand, in turns: sequences of a few tokens that are
+ * continued together. The best of several rounds each.
+ *
+ *     bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS]]]]       by default 8 64 2 5
+ */
+#include "base/clock.h"
+#include "gumbel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_SEQUENCES = 256, PROMPT = 4 };
+
+static const int32_t prompt[PROMPT] = {2, 3, 5, 7};
+
+static void must(gumbel_status status, const gumbel_error *error) {
+    if (status == GUMBEL_OK)
+        return;
+    fprintf(stderr, "%s\n", error->message);
+    exit(1);
+}
+
+/* Tokens a second, the prompts' step not counted. */
+static double by_hand(gumbel_engine *engine, uint32_t sequences, uint32_t tokens) {
+    static gumbel_request requests[MOST_SEQUENCES];
+    static gumbel_result results[MOST_SEQUENCES];
+    static gumbel_session *sessions[MOST_SEQUENCES];
+    gumbel_error error;
+    double start = 0;
+    for (uint32_t i = 0; i < sequences; i++)
+        must(gumbel_session_create(engine, &sessions[i], &error), &error);
+    for (uint32_t at = 0; at < tokens; at++) {
+        for (uint32_t i = 0; i < sequences; i++) {
+            const int32_t *drawn = at == 0 ? prompt : &results[i].token;
+            requests[i] = (gumbel_request){.size = sizeof *requests,
+                                           .session = sessions[i],
+                                           .tokens = drawn,
+                                           .token_count = at == 0 ? PROMPT : 1,
+                                           .result = &results[i]};
+            results[i].size = sizeof *results;
+        }
+        must(gumbel_step(engine, requests, sequences, &error), &error);
+        start = at == 0 ? gb_seconds() : start;
+    }
+    const double seconds = gb_seconds() - start;
+    for (uint32_t i = 0; i < sequences; i++)
+        gumbel_session_destroy(sessions[i]);
+    return sequences * (tokens - 1) / seconds;
+}
+
+/* When the first answer's first token and the last event came. */
+typedef struct times {
+    double first, last;
+} times;
+
+static void hear(void *user, const gumbel_event *event) {
+    times *t = user;
+    if (event->type == GUMBEL_EVENT_ERROR) {
+        fprintf(stderr, "%s\n", event->message);
+        exit(1);
+    }
+    t->last = gb_seconds();
+    if (t->first <= 0)
+        t->first = t->last;
+}
+
+/* All answers are one request's, so that they begin in one step. */
+static double by_scheduler(gumbel_engine *engine, uint32_t sequences, uint32_t tokens) {
+    gumbel_scheduler *scheduler;
+    gumbel_error error;
+    times t = {0, 0};
+    const gumbel_scheduler_options options = {.size = sizeof options, .no_prefix_cache = true};
+    const gumbel_submission request = {.size = sizeof request,
+                                       .tokens = prompt,
+                                       .token_count = PROMPT,
+                                       .callback = hear,
+                                       .user = &t,
+                                       .ignore_stop = true,
+                                       .max_new_tokens = tokens,
+                                       .answers = sequences};
+    must(gumbel_scheduler_create(engine, &options, &scheduler, &error), &error);
+    must(gumbel_scheduler_submit(scheduler, &request, NULL, &error), &error);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+    return sequences * (tokens - 1) / (t.last - t.first);
+}
+
+static uint32_t number(int count, char **arguments, int index, uint32_t otherwise) {
+    return count > index ? (uint32_t)strtoul(arguments[index], NULL, 10) : otherwise;
+}
+
+int main(int count, char **arguments) {
+    const uint32_t sequences = number(count, arguments, 2, 8), tokens = number(count, arguments, 3, 64),
+                   threads = number(count, arguments, 4, 2), rounds = number(count, arguments, 5, 5);
+    gumbel_program *program;
+    gumbel_engine *engine;
+    gumbel_error error;
+    const gumbel_engine_options options = {
+        .size = sizeof options, .slots = (int)sequences, .threads = (int)threads, .max_context = 512};
+    double hand = 0, scheduled = 0;
+    if (count < 2 || sequences == 0 || sequences > MOST_SEQUENCES || tokens < 2 || tokens > 500) {
+        fprintf(stderr, "usage: bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS]]]]\n");
+        return 2;
+    }
+    must(gumbel_program_open(arguments[1], &program, &error), &error);
+    must(gumbel_engine_create(program, &options, &engine, &error), &error);
+    for (uint32_t i = 0; i < rounds; i++) {
+        const double h = by_hand(engine, sequences, tokens), s = by_scheduler(engine, sequences, tokens);
+        hand = h > hand ? h : hand;
+        scheduled = s > scheduled ? s : scheduled;
+    }
+    printf(
+        "%u sequences, %u tokens each, %u threads: by hand %.1f tokens/s, by the scheduler %.1f: %.1f %%\n",
+        sequences, tokens, threads, hand, scheduled, 100 * scheduled / hand);
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/schedule/schedule.h"
+
+static bool runs_prompt(const gb_answer *answer) {
+    return answer->sequence->position < answer->sequence->prompt_end;
+}
+
+/* The first position behind the sequence's own at which a snapshot is due, or the prompt's end. */
+static uint32_t next_stop(const gb_serving_schedule *schedule, const gb_answer *answer) {
+    const gb_sequence *sequence = answer->sequence;
+    if (schedule->keeps && schedule->slots->needs_snapshots && !answer->no_prefix_cache)
+        for (uint32_t i = 0; i < answer->branch_count; i++)
+            if (answer->branches[i] > sequence->position)
+                return answer->branches[i];
+    return sequence->prompt_end;
+}
+
+/* How many of the prompt's tokens a step with room for so many runs: up to the next stop, or to a multiple of
+ * the grain. */
+static uint32_t chunk_of(const gb_serving_schedule *schedule, const gb_answer *answer, uint32_t room) {
+    const uint32_t position = answer->sequence->position, chunk = schedule->slots->prefill_chunk;
+    const uint32_t due = next_stop(schedule, answer) - position, to_end = chunk - position % chunk;
+    uint32_t most = due < room ? due : room;
+    most = most < to_end ? most : to_end;
+    if (most == due)
+        return due;
+    const uint32_t past = (position + most) % schedule->grain;
+    return most > past ? most - past : 0;
+}
+
+static gb_step_part *add_part(gb_serving_schedule *schedule, gb_answer *answer, size_t index,
+                              uint32_t count) {
+    const gb_sequence *sequence = answer->sequence;
+    const bool draws = sequence->position + count >= sequence->prompt_end;
+    schedule->part_answers[index] = answer;
+    schedule->parts[index] = (gb_step_part){
+        .slot = sequence->slot,
+        .tokens = sequence->tokens + sequence->position,
+        .count = count,
+        .draws = draws,
+        .wants_logprob = answer->wants_logprob,
+        .top_logprobs = answer->top_logprobs,
+        .seed = answer->seed + gb_answer_drawn(answer),
+        .sampling = gb_answer_sampling(answer),
+    };
+    return &schedule->parts[index];
+}
+
+size_t gb_compose(gb_serving_schedule *schedule) {
+    uint32_t room = schedule->slots->step_tokens;
+    size_t count = 0;
+    for (gb_answer *answer = schedule->answers; answer; answer = answer->next)
+        if (answer->phase == GB_RUNNING && !runs_prompt(answer))
+            room -= add_part(schedule, answer, count++, 1)->count;
+    for (gb_answer *answer = schedule->answers; answer; answer = answer->next) {
+        if (answer->phase != GB_RUNNING || !runs_prompt(answer))
+            continue;
+        const uint32_t chunk = chunk_of(schedule, answer, room);
+        if (chunk > 0)
+            room -= add_part(schedule, answer, count++, chunk)->count;
+    }
+    return count;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The sessions of an engine as the scheduler's slots.
+ */
+#include "base/memory.h"
+#include "base/versioned.h"
+#include "run/handles.h"
+#include "run/schedule/slots.h"
+
+#include <string.h>
+
+/* States that grow by rows up to the same number of them. */
+typedef struct growth {
+    uint64_t rows, row_bytes;
+} growth;
+
+typedef struct session_slots {
+    gb_slots_of_engine base;
+    gumbel_engine *engine;
+    gumbel_session **sessions; /* [count] */
+    gumbel_request *requests;  /* [count] of a step */
+    uint64_t fixed_bytes;      /* of recurrent states */
+    growth *growths;           /* [growth_count] */
+    size_t growth_count;
+} session_slots;
+
+static session_slots *own(gb_slots_of_engine *slots) {
+    return (session_slots *)slots;
+}
+
+static const session_slots *own_const(const gb_slots_of_engine *slots) {
+    return (const session_slots *)slots;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
+    gumbel_request request = {.size = sizeof request,
+                              .session = s->sessions[part->slot],
+                              .tokens = part->tokens,
+                              .token_count = part->count};
+    if (!part->draws)
+        return request;
+    part->result = (gumbel_result){.size = sizeof part->result};
+    gumbel_session_set_seed(request.session, part->seed);
+    request.result = &part->result;
+    request.sampling = part->sampling;
+    request.wants_logprob = part->wants_logprob;
+    request.top_logprobs = part->top_logprobs;
+    return request;
+}
+
+static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error) {
+    session_slots *s = own(slots);
+    for (size_t i = 0; i < count; i++)
+        s->requests[i] = request_of(s, &parts[i]);
+    return gumbel_step(s->engine, s->requests, count, error);
+}
+
+/* ---- States -------------------------------------------------------------------------------------------- */
+
+static void clear(gb_slots_of_engine *slots, uint32_t slot) {
+    gb_session_clear(own(slots)->sessions[slot]);
+}
+
+static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t position, uint32_t wanted) {
+    const session_slots *s = own_const(slots);
+    uint32_t written_end = position, whole_position = position;
+    if (slot != GB_NO_SLOT) {
+        written_end = s->sessions[slot]->written_end;
+        whole_position = s->sessions[slot]->whole_position;
+    }
+    if (wanted >= position)
+        return position;
+    return gb_can_truncate(s->engine->program, written_end, whole_position, wanted) ? wanted : 0;
+}
+
+/* Lets the session stand behind a prefix. */
+static void stand_behind(gumbel_session *session, const gb_first_tokens *prefix) {
+    const bool answers = prefix->position >= prefix->prompt_end;
+    memmove(session->tokens, prefix->tokens, prefix->position * sizeof *session->tokens);
+    for (uint32_t i = 0; i < prefix->position; i++)
+        session->generated[i] = i >= prefix->prompt_end;
+    session->position = prefix->position;
+    session->generated_from = answers ? prefix->prompt_end : prefix->position;
+    session->drawn_token = answers ? prefix->tokens[prefix->position] : -1;
+    session->pending_token = -1;
+    session->is_rewound = false;
+}
+
+static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
+                          const gb_first_tokens *prefix, gumbel_error *error) {
+    const session_slots *s = own(slots);
+    gb_backend *backend = s->engine->backend;
+    if (from != to) {
+        GB_TRY(backend->functions->copy_slot(backend, from, to, prefix->position, error));
+        s->sessions[to]->written_end = s->sessions[from]->written_end;
+        s->sessions[to]->whole_position = s->sessions[from]->whole_position;
+    }
+    stand_behind(s->sessions[to], prefix);
+    return GUMBEL_OK;
+}
+
+static gumbel_status write_bytes(void *user, const void *data, uint64_t size, gumbel_error *error) {
+    gb_byte_buffer *buffer = user;
+    gb_buffer_append(buffer, data, (size_t)size);
+    return buffer->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory for a sequence's states")
+                          : GUMBEL_OK;
+}
+
+static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
+                          gb_byte_buffer *buffer, gumbel_error *error) {
+    const session_slots *s = own(slots);
+    gb_backend *backend = s->engine->backend;
+    return backend->functions->save_slot(backend, slot, s->sessions[slot]->position, saved, write_bytes,
+                                         buffer, error);
+}
+
+typedef struct buffer_reader {
+    const gb_byte_buffer *buffer;
+    size_t at;
+} buffer_reader;
+
+static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_error *error) {
+    buffer_reader *reader = user;
+    if (size > reader->buffer->size - reader->at)
+        return gb_fail(error, GUMBEL_ERROR_BACKEND, "a sequence's saved states are too short");
+    memcpy(data, reader->buffer->data + reader->at, (size_t)size);
+    reader->at += (size_t)size;
+    return GUMBEL_OK;
+}
+
+static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
+    const session_slots *s = own(slots);
+    gb_backend *backend = s->engine->backend;
+    buffer_reader reader = {.buffer = buffer};
+    GB_TRY(backend->functions->load_slot(backend, slot, prefix->position, saved, read_bytes, &reader, error));
+    stand_behind(s->sessions[slot], prefix);
+    s->sessions[slot]->written_end = s->sessions[slot]->whole_position = prefix->position;
+    return GUMBEL_OK;
+}
+
+/* Counts a state's bytes into those of its kind. */
+static void add_state(session_slots *s, const gb_state *state) {
+    const uint64_t bytes = gb_state_bytes(state), rows = (uint64_t)state->type.shape.dims[0];
+    if (state->kind == GB_STATE_RECURRENT) {
+        s->fixed_bytes += bytes;
+        return;
+    }
+    size_t i = 0;
+    while (i < s->growth_count && s->growths[i].rows != rows)
+        i++;
+    if (i == s->growth_count)
+        s->growths[s->growth_count++].rows = rows;
+    s->growths[i].row_bytes += bytes / rows;
+}
+
+static uint64_t bytes_at(const gb_slots_of_engine *slots, uint32_t position) {
+    const session_slots *s = own_const(slots);
+    uint64_t sum = s->fixed_bytes;
+    for (size_t i = 0; i < s->growth_count; i++)
+        sum += s->growths[i].row_bytes * (position < s->growths[i].rows ? position : s->growths[i].rows);
+    return sum;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------------------ */
+
+static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                            gumbel_sampling *settled, gumbel_error *error) {
+    const gb_program *program = own_const(slots)->engine->program;
+    GB_TRY(gb_settle_sampling(program, submission->sampling, "submit: ", settled, error));
+    GB_TRY(gb_check_sampling(settled, "submit: ", error));
+    GB_TRY(gb_check_inputs(program, settled, "submit: ", error));
+    return gb_check_logprobs(program, submission->wants_logprob, submission->top_logprobs, "submit: ", error);
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
+
+static void destroy(gb_slots_of_engine *slots) {
+    session_slots *s = own(slots);
+    for (uint32_t i = 0; s->sessions && i < slots->count; i++)
+        gumbel_session_destroy(s->sessions[i]);
+    gb_free(s->sessions);
+    gb_free(s->requests);
+    gb_free(s->growths);
+    gb_free(s);
+}
+
+static const gb_slots_functions functions = {
+    .step = step,
+    .clear = clear,
+    .cut = cut,
+    .take = take,
+    .save = save,
+    .load = load,
+    .bytes = bytes_at,
+    .settle = settle,
+    .destroy = destroy,
+};
+
+static gb_slots_of_engine describe(const gumbel_engine *engine) {
+    const gb_metadata *metadata = &engine->program->metadata;
+    gb_slots_of_engine slots = {.functions = &functions,
+                                .count = engine->slots,
+                                .max_context = engine->max_context,
+                                .step_tokens = engine->step_tokens,
+                                .prefill_chunk = engine->prefill_chunk,
+                                .vocab_size = (uint32_t)metadata->vocab_size,
+                                .max_bias = (uint32_t)metadata->max_bias,
+                                .stop_tokens = metadata->stop_tokens,
+                                .reuse = engine->backend->reuse};
+    for (uint32_t i = 0; i < engine->program->state_count; i++)
+        slots.needs_snapshots |= engine->program->states[i].kind != GB_STATE_CACHE;
+    return slots;
+}
+
+static gumbel_status take_slots(session_slots *s, gumbel_error *error) {
+    s->sessions = gb_allocate(s->base.count, sizeof *s->sessions);
+    s->requests = gb_allocate(s->base.count, sizeof *s->requests);
+    s->growths = gb_allocate(s->engine->program->state_count, sizeof *s->growths);
+    if (!s->sessions || !s->requests || !s->growths)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler's slots");
+    for (uint32_t i = 0; i < s->engine->program->state_count; i++)
+        add_state(s, &s->engine->program->states[i]);
+    for (uint32_t i = 0; i < s->base.count; i++)
+        if (gumbel_session_create(s->engine, &s->sessions[i], error) != GUMBEL_OK)
+            return gb_prefix(error, GUMBEL_ERROR_LIMIT, "a scheduler needs an engine without sessions");
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_session_slots_create(gumbel_engine *engine, gb_slots_of_engine **slots,
+                                      gumbel_error *error) {
+    *slots = NULL;
+    if (!engine->program->metadata.use_sampling)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "a scheduler needs a program that samples; this one was exported with --logits");
+    session_slots *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler's slots");
+    made->base = describe(engine);
+    made->engine = engine;
+    const gumbel_status status = take_slots(made, error);
+    if (status != GUMBEL_OK) {
+        destroy(&made->base);
+        return status;
+    }
+    *slots = &made->base;
+    return GUMBEL_OK;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an engine is to the scheduler: slots that hold one sequence's states each, and steps over them. The
+ * engine's sessions implement it (session_slots.c), and so does the fake of the scheduler's tests. All
+ * functions are called by one thread.
+ */
+#ifndef GUMBEL_RUN_SCHEDULE_SLOTS_H
+#define GUMBEL_RUN_SCHEDULE_SLOTS_H
+
+#include "backends/backend.h"
+#include "base/byte_buffer.h"
+
+/* One sequence's part of a step. */
+typedef struct gb_step_part {
+    uint32_t slot;
+    const int32_t *tokens; /* [count] run after the slot's position */
+    uint32_t count;
+    bool draws; /* the token after the last one; the next five count then */
+    bool wants_logprob;
+    uint32_t top_logprobs;
+    uint64_t seed;
+    const gumbel_sampling *sampling;
+    gumbel_result result; /* out */
+} gb_step_part;
+
+/* A sequence's first tokens, as a slot is to know them. */
+typedef struct gb_prefix {
+    const int32_t *tokens; /* [position], and the one that follows if that is behind prompt_end */
+    uint32_t position;
+    uint32_t prompt_end; /* tokens before it were run as a prompt */
+} gb_first_tokens;
+
+enum { GB_NO_SLOT = UINT32_MAX };
+
+typedef struct gb_slots_of_engine gb_slots_of_engine;
+
+typedef struct gb_slots_functions {
+    /* Runs a step. NUMERIC: some parts have no token, and the others stand. On any other error no slot has
+     * changed; MEMORY is the device's. */
+    gumbel_status (*step)(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error);
+
+    /* Empties the slot. */
+    void (*clear)(gb_slots_of_engine *slots, uint32_t slot);
+
+    /* The latest position, up to `wanted`, at which the slot's states can be cut without a snapshot; 0: none.
+     * Of GB_NO_SLOT: of states that were saved at `position`, which otherwise is the slot's. */
+    uint32_t (*cut)(const gb_slots_of_engine *slots, uint32_t slot, uint32_t position, uint32_t wanted);
+
+    /* Copies the states of slot `from` into `to`, or none where they are the same slot, and cuts that one at
+     * the prefix's position. What cannot be cut there is loaded afterwards. Errors: MEMORY. */
+    gumbel_status (*take)(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
+                          const gb_first_tokens *prefix, gumbel_error *error);
+
+    /* Appends the slot's states at its position to the buffer. Errors: MEMORY, BACKEND. */
+    gumbel_status (*save)(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
+                          gb_byte_buffer *buffer, gumbel_error *error);
+
+    /* Gives the slot states that were saved at the prefix's position. */
+    gumbel_status (*load)(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error);
+
+    /* Bytes of a sequence's states at a position. */
+    uint64_t (*bytes)(const gb_slots_of_engine *slots, uint32_t position);
+
+    /* Checks a request's settings and gives them in this version's form, biases still the caller's.
+     * Thread-safe. */
+    gumbel_status (*settle)(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                            gumbel_sampling *settled, gumbel_error *error);
+
+    void (*destroy)(gb_slots_of_engine *slots);
+} gb_slots_functions;
+
+/* The first member of every implementation's own structure. */
+struct gb_slots_of_engine {
+    const gb_slots_functions *functions;
+    uint32_t count, max_context, step_tokens, prefill_chunk, vocab_size, max_bias;
+    gb_token_list stop_tokens;
+    gb_reuse reuse;
+    bool needs_snapshots; /* some state cannot be cut anywhere */
+};
+
+/* Takes all slots of an engine without sessions. */
+gumbel_status gb_session_slots_create(gumbel_engine *engine, gb_slots_of_engine **slots, gumbel_error *error);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/fake_slots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static fake_slots *own(gb_slots_of_engine *slots) {
+    return (fake_slots *)slots;
+}
+
+/* ---- States -------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static void run_token(fake_slot *slot, int32_t token) {
+    slot->tokens[slot->position++] = token;
+    slot->hash = mix(slot->hash, (uint64_t)token);
+}
+
+static int32_t draw(const fake_slots *fake, const fake_slot *slot, uint64_t seed) {
+    uint64_t hash = 1;
+    for (uint32_t i = 0; i < slot->position; i++)
+        hash = mix(hash, (uint64_t)slot->tokens[i]);
+    if (slot->tokens[slot->position - 1] == FAKE_ENDING)
+        return FAKE_STOP;
+    if (fake->base.needs_snapshots)
+        hash = mix(hash, slot->hash);
+    return (int32_t)(mix(hash, seed) % FAKE_FAULT);
+}
+
+static uint32_t used_tokens(const fake_slots *fake) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < fake->base.count; i++)
+        sum += fake->slots[i].position;
+    return sum;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static bool has_token(const gb_step_part *part, int32_t token) {
+    for (uint32_t i = 0; i < part->count; i++)
+        if (part->tokens[i] == token)
+            return true;
+    return false;
+}
+
+static void wait_at_gate(fake_slots *fake) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->arrived++;
+    pthread_cond_broadcast(&fake->changed);
+    while (fake->has_gates && fake->open < fake->arrived)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+static void log_step(fake_slots *fake, const gb_step_part *parts, size_t count) {
+    size_t used = strlen(fake->log);
+    for (size_t i = 0; i < count && used + 32 < FAKE_LOG; i++)
+        used += (size_t)snprintf(fake->log + used, FAKE_LOG - used, "%s%u:%u%s", i ? " " : "", parts[i].slot,
+                                 parts[i].count, parts[i].draws ? "+" : "");
+    if (used + 2 < FAKE_LOG)
+        strcpy(fake->log + used, "|");
+}
+
+static gumbel_status check_step(const fake_slots *fake, const gb_step_part *parts, size_t count,
+                                gumbel_error *error) {
+    uint32_t tokens = 0;
+    for (size_t i = 0; i < count; i++) {
+        tokens += parts[i].count;
+        if (has_token(&parts[i], FAKE_FAULT))
+            return gb_fail(error, GUMBEL_ERROR_BACKEND, "the fault's step");
+    }
+    if (tokens > fake->base.step_tokens)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT, "%u tokens in a step", tokens);
+    if (fake->memory > 0 && used_tokens(fake) + tokens > fake->memory)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "the device has no memory");
+    return GUMBEL_OK;
+}
+
+static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error) {
+    fake_slots *fake = own(slots);
+    gumbel_status status = GUMBEL_OK;
+    wait_at_gate(fake);
+    log_step(fake, parts, count);
+    GB_TRY(check_step(fake, parts, count, error));
+    for (size_t i = 0; i < count; i++) {
+        gb_step_part *part = &parts[i];
+        fake_slot *slot = &fake->slots[part->slot];
+        for (uint32_t t = 0; t < part->count; t++)
+            run_token(slot, part->tokens[t]);
+        part->result = (gumbel_result){.size = sizeof part->result, .token = -1, .seed = part->seed};
+        if (part->draws && has_token(part, FAKE_POISON)) {
+            part->result.status = status = GUMBEL_ERROR_NUMERIC;
+            part->result.problem = "poisoned";
+        } else if (part->draws) {
+            part->result.token = draw(fake, slot, part->seed);
+        }
+    }
+    return status;
+}
+
+/* ---- Moving -------------------------------------------------------------------------------------------- */
+
+static void clear(gb_slots_of_engine *slots, uint32_t slot) {
+    memset(&own(slots)->slots[slot], 0, sizeof(fake_slot));
+}
+
+static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t position, uint32_t wanted) {
+    (void)slot;
+    if (wanted >= position)
+        return position;
+    return slots->needs_snapshots ? 0 : wanted;
+}
+
+static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
+                          const gb_first_tokens *prefix, gumbel_error *error) {
+    (void)error;
+    fake_slot *target = &own(slots)->slots[to];
+    *target = own(slots)->slots[from]; /* later tokens stay, to be overwritten */
+    target->position = prefix->position;
+    return GUMBEL_OK;
+}
+
+static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_states saved,
+                          gb_byte_buffer *buffer, gumbel_error *error) {
+    const fake_slot *from = &own(slots)->slots[slot];
+    if (own(slots)->save_fails)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory");
+    gb_buffer_append(buffer, &from->hash, sizeof from->hash);
+    if (saved == GB_SAVED_ALL)
+        gb_buffer_append(buffer, from->tokens, from->position * sizeof *from->tokens);
+    return GUMBEL_OK;
+}
+
+static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_first_tokens *prefix,
+                          gb_saved_states saved, const gb_byte_buffer *buffer, gumbel_error *error) {
+    (void)error;
+    fake_slot *to = &own(slots)->slots[slot];
+    memcpy(&to->hash, buffer->data, sizeof to->hash);
+    if (saved == GB_SAVED_ALL)
+        memcpy(to->tokens, buffer->data + sizeof to->hash, prefix->position * sizeof *to->tokens);
+    to->position = prefix->position;
+    return GUMBEL_OK;
+}
+
+static uint64_t bytes(const gb_slots_of_engine *slots, uint32_t position) {
+    (void)slots;
+    return position;
+}
+
+static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                            gumbel_sampling *settled, gumbel_error *error) {
+    (void)slots, (void)submission, (void)error;
+    *settled = (gumbel_sampling){.size = sizeof *settled, .temperature = 1, .top_p = 1};
+    return GUMBEL_OK;
+}
+
+static void destroy(gb_slots_of_engine *slots) {
+    pthread_mutex_destroy(&own(slots)->mutex);
+    pthread_cond_destroy(&own(slots)->changed);
+}
+
+/* ---- For tests ----------------------------------------------------------------------------------------- */
+
+static const gb_slots_functions functions = {.step = step,
+                                             .clear = clear,
+                                             .cut = cut,
+                                             .take = take,
+                                             .save = save,
+                                             .load = load,
+                                             .bytes = bytes,
+                                             .settle = settle,
+                                             .destroy = destroy};
+
+void fake_slots_init(fake_slots *fake, uint32_t slots, uint32_t step_tokens, uint32_t chunk, bool recurrent) {
+    static const int32_t stop = FAKE_STOP;
+    memset(fake, 0, sizeof *fake);
+    fake->base = (gb_slots_of_engine){.functions = &functions,
+                                      .count = slots,
+                                      .max_context = FAKE_CONTEXT,
+                                      .step_tokens = step_tokens,
+                                      .prefill_chunk = chunk,
+                                      .vocab_size = FAKE_VOCABULARY,
+                                      .stop_tokens = {.ids = &stop, .count = 1},
+                                      .reuse = GB_REUSE_ALL,
+                                      .needs_snapshots = recurrent};
+    pthread_mutex_init(&fake->mutex, NULL);
+    pthread_cond_init(&fake->changed, NULL);
+}
+
+void fake_wait_for_step(fake_slots *fake, unsigned n) {
+    pthread_mutex_lock(&fake->mutex);
+    while (fake->arrived < n)
+        pthread_cond_wait(&fake->changed, &fake->mutex);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_let_pass(fake_slots *fake, unsigned count) {
+    pthread_mutex_lock(&fake->mutex);
+    fake->open += count;
+    pthread_cond_broadcast(&fake->changed);
+    pthread_mutex_unlock(&fake->mutex);
+}
+
+void fake_answer(const fake_slots *fake, const int32_t *prompt, uint32_t prompt_count, uint64_t seed,
+                 int32_t *tokens, uint32_t count) {
+    fake_slot slot = {.position = 0};
+    for (uint32_t i = 0; i < prompt_count; i++)
+        run_token(&slot, prompt[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        tokens[i] = draw(fake, &slot, seed + i);
+        run_token(&slot, tokens[i]);
+    }
+}
