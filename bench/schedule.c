@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_SEQUENCES = 256, PROMPT = 4 };
+enum { MOST_SEQUENCES = 256, PROMPT = 4, SEED = 1 };
 
 static const int32_t prompt[PROMPT] = {2, 3, 5, 7};
 
@@ -29,8 +29,10 @@ static double by_hand(gumbel_engine *engine, uint32_t sequences, uint32_t tokens
     static gumbel_session *sessions[MOST_SEQUENCES];
     gumbel_error error;
     double start = 0;
-    for (uint32_t i = 0; i < sequences; i++)
+    for (uint32_t i = 0; i < sequences; i++) {
         must(gumbel_session_create(engine, &sessions[i], &error), &error);
+        gumbel_session_set_seed(sessions[i], gumbel_answer_seed(SEED, i));
+    }
     for (uint32_t at = 0; at < tokens; at++) {
         for (uint32_t i = 0; i < sequences; i++) {
             const int32_t *drawn = at == 0 ? prompt : &results[i].token;
@@ -78,6 +80,8 @@ static double by_scheduler(gumbel_engine *engine, uint32_t sequences, uint32_t t
                                        .callback = hear,
                                        .user = &t,
                                        .ignore_stop = true,
+                                       .has_seed = true, /* the same tokens: experts depend on them */
+                                       .seed = SEED,
                                        .max_new_tokens = tokens,
                                        .answers = sequences};
     must(gumbel_scheduler_create(engine, &options, &scheduler, &error), &error);

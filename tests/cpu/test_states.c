@@ -95,7 +95,8 @@ static void save_at(gb_backend *backend, uint32_t slot, uint32_t position, strea
     gumbel_error error;
     run_text(backend, slot, 0, 0, position, 4, scrap);
     s->size = s->position = 0;
-    assert_ok(backend->functions->save_slot(backend, slot, position, write_stream, s, &error), &error);
+    assert_ok(backend->functions->save_slot(backend, slot, position, GB_SAVED_ALL, write_stream, s, &error),
+              &error);
 }
 
 /* Between backends of different slots, threads and contexts; and the bytes are the same from each. */
@@ -116,7 +117,8 @@ static void save_and_load(void **unused) {
         uint64_t row = 2 * TINY_KEY_HEADS * TINY_HEAD_WIDTH * sizeof(float);
         uint64_t ring_rows = turns[i] < TINY_WINDOW ? turns[i] : TINY_WINDOW;
         assert_int_equal(saved.size, row * (turns[i] + ring_rows));
-        assert_ok(to->functions->load_slot(to, 0, turns[i], read_stream, &saved, &error), &error);
+        assert_ok(to->functions->load_slot(to, 0, turns[i], GB_SAVED_ALL, read_stream, &saved, &error),
+                  &error);
         assert_int_equal(saved.position, saved.size);
         assert_continues(to, 0, 0, turns[i]);
         from->functions->destroy(from);
@@ -132,11 +134,11 @@ static void failures_of_streams_are_passed_on(void **unused) {
     gb_backend *backend = new_backend(program, &options);
     save_at(backend, 0, 20, &s);
     s.size--;
-    assert_fails(backend->functions->load_slot(backend, 0, 20, read_stream, &s, &error), GUMBEL_ERROR_FORMAT,
-                 &error, "short");
+    assert_fails(backend->functions->load_slot(backend, 0, 20, GB_SAVED_ALL, read_stream, &s, &error),
+                 GUMBEL_ERROR_FORMAT, &error, "short");
     s.size = sizeof s.bytes;
-    assert_fails(backend->functions->save_slot(backend, 0, 20, write_stream, &s, &error), GUMBEL_ERROR_IO,
-                 &error, "full");
+    assert_fails(backend->functions->save_slot(backend, 0, 20, GB_SAVED_ALL, write_stream, &s, &error),
+                 GUMBEL_ERROR_IO, &error, "full");
     backend->functions->destroy(backend);
 }
 
