@@ -7,6 +7,9 @@ target_link_libraries(gumbel_harness PUBLIC gumbel_test_support gumbel_run gumbe
 if(GUMBEL_SANITIZE)
   target_compile_definitions(gumbel_harness PRIVATE GUMBEL_SANITIZED)
 endif()
+if(GUMBEL_SANITIZE MATCHES "thread")
+  target_compile_definitions(gumbel_harness PUBLIC GUMBEL_SLOW_CASES)
+endif()
 
 # cases: of the test harness.NAME. The target harnesses builds all of them.
 add_custom_target(harnesses)

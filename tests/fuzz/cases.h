@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum { MOST_COUNTS = 8 };
-#ifdef GUMBEL_UNLIMITED
+#ifdef GUMBEL_SLOW_CASES
 enum { CASE_SECONDS = 1200 };
 #else
 enum { CASE_SECONDS = 120 };
