@@ -154,7 +154,8 @@ share 4 harness build/tsan soak
 share 10 harness build/long replay
 share 8 harness build/long allocation
 share 8 harness build/long command_allocation
-share 14 fuzzers
+share 4 harness build/long schedule
+share 10 fuzzers
 share 12 tests "long tests on the emulated CUDA device" build/long -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'
 share 3 neon
