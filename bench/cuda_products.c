@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time of products on a CUDA device, alone and one after the other in a captured graph, for the matrices of
- * both models at full size, 4 bits in groups of 64 (generated tokens' inputs in 8 bits) or bfloat16: of
- * generated tokens, beside the bytes of their weights over the bandwidth at which the device reads; of a
- * prompt's, in TFLOP/s (torch_products.py has cuBLAS's). Each product of a graph has other weights, so that
- * none of them are in the cache. The rows are prepared before, and both terms of an input count as one.
+ * Time of GEMV and GEMM on a CUDA device, alone and one after the other in a captured graph, for the matrices
+ * of both models at full size, in 4 bits in groups of 64 (decode with 8-bit activations) or bfloat16. Decode
+ * is printed beside the bytes of the weights over the device's bandwidth, prefill in TFLOP/s
+ * (torch_products.py has cuBLAS's). Each GEMV of a graph has other weights, so that none is in the cache;
+ * rows are prepared before, and both terms of an activation count as one.
  *
- *     bench_cuda_products [prompt] [bf16] [rows, ..]       by default 1 2 8 16, of a prompt 512 1505 2048
+ *     bench_cuda_products [prompt] [bf16] [rows, ..]      by default 1 2 8 16, of a prompt 512 1505 2048
  */
 #include "backends/cuda/lowering/activations.h"
 #include "backends/cuda/lowering/kernels.h"

@@ -74,11 +74,11 @@ struct gb_backend {
     const gb_backend_functions *functions;
     char description[96];    /* "cpu avx512 2 threads" */
     uint32_t threads;        /* of the CPU that compute; 0: it computes elsewhere */
-    uint32_t most_following; /* how many steps it begins ahead of their requests; 0: none are announced */
+    uint32_t most_following; /* longest lookahead; 0: no step is announced */
     gb_reuse reuse;
 };
 
-/* A backend maker: turns the program into a plan and reserves everything that steps will need. */
+/* Creates a backend: turns the program into a plan and reserves everything that steps will need. */
 typedef gumbel_status (*gb_backend_create)(const gb_program *program, const gb_backend_options *options,
                                            gb_backend **backend, gumbel_error *error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a waiting thread asks for: its own first rows of a product to come, each byte once, and no more.
+ * What a waiting thread prefetches: its own first rows of a product to come, each byte once, and no more.
  */
 #include "backends/cpu/kernels/kernels.h"
 

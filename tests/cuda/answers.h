@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers of a session by steps and by generations that run ahead, and what may be done with it instead of
- * going on. For tests that run one engine.
+ * Answers of a session by single steps and by generation with lookahead, and what may interrupt them. For
+ * tests that run one engine.
  */
 #ifndef GUMBEL_TESTS_CUDA_ANSWERS_H
 #define GUMBEL_TESTS_CUDA_ANSWERS_H

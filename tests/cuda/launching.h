@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Launching calls as a plan's steps are: by the kernel that their registry chooses.
+ * Launching calls as a plan's steps are, by the kernel that their registry chooses.
  */
 #ifndef GUMBEL_TESTS_CUDA_LAUNCHING_H
 #define GUMBEL_TESTS_CUDA_LAUNCHING_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in the sizes of the tensor cores, over caches of bfloat16, and of float32 in programs that are
- * not: prompts' and generated tokens are near the sums in double, and have the same bits however a prompt was
- * cut and whoever else is in the batch.
+ * Attention on tensor cores, over caches of bfloat16 and float32: prefill and decode are near the sums in
+ * double, and have the same bits however a prompt was cut and whoever else is in the batch.
  */
 #include "cuda/attention_case.h"
 

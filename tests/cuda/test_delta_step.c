@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A delta net's layer in one launch, for generated tokens: it computes what the ops' own kernels compute, and
- * a token's bits do not depend on what else is in the batch, nor on how a run was cut.
+ * The delta net of a decode step in one launch: it computes what the ops' own kernels compute, and a token's
+ * bits depend neither on what else is in the batch nor on how a run was cut.
  */
 #include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"

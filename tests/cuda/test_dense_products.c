@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of matrices that are not quantized: near the exact sums, with the same bits whatever other rows a
- * product has, and together with other matrices as alone.
+ * GEMM and GEMV of matrices that are not quantized: near the exact sums, with the same bits whatever other
+ * rows there are, and with other matrices in the launch as alone.
  */
 #include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"

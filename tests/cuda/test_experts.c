@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
- * few launches with the bits of one launch each, whatever other tokens there are.
+ * The experts of a decode step: routing beside its definition, and all steps in two launches with the bits of
+ * one launch each, whatever other tokens there are.
  */
 #include "backends/cuda/lowering/activations.h"
 #include "backends/math.h"

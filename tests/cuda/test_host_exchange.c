@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handing out a step: its results are in the ring, and its inputs become those of the next one, unless a stop
- * token was drawn.
+ * The end of a step: its results are in the mailbox, and its inputs advance, unless a stop token was drawn.
  */
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/host_exchange.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Norms of long rows with what stands between them, in one launch: the bits are those of the ops' own
- * kernels, and the last result is prepared for a product as it is.
+ * Norms around a residual on long rows, in one launch: the bits are those of the ops' own kernels, and the
+ * epilogue stores prepared rows.
  */
 #include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launch lists as they are printed: what they have, and that steps launch just that.
+ * The launch lists as they are printed: what they contain, and that steps launch just that.
  */
 #include "backends/cuda/lowering/kernels.h"
 #include "support/programs/random_program.h"

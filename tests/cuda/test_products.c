@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of quantized matrices in every format: near the exact sums of inputs that are rounded, and with
- * the same bits whatever other rows a product has, through every kernel.
+ * GEMM and GEMV of quantized matrices in every format: near the exact sums of rounded inputs, and with the
+ * same bits whatever other rows there are, through every kernel.
  */
 #include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The chains of a layer's small ops in one launch: what is kept has the bits of the ops' own kernels, and so
- * has what is prepared for the product that follows.
+ * Chains of ops on rows in one launch: live results, and the rows prepared for the next GEMM, have the bits
+ * of the ops' own kernels.
  */
 #include "backends/cuda/lowering/activations.h"
 #include "backends/math.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lookahead: steps that the CUDA backend begins before a batch does: the answer is that of steps one by one,
- * and whatever is done instead of taking them finds the session as if they had not run.
+ * Lookahead: answers are those of single steps, and whatever interrupts it finds the session as if nothing
+ * had run ahead.
  */
 #include "cuda/answers.h"
 #include "support/test_arguments.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of slots that is mapped as it is used: what is mapped keeps its bytes and addresses, what is not
- * takes nothing, and empty slots give theirs to others.
+ * Memory of slots, mapped as it is used: mapped bytes keep their values and addresses, others take no memory,
+ * and empty slots give theirs to others.
  */
 #include "backends/cuda/runtime/slots.h"
 #include "backends/cuda/runtime/virtual_range.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many tokens, in sessions that come, fork, go back and go: the device's memory stays what it was after the
- * first of them.
+ * Many tokens, in sessions that are created, forked, rewound and destroyed: the device's memory does not grow
+ * after the first of them.
  */
 #include "device_memory.h"
 #include "support/assertions.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that end in a stop token while steps are in flight behind it: however the session goes on then, it
- * is as if these had not run.
+ * Answers that end in a stop token while lookahead is in flight: however the session goes on, it is as if
+ * that had not run.
  */
 #include "cuda/answers.h"
 #include "support/test_arguments.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CPU backend: a fixed team of threads walks the plan together. What each op computes, to the bit, is
- * defined by its kernel here; see DESIGN's promise of same bits.
+ * defined by its kernel here; docs/design.md has the promise of same bits.
  */
 #ifndef GUMBEL_BACKENDS_CPU_CPU_H
 #define GUMBEL_BACKENDS_CPU_CPU_H

@@ -70,7 +70,7 @@ void gb_states_copy(const gb_states *states, uint32_t from, uint32_t to, uint32_
 void gb_states_take_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 void gb_states_restore_snapshot(const gb_states *states, uint32_t slot, uint32_t position);
 
-/* The streams are handed addresses in the areas. Saving keeps of a ring the last window rows, in the order of
+/* The streams get addresses in the areas. Saving keeps of a ring the last window rows, in the order of
  * positions, so that the bytes do not depend on its capacity; that is all that later tokens can read. */
 gumbel_status gb_states_save(const gb_states *states, uint32_t slot, uint32_t position, gb_saved_states saved,
                              gb_save_stream write, void *user, gumbel_error *error);

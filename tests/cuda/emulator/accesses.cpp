@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every access of a kernel: kernels are compiled with -fsanitize=thread, so that they call a function with
- * each, and linked with the ones here in place of that sanitizer's; and all calls of memcpy and memset in the
- * program come here. GCC leaves out structures that are passed by value to functions that are not inlined, or
- * returned by them.
+ * Every access of a kernel: kernels are compiled with -fsanitize=thread and linked with these functions in
+ * place of that sanitizer's; all calls of memcpy and memset in the program come here too. GCC does not report
+ * structures that are passed by value to functions that are not inlined, or returned by them.
  */
 #include "races.h"
 #include "written.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the emulated device: blocks, and addresses that are given memory page by page.
+ * Memory of the emulated device: blocks, and reserved addresses that are mapped page by page.
  */
 #include "cuda.h"
 #include "written.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bits are in memory that comes when it is touched.
+ * A bit a byte, in memory that is allocated when it is touched.
  */
 #include "written.h"
 #include "reports.h"

@@ -81,9 +81,9 @@ enum { GB_MOST_QUEUE_TOKENS = 8 };
  * that the threads share. */
 bool gb_kernel_can_fetch(const gb_kernel_call *call);
 
-/* Asks for a part of what such a call reads first, so that it comes to the core's own cache: of the codes (or
- * of a matrix that is not quantized) so many bytes from offset on, and what belongs to them. Returns how many
- * there were, 0 at the end of the worker's share. */
+/* Prefetches a part of what such a call reads first, so that it comes to the core's own cache: of the codes
+ * (or of a matrix that is not quantized) so many bytes from offset on, and what belongs to them. Returns how
+ * many there were, 0 at the end of the worker's share. */
 size_t gb_kernel_fetch(const gb_kernel_call *call, const gb_worker *worker, size_t offset, size_t bytes);
 
 /* The longest rows that a plan's sampling works on. */

@@ -97,7 +97,7 @@ __device__ inline void wait_for_earlier() {
     let_next_begin();
 }
 
-/* Brings a kernel's parameters nearer, all at once and while it waits for the kernel before it: the first use
+/* Prefetches a kernel's parameters, all at once and while it waits for the kernel before it: the first use
  * of each line of them takes as long as one of global memory. */
 template <typename T>
 __device__ inline void fetch_parameters(const T &parameters) {
@@ -124,7 +124,7 @@ __device__ inline uint32_t as_it_is(uint32_t number) {
     return number;
 }
 
-/* Brings a line of memory nearer, to the L2 cache, without waiting for it. */
+/* Prefetches a line of memory to the L2 cache. */
 __device__ inline void prefetch_line(const void *line) {
 #if defined(__CUDA_ARCH__)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(line));

@@ -33,7 +33,7 @@ __device__ static void load_piece(const dense_matrix &m, size_t at, float4 piece
     piece[1] = is_bf16 ? weight_four<GB_BF16>{second}.widened() : weight_four<GB_F16>{second}.widened();
 }
 
-/* Brings rows first .. first + SMALL_OUTPUTS - 1 of a matrix to shared memory, zeros past its end. */
+/* Copies rows first .. first + SMALL_OUTPUTS - 1 of a matrix to shared memory, zeros past its end. */
 __device__ static void load_weights(const dense_matrix &m, uint32_t first, uint32_t columns,
                                     float4 *weights) {
     const uint32_t of_row = columns / PIECE, count = SMALL_OUTPUTS * of_row;

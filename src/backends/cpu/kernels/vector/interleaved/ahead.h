@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a kernel for one token asks memory for while it multiplies: what it will use some groups later, in
+ * What a kernel for one token prefetches while it multiplies: what it will use some groups later, in
  * this block of rows, in the ones after it or, at the end, in those that the thread reads next. Each plane
  * is prefetched as far ahead as the others, so that nothing is missing where one block ends and another
  * begins. Only this folder includes it.
