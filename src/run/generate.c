@@ -4,8 +4,8 @@
  * and draws one token. The token drawn last waits in pending_token until the next call runs it.
  */
 #include "run/handles.h"
-#include "text/detokenizer.h"
-#include "text/tokenizer.h"
+#include "text/decode/detokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include "program/reader.h"
 #include "run/handles.h"
 #include "run/plan/plan.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
 

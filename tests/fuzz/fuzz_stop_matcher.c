@@ -5,9 +5,9 @@
  */
 #include "base/memory.h"
 #include "support/naive_stops.h"
-#include "text/byte_buffer.h"
-#include "text/stop_matcher.h"
-#include "text/utf8.h"
+#include "text/base/byte_buffer.h"
+#include "text/base/utf8.h"
+#include "text/decode/stop_matcher.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #include "export/text/chat_families.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
-#include "text/chat_format.h"
+#include "text/chat/chat_format.h"
 
 #include <stdlib.h>
 

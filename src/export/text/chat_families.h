@@ -6,7 +6,7 @@
 #ifndef GUMBEL_EXPORT_TEXT_CHAT_FAMILIES_H
 #define GUMBEL_EXPORT_TEXT_CHAT_FAMILIES_H
 
-#include "text/chat_format.h"
+#include "text/chat/chat_format.h"
 
 typedef struct gb_chat_family {
     const char *name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "export/jinja/jinja.h"
 #include "export/text/chat_families.h"
 #include "export/text/chat_template.h"
+#include "text/jinja/jinja.h"
 
 #include <string.h>
 

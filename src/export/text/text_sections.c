@@ -5,7 +5,7 @@
 #include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
 #include "export/text/tokenizer_json.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #define GUMBEL_EXPORT_TEXT_TEXT_SECTIONS_H
 
 #include "export/checkpoint/gguf.h"
-#include "text/byte_buffer.h"
+#include "text/base/byte_buffer.h"
 
 typedef struct gb_text_sections {
     gb_byte_buffer tokenizer;      /* empty: the checkpoint has no tokenizer */

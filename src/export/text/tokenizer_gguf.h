@@ -8,7 +8,7 @@
 
 #include "export/checkpoint/gguf.h"
 #include "export/text/chat_template.h"
-#include "text/byte_buffer.h"
+#include "text/base/byte_buffer.h"
 
 /* Whether the file has a tokenizer at all. */
 bool gb_gguf_has_tokenizer(const gb_gguf *file);

@@ -4,9 +4,9 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/vocabulary_json.h"
-#include "text/splitter.h"
-#include "text/tokenizer_data.h"
-#include "text/vocabulary.h"
+#include "text/tokenizer/splitter.h"
+#include "text/tokenizer/tokenizer_data.h"
+#include "text/tokenizer/vocabulary.h"
 
 #include <string.h>
 

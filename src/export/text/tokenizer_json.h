@@ -7,7 +7,7 @@
 #define GUMBEL_EXPORT_TEXT_TOKENIZER_JSON_H
 
 #include "base/status.h"
-#include "text/byte_buffer.h"
+#include "text/base/byte_buffer.h"
 
 #include <jansson.h>
 
