@@ -59,11 +59,10 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .weight_bytes = gb_program_weight_bytes(graph),
         .session_state_bytes = gb_program_state_bytes(graph),
         .has_tokenizer = graph->tokenizer.data != NULL,
-        .has_chat_format = graph->chat_format.data != NULL,
+        .has_chat_template = graph->chat.data != NULL,
         .max_bias = (uint32_t)metadata->max_bias,
         .max_top_logprobs = (uint32_t)metadata->max_top_logprobs,
         .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
-        .unknown_chat_template = metadata->unknown_chat_template,
     };
     memcpy(full.id, graph->id, sizeof full.id);
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
@@ -121,7 +120,7 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
     if (!graph->tokenizer.data)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
-    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error));
+    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat, tokenizer, error));
     gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
     return GUMBEL_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs and sessions that earlier versions wrote still load and give the same tokens.
+ * Programs and sessions that earlier versions wrote still load and give the same tokens; those of a format
+ * that is too old say what to do.
  */
 #include "support/assertions.h"
 
@@ -13,7 +14,8 @@
 
 enum { PROMPT = 4, GENERATED = 24, SAVED_AFTER = 8 };
 
-static const char program_path[] = GUMBEL_TEST_DATA "/run/old/first_release.gumbel";
+static const char program_path[] = GUMBEL_TEST_DATA "/run/old/version_3.gumbel";
+static const char refused_path[] = GUMBEL_TEST_DATA "/run/old/first_release.gumbel";
 static const char session_path[] = GUMBEL_TEST_DATA "/run/old/first_release.session";
 static const int32_t prompt[PROMPT] = {2, 5, 9, 11};
 
@@ -81,10 +83,19 @@ static void test_session(void **state) {
     assert_generates(answers[0].tokens + SAVED_AFTER, GENERATED - SAVED_AFTER);
 }
 
+static void programs_without_chat_templates_are_refused(void **state) {
+    (void)state;
+    gumbel_program *refused;
+    assert_fails(gumbel_program_open(refused_path, &refused, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "export it again");
+    assert_null(refused);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_program, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_session, set_up, tear_down),
+        cmocka_unit_test(programs_without_chat_templates_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,14 +42,12 @@ static int free_variables(void **state) {
 static void check(const example *examples, size_t count) {
     for (size_t i = 0; i < count; i++) {
         gumbel_error error;
-        char *rendered = NULL;
-        size_t length = 0;
-        assert_ok(gb_jinja_render(examples[i].source, strlen(examples[i].source), variables, &rendered,
-                                  &length, &error),
-                  &error);
-        assert_string_equal(rendered, examples[i].expected);
-        assert_int_equal(length, strlen(rendered));
-        gb_free(rendered);
+        gb_jinja_input input = {examples[i].source, strlen(examples[i].source), .variables = variables};
+        gb_jinja_output output = {0};
+        assert_ok(gb_jinja_render(&input, &output, &error), &error);
+        assert_string_equal(output.text, examples[i].expected);
+        assert_int_equal(output.length, strlen(output.text));
+        gb_jinja_output_free(&output);
     }
 }
 #define CHECK(examples) check(examples, sizeof(examples) / sizeof *(examples))

@@ -35,10 +35,10 @@ static int free_variables(void **state) {
 /* The template fails with the status and a message that contains part. */
 static void refuse(const char *source, gumbel_status expected, const char *part) {
     gumbel_error error = {0};
-    char *rendered = NULL;
-    assert_fails(gb_jinja_render(source, strlen(source), variables, &rendered, NULL, &error), expected,
-                 &error, part);
-    assert_null(rendered);
+    gb_jinja_input input = {source, strlen(source), .variables = variables};
+    gb_jinja_output output = {0};
+    assert_fails(gb_jinja_render(&input, &output, &error), expected, &error, part);
+    assert_null(output.text);
 }
 
 static void unknown_things_are_named(void **state) {
@@ -94,11 +94,11 @@ static void failures_of_values_are_told(void **state) {
 static void context_must_be_an_object(void **state) {
     (void)state;
     gumbel_error error;
-    char *rendered = NULL;
+    gb_jinja_output output = {0};
     json_t *array = json_array();
-    assert_fails(gb_jinja_render("a", 1, array, &rendered, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error,
-                 "a JSON object");
-    assert_int_equal(gb_jinja_render("{{", 2, variables, &rendered, NULL, NULL), GUMBEL_ERROR_FORMAT);
+    gb_jinja_input listed = {"a", 1, .variables = array}, broken = {"{{", 2, .variables = variables};
+    assert_fails(gb_jinja_render(&listed, &output, &error), GUMBEL_ERROR_ARGUMENT, &error, "a JSON object");
+    assert_int_equal(gb_jinja_render(&broken, &output, NULL), GUMBEL_ERROR_FORMAT);
     json_decref(array);
 }
 
@@ -160,13 +160,14 @@ static const char everything[] =
 /* Renders a copy that ends at the end of its block, so that the sanitizers see a byte read too far. */
 static gumbel_status render_copy(const char *source, size_t length) {
     gumbel_error error = {0};
-    char *rendered = NULL;
+    gb_jinja_output output = {0};
     char *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, source, length);
-    gumbel_status status = gb_jinja_render(copy, length, variables, &rendered, NULL, &error);
+    gb_jinja_input input = {copy, length, .variables = variables};
+    gumbel_status status = gb_jinja_render(&input, &output, &error);
     free(copy);
-    gb_free(rendered);
+    gb_jinja_output_free(&output);
     assert_true(status == GUMBEL_OK || (error.status == status && error.message[0] != 0));
     return status;
 }

@@ -74,7 +74,7 @@ static gumbel_status compile_expressions(gumbel_tokenizer *tokenizer, gumbel_err
     return GUMBEL_OK;
 }
 
-static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, const gb_blob *chat_format,
+static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, const gb_blob *chat,
                           gumbel_error *error) {
     GB_TRY(gb_tokenizer_parse(section, &tokenizer->data, error));
     tokenizer->id_limit = tokenizer->data.token_count;
@@ -82,22 +82,18 @@ static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, c
     GB_TRY(gb_merge_table_create(&tokenizer->merges, &tokenizer->vocabulary, error));
     GB_TRY(index_added(tokenizer, error));
     GB_TRY(compile_expressions(tokenizer, error));
-    if (chat_format && chat_format->data) {
-        GB_TRY(gb_chat_format_parse(chat_format, &tokenizer->chat_format, error));
-        tokenizer->has_chat_format = true;
-    }
-    return GUMBEL_OK;
+    return chat && chat->data ? gb_chat_section_parse(chat, &tokenizer->chat, error) : GUMBEL_OK;
 }
 
-gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat_format,
-                                  gumbel_tokenizer **result, gumbel_error *error) {
+gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat, gumbel_tokenizer **result,
+                                  gumbel_error *error) {
     *result = NULL;
     if (!tokenizer->data)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the program has no tokenizer");
     gumbel_tokenizer *created = gb_allocate(1, sizeof *created);
     if (!created)
         return no_memory(error);
-    gumbel_status status = fill(created, tokenizer, chat_format, error);
+    gumbel_status status = fill(created, tokenizer, chat, error);
     if (status == GUMBEL_OK)
         *result = created;
     else
@@ -114,7 +110,7 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     gb_added_tokens_free(&tokenizer->normalized_added);
     for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
         gb_splitter_free(tokenizer->splitters[i]);
-    gb_chat_format_free(&tokenizer->chat_format);
+    gb_chat_section_free(&tokenizer->chat);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
 }
@@ -130,8 +126,4 @@ void gb_tokenizer_keep(gumbel_tokenizer *tokenizer, void *storage) {
 
 int32_t gumbel_token_id(const gumbel_tokenizer *tokenizer, const char *spelling) {
     return gb_vocabulary_find(&tokenizer->vocabulary, spelling, strlen(spelling));
-}
-
-int32_t gb_tokenizer_chat_stop(const gumbel_tokenizer *tokenizer) {
-    return tokenizer->has_chat_format ? gumbel_token_id(tokenizer, tokenizer->chat_format.stop) : -1;
 }

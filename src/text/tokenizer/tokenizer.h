@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tokenizer: a program's two text sections made ready for use. Immutable once created, but for
- * gumbel_chat_format_load.
+ * The tokenizer: a program's two text sections made ready for use. Immutable once created.
  */
 #ifndef GUMBEL_TEXT_TOKENIZER_TOKENIZER_H
 #define GUMBEL_TEXT_TOKENIZER_TOKENIZER_H
 
-#include "text/chat/chat_format.h"
+#include "text/chat/chat_section.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/merge_table.h"
 #include "text/tokenizer/splitter.h"
@@ -19,17 +18,16 @@ struct gumbel_tokenizer {
     gb_splitter *splitters[GB_MAX_TEXT_STEPS]; /* of the pre-tokenizer steps that are expressions */
     gb_added_tokens raw_added;                 /* found before normalizing */
     gb_added_tokens normalized_added;          /* found after it */
-    gb_chat_format chat_format;                /* valid where has_chat_format */
-    bool has_chat_format;
+    gb_chat_section chat;                      /* zeroed where there is none */
     uint32_t id_limit; /* at least the tokenizer's own count; ids without a spelling below it give no text */
     void *storage;     /* what gb_tokenizer_keep was given */
 };
 
-/* Makes a tokenizer of a program's sections; chat_format may be NULL or absent (data NULL). The tokenizer
+/* Makes a tokenizer of a program's sections; chat may be NULL or absent (data NULL). The tokenizer
  * section must outlive it. Errors: UNSUPPORTED (no tokenizer section, or one of a newer version), FORMAT
  * (which also covers an expression that does not compile), MEMORY. Destroy with gumbel_tokenizer_destroy. */
-gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat_format,
-                                  gumbel_tokenizer **result, gumbel_error *error);
+gumbel_status gb_tokenizer_create(const gb_blob *tokenizer, const gb_blob *chat, gumbel_tokenizer **result,
+                                  gumbel_error *error);
 
 /* Ids below limit are the model's, whether they have a spelling or not: a vocabulary is often padded. */
 void gb_tokenizer_allow_ids(gumbel_tokenizer *tokenizer, uint32_t limit);
@@ -37,8 +35,5 @@ void gb_tokenizer_allow_ids(gumbel_tokenizer *tokenizer, uint32_t limit);
 /* Gives the tokenizer a block to free with gb_free when it is destroyed: its section, where that belongs to
  * no program. */
 void gb_tokenizer_keep(gumbel_tokenizer *tokenizer, void *storage);
-
-/* The end-of-turn token of the chat format, or -1. */
-int32_t gb_tokenizer_chat_stop(const gumbel_tokenizer *tokenizer);
 
 #endif

@@ -90,13 +90,13 @@ static gumbel_status global_strftime_now(gb_jinja_state *state, const gb_jinja_v
                              sizeof format - 1);
     memcpy(format, given.bytes, given.length);
     format[given.length] = 0;
-    time_t now = time(NULL);
+    time_t now = state->has_time ? (time_t)state->time : time(NULL);
     struct tm local;
     size_t length = localtime_r(&now, &local) ? strftime(text, sizeof text, format, &local) : 0;
     if (!gb_utf8_is_valid(text, length))
         return gb_jinja_fail(state, GUMBEL_ERROR_FORMAT, "the date is not UTF-8 in this locale");
-    gb_jinja_buffer buffer = {0};
-    GB_TRY(gb_jinja_append(state, &buffer, (gb_jinja_text){text, length}));
+    gb_jinja_buffer buffer = {.taints = given.taint != NULL};
+    GB_TRY(gb_jinja_append(state, &buffer, (gb_jinja_text){.bytes = text, .length = length}));
     *result = gb_jinja_string(gb_jinja_buffer_text(&buffer));
     return GUMBEL_OK;
 }

@@ -33,6 +33,7 @@ static gumbel_status change_case(gb_jinja_state *state, gb_jinja_text text, lett
     size_t size;
     for (size_t offset = 0; offset < text.length; offset += size) {
         uint32_t code_point = gb_jinja_text_code_point(text, offset, &size);
+        buffer.taints = gb_jinja_is_tainted(text, offset);
         GB_TRY(append_cased(state, &buffer, code_point, at_first ? first : others));
         at_first = words && !is_cased(code_point);
     }

@@ -46,7 +46,8 @@ static gumbel_status unescape_one(gb_jinja_state *state, gb_jinja_text literal, 
     const char *known = memchr(letters, letter, sizeof letters - 1);
     if (known) {
         ++*at;
-        return gb_jinja_append(state, buffer, (gb_jinja_text){meanings + (known - letters), 1});
+        return gb_jinja_append(state, buffer,
+                               (gb_jinja_text){.bytes = meanings + (known - letters), .length = 1});
     }
     if (letter == '\n') { /* a line end that is written but not meant */
         ++*at;

@@ -23,6 +23,8 @@ gumbel_status gb_jinja_look_up(gb_jinja_state *state, const gb_jinja_scope *scop
     }
     gb_jinja_value *given;
     GB_TRY(gb_jinja_find(state, state->variables, gb_jinja_string(name), &given));
+    if (!given && state->trusted)
+        GB_TRY(gb_jinja_find(state, state->trusted, gb_jinja_string(name), &given));
     const gb_jinja_builtin *global = gb_jinja_find_builtin(gb_jinja_globals, name);
     if (given)
         *value = *given;

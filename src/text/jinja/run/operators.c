@@ -22,11 +22,13 @@ static gumbel_status append_markup(gb_jinja_state *state, gb_jinja_buffer *buffe
     for (size_t i = 0; i < value->as.text.length; i++) {
         gb_jinja_text byte = gb_jinja_text_part(value->as.text, i, 1);
         size_t found = gb_jinja_text_find(gb_jinja_text_of(special), byte, 0);
+        buffer->taints = gb_jinja_is_tainted(byte, 0);
         if (found == GB_JINJA_NOT_FOUND)
             GB_TRY(gb_jinja_append(state, buffer, byte));
         else
             GB_TRY(gb_jinja_append_string(state, buffer, escapes[found]));
     }
+    buffer->taints = false;
     return GUMBEL_OK;
 }
 

@@ -5,47 +5,86 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-static gumbel_status array_from_json(gb_jinja_state *state, const json_t *json, gb_jinja_array *array) {
+/* Templates write a role into their own markers, as in "<|" + role + "|>". */
+static bool is_role(const char *key, const json_t *value) {
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+    for (size_t i = 0; strcmp(key, "role") == 0 && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(json_string_value(value), roles[i]) == 0)
+            return json_string_length(value) == strlen(roles[i]);
+    return false;
+}
+
+static gumbel_status string_from_json(gb_jinja_state *state, const char *bytes, size_t length, bool tainted,
+                                      gb_jinja_value *value) {
+    gb_jinja_text text = {.bytes = bytes, .length = length};
+    if (tainted && length > 0) {
+        gumbel_status status;
+        uint8_t *taint = gb_jinja_allocate(state, length, 1, &status);
+        if (!taint)
+            return status;
+        memset(taint, 1, length);
+        text.taint = taint;
+    }
+    *value = gb_jinja_string(text);
+    return GUMBEL_OK;
+}
+
+static gumbel_status array_from_json(gb_jinja_state *state, const json_t *json, bool tainted,
+                                     gb_jinja_array *array) {
     for (size_t i = 0; i < json_array_size(json); i++) {
         gb_jinja_value item;
-        GB_TRY(gb_jinja_from_json(state, json_array_get(json, i), &item));
+        GB_TRY(gb_jinja_from_json(state, json_array_get(json, i), tainted, &item));
         GB_TRY(gb_jinja_push(state, array, item));
     }
     return GUMBEL_OK;
 }
 
-/* Only reads the object; jansson's iterators want it without const. */
-static gumbel_status dict_from_json(gb_jinja_state *state, json_t *json, gb_jinja_dict *dict) {
+/* The keys of a JSON object differ, so that none needs to be looked for. */
+static gumbel_status dict_from_json(gb_jinja_state *state, json_t *json, bool tainted, gb_jinja_dict *dict) {
+    gumbel_status status;
+    dict->capacity = json_object_size(json);
+    dict->entries = gb_jinja_allocate(state, dict->capacity, sizeof *dict->entries, &status);
+    if (!dict->entries)
+        return status;
     for (void *at = json_object_iter(json); at; at = json_object_iter_next(json, at)) {
-        gb_jinja_text key = {json_object_iter_key(at), json_object_iter_key_len(at)};
-        gb_jinja_value value;
-        GB_TRY(gb_jinja_from_json(state, json_object_iter_value(at), &value));
-        GB_TRY(gb_jinja_set(state, dict, gb_jinja_string(key), value));
+        const char *name = json_object_iter_key(at);
+        const json_t *item = json_object_iter_value(at);
+        gb_jinja_entry *entry = &dict->entries[dict->count++];
+        bool item_tainted = tainted && !(json_is_string(item) && is_role(name, item));
+        GB_TRY(string_from_json(state, name, json_object_iter_key_len(at), tainted, &entry->key));
+        GB_TRY(gb_jinja_from_json(state, item, item_tainted, &entry->value));
+        if (entry->value.kind == GB_JINJA_LIST)
+            entry->value.as.array->is_content = strcmp(name, "content") == 0;
+        if (entry->value.kind == GB_JINJA_DICT)
+            entry->value.as.dict->is_arguments = strcmp(name, "arguments") == 0;
     }
     return GUMBEL_OK;
 }
 
-static gumbel_status container_from_json(gb_jinja_state *state, const json_t *json, gb_jinja_value *value) {
+/* Only reads the JSON; jansson's iterators want it without const. */
+static gumbel_status container_from_json(gb_jinja_state *state, const json_t *json, bool tainted,
+                                         gb_jinja_value *value) {
     GB_TRY(gb_jinja_enter(state));
     if (json_is_array(json)) {
         *value = (gb_jinja_value){.kind = GB_JINJA_LIST};
         GB_TRY(gb_jinja_new_array(state, &value->as.array));
-        GB_TRY(array_from_json(state, json, value->as.array));
+        GB_TRY(array_from_json(state, json, tainted, value->as.array));
     } else {
         *value = (gb_jinja_value){.kind = GB_JINJA_DICT};
         GB_TRY(gb_jinja_new_dict(state, &value->as.dict));
-        GB_TRY(dict_from_json(state, (json_t *)(uintptr_t)json, value->as.dict));
+        GB_TRY(dict_from_json(state, (json_t *)(uintptr_t)json, tainted, value->as.dict));
     }
     gb_jinja_leave(state);
     return GUMBEL_OK;
 }
 
-gumbel_status gb_jinja_from_json(gb_jinja_state *state, const json_t *json, gb_jinja_value *value) {
+gumbel_status gb_jinja_from_json(gb_jinja_state *state, const json_t *json, bool tainted,
+                                 gb_jinja_value *value) {
     switch (json_typeof(json)) {
     case JSON_STRING:
-        *value = gb_jinja_string((gb_jinja_text){json_string_value(json), json_string_length(json)});
-        return GUMBEL_OK;
+        return string_from_json(state, json_string_value(json), json_string_length(json), tainted, value);
     case JSON_INTEGER:
         *value = gb_jinja_integer(json_integer_value(json));
         return GUMBEL_OK;
@@ -58,7 +97,7 @@ gumbel_status gb_jinja_from_json(gb_jinja_state *state, const json_t *json, gb_j
         return GUMBEL_OK;
     case JSON_ARRAY:
     case JSON_OBJECT:
-        return container_from_json(state, json, value);
+        return container_from_json(state, json, tainted, value);
     default:
         *value = gb_jinja_none();
         return GUMBEL_OK;
@@ -90,8 +129,10 @@ static gumbel_status print_string(gb_jinja_state *state, gb_jinja_text text, boo
     for (size_t offset = 0; offset < text.length; offset += size) {
         uint32_t code_point = gb_jinja_text_code_point(text, offset, &size);
         gb_jinja_text character = gb_jinja_text_part(text, offset, size);
+        buffer->taints = gb_jinja_is_tainted(character, 0);
         GB_TRY(print_character(state, code_point, character, ascii, buffer));
     }
+    buffer->taints = false;
     return gb_jinja_append_string(state, buffer, "\"");
 }
 

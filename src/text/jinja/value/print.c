@@ -37,10 +37,11 @@ static gumbel_status represent_string(gb_jinja_state *state, gb_jinja_text text,
     bool single = gb_jinja_text_find(text, gb_jinja_text_of("'"), 0) != GB_JINJA_NOT_FOUND;
     bool twice = gb_jinja_text_find(text, gb_jinja_text_of("\""), 0) != GB_JINJA_NOT_FOUND;
     char quote = single && !twice ? '"' : '\'';
-    GB_TRY(gb_jinja_append(state, buffer, (gb_jinja_text){&quote, 1}));
+    GB_TRY(gb_jinja_append(state, buffer, (gb_jinja_text){.bytes = &quote, .length = 1}));
     size_t size;
     for (size_t offset = 0; offset < text.length; offset += size) {
         uint32_t code_point = gb_jinja_text_code_point(text, offset, &size);
+        buffer->taints = gb_jinja_is_tainted(text, offset);
         if (code_point == '\\' || code_point == (uint32_t)quote)
             GB_TRY(gb_jinja_append_string(state, buffer, "\\"));
         if (is_printable(code_point))
@@ -48,13 +49,15 @@ static gumbel_status represent_string(gb_jinja_state *state, gb_jinja_text text,
         else
             GB_TRY(append_escaped(state, buffer, code_point));
     }
-    return gb_jinja_append(state, buffer, (gb_jinja_text){&quote, 1});
+    buffer->taints = false;
+    return gb_jinja_append(state, buffer, (gb_jinja_text){.bytes = &quote, .length = 1});
 }
 
 static gumbel_status represent_array(gb_jinja_state *state, const gb_jinja_value *value,
                                      gb_jinja_buffer *buffer) {
     bool tuple = value->kind == GB_JINJA_TUPLE;
     const gb_jinja_array *array = value->as.array;
+    state->printed_structure |= array->is_content;
     GB_TRY(gb_jinja_append_string(state, buffer, tuple ? "(" : "["));
     for (size_t i = 0; i < array->count; i++) {
         if (i > 0)
@@ -66,6 +69,7 @@ static gumbel_status represent_array(gb_jinja_state *state, const gb_jinja_value
 
 static gumbel_status represent_dict(gb_jinja_state *state, const gb_jinja_dict *dict,
                                     gb_jinja_buffer *buffer) {
+    state->printed_structure |= dict->is_arguments;
     GB_TRY(gb_jinja_append_string(state, buffer, "{"));
     for (size_t i = 0; i < dict->count; i++) {
         if (i > 0)

@@ -15,8 +15,10 @@ gumbel_status gb_jinja_print(gb_jinja_state *state, const gb_jinja_value *value,
 /* str(value), without a copy when it is a string already. */
 gumbel_status gb_jinja_to_text(gb_jinja_state *state, const gb_jinja_value *value, gb_jinja_text *text);
 
-/* The value of a JSON document that outlives the render; its strings are not copied. */
-gumbel_status gb_jinja_from_json(gb_jinja_state *state, const json_t *json, gb_jinja_value *value);
+/* The value of a JSON document that outlives the render; its strings are not copied. tainted: they come from
+ * the caller, all but the names of roles, which templates make their own markers of. */
+gumbel_status gb_jinja_from_json(gb_jinja_state *state, const json_t *json, bool tainted,
+                                 gb_jinja_value *value);
 
 /* json.dumps's options of the same names. */
 typedef struct gb_jinja_json_style {

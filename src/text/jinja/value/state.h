@@ -8,17 +8,10 @@
 
 #include "base/status.h"
 #include "text/jinja/value/arena.h"
+#include "text/jinja/value/limits.h"
 #include "text/jinja/value/text.h"
 
 #include <stdint.h>
-
-#define GB_JINJA_MAX_TEMPLATE ((size_t)1 << 20) /* bytes of a template */
-#define GB_JINJA_MAX_TEXT ((size_t)16 << 20)    /* bytes of the output, or of any one string */
-#define GB_JINJA_MAX_MEMORY ((size_t)256 << 20) /* bytes of the arena */
-#define GB_JINJA_MAX_STEPS 10000000             /* statements, expressions and items visited */
-#define GB_JINJA_MAX_NESTING 100  /* statements and brackets within each other in the template */
-#define GB_JINJA_MAX_DEPTH 500    /* evaluations within each other, macro calls included */
-#define GB_JINJA_MAX_RANGE 100000 /* items of range(), as in jinja2's sandbox */
 
 /* What ended a statement list early. */
 typedef enum gb_jinja_flow { GB_JINJA_NEXT, GB_JINJA_BREAK, GB_JINJA_CONTINUE } gb_jinja_flow;
@@ -28,8 +21,15 @@ typedef struct gb_jinja_state {
     gumbel_error *error;
     struct gb_jinja_buffer *output;        /* where statements write */
     const struct gb_jinja_dict *variables; /* the caller's context */
+    const struct gb_jinja_dict *trusted;   /* more variables, or NULL */
+    gb_jinja_limits limits;
+    double start; /* of the render, by gb_seconds */
     uint64_t steps;
-    uint32_t line; /* of what is being read or evaluated */
+    uint64_t next_look; /* at the clock, when as many steps are done */
+    bool has_time;      /* gb_jinja_input's, with time */
+    int64_t time;
+    bool printed_structure; /* gb_jinja_output's */
+    uint32_t line;          /* of what is being read or evaluated */
     uint32_t depth;
     gb_jinja_flow flow;
 } gb_jinja_state;
@@ -57,7 +57,9 @@ static inline void gb_jinja_leave(gb_jinja_state *state) {
 /* Text under construction in the arena; starts zeroed. */
 typedef struct gb_jinja_buffer {
     char *bytes;
+    uint8_t *taint; /* [capacity] NULL until something tainted is appended */
     size_t length, capacity;
+    bool taints; /* what is appended counts as tainted: spellings of a tainted character */
 } gb_jinja_buffer;
 
 gumbel_status gb_jinja_append(gb_jinja_state *state, gb_jinja_buffer *buffer, gb_jinja_text text);
@@ -67,7 +69,11 @@ gumbel_status gb_jinja_append_format(gb_jinja_state *state, gb_jinja_buffer *buf
     GB_PRINTF(3, 4); /* at most 127 bytes */
 
 static inline gb_jinja_text gb_jinja_buffer_text(const gb_jinja_buffer *buffer) {
-    return (gb_jinja_text){buffer->length ? buffer->bytes : "", buffer->length};
+    return (gb_jinja_text){
+        .bytes = buffer->length ? buffer->bytes : "",
+        .length = buffer->length,
+        .taint = buffer->length ? buffer->taint : NULL,
+    };
 }
 
 /* A template's text in an error message: "%.*s" with GB_JINJA_SHOWN(text), cut at 60 bytes. */

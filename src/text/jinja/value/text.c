@@ -6,11 +6,15 @@
 #include <string.h>
 
 gb_jinja_text gb_jinja_text_of(const char *string) {
-    return (gb_jinja_text){string, strlen(string)};
+    return (gb_jinja_text){.bytes = string, .length = strlen(string)};
 }
 
 gb_jinja_text gb_jinja_text_part(gb_jinja_text text, size_t start, size_t length) {
-    return (gb_jinja_text){length ? text.bytes + start : "", length};
+    return (gb_jinja_text){
+        .bytes = length ? text.bytes + start : "",
+        .length = length,
+        .taint = text.taint && length ? text.taint + start : NULL,
+    };
 }
 
 bool gb_jinja_text_equal(gb_jinja_text a, gb_jinja_text b) {

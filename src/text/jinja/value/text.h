@@ -2,6 +2,9 @@
  *
  * Slices of well-formed UTF-8, and what Python's str does with them. Indices that templates see count code
  * points; offsets and lengths here count bytes.
+ *
+ * A text knows which of its bytes come from the caller's messages: its taint. Slices and copies keep it, so
+ * that special tokens can be recognized in what the template wrote and nowhere else.
  */
 #ifndef GUMBEL_TEXT_JINJA_VALUE_TEXT_H
 #define GUMBEL_TEXT_JINJA_VALUE_TEXT_H
@@ -10,16 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* bytes is not terminated and never owned here. */
+/* Neither is terminated, and neither is ever owned here. */
 typedef struct gb_jinja_text {
     const char *bytes;
     size_t length;
+    const uint8_t *taint; /* [length] 1: the byte comes from the caller; NULL: none does */
 } gb_jinja_text;
 
 #define GB_JINJA_NOT_FOUND SIZE_MAX
 
 /* The text of a zero-terminated string. */
 gb_jinja_text gb_jinja_text_of(const char *string);
+
+/* Whether the byte at offset comes from the caller. */
+static inline bool gb_jinja_is_tainted(gb_jinja_text text, size_t offset) {
+    return text.taint && text.taint[offset];
+}
 
 /* length bytes from start. */
 gb_jinja_text gb_jinja_text_part(gb_jinja_text text, size_t start, size_t length);

@@ -55,6 +55,7 @@ typedef struct gb_jinja_value {
 struct gb_jinja_array {
     gb_jinja_value *items;
     size_t count, capacity;
+    bool is_content; /* the parts of a message's content: printing them is noted */
 };
 
 typedef struct gb_jinja_entry {
@@ -65,6 +66,7 @@ typedef struct gb_jinja_entry {
 struct gb_jinja_dict {
     gb_jinja_entry *entries;
     size_t count, capacity;
+    bool is_arguments; /* of a tool call: printing them is noted */
 };
 
 struct gb_jinja_loop {
