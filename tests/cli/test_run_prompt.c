@@ -57,7 +57,7 @@ static void a_word_is_no_file(void **state) {
     free_result(&result);
 }
 
-/* Without a chat format, but with bos, as the tokenizer says. */
+/* Without a chat template, but with bos, as the tokenizer says. */
 static void plain_text_is_continued(void **state) {
     (void)state;
     char *ids = output_of(GUMBEL("The cat sat.", "tokenize", program, "--add-special"));

@@ -194,7 +194,7 @@ const cli_command cli_command_export = {
                 "CONFIG.json --random-weights SEED -o PROGRAM [options]\n"
                 "--list-recipes",
     .description = "Reads a Hugging Face checkpoint or a GGUF and writes a program: one file with the "
-                   "model's graph, its weights, tokenizer, chat format and recommended settings. The file is "
+                   "model's graph, its weights, tokenizer, chat templates and recommended settings. The file is "
                    "written under a temporary name until it is complete, so that an interrupt leaves no half "
                    "of it.",
     .operands =
