@@ -8,10 +8,10 @@
  *
  *     bench_cuda_products [prompt] [bf16] [rows, ..]       by default 1 2 8 16, of a prompt 512 1505 2048
  */
+#include "backends/cuda/lowering/activations.h"
+#include "backends/cuda/lowering/kernels.h"
+#include "backends/cuda/runtime/limits.h"
 #include "random_logits.h"
-#include "run/cuda/activations.h"
-#include "run/cuda/kernels.h"
-#include "run/cuda/limits.h"
 #include "tensor/packing.h"
 
 #include <stdio.h>
@@ -129,11 +129,14 @@ static int compare_floats(const void *a, const void *b) {
 
 /* PRODUCTS products, each with the next copy of the weights. */
 static void launch_products(gb_cuda_call *call, const weights *w) {
+    const gb_cuda_call *const part = call;
+    const gb_cuda_problem problem = {.operands = call->operands, .parts = &part, .count = 1, .kept = 1};
     for (size_t i = 0; i < PRODUCTS; i++) {
         gb_cuda_tensor matrix = w->matrix;
         matrix.data = w->memory + i % w->copies * w->size;
         call->operands[1] = &matrix;
-        gb_cuda_linear(call);
+        gb_cuda_choose_from(&gb_cuda_linear_kernels, &problem)->launch(&problem);
+        call->has_prepared_rows = true; /* by the first product, where it takes such */
     }
     check(cudaGetLastError(), "multiplying");
 }
@@ -144,7 +147,7 @@ static double time_of_product(gb_cuda_call *call, const weights *w) {
     cudaGraph_t graph;
     cudaGraphExec_t instance;
     cudaEvent_t begin, end;
-    launch_products(call, w); /* also prepares the rows, once */
+    launch_products(call, w);
     check(cudaStreamSynchronize(call->stream), "multiplying");
     check(cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal), "capturing");
     launch_products(call, w);

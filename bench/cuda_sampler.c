@@ -58,10 +58,9 @@ static void check(cudaError_t result, const char *doing) {
 static void fill_inputs(const bench_case *settings) {
     uint64_t state = 2;
     for (uint32_t b = 0; b < MOST_ROWS; b++) {
-        inputs.temperature[b] = settings->settings.temperature;
-        inputs.top_k[b] = settings->settings.top_k;
-        inputs.top_p[b] = settings->settings.top_p;
-        inputs.min_p[b] = settings->settings.min_p;
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(inputs.name[b] = settings->settings.name;)
+#include "program/roles.def"
         inputs.seed[b] = next_random(&state);
         for (uint32_t i = 0; i < BIASES; i++) {
             bias_ids[b][i] = settings->has_adjustments ? (int32_t)(next_random(&state) % VOCABULARY) : -1;
@@ -70,9 +69,9 @@ static void fill_inputs(const bench_case *settings) {
         for (uint32_t i = 0; i < COUNTS; i++)
             counts[b][i] = (gb_token_count){(int32_t)(i * (VOCABULARY / COUNTS) + b), (int32_t)(i % 3),
                                             (int32_t)(i % 2 + 1)};
-        inputs.repetition[b] = settings->has_adjustments ? 1.1f : 1.0f;
-        inputs.frequency[b] = settings->has_adjustments ? 0.1f : 0.0f;
-        inputs.presence[b] = settings->has_adjustments ? 1.5f : 0.0f;
+        inputs.repetition_penalty[b] = settings->has_adjustments ? 1.1f : 1.0f;
+        inputs.frequency_penalty[b] = settings->has_adjustments ? 0.1f : 0.0f;
+        inputs.presence_penalty[b] = settings->has_adjustments ? 1.5f : 0.0f;
         inputs.prompt[b] = GB_PROMPT_REPEATS;
         inputs.wanted[b] = settings->has_logprob;
     }

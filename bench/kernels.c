@@ -6,11 +6,11 @@
  *
  *     bench_kernels [THREADS [OUTPUTS INPUTS [SET]]]
  */
-#include "run/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/team.h"
 #include "tensor/packing.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ typedef struct bench {
     uint8_t *weight, *scratch, *shared;
     float *x, *y;
     gb_node node;
-    gb_tensor x_tensor, weight_tensor, y_tensor;
+    gb_cpu_tensor x_tensor, weight_tensor, y_tensor;
     gb_kernel_call call;
     uint64_t products; /* of all threads in one run of run_peak */
     uint32_t *sums;    /* [threads] */
@@ -81,8 +81,8 @@ static double measure(bench *b, gb_team_work work) {
 }
 
 static void set_tokens(bench *b, size_t tokens) {
-    b->x_tensor = (gb_tensor){.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->inputs}};
-    b->y_tensor = (gb_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
+    b->x_tensor = (gb_cpu_tensor){.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->inputs}};
+    b->y_tensor = (gb_cpu_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
 }
 
 /* Products per second with that many tokens. */
@@ -101,11 +101,11 @@ static void bench_format(bench *b, const gb_format *format, const char *set) {
     const double bytes = (double)b->matrix.planes.size;
     for (size_t i = 0; i < b->matrix.planes.size; i++)
         b->weight[i] = (uint8_t)(i * 2654435761u >> 13 & 0x3b); /* no scale is a NaN */
-    b->weight_tensor = (gb_tensor){.data = b->weight,
-                                   .dtype = GB_QUANTIZED,
-                                   .rank = 2,
-                                   .dims = {b->outputs, b->inputs},
-                                   .quantized = &b->matrix};
+    b->weight_tensor = (gb_cpu_tensor){.data = b->weight,
+                                       .dtype = GB_QUANTIZED,
+                                       .rank = 2,
+                                       .dims = {b->outputs, b->inputs},
+                                       .quantized = &b->matrix};
     const gb_vector_kernels *vector;
     for (size_t i = 0; (vector = gb_available_vector_kernels(i)); i++) {
         if (set && strcmp(set, vector->name) != 0)

@@ -5,11 +5,11 @@
  *
  *     bench_linear [THREADS [OUTPUTS INPUTS]]
  */
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/team.h"
 #include "tensor/convert.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ typedef struct bench {
     void *weight;
     float *x, *y;
     uint8_t *scratch;
-    gb_tensor x_tensor, weight_tensor, y_tensor;
+    gb_cpu_tensor x_tensor, weight_tensor, y_tensor;
     gb_kernel_call call;
     uint64_t *sums; /* [threads, 8] */
 } bench;
@@ -62,10 +62,10 @@ static double measure(bench *b, gb_team_work work) {
 }
 
 static void set_shapes(bench *b, gb_dtype dtype, size_t tokens, const gb_vector_kernels *vector) {
-    b->x_tensor = (gb_tensor){.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->inputs}};
+    b->x_tensor = (gb_cpu_tensor){.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->inputs}};
     b->weight_tensor =
-        (gb_tensor){.data = b->weight, .dtype = dtype, .rank = 2, .dims = {b->outputs, b->inputs}};
-    b->y_tensor = (gb_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
+        (gb_cpu_tensor){.data = b->weight, .dtype = dtype, .rank = 2, .dims = {b->outputs, b->inputs}};
+    b->y_tensor = (gb_cpu_tensor){.data = b->y, .dtype = GB_F32, .rank = 2, .dims = {tokens, b->outputs}};
     b->call = (gb_kernel_call){.operands = {&b->x_tensor, &b->weight_tensor},
                                .results = {&b->y_tensor},
                                .vector = vector,

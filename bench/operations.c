@@ -7,11 +7,11 @@
  *
  *     bench_operations [THREADS [SET]]
  */
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 #include "base/clock.h"
 #include "base/memory.h"
-#include "run/cpu/cores.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/team.h"
 #include "tensor/convert.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct bench {
     const gb_vector_kernels *vector;
     uint8_t *memory, *scratch;
     size_t used, scratch_bytes;
-    gb_tensor tensors[MAX_TENSORS];
+    gb_cpu_tensor tensors[MAX_TENSORS];
     size_t tensor_count;
     gb_node node;
     gb_kernel_call call;
@@ -117,10 +117,10 @@ static void begin_call(bench *b, gb_op op, gb_kernel kernel, gb_split split) {
     b->bytes = b->products = 0;
 }
 
-static gb_tensor *new_tensor(bench *b, gb_dtype dtype, int32_t rank, size_t first, size_t second,
-                             size_t third) {
-    gb_tensor *tensor = &b->tensors[b->tensor_count++];
-    *tensor = (gb_tensor){.dtype = dtype, .rank = rank, .dims = {first, second, third}};
+static gb_cpu_tensor *new_tensor(bench *b, gb_dtype dtype, int32_t rank, size_t first, size_t second,
+                                 size_t third) {
+    gb_cpu_tensor *tensor = &b->tensors[b->tensor_count++];
+    *tensor = (gb_cpu_tensor){.dtype = dtype, .rank = rank, .dims = {first, second, third}};
     tensor->data = b->memory + b->used;
     tensor->slot_bytes = gb_elements(tensor) * gb_dtype_size(dtype);
     b->used += (tensor->slot_bytes + 4095) / 4096 * 4096;
@@ -181,7 +181,7 @@ static void bench_attention(bench *b, const attention_case *c) {
     b->call.operands[0] = new_tensor(b, GB_F32, 3, c->tokens, c->heads, c->size);
     b->call.operands[1] = new_tensor(b, GB_F32, 3, c->tokens, c->kv_heads, c->size);
     b->call.operands[2] = b->call.operands[1];
-    gb_tensor *positions = new_tensor(b, GB_I32, 1, c->tokens, 1, 1);
+    gb_cpu_tensor *positions = new_tensor(b, GB_I32, 1, c->tokens, 1, 1);
     b->call.operands[3] = positions;
     b->call.operands[4] = new_tensor(b, GB_I32, 1, c->tokens, 1, 1);
     b->call.results[0] = new_tensor(b, GB_F32, 3, c->tokens, c->heads, c->size);
@@ -208,7 +208,7 @@ static void bench_delta(bench *b, const char *name, size_t tokens) {
     b->call.operands[0] = new_tensor(b, GB_F32, 3, tokens, DELTA_KEY_HEADS, DELTA_SIZE);
     b->call.operands[1] = b->call.operands[0];
     b->call.operands[2] = new_tensor(b, GB_F32, 3, tokens, DELTA_HEADS, DELTA_SIZE);
-    gb_tensor *gates = new_tensor(b, GB_F32, 2, tokens, DELTA_HEADS, 1);
+    gb_cpu_tensor *gates = new_tensor(b, GB_F32, 2, tokens, DELTA_HEADS, 1);
     for (size_t i = 0; i < tokens * DELTA_HEADS; i++)
         ((float *)gates->data)[i] = 0.5f;
     b->call.operands[3] = b->call.operands[4] = gates;
@@ -288,18 +288,18 @@ static void bench_rope(bench *b, const char *name, size_t tokens) {
 
 static void bench_sample(bench *b, const char *name, float temperature) {
     begin_call(b, GB_OP_NONE, gb_kernel_sample, GB_SPLIT_OWN);
-    gb_tensor *logits = new_tensor(b, GB_F32, 2, 1, VOCABULARY, 1);
+    gb_cpu_tensor *logits = new_tensor(b, GB_F32, 2, 1, VOCABULARY, 1);
     b->call.operands[GB_SAMPLE_LOGITS] = logits;
     for (size_t i = 0; i < VOCABULARY; i++)
         ((float *)logits->data)[i] *= 12;
     static const uint32_t floats[] = {GB_SAMPLE_TEMPERATURE, GB_SAMPLE_TOP_P};
     const float values[] = {temperature, 0.95f};
     for (size_t i = 0; i < 2; i++) {
-        gb_tensor *setting = new_tensor(b, GB_F32, 1, 1, 1, 1);
+        gb_cpu_tensor *setting = new_tensor(b, GB_F32, 1, 1, 1, 1);
         *(float *)setting->data = values[i];
         b->call.operands[floats[i]] = setting;
     }
-    gb_tensor *top_k = new_tensor(b, GB_I32, 1, 1, 1, 1), *seed = new_tensor(b, GB_U64, 1, 1, 1, 1);
+    gb_cpu_tensor *top_k = new_tensor(b, GB_I32, 1, 1, 1, 1), *seed = new_tensor(b, GB_U64, 1, 1, 1, 1);
     *(int32_t *)top_k->data = 64;
     *(uint64_t *)seed->data = 1;
     b->call.operands[GB_SAMPLE_TOP_K] = top_k;

@@ -14,10 +14,10 @@
  * normal, or, where the layer follows a gate, products of two normal numbers; each input has a width of its
  * own, exp(normal / 2), and one input of 256 is 16 times as wide, as trained models have.
  */
+#include "backends/cpu/kernels/kernels.h"
 #include "base/memory.h"
 #include "export/quantize/quantizer.h"
 #include "export/random_weights.h"
-#include "run/cpu/kernels/kernels.h"
 #include "tensor/convert.h"
 
 #include <math.h>
@@ -110,13 +110,13 @@ static void multiply(const bench *b, const gb_quantized_matrix *matrix, bool is_
     gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 1};
     node.attributes[0] =
         gb_int(GB_ATTRIBUTE_ACTIVATION, is_int8 ? GB_ACTIVATION_INT8_PER_GROUP : GB_ACTIVATION_NONE);
-    gb_tensor x = {.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, b->layer->inputs}};
-    gb_tensor weight = {.data = matrix ? (void *)b->data : b->weight,
-                        .dtype = matrix ? GB_QUANTIZED : GB_F32,
-                        .rank = 2,
-                        .dims = {ROWS, b->layer->inputs},
-                        .quantized = matrix};
-    gb_tensor result = {.data = y, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, ROWS}};
+    gb_cpu_tensor x = {.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, b->layer->inputs}};
+    gb_cpu_tensor weight = {.data = matrix ? (void *)b->data : b->weight,
+                            .dtype = matrix ? GB_QUANTIZED : GB_F32,
+                            .rank = 2,
+                            .dims = {ROWS, b->layer->inputs},
+                            .quantized = matrix};
+    gb_cpu_tensor result = {.data = y, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, ROWS}};
     gb_kernel_call call = {
         .node = &node, .operands = {&x, &weight}, .results = {&result}, .vector = b->vector};
     const gb_worker worker = {0, 1, b->scratch, b->shared};

@@ -6,7 +6,7 @@
  *
  *     bench_sampler [repetitions]
  */
-#include "run/sampler/sampler.h"
+#include "backends/sampler/sampler.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "random_logits.h"

@@ -26,11 +26,12 @@
  *    error may be NULL; otherwise it receives the reason and a sentence that says what to do about it.
  *    When a function fails its results are NULL or unchanged, unless it says otherwise.
  *  - Structures with a `size` field are versioned by it: set it to sizeof, leave the rest zero for the
- *    defaults. Fields are only ever added at the end.
+ *    defaults. Fields are only ever added at the end. A size that is not set is an ARGUMENT error, a field
+ *    that the library is too old to know is UNSUPPORTED unless it is zero.
  *  - A program may be shared by threads once open. An engine and its sessions are used by one thread at a
  *    time (gumbel_session_cancel is the exception); different engines are independent.
  *  - After gumbel_engine_create nothing allocates memory until gumbel_engine_destroy, but for gumbel_generate
- *    where it is asked for text.
+ *    with a tokenizer.
  *  - Files are mapped, not copied: while a program is open, or a checkpoint or a session is read, they must
  *    not be changed or made shorter. Renaming another file over one is safe, and so is removing it. Reading
  *    what a file has lost raises SIGBUS; the library installs no signal handlers, the caller's say what
@@ -129,38 +130,57 @@ typedef enum gumbel_penalized {
 } gumbel_penalized;
 
 /* How the next token is drawn; see docs/sampling.md. One row's settings. Where a program lacks the input for
- * one (it was exported with --sampler minimal, or by an earlier version), any but the neutral value is
- * refused. In a structure of the first release, which ends in top_p, the later ones are neutral. */
+ * one (it was exported with --sampler minimal), any but the neutral value is refused. */
 typedef struct gumbel_sampling {
     size_t size;
     float temperature;          /* 0: greedy, the lowest id on ties; else within [1e-4, 1e4] */
-    int32_t top_k;              /* keep the k largest logits (ties kept); 0 or less: all */
+    int32_t top_k;              /* keep the k largest logits (ties kept); 0 or -1: all */
     float top_p;                /* keep the most likely tokens up to this mass; within (0, 1]; 1: all */
-    gumbel_penalized penalized; /* which tokens the three penalties count */
     float min_p;                /* keep tokens at least that likely beside the likeliest; [0, 1]; 0: all */
+    float repetition_penalty;   /* divides logits above 0, multiplies others; [0.01, 100]; 1, or 0: none */
+    float frequency_penalty;    /* subtracted for each time that a token occurred; [-2, 2] */
     float presence_penalty;     /* subtracted once where a token occurred; [-2, 2] */
-    float frequency_penalty;    /* subtracted for each time it occurred; [-2, 2] */
-    float repetition_penalty;   /* divides logits above 0, multiplies others; [0.01, 100]; 0 means 1: none */
+    gumbel_penalized penalized; /* which tokens the three penalties count */
     const gumbel_bias *bias;    /* bias_count of them, those of one token add up */
     size_t bias_count;          /* at most gumbel_program_info.max_bias */
 } gumbel_sampling;
 
-/* Where a setting came from. */
-typedef enum gumbel_origin {
-    GUMBEL_ORIGIN_DEFAULT = 0, /* built in: temperature 0.8; the others neutral */
-    GUMBEL_ORIGIN_PROGRAM = 1  /* recommended by the model's authors, stored in the program */
-} gumbel_origin;
-
-typedef struct gumbel_sampling_origin {
-    gumbel_origin temperature, top_k, top_p;
-    gumbel_origin min_p, presence_penalty, frequency_penalty, repetition_penalty;
-} gumbel_sampling_origin;
-
 /* The settings to use when the user asks for nothing: the program's recommended ones over the built-in ones.
- * program may be NULL. sampling->size must be set. origin may be NULL; where sampling->size is that of the
- * first release, so is the origin's: its first three fields. */
-GUMBEL_API void gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
-                                         gumbel_sampling_origin *origin);
+ * program may be NULL. sampling->size must be set. Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
+                                                  gumbel_error *error);
+
+typedef enum gumbel_setting_type { GUMBEL_SETTING_FLOAT = 1, GUMBEL_SETTING_INT32 = 2 } gumbel_setting_type;
+
+/* A field of gumbel_sampling that is a number, for those who take settings by name: flags, JSON, forms. */
+typedef struct gumbel_setting {
+    size_t size;          /* of this structure in this version of the library */
+    const char *name;     /* of the field: "min_p" */
+    const char *aliases;  /* what others call it, separated by blanks: "temp"; NULL: nothing */
+    const char *argument; /* what help calls its value: "P" */
+    const char *help;     /* one or two sentences */
+    gumbel_setting_type type;
+    size_t offset;        /* of the field */
+    double built_in;      /* its value where neither the user nor the program says one */
+    double neutral;       /* the value that asks for nothing */
+    double low, high;     /* a value lies within [low, high], */
+    bool low_excluded;    /* or within (low, high], */
+    bool zero_allowed;    /* or is 0 */
+    bool zero_is_neutral; /* in a gumbel_sampling 0 stands for the neutral value */
+} gumbel_setting;
+
+/* The settings from index 0 on; NULL past the last. */
+GUMBEL_API const gumbel_setting *gumbel_setting_at(size_t index);
+
+/* The setting's value; the neutral one where sampling is of a version that lacks the field. */
+GUMBEL_API double gumbel_setting_get(const gumbel_setting *setting, const gumbel_sampling *sampling);
+
+/* Errors: ARGUMENT (out of the setting's range, or sampling is of a version that lacks the field). */
+GUMBEL_API gumbel_status gumbel_setting_set(const gumbel_setting *setting, double value,
+                                            gumbel_sampling *sampling, gumbel_error *error);
+
+/* Whether the model's authors recommend a value for the setting, stored in the program. */
+GUMBEL_API bool gumbel_setting_is_recommended(const gumbel_setting *setting, const gumbel_program *program);
 
 typedef struct gumbel_program_info {
     size_t size;
@@ -196,7 +216,16 @@ typedef enum gumbel_inspect_part {
 GUMBEL_API gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                                 gumbel_write_callback write, void *user, gumbel_error *error);
 
-/* A step for which costs are told: so many sequences at the same position. */
+/* Writes through write what a backend ("cpu" (NULL) or "cuda") makes of the program: the steps that it
+ * executes, in order, what each fused one replaces, and the kernel chosen for each, for every class of
+ * batches that has kernels of its own. Needs no device: CUDA's are chosen for a Hopper GPU where there is
+ * none. Errors: ARGUMENT (an unknown backend), UNSUPPORTED (one that is not in this build, or has no plan),
+ * MEMORY. */
+GUMBEL_API gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const char *backend,
+                                                      gumbel_write_callback write, void *user,
+                                                      gumbel_error *error);
+
+/* A step whose costs are counted: so many sequences at the same position. */
 typedef struct gumbel_step_shape {
     size_t size;
     uint32_t sequences; /* at least 1 */
@@ -359,9 +388,10 @@ GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, c
 typedef struct gumbel_engine gumbel_engine;
 typedef struct gumbel_session gumbel_session;
 
-/* Receives what one op of a step took: its name, the name of its (first) matrix or NULL, and seconds; of
- * "barrier", what its thread waited for the others. Called in the order of execution by the thread that
- * called gumbel_step. */
+/* Receives what one step of the plan took: its op's name (of the CUDA backend that of its kernel, as
+ * gumbel_program_describe_plan gives it), the name of its (first) matrix or NULL, and seconds; of "barrier",
+ * what its thread waited for the others. Called in the order of execution by the thread that called
+ * gumbel_step. */
 typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
 
 typedef enum gumbel_lock {
@@ -377,8 +407,9 @@ typedef struct gumbel_engine_options {
     int slots;            /* sessions that can exist at once; 0: 1 */
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
     uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
-    const char
-        *cpu_isa; /* strongest instruction set used: "portable", "avx2", "avx512", "neon"; NULL: best */
+    const char *cpu_isa;  /* instruction set of the CPU's kernels, one that the machine has: "portable",
+                             "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot" or "neoni8mm"; NULL:
+                             the strongest of them */
     gumbel_lock lock;
     bool unfused;            /* run the graph node by node, without fused kernels (for testing) */
     bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
@@ -496,41 +527,37 @@ typedef enum gumbel_finish {
     GUMBEL_FINISH_STOP_STRING = 4 /* the token completes a stop string; gumbel_next alone */
 } gumbel_finish;
 
-/* One session's part of a step: its next tokens, and whether their successor is wanted. */
-typedef struct gumbel_request {
+/* What a step gives for a row of its batch. Pointers are valid until the engine's next step. */
+typedef struct gumbel_result {
     size_t size;
-    /* in */
+    int32_t token;               /* the sampled id; -1: the program has no sampler */
+    gumbel_finish finish;        /* NONE, STOP or CONTEXT */
+    uint64_t seed;               /* the seed that the token was drawn with; 0 when greedy */
+    const gumbel_sampling *used; /* the settings that it was drawn with */
+    const float *logits;         /* the row [vocab_size]; NULL where the backend does not give it */
+    float logprob;               /* of token, where it is wanted; else 0 */
+    uint32_t top_logprobs;       /* entries of the next two */
+    const int32_t *top_tokens;   /* the likeliest tokens, the likeliest first; NULL: none were wanted */
+    const float *top_token_logprob;
+} gumbel_result;
+
+/* One session's part of a step. Log-probabilities are of the softmax of the program's logits, before biases,
+ * penalties and temperature. */
+typedef struct gumbel_request {
+    size_t size;                     /* the same in all requests of a step */
     gumbel_session *session;         /* each session at most once per step */
     const int32_t *tokens;           /* run after the session's position */
     size_t token_count;              /* 1 .. prefill_chunk */
-    bool wants_token;                /* sample the successor of the last token */
+    gumbel_result *result;           /* gets the successor of the last token; NULL: it is not wanted */
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
-    /* out */
-    int32_t token;        /* the sampled id, -1 when none was wanted or the program has no sampler */
-    gumbel_finish finish; /* NONE, STOP or CONTEXT */
-    uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
-    struct {
-        size_t size;
-        float temperature;
-        int32_t top_k;
-        float top_p;
-    } used;              /* the settings that it was drawn with; the later ones are below */
-    const float *logits; /* the row [vocab_size] when wanted, valid until the engine's next step */
-    /* in */
-    bool wants_logprob;    /* give the token's log-probability */
-    uint32_t top_logprobs; /* and of that many likeliest tokens; at most the program's max_top_logprobs */
-    /* out; log-probabilities are of the softmax of the program's logits, before biases, penalties and
-     * temperature */
-    float logprob;             /* of token; 0 when none was wanted */
-    const int32_t *top_tokens; /* [top_logprobs] the likeliest first; NULL when none were wanted; these */
-    const float *top_token_logprob; /* two are valid until the engine's next step */
-    float used_min_p, used_presence_penalty, used_frequency_penalty, used_repetition_penalty;
+    bool wants_logprob;              /* give the token's log-probability */
+    uint32_t top_logprobs;           /* and of that many likeliest tokens; at most max_top_logprobs */
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
- * does not depend on the other rows. On an error no session has moved. Errors: ARGUMENT (naming the request
- * and the field), LIMIT (context, step_tokens), NUMERIC (naming the request). */
-GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+ * does not depend on the other rows. On an error no session has moved and no result is written. Errors:
+ * ARGUMENT (naming the request and the field), LIMIT (context, step_tokens), NUMERIC (naming the request). */
+GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                                      gumbel_error *error);
 
 /* Draws a token from a row of float32 logits on the host, by the same code and contract as the program's
@@ -571,7 +598,7 @@ typedef struct gumbel_generated {
     int32_t token;        /* also given when it is a stop token */
     gumbel_finish finish; /* not NONE: this was the last token */
     uint64_t seed;        /* the seed that this token was drawn with; 0 when greedy */
-    float logprob;        /* as in gumbel_request, where the options want them */
+    float logprob;        /* as in gumbel_result, where the options want them */
     uint32_t top_logprobs;
     const int32_t *top_tokens;
     const float *top_token_logprob;
@@ -611,28 +638,32 @@ typedef struct gumbel_export_stats {
 
 typedef struct gumbel_export_options {
     size_t size;
-    const char *quantize; /* recipe: a built-in one or a file; NULL or "none": weights stay as they are */
-    uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
-    bool logits;          /* end in logits[B, V] instead of the sampler */
-    const char *backend;  /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
-    bool random_weights;  /* checkpoint is a config.json; weights are drawn from random_seed */
-    uint64_t random_seed;
-    uint32_t layers; /* keep the first layers only; 0: all */
-    gumbel_log_callback log;
-    void *log_user;
-    gumbel_progress_callback progress;
-    void *progress_user;
-    const char *sampler; /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
-    int32_t
-        max_top_logprobs;    /* likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT
-                                at most; 0: GUMBEL_TOP_LOGPROBS_DEFAULT, where the sampler is full; -1: none */
+    /* what the weights and caches become */
+    const char *quantize;    /* recipe: a built-in one or a file; NULL or "none": weights stay as they are */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
                                 for a checkpoint that is quantized and given no recipe */
-    const char *cache; /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
-                          for such a checkpoint */
-    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
+    const char *cache;   /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
+                            for such a checkpoint */
+    const char *backend; /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
+    /* what the program can do */
+    uint32_t max_context; /* 0: the smaller of the model's own and 8192 */
+    uint32_t layers;      /* keep the first layers only; 0: all */
+    bool logits;          /* end in logits[B, V] instead of the sampler */
+    const char *sampler;  /* "full" (NULL), or "minimal": temperature, top-k and top-p only */
+    /* Likeliest tokens whose log-probability can be had, GUMBEL_TOP_LOGPROBS_LIMIT at most; 0:
+     * GUMBEL_TOP_LOGPROBS_DEFAULT, where the sampler is full; -1: none. */
+    int32_t max_top_logprobs;
+    /* what it is made from, beside the checkpoint */
+    bool random_weights; /* checkpoint is a config.json; weights are drawn from random_seed */
+    uint64_t random_seed;
     const char *name; /* what the program calls its model, such as its repository; NULL: the name in the
                          checkpoint's configuration, or that of its folder or file */
+    /* what is told meanwhile, and afterwards */
+    gumbel_log_callback log; /* NULL: no notices */
+    void *log_user;
+    gumbel_progress_callback progress; /* NULL: none */
+    void *progress_user;
+    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

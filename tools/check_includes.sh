@@ -1,22 +1,28 @@
 #!/bin/sh
-# The arrows of the design: which folder of src/ may not include which. Prints each breach; exit status 1.
+# The arrows of the design: which folder of src/ may not include which, and no circle of includes across
+# folders. Prints each breach; exit status 1.
 set -eu
 cd "$(dirname "$0")/.."
 
 status=0
 forbid() { # folder, regular expression of include paths, and of those that are allowed all the same
-    if grep -rnE "^#include \"($2)" "src/$1" --include='*.c' --include='*.h' --include='*.def' --include='*.cu' --include='*.cuh' --include='*.cpp' |
-        grep -vE "#include \"(${3:-nothing})\""; then
+    if grep -rnE "^#include \"($2)" "src/$1" --include='*.c' --include='*.h' --include='*.def' --include='*.cu' \
+        --include='*.cuh' --include='*.cpp' --include='*.hpp' | grep -vE "#include \"(${3:-nothing})\""; then
         echo "src/$1 must not include $2" >&2
         status=1
     fi
 }
-forbid base "tensor/|program/|text/|export/|run/|cli/"
-forbid tensor "program/|text/|export/|run/|cli/"
-forbid program "text/|export/|run/|cli/"
-forbid text "export/|run/|cli/"
-forbid export "run/|cli/"
+forbid base "tensor/|program/|text/|export/|plan/|backends/|run/|cli/"
+forbid tensor "program/|text/|export/|plan/|backends/|run/|cli/"
+forbid program "text/|export/|plan/|backends/|run/|cli/"
+forbid text "export/|plan/|backends/|run/|cli/"
+forbid plan "text/|export/|backends/|run/|cli/"
+forbid backends "text/|export/|run/|cli/"
+forbid export "plan/|backends/|run/|cli/"
 forbid run "export/|cli/"
+# The engine knows a backend by backend.h alone.
+forbid run "backends/(cpu|cuda|mlx|states|threads)/"
 # Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
-forbid cli "base/|tensor/|program/|text/|export/|run/" "base/(input|output|temporary)_file\.h"
+forbid cli "base/|tensor/|program/|text/|export/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
+tools/include_circles.py || status=1
 exit $status

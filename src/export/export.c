@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "export/backend_order.h"
 #include "export/checkpoint/generation_config.h"
 #include "export/models/model.h"
@@ -14,7 +15,8 @@
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
 #include "program/builder.h"
-#include "program/writer.h"
+#include "program/file/writer.h"
+#include "program/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,14 +76,9 @@ static gumbel_status check_sampler(const gumbel_export_options *options, gumbel_
 
 static gumbel_status check_options(const gumbel_export_options *given, gumbel_export_options *options,
                                    gumbel_error *error) {
-    *options = (gumbel_export_options){.size = sizeof *options};
-    if (!given)
-        return GUMBEL_OK;
-    if (given->size < sizeof given->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export options' size is not set");
-    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
-    if (options->stats && options->stats->size < sizeof options->stats->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the export stats' size is not set");
+    GB_TRY(gb_read_versioned(given, "export options", options, sizeof *options, error));
+    if (options->stats)
+        GB_TRY(gb_check_versioned(options->stats, "export stats", error));
     return check_sampler(options, error);
 }
 
@@ -236,22 +233,12 @@ static void set_metadata(export_job *job) {
 /* What the checkpoint's authors recommend of what the program's sampler has. */
 static void set_recommended(const gb_generation_config *generation, gb_sampler_kind kind,
                             gb_metadata *metadata) {
-    metadata->has_temperature = generation->has_temperature;
-    metadata->temperature = generation->temperature;
-    metadata->has_top_k = generation->has_top_k;
-    metadata->top_k = generation->top_k;
-    metadata->has_top_p = generation->has_top_p;
-    metadata->top_p = generation->top_p;
-    if (kind != GB_SAMPLER_FULL)
-        return;
-    metadata->has_min_p = generation->has_min_p;
-    metadata->min_p = generation->min_p;
-    metadata->has_presence_penalty = generation->has_presence_penalty;
-    metadata->presence_penalty = generation->presence_penalty;
-    metadata->has_frequency_penalty = generation->has_frequency_penalty;
-    metadata->frequency_penalty = generation->frequency_penalty;
-    metadata->has_repetition_penalty = generation->has_repetition_penalty;
-    metadata->repetition_penalty = generation->repetition_penalty;
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        double value;
+        if ((kind == GB_SAMPLER_FULL || gb_settings[i].is_minimal) &&
+            gb_recommended(&gb_settings[i], &generation->recommended, &value))
+            gb_recommend(&gb_settings[i], value, metadata);
+    }
 }
 
 static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
@@ -288,16 +275,15 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
 }
 
 static void fill_stats(const export_job *job, double seconds) {
-    gumbel_export_stats *stats = job->options.stats;
     const gumbel_export_stats made = {
-        .size = stats->size,
+        .size = sizeof made,
         .bytes_read = gb_weights_source_bytes(job->weights),
         .bytes_written = job->written.bytes,
         .seconds = seconds,
         .write_seconds = job->written.seconds,
         .threads = gb_export_threads(),
     };
-    memcpy(stats, &made, stats->size < sizeof made ? stats->size : sizeof made);
+    gb_write_versioned(&made, sizeof made, job->options.stats);
 }
 
 gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumbel_export_options *options,

@@ -6,10 +6,11 @@
  */
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "export/backend_order.h"
 #include "export/parallel.h"
-#include "program/reader.h"
-#include "program/writer.h"
+#include "program/file/reader.h"
+#include "program/file/writer.h"
 
 #include <string.h>
 
@@ -159,16 +160,14 @@ static gumbel_status pack_program(pack_job *job, const char *source, const char 
     return gb_writer_finish(job->writer, error);
 }
 
-gumbel_status gumbel_pack(const char *program, const char *path, const gumbel_pack_options *options,
+gumbel_status gumbel_pack(const char *program, const char *path, const gumbel_pack_options *given,
                           gumbel_error *error) {
-    if (options && options->size < sizeof options->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "the pack options' size is not set");
+    gumbel_pack_options options;
+    GB_TRY(gb_read_versioned(given, "pack options", &options, sizeof options, error));
     pack_job *job = gb_allocate_aligned(1, sizeof *job);
     if (!job)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for packing %s", program);
-    if (options)
-        memcpy(&job->options, options,
-               options->size < sizeof job->options ? options->size : sizeof job->options);
+    job->options = options;
     gumbel_status status = pack_program(job, program, path, error);
     gb_program_destroy(job->program);
     gb_free(job->from);

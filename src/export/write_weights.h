@@ -6,7 +6,7 @@
 #define GUMBEL_EXPORT_WRITE_WEIGHTS_H
 
 #include "export/weights.h"
-#include "program/writer.h"
+#include "program/file/writer.h"
 
 /* Writes every constant of program and tells progress (may be NULL) of the bytes written after each piece.
  * Errors: the writer's, MEMORY, CANCELLED when progress returned false. The writer stays open. */

@@ -2,9 +2,9 @@
 #include "program/builder.h"
 
 #include "base/memory.h"
+#include "program/file/storage.h"
 #include "program/infer.h"
-#include "program/storage.h"
-#include "program/verifier.h"
+#include "program/verify/verifier.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program/costs.h"
 
+#include "program/op_traits.h"
+
 #include <math.h>
 
 typedef struct costing {
@@ -43,32 +45,31 @@ static double constant_bytes(const costing *c, gb_ref ref) {
 }
 
 static void add_products(const costing *c, const gb_node *node, double products) {
-    bool is_int8 = (node->op == GB_OP_LINEAR || node->op == GB_OP_EXPERT_LINEAR) &&
+    bool is_int8 = gb_op_traits_find(node->op)->before == GB_BEFORE_ROUND &&
                    gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP;
     *(is_int8 ? &c->costs->int8_products : &c->costs->float_products) += products;
 }
 
 /* The rows of its tokens, each counted once. */
-static void add_embedding(const costing *c, const gb_node *node) {
+static void add_rows(const costing *c, const gb_node *node) {
     double rows = (double)operand_type(c, node, 0)->shape.dims[0];
     double tokens = fmin(extent(c, operand_type(c, node, 1)->shape.dims[0]), rows);
     c->costs->weight_bytes += constant_bytes(c, node->operands[0]) * tokens / rows;
 }
 
-static void add_linear(const costing *c, const gb_node *node) {
-    double results = result_elements(c, node);
-    if (results > 0)
-        c->costs->weight_bytes += constant_bytes(c, node->operands[1]);
-    add_products(c, node, results * (double)operand_type(c, node, 1)->shape.dims[1]);
-}
-
 /* Of X experts, M tokens that choose T each touch X (1 - (1 - T/X)^M) where all are as likely. */
-static void add_experts(const costing *c, const gb_node *node) {
+static void add_chosen(const costing *c, const gb_node *node) {
     const gb_shape *weight = &operand_type(c, node, 1)->shape, *chosen = &operand_type(c, node, 2)->shape;
     double experts = (double)weight->dims[0], share = fmin((double)chosen->dims[1] / experts, 1);
     double touched = 1 - pow(1 - share, extent(c, chosen->dims[0]));
     c->costs->weight_bytes += constant_bytes(c, node->operands[1]) * touched;
-    add_products(c, node, result_elements(c, node) * (double)weight->dims[2]);
+}
+
+static void add_weights(const costing *c, const gb_node *node) {
+    if (result_elements(c, node) == 0)
+        return;
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        c->costs->weight_bytes += constant_bytes(c, node->operands[i]);
 }
 
 /* Sum over a sequence's tokens of the positions that each attends to; window 0: all. */
@@ -93,47 +94,34 @@ static void add_attention(const costing *c, const gb_node *node) {
     add_products(c, node, sequences * attended_positions(position, tokens, window) * per_position);
 }
 
-/* Its operand of that index is the state. */
-static void add_recurrence(const costing *c, const gb_node *node, uint32_t state,
-                           double products_per_result) {
-    const gb_value *value = &c->program->values[node->operands[state]];
-    c->costs->state_bytes +=
-        (double)gb_state_bytes(&c->program->states[value->index]) * (double)c->shape->sequences;
-    add_products(c, node, result_elements(c, node) * products_per_result);
-}
-
-static void add_small_weights(const costing *c, const gb_node *node) {
-    if (result_elements(c, node) == 0)
-        return;
-    for (uint32_t i = 0; i < node->operand_count; i++)
-        c->costs->weight_bytes += constant_bytes(c, node->operands[i]);
+/* A recurrent state is read whole. */
+static void add_recurrent_states(const costing *c, const gb_node *node) {
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const gb_value *value = &c->program->values[node->operands[i]];
+        if (value->kind != GB_VALUE_STATE)
+            continue;
+        const gb_state *state = &c->program->states[value->index];
+        if (state->kind == GB_STATE_RECURRENT)
+            c->costs->state_bytes += (double)gb_state_bytes(state) * (double)c->shape->sequences;
+    }
 }
 
 static void add_node(const costing *c, const gb_node *node) {
-    switch (node->op) {
-    case GB_OP_EMBEDDING:
-        add_embedding(c, node);
-        break;
-    case GB_OP_LINEAR:
-        add_linear(c, node);
-        break;
-    case GB_OP_EXPERT_LINEAR:
-        add_experts(c, node);
-        break;
-    case GB_OP_ATTENTION:
+    const gb_op_traits *traits = gb_op_traits_find(node->op);
+    const gb_work *work = &traits->work;
+    if (traits->weights == GB_WEIGHTS_ROWS)
+        add_rows(c, node);
+    else if (traits->weights == GB_WEIGHTS_CHOSEN)
+        add_chosen(c, node);
+    else
+        add_weights(c, node);
+    add_recurrent_states(c, node);
+    if (work->kind == GB_WORK_ATTENTION)
         add_attention(c, node);
-        break;
-    case GB_OP_CAUSAL_CONV:
-        add_small_weights(c, node);
-        add_recurrence(c, node, 3, (double)operand_type(c, node, 1)->shape.dims[2]);
-        break;
-    case GB_OP_GATED_DELTA: /* the memory is decayed, asked, changed and read */
-        add_recurrence(c, node, 6, 4 * (double)operand_type(c, node, 0)->shape.dims[2]);
-        break;
-    default:
-        add_small_weights(c, node);
-        break;
-    }
+    else if (work->kind == GB_WORK_PRODUCTS)
+        add_products(c, node,
+                     result_elements(c, node) * work->factor *
+                         (double)operand_type(c, node, work->operand)->shape.dims[work->dim]);
 }
 
 void gb_program_costs(const gb_program *program, const gumbel_step_shape *shape, gumbel_step_costs *costs) {

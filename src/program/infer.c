@@ -26,7 +26,7 @@ static int64_t *letter(bindings *bound, int64_t dim) {
 
 /* ---- Text of what was expected ------------------------------------------------------------------------- */
 
-static const char *pattern_type_name(const gb_pattern *pattern) {
+static const char *pattern_type_name(const gb_type_pattern *pattern) {
     switch (pattern->kind) {
     case GB_PATTERN_WEIGHT:
         return "a float constant ";
@@ -57,7 +57,7 @@ static size_t append_dim(char *text, size_t size, int64_t dim, bindings *bound) 
 }
 
 /* "f32[M,192]": the pattern with the letters that are bound replaced by what they stand for. */
-static void expected_text(const gb_pattern *pattern, bindings *bound, char text[GB_TYPE_TEXT]) {
+static void expected_text(const gb_type_pattern *pattern, bindings *bound, char text[GB_TYPE_TEXT]) {
     size_t used = (size_t)snprintf(text, GB_TYPE_TEXT, "%s[", pattern_type_name(pattern));
     for (int32_t i = 0; i < pattern->dim_count; i++) {
         if (i)
@@ -76,7 +76,7 @@ static void expected_text(const gb_pattern *pattern, bindings *bound, char text[
 
 /* ---- Matching ------------------------------------------------------------------------------------------ */
 
-static bool match_kind(const gb_pattern *pattern, const gb_operand_type *operand, bindings *bound) {
+static bool match_kind(const gb_type_pattern *pattern, const gb_operand_type *operand, bindings *bound) {
     gb_dtype dtype = operand->type.dtype;
     bool is_state = operand->kind == GB_VALUE_STATE;
     switch (pattern->kind) {
@@ -121,7 +121,7 @@ static bool match_any_dims(const gb_shape *shape, int32_t count, bindings *bound
     return gb_shape_equal(&bound->any_dims, &first);
 }
 
-static bool match_shape(const gb_pattern *pattern, const gb_shape *shape, bindings *bound) {
+static bool match_shape(const gb_type_pattern *pattern, const gb_shape *shape, bindings *bound) {
     bool open = pattern->dim_count > 0 && pattern->dims[0] == GB_DIM_ANY_DIMS;
     int32_t named = open ? pattern->dim_count - 1 : pattern->dim_count;
     int32_t skipped = shape->rank - named;
@@ -136,7 +136,7 @@ static bool match_shape(const gb_pattern *pattern, const gb_shape *shape, bindin
     return true;
 }
 
-static gumbel_status match_operand(const gb_op_info *op, const gb_pattern *pattern,
+static gumbel_status match_operand(const gb_op_info *op, const gb_type_pattern *pattern,
                                    const gb_operand_type *operand, bindings *bound, gumbel_error *error) {
     bindings before = *bound;
     if (gb_type_valid(&operand->type) && match_kind(pattern, operand, bound) &&
@@ -157,7 +157,7 @@ static gumbel_status match_operands(const gb_op_info *op, const gb_signature *si
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %u operands, expected at most %u", op->name, count,
                        signature->operand_count);
     for (uint32_t i = 0; i < signature->operand_count; i++) {
-        const gb_pattern *pattern = &signature->operands[i];
+        const gb_type_pattern *pattern = &signature->operands[i];
         if (i < count)
             GB_TRY(match_operand(op, pattern, &operands[i], bound, error));
         else if (!pattern->optional)
@@ -217,7 +217,7 @@ static gumbel_status check_attributes(const gb_op_info *op, const gb_attribute *
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-static gb_type make_type(const gb_pattern *pattern, bindings *bound) {
+static gb_type make_type(const gb_type_pattern *pattern, bindings *bound) {
     gb_type type = {.dtype = pattern->kind == GB_PATTERN_ANY ? bound->any_dtype : pattern->dtype};
     for (int32_t i = 0; i < pattern->dim_count; i++) {
         int64_t dim = pattern->dims[i];
@@ -242,6 +242,7 @@ gumbel_status gb_infer(gb_op op, const gb_operand_type *operands, uint32_t opera
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: its signature cannot be read", info->name);
     GB_TRY(match_operands(info, &signature, operands, operand_count, &bound, error));
     GB_TRY(check_attributes(info, attributes, attribute_count, error));
+    GB_TRY(gb_check_vocabulary(info, *letter(&bound, -(int64_t)'V'), error)); /* 0: has none */
     if (op == GB_OP_IF)
         return GUMBEL_OK;
     for (uint32_t i = 0; i < signature.result_count; i++)

@@ -176,11 +176,10 @@ static gumbel_status top_ids(const gb_operand_type *operands, const gb_node *nod
     return GUMBEL_OK;
 }
 
-/* Rows of logits end in at most GB_MAX_VOCABULARY columns. */
-static gumbel_status vocabulary(const gb_op_info *op, const gb_shape *row, gumbel_error *error) {
-    if (row->dims[1] > GB_MAX_VOCABULARY)
+gumbel_status gb_check_vocabulary(const gb_op_info *op, int64_t columns, gumbel_error *error) {
+    if (columns > GB_MAX_VOCABULARY)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: rows of %lld, expected at most %d", op->name,
-                       (long long)row->dims[1], (int)GB_MAX_VOCABULARY);
+                       (long long)columns, (int)GB_MAX_VOCABULARY);
     return GUMBEL_OK;
 }
 
@@ -214,26 +213,13 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         return expert_linear(op, operands, &results[0], error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);
-    case GB_OP_CANDIDATES:
-    case GB_OP_APPLY_TEMPERATURE:
-    case GB_OP_TOP_K_MASK:
-    case GB_OP_TOP_P_MASK:
-    case GB_OP_GUMBEL_NOISE:
-    case GB_OP_ARGMAX:
-    case GB_OP_APPLY_BIAS:
-    case GB_OP_PENALIZE:
-    case GB_OP_MIN_P_MASK:
-    case GB_OP_LOG_NORMALIZER:
-        return vocabulary(op, &operands[0].type.shape, error);
     case GB_OP_LOG_PROBABILITY:
-        GB_TRY(log_probability(operands, error));
-        return vocabulary(op, &operands[0].type.shape, error);
+        return log_probability(operands, error);
     case GB_OP_TOP_IDS:
-        GB_TRY(vocabulary(op, &operands[0].type.shape, error));
         return top_ids(operands, node, &results[0], error);
     case GB_OP_RANDOM_BITS:
         GB_TRY(random_bits(operands, node, &results[0], error));
-        return vocabulary(op, &results[0].shape, error);
+        return gb_check_vocabulary(op, results[0].shape.dims[1], error);
     default:
         return GUMBEL_OK;
     }

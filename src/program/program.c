@@ -2,8 +2,8 @@
 #include "program/program.h"
 
 #include "base/memory.h"
+#include "program/file/storage.h"
 #include "program/signature.h"
-#include "program/storage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -113,7 +113,7 @@ double gb_constant_bits_per_weight(const gb_constant *constant) {
 
 const gb_op_info *gb_op_find(uint32_t number) {
     static const gb_op_info table[GB_OP_LIMIT] = {
-#define GB_OP(number_, NAME, name_, signature_, attributes_)                                                 \
+#define GB_OP(number_, NAME, name_, signature_, attributes_, ...)                                            \
     [number_] = {.op = GB_OP_##NAME, .name = #name_, .signature = signature_, .attributes = attributes_},
 #include "program/ops.def"
 #undef GB_OP
@@ -123,15 +123,14 @@ const gb_op_info *gb_op_find(uint32_t number) {
 
 const gb_role_info *gb_role_find(uint32_t number) {
     static const gb_role_info table[GB_ROLE_LIMIT] = {
-#define GB_ROLE(number_, NAME, name_, direction_, dtype_, dims_, required_)                                  \
+#define GB_ROLE(number_, NAME, name_, direction_, dtype_, dims_, required_, neutral)                         \
     [number_] = {.role = GB_ROLE_##NAME,                                                                     \
                  .name = #name_,                                                                             \
                  .direction = GB_ROLE_##direction_,                                                          \
                  .dtype = dtype_,                                                                            \
-                 .dims = dims_,                                                                              \
+                 .dims = #dims_,                                                                             \
                  .required = required_},
 #include "program/roles.def"
-#undef GB_ROLE
     };
     return number < GB_ROLE_LIMIT && table[number].name ? &table[number] : NULL;
 }

@@ -54,7 +54,7 @@ bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 typedef enum gb_op {
     GB_OP_NONE = 0,
-#define GB_OP(number, NAME, name, signature, attributes) GB_OP_##NAME = number,
+#define GB_OP(number, NAME, ...) GB_OP_##NAME = number,
 #include "program/ops.def"
 #undef GB_OP
     GB_OP_LIMIT = 64 /* one more than the largest number so far; grows with the table */
@@ -130,9 +130,8 @@ typedef enum gb_activation {
 
 typedef enum gb_role {
     GB_ROLE_NONE = 0,
-#define GB_ROLE(number, NAME, name, direction, dtype, dims, required) GB_ROLE_##NAME = number,
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) GB_ROLE_##NAME = number,
 #include "program/roles.def"
-#undef GB_ROLE
     GB_ROLE_LIMIT = 128
 } gb_role;
 

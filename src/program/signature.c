@@ -16,7 +16,7 @@ static const char *skip_spaces(const char *text) {
     return text + strspn(text, " ");
 }
 
-static bool parse_kind(const char *text, size_t length, gb_pattern *pattern) {
+static bool parse_kind(const char *text, size_t length, gb_type_pattern *pattern) {
     pattern->kind = GB_PATTERN_DTYPE;
     for (int dtype = 1; dtype < GB_DTYPE_COUNT; dtype++) {
         if (is_word(text, length, gb_dtype_name((gb_dtype)dtype))) {
@@ -55,7 +55,7 @@ static const char *parse_dim(const char *text, int64_t *dim) {
     return text + 1;
 }
 
-static const char *parse_dims(const char *text, gb_pattern *pattern) {
+static const char *parse_dims(const char *text, gb_type_pattern *pattern) {
     while (*text != ']') {
         if (!*text || pattern->dim_count == GB_MAX_RANK)
             return NULL;
@@ -66,8 +66,8 @@ static const char *parse_dims(const char *text, gb_pattern *pattern) {
 }
 
 /* One `name:type[dims]?` or, for a result made by a function, `name`. Returns the text after it. */
-static const char *parse_pattern(const char *text, gb_pattern *pattern) {
-    *pattern = (gb_pattern){.name = text, .name_length = word_length(text), .kind = GB_PATTERN_RULE};
+static const char *parse_pattern(const char *text, gb_type_pattern *pattern) {
+    *pattern = (gb_type_pattern){.name = text, .name_length = word_length(text), .kind = GB_PATTERN_RULE};
     text += pattern->name_length;
     if (pattern->name_length == 0 || *text != ':')
         return pattern->name_length ? text : NULL;
@@ -83,7 +83,7 @@ static const char *parse_pattern(const char *text, gb_pattern *pattern) {
     return text;
 }
 
-static const char *parse_list(const char *text, gb_pattern *patterns, uint32_t limit, uint32_t *count) {
+static const char *parse_list(const char *text, gb_type_pattern *patterns, uint32_t limit, uint32_t *count) {
     *count = 0;
     text = skip_spaces(text);
     while (*text && *text != '-') {

@@ -24,7 +24,7 @@ typedef enum gb_pattern_kind {
 enum { GB_DIM_ANY_DIMS = 0 };
 
 /* One operand or result of a signature. */
-typedef struct gb_pattern {
+typedef struct gb_type_pattern {
     const char *name; /* not terminated */
     size_t name_length;
     gb_pattern_kind kind;
@@ -32,10 +32,10 @@ typedef struct gb_pattern {
     bool optional;
     int32_t dim_count;
     int64_t dims[GB_MAX_RANK];
-} gb_pattern;
+} gb_type_pattern;
 
 typedef struct gb_signature {
-    gb_pattern operands[GB_MAX_OPERANDS], results[GB_MAX_RESULTS];
+    gb_type_pattern operands[GB_MAX_OPERANDS], results[GB_MAX_RESULTS];
     uint32_t operand_count, result_count;
 } gb_signature;
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/backends.h"
 #include "base/memory.h"
-#include "run/backends.h"
+#include "base/versioned.h"
 #include "run/handles.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The caller's options with every default filled in. */
 static gumbel_status settle_options(const gb_program *program, const gumbel_engine_options *given,
                                     gumbel_engine_options *options, gumbel_error *error) {
-    *options = (gumbel_engine_options){0};
-    if (given)
-        memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    GB_TRY(gb_read_versioned(given, "engine options", options, sizeof *options, error));
     const gb_metadata *metadata = &program->metadata;
     if (options->slots < 0 || options->slots > 65536)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "slots %d: expected 1 to 65536", options->slots);
@@ -35,67 +33,28 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
     return GUMBEL_OK;
 }
 
-/* Cuts the batch's arrays from one block: four of tokens, and the rows' ones. */
-static bool reserve_batch(gumbel_engine *engine) {
-    size_t tokens = engine->step_tokens, rows = engine->slots;
-    size_t words = 3 * tokens + 8 * rows;
-    int32_t *block = gb_allocate_aligned(words, sizeof *block);
-    engine->batch_storage = block;
-    if (!block)
-        return false;
-    engine->batch_seed = (uint64_t *)(void *)block; /* first: it needs 8-byte alignment */
-    block += 2 * rows;
-    engine->batch_temperature = (float *)(void *)block;
-    engine->batch_top_p = engine->batch_temperature + rows;
-    block += 2 * rows;
-    engine->batch_top_k = block;
-    engine->batch_rows = block += rows;
-    engine->batch.next = block += rows;
-    engine->batch_request = (uint32_t *)(block += rows);
-    engine->batch_tokens = block += rows;
-    engine->batch_positions = block += tokens;
-    engine->batch_slots = block + tokens;
-    engine->batch_generated = gb_allocate(tokens, sizeof *engine->batch_generated);
-    engine->batch.tokens = engine->batch_tokens;
-    engine->batch.generated = engine->batch_generated;
-    engine->batch.positions = engine->batch_positions;
-    engine->batch.slots = engine->batch_slots;
-    engine->batch.rows = engine->batch_rows;
-    engine->batch.temperature = engine->batch_temperature;
-    engine->batch.top_k = engine->batch_top_k;
-    engine->batch.top_p = engine->batch_top_p;
-    engine->batch.seed = engine->batch_seed;
-    return engine->batch_generated != NULL;
+/* Arrays for the requests of a step, of which each slot has one at most. */
+static bool reserve_requests(size_t slots, gb_step_requests *requests) {
+    requests->list = gb_allocate(slots, sizeof *requests->list);
+    requests->settings = gb_allocate(slots, sizeof *requests->settings);
+    requests->results = gb_allocate(slots, sizeof *requests->results);
+    requests->of_row = gb_allocate(slots, sizeof *requests->of_row);
+    return requests->list && requests->settings && requests->results && requests->of_row;
 }
 
-/* The arrays of the settings that not every program takes: rows of numbers, then of lists of biases. */
-static bool reserve_settings(gumbel_engine *engine) {
-    size_t rows = engine->slots, biases = engine->max_bias;
-    uint64_t words;
-    if (!gb_multiply_size(rows, 7 + 2 * biases, &words) || words > SIZE_MAX)
+static void free_requests(gb_step_requests *requests) {
+    gb_free(requests->list);
+    gb_free(requests->settings);
+    gb_free(requests->results);
+    gb_free(requests->of_row);
+}
+
+static bool reserve_batch(gumbel_engine *engine) {
+    if (!gb_batch_arrays_reserve(&engine->program->metadata, engine->step_tokens, engine->slots,
+                                 &engine->arrays) ||
+        !reserve_requests(engine->slots, &engine->requests))
         return false;
-    float *block = gb_allocate_aligned((size_t)words, sizeof *block);
-    engine->settings_storage = block;
-    if (!block)
-        return false;
-    engine->batch_min_p = block;
-    engine->batch_repetition = block += rows;
-    engine->batch_frequency = block += rows;
-    engine->batch_presence = block += rows;
-    engine->batch_generated_from = (int32_t *)(void *)(block += rows);
-    engine->batch_penalize_prompt = (int32_t *)(void *)(block += rows);
-    engine->batch_want_logprobs = (bool *)(void *)(block += rows);
-    engine->batch_bias_ids = (int32_t *)(void *)(block += rows);
-    engine->batch_bias_values = block + rows * biases;
-    engine->batch.min_p = engine->batch_min_p;
-    engine->batch.repetition_penalty = engine->batch_repetition;
-    engine->batch.frequency_penalty = engine->batch_frequency;
-    engine->batch.presence_penalty = engine->batch_presence;
-    engine->batch.generated_from = engine->batch_generated_from;
-    engine->batch.penalize_prompt = engine->batch_penalize_prompt;
-    engine->batch.bias_ids = engine->batch_bias_ids;
-    engine->batch.bias_values = engine->batch_bias_values;
-    engine->batch.want_logprobs = engine->batch_want_logprobs;
+    gb_batch_use(&engine->arrays, &engine->batch);
     return true;
 }
 
@@ -106,8 +65,8 @@ static bool reserve_sessions(gumbel_engine *engine) {
     if (!engine->sessions || !gb_multiply_size(engine->slots, each, &words) || words > SIZE_MAX)
         return false;
     engine->token_storage = gb_allocate((size_t)words, sizeof *engine->token_storage);
-    if (!engine->token_storage || !gb_multiply_size(engine->slots, engine->max_bias, &words) ||
-        words > SIZE_MAX)
+    const size_t max_bias = engine->arrays.max_bias;
+    if (!engine->token_storage || !gb_multiply_size(engine->slots, max_bias, &words) || words > SIZE_MAX)
         return false;
     engine->bias_storage = gb_allocate((size_t)words + 1, sizeof *engine->bias_storage);
     engine->generated_storage =
@@ -120,7 +79,7 @@ static bool reserve_sessions(gumbel_engine *engine) {
         engine->sessions[i].tokens = engine->token_storage + i * each;
         engine->sessions[i].generated = engine->generated_storage + i * context;
         engine->sessions[i].prompt = engine->sessions[i].tokens + context;
-        engine->sessions[i].bias = engine->bias_storage + (size_t)i * engine->max_bias;
+        engine->sessions[i].bias = engine->bias_storage + (size_t)i * max_bias;
     }
     return true;
 }
@@ -176,9 +135,8 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     made->step_tokens = options.step_tokens;
     made->prefill_chunk = (uint32_t)program->program->metadata.prefill_chunk;
     made->snapshots = options.snapshots;
-    made->max_bias = (uint32_t)program->program->metadata.max_bias;
     gumbel_status status =
-        reserve_batch(made) && reserve_settings(made) && reserve_sessions(made)
+        reserve_batch(made) && reserve_sessions(made)
             ? create_backend(made, &options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %d sessions of %u positions", options.slots,
                       options.max_context);
@@ -200,12 +158,11 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
         gumbel_detokenizer_destroy(engine->sessions[i].text);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
-    gb_free(engine->batch_storage);
-    gb_free(engine->settings_storage);
+    gb_batch_arrays_free(&engine->arrays);
+    free_requests(&engine->requests);
     gb_free(engine->bias_storage);
     gb_free(engine->token_storage);
     gb_free(engine->generated_storage);
-    gb_free(engine->batch_generated);
     gb_free(engine->sessions);
     gb_free(engine);
 }
@@ -216,10 +173,9 @@ const char *gumbel_engine_description(const gumbel_engine *engine) {
 
 gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_info *info,
                                      gumbel_error *error) {
-    if (!engine || !info || info->size < sizeof info->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "engine info: NULL, or its size field is not set");
+    GB_TRY(gb_check_versioned(info, "engine info", error));
     const gumbel_engine_info full = {
-        .size = info->size,
+        .size = sizeof full,
         .slots = engine->slots,
         .max_context = engine->max_context,
         .step_tokens = engine->step_tokens,
@@ -229,18 +185,17 @@ gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_
         .backend = engine->backend_name,
         .threads = engine->backend->threads,
     };
-    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    gb_write_versioned(&full, sizeof full, info);
     return GUMBEL_OK;
 }
 
 gumbel_status gumbel_engine_measure_limits(gumbel_engine *engine, gumbel_machine_limits *limits,
                                            gumbel_error *error) {
-    if (!limits || limits->size < sizeof limits->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "limits: NULL, or their size field is not set");
+    GB_TRY(gb_check_versioned(limits, "machine limits", error));
     if (!engine->backend->functions->measure_limits)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "this backend does not measure the machine's limits");
-    gumbel_machine_limits full = {.size = limits->size};
+    gumbel_machine_limits full = {.size = sizeof full};
     GB_TRY(engine->backend->functions->measure_limits(engine->backend, &full, error));
-    memcpy(limits, &full, limits->size < sizeof full ? limits->size : sizeof full);
+    gb_write_versioned(&full, sizeof full, limits);
     return GUMBEL_OK;
 }

@@ -3,6 +3,7 @@
  * The generation loop as a pull iterator: gumbel_generate keeps the prompt, each gumbel_next runs what is due
  * and draws one token. The token drawn last waits in pending_token until the next call runs it.
  */
+#include "base/versioned.h"
 #include "run/handles.h"
 #include "text/decode/detokenizer.h"
 #include "text/tokenizer/tokenizer.h"
@@ -44,17 +45,17 @@ static gumbel_status check_generate(const gumbel_session *session, const int32_t
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "generate: option snapshot needs an engine created with snapshots");
     gumbel_sampling sampling;
-    gb_settle_sampling(engine->program, options->sampling, &sampling);
+    GB_TRY(gb_settle_sampling(engine->program, options->sampling, "", &sampling, error));
     GB_TRY(gb_check_sampling(&sampling, "", error));
     GB_TRY(gb_check_inputs(engine->program, &sampling, "", error));
     GB_TRY(check_text(engine, options, error));
     return gb_check_logprobs(engine->program, options->wants_logprob, options->top_logprobs, "", error);
 }
 
-/* The settings, with biases of the session's own. */
+/* The settings, which have been checked, with biases of the session's own. */
 static void keep_sampling(gumbel_session *session, const gumbel_sampling *given) {
     gumbel_sampling *kept = &session->generation.sampling;
-    gb_settle_sampling(session->engine->program, given, kept);
+    gb_settle_sampling(session->engine->program, given, "", kept, NULL);
     if (kept->bias_count > 0)
         memmove(session->bias, kept->bias, kept->bias_count * sizeof *session->bias);
     kept->bias = session->bias;
@@ -80,9 +81,8 @@ static gumbel_status prepare_text(gumbel_session *session, const gumbel_generate
 
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
                               const gumbel_generate_options *given, gumbel_error *error) {
-    gumbel_generate_options options = {0};
-    if (given)
-        memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    gumbel_generate_options options;
+    GB_TRY(gb_read_versioned(given, "generate options", &options, sizeof options, error));
     GB_TRY(check_generate(session, tokens, count, &options, error));
     GB_TRY(prepare_text(session, &options, error));
     gb_generation *generation = &session->generation;
@@ -104,35 +104,36 @@ gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, si
 }
 
 /* Runs a stretch of the prompt; a cancel in its middle keeps what was run, so that the rest stays due. */
-static gumbel_status run_prompt(gumbel_session *session, uint32_t count, gumbel_request *next,
+static gumbel_status run_prompt(gumbel_session *session, uint32_t count, const gumbel_request *last,
                                 gumbel_error *error) {
     gb_generation *generation = &session->generation;
     uint32_t before = session->position;
-    gumbel_status status = gb_session_run(session, session->prompt + generation->prompt_done, count,
-                                          &generation->sampling, next, error);
+    gumbel_status status =
+        gb_session_run(session, session->prompt + generation->prompt_done, count, last, error);
     generation->prompt_done += session->position - before;
     return status;
 }
 
-static gumbel_status run_due_tokens(gumbel_session *session, gumbel_request *next, gumbel_error *error) {
+static gumbel_status run_due_tokens(gumbel_session *session, const gumbel_request *last,
+                                    gumbel_error *error) {
     gb_generation *generation = &session->generation;
     uint32_t due = generation->prompt_count - generation->prompt_done;
     if (due == 0) {
         int32_t token = session->pending_token;
-        return gb_session_run(session, &token, 1, &generation->sampling, next, error);
+        return gb_session_run(session, &token, 1, last, error);
     }
     if (generation->snapshot) {
         GB_TRY(run_prompt(session, due - 1, NULL, error));
         GB_TRY(gumbel_session_snapshot(session, error));
         due = 1;
     }
-    return run_prompt(session, due, next, error);
+    return run_prompt(session, due, last, error);
 }
 
 /* Why the token ends the generation, its text aside. */
-static gumbel_finish finish_of(const gumbel_session *session, const gumbel_request *request) {
+static gumbel_finish finish_of(const gumbel_session *session, const gumbel_result *result) {
     const gb_generation *generation = &session->generation;
-    gumbel_finish finish = request->finish;
+    gumbel_finish finish = result->finish;
     if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop)
         finish =
             session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
@@ -161,24 +162,27 @@ static void give_up(gumbel_session *session, gumbel_generated *generated) {
 
 static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
-    gumbel_request request = {.wants_logprob = generation->wants_logprob,
-                              .top_logprobs = generation->top_logprobs};
+    gumbel_result result = {.size = sizeof result};
+    const gumbel_request request = {.size = sizeof request,
+                                    .result = &result,
+                                    .sampling = &generation->sampling,
+                                    .wants_logprob = generation->wants_logprob,
+                                    .top_logprobs = generation->top_logprobs};
     gumbel_status status = run_due_tokens(session, &request, error);
     if (status != GUMBEL_OK) {
         give_up(session, generated);
         return status;
     }
-    session->pending_token = request.token;
+    session->pending_token = result.token;
     generation->generated++;
     *generated = (gumbel_generated){
-        .size = generated->size,
-        .token = request.token,
-        .finish = finish_of(session, &request),
-        .seed = request.seed,
-        .logprob = request.logprob,
-        .top_logprobs = request.top_tokens ? request.top_logprobs : 0,
-        .top_tokens = request.top_tokens,
-        .top_token_logprob = request.top_token_logprob,
+        .token = result.token,
+        .finish = finish_of(session, &result),
+        .seed = result.seed,
+        .logprob = result.logprob,
+        .top_logprobs = result.top_logprobs,
+        .top_tokens = result.top_tokens,
+        .top_token_logprob = result.top_token_logprob,
         .stop_string = -1,
     };
     if (session->text)
@@ -188,14 +192,12 @@ static gumbel_status compute_next(gumbel_session *session, gumbel_generated *gen
 }
 
 gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
-    if (!generated || generated->size < sizeof generated->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: NULL, or the size field is not set");
+    GB_TRY(gb_check_versioned(generated, "generated", error));
     if (!session->generation.active)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_next: nothing was begun with gumbel_generate");
-    const size_t size = generated->size < sizeof *generated ? generated->size : sizeof *generated;
-    gumbel_generated full = {0};
-    memcpy(&full, generated, size);
+    gumbel_generated full = {0}; /* what a failure leaves unchanged is copied back */
+    memcpy(&full, generated, generated->size < sizeof full ? generated->size : sizeof full);
     gumbel_status status = compute_next(session, &full, error);
-    memcpy(generated, &full, size);
+    gb_write_versioned(&full, sizeof full, generated);
     return status;
 }

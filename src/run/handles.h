@@ -5,8 +5,8 @@
 #ifndef GUMBEL_RUN_HANDLES_H
 #define GUMBEL_RUN_HANDLES_H
 
+#include "backends/backend.h"
 #include "program/program.h"
-#include "run/backend.h"
 
 #include <stdatomic.h>
 
@@ -53,6 +53,15 @@ struct gumbel_session {
     gumbel_bias *bias;        /* [max_bias] of the generation */
 };
 
+/* A step's requests in this version's form, and what they get; arrays of as many as there are slots. */
+typedef struct gb_step_requests {
+    gumbel_request *list;
+    size_t count;
+    gumbel_sampling *settings; /* [row] */
+    gumbel_result *results;    /* [row] */
+    uint32_t *of_row;          /* [row] the row's request */
+} gb_step_requests;
+
 struct gumbel_engine {
     const gb_program *program;
     gb_backend *backend;
@@ -60,35 +69,26 @@ struct gumbel_engine {
     bool snapshots;
     const char *backend_name;
     char description[128];
-    gumbel_session *sessions;               /* [slots] */
-    int32_t *token_storage;                 /* what the sessions' token arrays are cut from */
-    bool *generated_storage;                /* and their generated arrays */
-    gumbel_bias *bias_storage;              /* and their biases */
-    void *batch_storage, *settings_storage; /* what the batch's arrays are cut from */
-    gb_batch batch;                         /* arrays of step_tokens and slots */
-    gb_batch following;                     /* the step after it, of one row */
-    uint32_t most_following;                /* steps that are announced */
+    gumbel_session *sessions;  /* [slots] */
+    int32_t *token_storage;    /* what the sessions' token arrays are cut from */
+    bool *generated_storage;   /* and their generated arrays */
+    gumbel_bias *bias_storage; /* and their biases */
+    gb_step_requests requests; /* of the current step */
+    gb_batch_arrays arrays;    /* of its batch */
+    gb_batch batch;
+    gb_batch following;      /* the step after it, of one row */
+    uint32_t most_following; /* steps that are announced */
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;
-    bool *batch_generated;
-    int32_t *batch_tokens, *batch_positions, *batch_slots, *batch_rows, *batch_top_k;
-    float *batch_temperature, *batch_top_p;
-    uint64_t *batch_seed;
-    uint32_t *batch_request; /* [slots] the request of each row */
-    float *batch_min_p, *batch_repetition, *batch_frequency, *batch_presence;
-    int32_t *batch_generated_from, *batch_penalize_prompt;
-    int32_t *batch_bias_ids; /* [slots, max_bias] */
-    float *batch_bias_values;
-    bool *batch_want_logprobs;
-    uint32_t max_bias;
 };
 
 /* The given settings (of a caller's version of the structure), or the program's defaults when given is NULL.
- */
-void gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, gumbel_sampling *settled);
+ * where ("request 2: ") begins a message. Errors: ARGUMENT, UNSUPPORTED. */
+gumbel_status gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, const char *where,
+                                 gumbel_sampling *settled, gumbel_error *error);
 
-/* Checks the ranges of a row's settings. where ("request 2: ") begins the message. */
+/* Checks the ranges of a row's settings. */
 gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *where, gumbel_error *error);
 
 /* Checks that the program has an input for each setting that is not neutral, and that its biases are tokens.
@@ -113,11 +113,11 @@ const char *gb_token_problem(int32_t token);
 /* 64 bits from the system's random source. */
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);
 
-/* Runs tokens in steps of at most the prefill chunk, in absolute chunks where that matters to a backend, and
- * asks for the successor of the last one when next is given: as its wants_logprob and top_logprobs say, and
- * then it receives the last request. Stops with CANCELLED between steps. */
+/* Runs tokens in steps of at most the prefill chunk, in absolute chunks where that matters to a backend. last
+ * is NULL, or a request that says what is wanted after the last token: all its fields but session and tokens
+ * count. Stops with CANCELLED between steps. */
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
-                             const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error);
+                             const gumbel_request *last, gumbel_error *error);
 
 /* How many of count tokens the session runs in one step. */
 size_t gb_session_chunk(const gumbel_session *session, size_t count);

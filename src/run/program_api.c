@@ -2,12 +2,14 @@
  *
  * The public functions about programs: thin wrappers around src/program and src/text.
  */
+#include "backends/backends.h"
 #include "base/memory.h"
+#include "base/versioned.h"
+#include "plan/plan.h"
 #include "program/costs.h"
-#include "program/printer.h"
-#include "program/reader.h"
+#include "program/file/reader.h"
+#include "program/print/printer.h"
 #include "run/handles.h"
-#include "run/plan/plan.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -41,12 +43,11 @@ void gumbel_program_close(gumbel_program *program) {
 
 gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
                                       gumbel_error *error) {
-    if (!program || !info || info->size < sizeof info->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "program info: NULL, or its size field is not set");
+    GB_TRY(gb_check_versioned(info, "program info", error));
     const gb_program *graph = program->program;
     const gb_metadata *metadata = &graph->metadata;
     gumbel_program_info full = {
-        .size = info->size,
+        .size = sizeof full,
         .architecture = metadata->architecture,
         .name = metadata->name,
         .vocab_size = (uint32_t)metadata->vocab_size,
@@ -65,21 +66,22 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
     };
     memcpy(full.id, graph->id, sizeof full.id);
-    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    gb_write_versioned(&full, sizeof full, info);
     return GUMBEL_OK;
 }
 
-gumbel_status gumbel_program_get_costs(const gumbel_program *program, const gumbel_step_shape *shape,
+gumbel_status gumbel_program_get_costs(const gumbel_program *program, const gumbel_step_shape *given,
                                        gumbel_step_costs *costs, gumbel_error *error) {
-    if (!program || !shape || shape->size < sizeof *shape || !costs || costs->size < sizeof costs->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "costs: NULL, or a size field is not set");
-    if (shape->sequences == 0 || shape->tokens == 0)
+    gumbel_step_shape shape;
+    GB_TRY(gb_read_versioned(given, "step shape", &shape, sizeof shape, error));
+    GB_TRY(gb_check_versioned(costs, "step costs", error));
+    if (shape.sequences == 0 || shape.tokens == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "costs of %u sequences of %u tokens: expected at least 1", shape->sequences,
-                       shape->tokens);
-    gumbel_step_costs full = {.size = costs->size};
-    gb_program_costs(program->program, shape, &full);
-    memcpy(costs, &full, costs->size < sizeof full ? costs->size : sizeof full);
+                       "costs of %u sequences of %u tokens: expected at least 1", shape.sequences,
+                       shape.tokens);
+    gumbel_step_costs full = {.size = sizeof full};
+    gb_program_costs(program->program, &shape, &full);
+    gb_write_versioned(&full, sizeof full, costs);
     return GUMBEL_OK;
 }
 
@@ -111,6 +113,22 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
     default:
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "inspect: part %d is unknown", (int)part);
     }
+}
+
+gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const char *backend,
+                                           gumbel_write_callback write, void *user, gumbel_error *error) {
+    const gb_text_sink sink = {write, user};
+    const gb_metadata *metadata = &program->program->metadata;
+    const gb_backend_options options = {.slots = 1,
+                                        .max_context = (uint32_t)metadata->max_context,
+                                        .step_tokens = (uint32_t)metadata->prefill_chunk + 1,
+                                        .fuse = true};
+    const gb_backend_entry *entry;
+    GB_TRY(gb_backend_find(backend, &entry, error));
+    if (!entry->describe_plan)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "backend %s has no plan of its own: it executes the nodes of the graph", entry->name);
+    return entry->describe_plan(program->program, &options, &sink, error);
 }
 
 gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_tokenizer **tokenizer,

@@ -2,109 +2,108 @@
  *
  * Sampling settings: their defaults, their ranges, and drawing a token or a seed on the host.
  */
+#include "backends/sampler/rule.h"
+#include "backends/sampler/sampler.h"
 #include "base/memory.h"
+#include "base/versioned.h"
+#include "program/settings.h"
 #include "run/handles.h"
-#include "run/sampler/rule.h"
-#include "run/sampler/sampler.h"
 
 #include <errno.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* gumbel_sampling as it was in the first release: its fields, and the bytes of padding behind them, where
- * `penalized` is now. */
-enum {
-    FIRST_SAMPLING_FIELDS = offsetof(gumbel_sampling, penalized),
-    FIRST_SAMPLING_SIZE = offsetof(gumbel_sampling, min_p)
-};
+/* ---- The list of settings ------------------------------------------------------------------------------ */
 
-/* Bytes of a caller's structure that mean something. */
-static size_t known_bytes(const gumbel_sampling *sampling) {
-    if (sampling->size <= FIRST_SAMPLING_SIZE)
-        return sampling->size < FIRST_SAMPLING_FIELDS ? sampling->size : FIRST_SAMPLING_FIELDS;
-    return sampling->size < sizeof *sampling ? sampling->size : sizeof *sampling;
+const gumbel_setting *gumbel_setting_at(size_t index) {
+    return index < GB_SETTING_COUNT ? &gb_settings[index].shown : NULL;
 }
 
-/* A recommended number takes the place of the built-in one. */
-static void recommend(bool given, double value, float *setting, gumbel_origin *origin) {
-    if (!given)
-        return;
-    *setting = (float)value;
-    *origin = GUMBEL_ORIGIN_PROGRAM;
+static const gb_setting *whole(const gumbel_setting *shown) {
+    return (const gb_setting *)(const void *)shown; /* its first field */
 }
 
-static void recommend_all(const gb_metadata *metadata, gumbel_sampling *sampling,
-                          gumbel_sampling_origin *origin) {
-    const gb_metadata *m = metadata;
-    recommend(m->has_temperature, m->temperature, &sampling->temperature, &origin->temperature);
-    recommend(m->has_top_p, m->top_p, &sampling->top_p, &origin->top_p);
-    recommend(m->has_min_p, m->min_p, &sampling->min_p, &origin->min_p);
-    recommend(m->has_presence_penalty, m->presence_penalty, &sampling->presence_penalty,
-              &origin->presence_penalty);
-    recommend(m->has_frequency_penalty, m->frequency_penalty, &sampling->frequency_penalty,
-              &origin->frequency_penalty);
-    recommend(m->has_repetition_penalty, m->repetition_penalty, &sampling->repetition_penalty,
-              &origin->repetition_penalty);
-    if (m->has_top_k) {
-        sampling->top_k = (int32_t)m->top_k;
-        origin->top_k = GUMBEL_ORIGIN_PROGRAM;
-    }
+/* A caller's version of the structure may end before the field. */
+static bool has_field(const gumbel_sampling *sampling, const gumbel_setting *setting) {
+    return sampling->size >= setting->offset + sizeof(float);
 }
 
-void gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
-                              gumbel_sampling_origin *origin) {
-    gumbel_sampling_origin origins = {.temperature = GUMBEL_ORIGIN_DEFAULT};
-    gumbel_sampling settings = {
-        .size = sampling->size, .temperature = 0.8f, .top_p = 1, .repetition_penalty = 1};
-    if (program)
-        recommend_all(&program->program->metadata, &settings, &origins);
-    memcpy(sampling, &settings, known_bytes(sampling));
-    if (origin)
-        memcpy(origin, &origins,
-               sampling->size > FIRST_SAMPLING_SIZE ? sizeof origins
-                                                    : offsetof(gumbel_sampling_origin, min_p));
+double gumbel_setting_get(const gumbel_setting *setting, const gumbel_sampling *sampling) {
+    return has_field(sampling, setting) ? gb_setting_get(whole(setting), sampling) : setting->neutral;
 }
 
-void gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, gumbel_sampling *settled) {
-    *settled = (gumbel_sampling){.size = sizeof *settled};
-    gumbel_sampling_defaults(program ? &(gumbel_program){program} : NULL, settled, NULL);
-    if (!given)
-        return;
-    /* Whoever gives settings means those alone: what an older structure lacks is not the program's to say. */
-    memset((char *)settled + FIRST_SAMPLING_FIELDS, 0, sizeof *settled - FIRST_SAMPLING_FIELDS);
-    memcpy(settled, given, known_bytes(given));
-    settled->size = sizeof *settled;
-    if (settled->repetition_penalty == 0)
-        settled->repetition_penalty = 1;
-}
-
-bool gb_has_penalties(const gumbel_sampling *sampling) {
-    return sampling->presence_penalty != 0 || sampling->frequency_penalty != 0 ||
-           sampling->repetition_penalty != 1;
-}
-
-/* The comparison is false for a NaN. */
-static gumbel_status check_range(const char *where, const char *name, float value, float least, float most,
+static gumbel_status check_range(const gb_setting *setting, double value, const char *where,
                                  gumbel_error *error) {
-    if (!(value >= least && value <= most))
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s%s %g: expected a number in [%g, %g]", where, name,
-                       (double)value, (double)least, (double)most);
+    char range[GB_RANGE_TEXT];
+    if (gb_setting_accepts(setting, value))
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s%s %g: expected %s", where, setting->shown.name, value,
+                   gb_setting_range(setting, range));
+}
+
+gumbel_status gumbel_setting_set(const gumbel_setting *setting, double value, gumbel_sampling *sampling,
+                                 gumbel_error *error) {
+    GB_TRY(check_range(whole(setting), value, "", error));
+    if (!has_field(sampling, setting))
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "sampling: its %zu bytes have no field %s",
+                       sampling->size, setting->name);
+    gb_setting_put(whole(setting), value, sampling);
     return GUMBEL_OK;
 }
 
+bool gumbel_setting_is_recommended(const gumbel_setting *setting, const gumbel_program *program) {
+    double value;
+    return gb_recommended(whole(setting), &program->program->metadata, &value);
+}
+
+/* ---- Whole settings ------------------------------------------------------------------------------------ */
+
+static gumbel_sampling defaults_of(const gb_program *program) {
+    gumbel_sampling sampling = {.size = sizeof sampling};
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        double value;
+        if (!program || !gb_recommended(&gb_settings[i], &program->metadata, &value))
+            value = gb_settings[i].shown.built_in;
+        gb_setting_put(&gb_settings[i], value, &sampling);
+    }
+    return sampling;
+}
+
+gumbel_status gumbel_sampling_defaults(const gumbel_program *program, gumbel_sampling *sampling,
+                                       gumbel_error *error) {
+    GB_TRY(gb_check_versioned(sampling, "sampling", error));
+    const gumbel_sampling full = defaults_of(program ? program->program : NULL);
+    gb_write_versioned(&full, sizeof full, sampling);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_settle_sampling(const gb_program *program, const gumbel_sampling *given, const char *where,
+                                 gumbel_sampling *settled, gumbel_error *error) {
+    if (!given) {
+        *settled = defaults_of(program);
+        return GUMBEL_OK;
+    }
+    char what[64];
+    snprintf(what, sizeof what, "%ssampling", where);
+    GB_TRY(gb_read_versioned(given, what, settled, sizeof *settled, error));
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++)
+        if (gb_settings[i].shown.zero_is_neutral && gb_setting_get(&gb_settings[i], settled) == 0)
+            gb_setting_put(&gb_settings[i], gb_settings[i].shown.neutral, settled);
+    return GUMBEL_OK;
+}
+
+bool gb_has_penalties(const gumbel_sampling *sampling) {
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++)
+        if (gb_settings[i].kind == GB_SETTING_PENALTY &&
+            gb_setting_get(&gb_settings[i], sampling) != gb_settings[i].shown.neutral)
+            return true;
+    return false;
+}
+
 gumbel_status gb_check_sampling(const gumbel_sampling *sampling, const char *where, gumbel_error *error) {
-    float t = sampling->temperature, p = sampling->top_p;
-    if (!(t == 0 || (t >= 1e-4f && t <= 1e4f)))
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "%stemperature %g: expected 0 (greedy) or a number in [1e-4, 1e4]", where, (double)t);
-    if (!(p > 0 && p <= 1))
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%stop_p %g: expected a number in (0, 1]", where,
-                       (double)p);
-    GB_TRY(check_range(where, "min_p", sampling->min_p, 0, 1, error));
-    GB_TRY(check_range(where, "presence_penalty", sampling->presence_penalty, -2, 2, error));
-    GB_TRY(check_range(where, "frequency_penalty", sampling->frequency_penalty, -2, 2, error));
-    GB_TRY(check_range(where, "repetition_penalty", sampling->repetition_penalty, 0.01f, 100, error));
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++)
+        GB_TRY(check_range(&gb_settings[i], gb_setting_get(&gb_settings[i], sampling), where, error));
     if ((unsigned)sampling->penalized > GUMBEL_PENALIZED_ALL)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%spenalized %d: expected 0, 1 or 2", where,
                        (int)sampling->penalized);
@@ -126,13 +125,21 @@ static void add_biases(const float *logits, size_t vocab_size, const gumbel_samp
     }
 }
 
+static gb_row_settings row_settings(const gumbel_sampling *sampling, uint64_t seed) {
+    gb_row_settings row = {.seed = seed};
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(row.name = sampling->name;)
+#include "program/roles.def"
+    return row;
+}
+
 gumbel_status gumbel_sample(const float *logits, size_t vocab_size, const gumbel_sampling *sampling,
                             uint64_t seed, int32_t *token, gumbel_error *error) {
     if (!logits || vocab_size == 0 || vocab_size >= 1 << 23)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "sample: vocab_size %zu: expected 1 to 2^23 - 1",
                        vocab_size);
     gumbel_sampling settled;
-    gb_settle_sampling(NULL, sampling, &settled);
+    GB_TRY(gb_settle_sampling(NULL, sampling, "sample: ", &settled, error));
     GB_TRY(gb_check_sampling(&settled, "sample: ", error));
     GB_TRY(gb_check_bias(&settled, vocab_size, "sample: ", error));
     if (gb_has_penalties(&settled))
@@ -148,11 +155,7 @@ gumbel_status gumbel_sample(const float *logits, size_t vocab_size, const gumbel
         add_biases(logits, vocab_size, &settled, biased);
         logits = biased;
     }
-    gb_row_settings settings = {.temperature = settled.temperature,
-                                .top_k = settled.top_k,
-                                .top_p = settled.top_p,
-                                .min_p = settled.min_p,
-                                .seed = seed};
+    const gb_row_settings settings = row_settings(&settled, seed);
     int32_t drawn = gb_sample_row(logits, (uint32_t)vocab_size, &settings, scratch);
     gb_free(scratch);
     if (drawn < 0)

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a program's sampler takes and gives: settings beyond those of the first release are inputs that it may
- * lack, log-probabilities are outputs that it may lack.
+ * What a program's sampler takes and gives: settings are inputs that it may lack, log-probabilities outputs.
  */
+#include "program/settings.h"
 #include "run/handles.h"
 
 #include <math.h>
 #include <stdio.h>
 
 static gumbel_status refuse_input(gb_role role, const char *what, const char *where, gumbel_error *error) {
-    return gb_fail(
-        error, GUMBEL_ERROR_UNSUPPORTED,
-        "%s%s: the program has no input %s; it was exported with --sampler minimal or by an earlier "
-        "version",
-        where, what, gb_role_find(role)->name);
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "%s%s: the program has no input %s; it was exported with --sampler minimal", where, what,
+                   gb_role_find(role)->name);
 }
 
 gumbel_status gb_check_bias(const gumbel_sampling *sampling, uint64_t vocab_size, const char *where,
@@ -48,22 +46,14 @@ static gumbel_status check_bias_room(const gb_program *program, const gumbel_sam
 
 gumbel_status gb_check_inputs(const gb_program *program, const gumbel_sampling *sampling, const char *where,
                               gumbel_error *error) {
-    const struct {
-        gb_role role;
-        float value, neutral;
-    } settings[] = {
-        {GB_ROLE_MIN_P, sampling->min_p, 0},
-        {GB_ROLE_PRESENCE_PENALTY, sampling->presence_penalty, 0},
-        {GB_ROLE_FREQUENCY_PENALTY, sampling->frequency_penalty, 0},
-        {GB_ROLE_REPETITION_PENALTY, sampling->repetition_penalty, 1},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (settings[i].value == settings[i].neutral ||
-            gb_program_input(program, settings[i].role) != GB_NO_VALUE)
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        const gb_setting *setting = &gb_settings[i];
+        const double value = gb_setting_get(setting, sampling);
+        if (value == setting->shown.neutral || gb_program_input(program, setting->role) != GB_NO_VALUE)
             continue;
         char what[48];
-        snprintf(what, sizeof what, "%s %g", gb_role_find(settings[i].role)->name, (double)settings[i].value);
-        return refuse_input(settings[i].role, what, where, error);
+        snprintf(what, sizeof what, "%s %g", setting->shown.name, value);
+        return refuse_input(setting->role, what, where, error);
     }
     return check_bias_room(program, sampling, where, error);
 }
@@ -76,7 +66,7 @@ gumbel_status gb_check_logprobs(const gb_program *program, bool wanted, uint32_t
         return gb_fail(
             error, GUMBEL_ERROR_UNSUPPORTED,
             "%slog-probabilities: the program has no output logprob; it was exported with --sampler "
-            "minimal, with --logits or by an earlier version",
+            "minimal or with --logits",
             where);
     if (top > program->metadata.max_top_logprobs)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,

@@ -67,7 +67,7 @@ size_t gb_session_chunk(const gumbel_session *session, size_t count) {
 }
 
 gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, size_t count,
-                             const gumbel_sampling *sampling, gumbel_request *next, gumbel_error *error) {
+                             const gumbel_request *last, gumbel_error *error) {
     gumbel_engine *engine = session->engine;
     if (count > engine->max_context - session->position)
         return gb_fail(error, GUMBEL_ERROR_LIMIT,
@@ -77,19 +77,16 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
     while (count > 0) {
         if (atomic_exchange(&session->cancelled, false))
             return gb_fail(error, GUMBEL_ERROR_CANCELLED, "cancelled");
-        gumbel_request request = {.size = sizeof request, .session = session, .tokens = tokens};
-        request.token_count = gb_session_chunk(session, count);
-        request.wants_token = next && request.token_count == count;
-        request.sampling = sampling;
-        if (request.wants_token) {
-            request.wants_logprob = next->wants_logprob;
-            request.top_logprobs = next->top_logprobs;
-        }
+        const size_t chunk = gb_session_chunk(session, count);
+        gumbel_request request = {.size = sizeof request};
+        if (last && chunk == count)
+            request = *last;
+        request.session = session;
+        request.tokens = tokens;
+        request.token_count = chunk;
         GB_TRY(gumbel_step(engine, &request, 1, error));
-        tokens += request.token_count;
-        count -= request.token_count;
-        if (request.wants_token)
-            *next = request;
+        tokens += chunk;
+        count -= chunk;
     }
     return GUMBEL_OK;
 }
@@ -99,7 +96,7 @@ static gumbel_status run_pending(gumbel_session *session, gumbel_error *error) {
     if (session->pending_token < 0)
         return GUMBEL_OK;
     int32_t token = session->pending_token;
-    return gb_session_run(session, &token, 1, NULL, NULL, error);
+    return gb_session_run(session, &token, 1, NULL, error);
 }
 
 gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *tokens, size_t count,
@@ -108,7 +105,7 @@ gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *toke
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "append: tokens is NULL");
     session->generation.active = false;
     GB_TRY(run_pending(session, error));
-    return gb_session_run(session, tokens, count, NULL, NULL, error);
+    return gb_session_run(session, tokens, count, NULL, error);
 }
 
 /* Whether every state can forget the positions from `position` on in place: caches always; a ring while the
@@ -153,7 +150,7 @@ static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_
     gb_session_start_over(session);
     session->is_repeating = true;
     gumbel_status status = gb_session_run(session, session->tokens + session->position,
-                                          position - session->position, NULL, NULL, error);
+                                          position - session->position, NULL, error);
     session->is_repeating = false;
     return status;
 }

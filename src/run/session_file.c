@@ -5,8 +5,6 @@
  *     magic "gumbelSF" | u32 version = 2 | u8[16] program id | u32 position | i32 pending token |
  *     u32 has seed | u64 seed | u64 seed counter | u32 generated from | i32 drawn token |
  *     i32 tokens[position] | state bytes of the backend | u64 XXH3 of all before
- *
- * Version 1 lacks the two fields before the tokens: those are all of the prompt.
  */
 #include "base/output_file.h"
 #include "run/handles.h"
@@ -27,17 +25,11 @@ typedef struct session_header {
     int32_t pending_token;
     uint32_t has_seed;
     uint64_t seed, seed_counter;
-} session_header;
-
-_Static_assert(sizeof(session_header) == 56, "the header is written as it stands");
-
-/* Since version 2. */
-typedef struct session_origin {
     uint32_t generated_from;
     int32_t drawn_token;
-} session_origin;
+} session_header;
 
-_Static_assert(sizeof(session_origin) == 8, "it is written as it stands");
+_Static_assert(sizeof(session_header) == 64, "the header is written as it stands");
 
 typedef struct session_writer {
     gb_output_file file;
@@ -59,12 +51,12 @@ static gumbel_status write_session(const gumbel_session *session, session_writer
         .has_seed = session->has_seed,
         .seed = session->seed,
         .seed_counter = session->seed_counter,
+        .generated_from = session->generated_from,
+        .drawn_token = session->drawn_token,
     };
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.program_id, session->engine->program->id, sizeof header.program_id);
     GB_TRY(write_bytes(writer, &header, sizeof header, error));
-    session_origin origin = {session->generated_from, session->drawn_token};
-    GB_TRY(write_bytes(writer, &origin, sizeof origin, error));
     GB_TRY(write_bytes(writer, session->tokens, session->position * sizeof *session->tokens, error));
     gb_backend *backend = session->engine->backend;
     GB_TRY(
@@ -103,23 +95,15 @@ static gumbel_status read_bytes(void *user, void *data, uint64_t size, gumbel_er
     return GUMBEL_OK;
 }
 
-static gumbel_status check_origin(const session_header *header, uint64_t vocab_size, session_reader *reader,
-                                  session_origin *origin, gumbel_error *error) {
-    *origin = (session_origin){header->position, header->pending_token};
-    if (header->version == 1)
-        return GUMBEL_OK;
-    GB_TRY(read_bytes(reader, origin, sizeof *origin, error));
-    if (origin->generated_from > header->position)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
-                       origin->generated_from, header->position);
-    if (origin->drawn_token < GB_ANY_TOKEN || (int64_t)origin->drawn_token >= (int64_t)vocab_size)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", origin->drawn_token);
+static gumbel_status check_token(int32_t token, int32_t least, uint64_t vocab_size, gumbel_error *error) {
+    if (token < least || (int64_t)token >= (int64_t)vocab_size)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", token);
     return GUMBEL_OK;
 }
 
 /* Everything that can be checked before the session is touched. Advances reader past the header. */
 static gumbel_status check_file(const gumbel_session *session, session_reader *reader, session_header *header,
-                                session_origin *origin, gumbel_error *error) {
+                                gumbel_error *error) {
     uint64_t checksum;
     if (reader->left < sizeof *header + sizeof checksum || memcmp(reader->data, magic, sizeof magic) != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "not a session file");
@@ -129,8 +113,8 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "truncated or corrupt: the checksum does not match");
     GB_TRY(read_bytes(reader, header, sizeof *header, error));
     const gumbel_engine *engine = session->engine;
-    if (header->version < 1 || header->version > SESSION_FILE_VERSION)
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads 1 to %d",
+    if (header->version != SESSION_FILE_VERSION)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads %d",
                        header->version, SESSION_FILE_VERSION);
     if (memcmp(header->program_id, engine->program->id, sizeof header->program_id) != 0)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "saved from another program");
@@ -138,23 +122,23 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "%u positions: this engine's context holds %u",
                        header->position, engine->max_context);
     uint64_t vocab_size = engine->program->metadata.vocab_size;
-    if (header->pending_token < -1 || (int64_t)header->pending_token >= (int64_t)vocab_size)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary",
-                       header->pending_token);
-    GB_TRY(check_origin(header, vocab_size, reader, origin, error));
+    GB_TRY(check_token(header->pending_token, -1, vocab_size, error));
+    GB_TRY(check_token(header->drawn_token, GB_ANY_TOKEN, vocab_size, error));
+    if (header->generated_from > header->position)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "generated from position %u on: it ends at %u",
+                       header->generated_from, header->position);
     if (header->position * sizeof *session->tokens > reader->left)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "its tokens are missing");
     for (uint32_t i = 0; i < header->position; i++) {
         int32_t token;
         memcpy(&token, reader->data + i * sizeof token, sizeof token);
-        if (token < 0 || (uint64_t)token >= vocab_size)
-            return gb_fail(error, GUMBEL_ERROR_FORMAT, "token %d is not in the vocabulary", token);
+        GB_TRY(check_token(token, 0, vocab_size, error));
     }
     return GUMBEL_OK;
 }
 
-static gumbel_status load_state(gumbel_session *session, const session_header *header,
-                                const session_origin *origin, session_reader *reader, gumbel_error *error) {
+static gumbel_status load_state(gumbel_session *session, const session_header *header, session_reader *reader,
+                                gumbel_error *error) {
     gb_backend *backend = session->engine->backend;
     GB_TRY(read_bytes(reader, session->tokens, header->position * sizeof *session->tokens, error));
     GB_TRY(
@@ -164,10 +148,10 @@ static gumbel_status load_state(gumbel_session *session, const session_header *h
                        (unsigned long long)reader->left);
     session->position = session->written_end = session->whole_position = header->position;
     session->pending_token = header->pending_token;
-    session->generated_from = origin->generated_from;
+    session->generated_from = header->generated_from;
     for (uint32_t i = 0; i < header->position; i++)
-        session->generated[i] = i >= origin->generated_from;
-    session->drawn_token = origin->drawn_token;
+        session->generated[i] = i >= header->generated_from;
+    session->drawn_token = header->drawn_token;
     session->has_seed = header->has_seed != 0;
     session->seed = header->seed;
     session->seed_counter = header->seed_counter;
@@ -179,11 +163,10 @@ gumbel_status gumbel_session_load(gumbel_session *session, const char *path, gum
     GB_TRY(gb_map_file(path, &map, error));
     session_reader reader = {map.data, map.size};
     session_header header;
-    session_origin origin;
-    gumbel_status status = check_file(session, &reader, &header, &origin, error);
+    gumbel_status status = check_file(session, &reader, &header, error);
     if (status == GUMBEL_OK) {
         gb_session_clear(session);
-        status = load_state(session, &header, &origin, &reader, error);
+        status = load_state(session, &header, &reader, error);
         if (status != GUMBEL_OK)
             gb_session_clear(session);
     }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/versioned.h"
+#include "program/settings.h"
 #include "run/handles.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Requests come from a caller whose structure may be longer than ours. */
-static gumbel_request *request_at(gumbel_request *requests, size_t index) {
-    return (gumbel_request *)(void *)((char *)requests + index * requests->size);
-}
+/* ---- Checking requests --------------------------------------------------------------------------------- */
 
-/* gumbel_request was smaller in the first release; even smaller ones are from nobody. */
-enum { FIRST_REQUEST_SIZE = offsetof(gumbel_request, wants_logprob) };
+enum { WHERE = 48 };
 
-static bool known_size(const gumbel_request *request) {
-    return request->size >= FIRST_REQUEST_SIZE && request->size % _Alignof(gumbel_request) == 0;
-}
-
-/* Whether the request has the fields that came after the first release. */
-static bool has_later_fields(const gumbel_request *request) {
-    return request->size >= sizeof(gumbel_request);
+/* "request 2: " begins the messages about a request. */
+static const char *where_is(size_t index, char where[WHERE]) {
+    snprintf(where, WHERE, "request %zu: ", index);
+    return where;
 }
 
 static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_request *request, size_t index,
@@ -45,20 +39,63 @@ static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_requ
     return GUMBEL_OK;
 }
 
-static gumbel_status check_request(gumbel_engine *engine, gumbel_request *requests, size_t index,
-                                   gumbel_error *error) {
-    const gumbel_request *request = request_at(requests, index);
-    if (request->size != requests->size)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: size %zu differs from the first's", index,
-                       request->size);
+static gumbel_status check_result(const gumbel_request *request, size_t index, gumbel_error *error) {
+    char what[WHERE];
+    snprintf(what, sizeof what, "request %zu: result", index);
+    return request->result ? gb_check_versioned(request->result, what, error) : GUMBEL_OK;
+}
+
+static gumbel_status check_request(const gumbel_engine *engine, size_t index, gumbel_error *error) {
+    const gumbel_request *requests = engine->requests.list, *request = &requests[index];
     if (!request->session || request->session->engine != engine || !request->session->in_use)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: not a session of this engine", index);
     for (size_t i = 0; i < index; i++)
-        if (request_at(requests, i)->session == request->session)
+        if (requests[i].session == request->session)
             return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests %zu and %zu are for the same session", i,
                            index);
+    GB_TRY(check_result(request, index, error));
     return check_tokens(engine, request, index, error);
 }
+
+static gumbel_status check_requests(const gumbel_engine *engine, gumbel_error *error) {
+    size_t left = engine->step_tokens;
+    for (size_t i = 0; i < engine->requests.count; i++) {
+        GB_TRY(check_request(engine, i, error));
+        const size_t count = engine->requests.list[i].token_count;
+        if (count > left)
+            return gb_fail(error, GUMBEL_ERROR_LIMIT,
+                           "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
+                           engine->step_tokens);
+        left -= count;
+    }
+    return GUMBEL_OK;
+}
+
+/* Takes the caller's requests, each as long as the first, into this version's form. */
+static gumbel_status read_requests(gumbel_engine *engine, const gumbel_request *requests, size_t count,
+                                   gumbel_error *error) {
+    GB_TRY(gb_check_versioned(requests, "request 0", error));
+    const size_t size = requests->size;
+    if (size % _Alignof(gumbel_request) != 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request 0: the field size is %zu, expected its sizeof",
+                       size);
+    if (count > engine->slots)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
+                       engine->slots);
+    for (size_t i = 0; i < count; i++) {
+        const void *given = (const char *)requests + i * size;
+        char what[WHERE];
+        snprintf(what, sizeof what, "request %zu", i);
+        if (((const gumbel_request *)given)->size != size)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: size %zu differs from the first's", what,
+                           ((const gumbel_request *)given)->size);
+        GB_TRY(gb_read_versioned(given, what, &engine->requests.list[i], sizeof(gumbel_request), error));
+    }
+    engine->requests.count = count;
+    return GUMBEL_OK;
+}
+
+/* ---- Filling the batch --------------------------------------------------------------------------------- */
 
 /* Whether the request's token i continues an answer: only its first one can, the one after a draw, unless
  * what was run is run again. */
@@ -81,10 +118,10 @@ static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
     uint32_t first = engine->batch.token_count, count = (uint32_t)request->token_count;
     const gumbel_session *session = request->session;
     for (uint32_t i = 0; i < count; i++) {
-        engine->batch_tokens[first + i] = request->tokens[i];
-        engine->batch_positions[first + i] = (int32_t)(session->position + i);
-        engine->batch_slots[first + i] = (int32_t)session->slot;
-        engine->batch_generated[first + i] = is_generated(request, i);
+        engine->arrays.tokens[first + i] = request->tokens[i];
+        engine->arrays.positions[first + i] = (int32_t)(session->position + i);
+        engine->arrays.slots[first + i] = (int32_t)session->slot;
+        engine->arrays.generated[first + i] = is_generated(request, i);
     }
     engine->batch.token_count = first + count;
 }
@@ -104,132 +141,86 @@ static int32_t prompt_flags(gumbel_penalized penalized) {
     return flags[penalized];
 }
 
-/* Fills in the settings of a row that came after the first release. */
-static void set_later_settings(gumbel_engine *engine, const gumbel_request *request,
-                               const gumbel_sampling *settings, uint32_t row) {
-    engine->batch_min_p[row] = settings->min_p;
-    engine->batch_repetition[row] = settings->repetition_penalty;
-    engine->batch_frequency[row] = settings->frequency_penalty;
-    engine->batch_presence[row] = settings->presence_penalty;
-    engine->batch_generated_from[row] = gb_has_penalties(settings) ? (int32_t)generated_from(request) : -1;
-    engine->batch_penalize_prompt[row] = prompt_flags(settings->penalized);
-    engine->batch_want_logprobs[row] =
-        has_later_fields(request) && (request->wants_logprob || request->top_logprobs > 0);
-    int32_t *ids = engine->batch_bias_ids + (size_t)row * engine->max_bias;
-    float *values = engine->batch_bias_values + (size_t)row * engine->max_bias;
-    for (size_t i = 0; i < settings->bias_count && i < engine->max_bias; i++) {
+static void set_biases(const gb_batch_arrays *arrays, const gumbel_sampling *settings, uint32_t row) {
+    int32_t *ids = arrays->bias_ids + (size_t)row * arrays->max_bias;
+    float *values = arrays->bias_values + (size_t)row * arrays->max_bias;
+    for (size_t i = 0; i < settings->bias_count && i < arrays->max_bias; i++) {
         ids[i] = settings->bias[i].token;
         values[i] = settings->bias[i].value;
     }
-    if (settings->bias_count < engine->max_bias)
+    if (settings->bias_count < arrays->max_bias)
         ids[settings->bias_count] = -1;
 }
 
+/* Fills in a row's inputs: its settings, and what follows from them and the request. */
+static void set_row(const gb_batch_arrays *arrays, const gumbel_request *request,
+                    const gumbel_sampling *settings, uint64_t seed, uint32_t row) {
+#define GB_SETTING(number, NAME, name, ...) arrays->name[row] = settings->name;
+#include "program/roles.def"
+    arrays->seed[row] = seed;
+    arrays->generated_from[row] = gb_has_penalties(settings) ? (int32_t)generated_from(request) : -1;
+    arrays->penalize_prompt[row] = prompt_flags(settings->penalized);
+    arrays->want_logprobs[row] = request->wants_logprob || request->top_logprobs > 0;
+    set_biases(arrays, settings, row);
+}
+
 /* Checks a row's settings against their ranges and what the program takes. */
-static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_request *request, size_t index,
-                                    const gumbel_sampling *settings, gumbel_error *error) {
-    char where[48];
-    snprintf(where, sizeof where, "request %zu: ", index);
-    if (has_later_fields(request))
-        GB_TRY(
-            gb_check_logprobs(engine->program, request->wants_logprob, request->top_logprobs, where, error));
+static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_request *request,
+                                    const gumbel_sampling *settings, const char *where, gumbel_error *error) {
+    GB_TRY(gb_check_logprobs(engine->program, request->wants_logprob, request->top_logprobs, where, error));
     if (!engine->program->metadata.use_sampling)
         return GUMBEL_OK;
     GB_TRY(gb_check_sampling(settings, where, error));
     return gb_check_inputs(engine->program, settings, where, error);
 }
 
-static void report_settings(gumbel_request *request, const gumbel_sampling *settings) {
-    request->used.size = sizeof request->used;
-    request->used.temperature = settings->temperature;
-    request->used.top_k = settings->top_k;
-    request->used.top_p = settings->top_p;
-    if (!has_later_fields(request))
-        return;
-    request->used_min_p = settings->min_p;
-    request->used_presence_penalty = settings->presence_penalty;
-    request->used_frequency_penalty = settings->frequency_penalty;
-    request->used_repetition_penalty = settings->repetition_penalty;
-}
-
 /* Appends a row for the request's last token, with its settings and its seed. */
-static gumbel_status add_row(gumbel_engine *engine, gumbel_request *request, size_t index,
-                             gumbel_error *error) {
-    gumbel_sampling settings;
-    gb_settle_sampling(engine->program, request->sampling, &settings);
-    GB_TRY(check_settings(engine, request, index, &settings, error));
+static gumbel_status add_row(gumbel_engine *engine, size_t index, gumbel_error *error) {
+    const gumbel_request *request = &engine->requests.list[index];
+    const uint32_t row = engine->batch.row_count;
+    gumbel_sampling *settings = &engine->requests.settings[row];
+    char where[WHERE];
+    GB_TRY(gb_settle_sampling(engine->program, request->sampling, where_is(index, where), settings, error));
+    GB_TRY(check_settings(engine, request, settings, where, error));
     uint64_t seed = 0;
-    if (engine->program->metadata.use_sampling && settings.temperature > 0)
+    if (engine->program->metadata.use_sampling && settings->temperature > 0)
         GB_TRY(gumbel_session_get_seed(request->session, &seed, error));
-    uint32_t row = engine->batch.row_count++;
-    engine->batch_rows[row] = (int32_t)engine->batch.token_count - 1;
-    engine->batch_temperature[row] = settings.temperature;
-    engine->batch_top_k[row] = settings.top_k;
-    engine->batch_top_p[row] = settings.top_p;
-    engine->batch_seed[row] = seed;
-    engine->batch_request[row] = (uint32_t)index;
-    set_later_settings(engine, request, &settings, row);
-    report_settings(request, &settings);
-    request->seed = seed;
-    return GUMBEL_OK;
-}
-
-static void clear_results(gumbel_request *request) {
-    request->token = -1;
-    request->finish = GUMBEL_FINISH_NONE;
-    request->logits = NULL;
-    if (!has_later_fields(request))
-        return;
-    request->logprob = 0;
-    request->top_tokens = NULL;
-    request->top_token_logprob = NULL;
-}
-
-static gumbel_status check_requests(gumbel_engine *engine, gumbel_request *requests, size_t count,
-                                    gumbel_error *error) {
-    size_t left = engine->step_tokens;
-    for (size_t i = 0; i < count; i++) {
-        gumbel_request *request = request_at(requests, i);
-        GB_TRY(check_request(engine, requests, i, error));
-        if (request->token_count > left)
-            return gb_fail(error, GUMBEL_ERROR_LIMIT,
-                           "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
-                           engine->step_tokens);
-        left -= request->token_count;
-        clear_results(request);
-    }
+    engine->batch.row_count++;
+    engine->arrays.rows[row] = (int32_t)engine->batch.token_count - 1;
+    set_row(&engine->arrays, request, settings, seed, row);
+    engine->requests.of_row[row] = (uint32_t)index;
     return GUMBEL_OK;
 }
 
 /* Appends the requests that only generate, or the others. */
-static gumbel_status add_requests(gumbel_engine *engine, gumbel_request *requests, size_t count,
-                                  bool generating, gumbel_error *error) {
-    for (size_t i = 0; i < count; i++) {
-        gumbel_request *request = request_at(requests, i);
+static gumbel_status add_requests(gumbel_engine *engine, bool generating, gumbel_error *error) {
+    for (size_t i = 0; i < engine->requests.count; i++) {
+        const gumbel_request *request = &engine->requests.list[i];
         if (only_generates(request) != generating)
             continue;
         add_tokens(engine, request);
-        if (request->wants_token)
-            GB_TRY(add_row(engine, request, i, error));
+        if (request->result)
+            GB_TRY(add_row(engine, i, error));
     }
     return GUMBEL_OK;
 }
 
-static gumbel_status fill_batch(gumbel_engine *engine, gumbel_request *requests, size_t count,
-                                gumbel_error *error) {
+static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
     engine->batch.token_count = engine->batch.row_count = 0;
     engine->batch.logits = NULL;
-    GB_TRY(check_requests(engine, requests, count, error));
-    GB_TRY(add_requests(engine, requests, count, true, error));
-    return add_requests(engine, requests, count, false, error);
+    GB_TRY(check_requests(engine, error));
+    GB_TRY(add_requests(engine, true, error));
+    return add_requests(engine, false, error);
 }
+
+/* ---- What follows -------------------------------------------------------------------------------------- */
 
 /* How many steps of a generation follow on this one, each with the token that the one before draws, unless
  * that is a stop token. Steps that it asks for have its own settings; nobody reads their logits. */
 static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const gb_generation *generation = &session->generation;
-    if (!request->wants_token || !generation->active || request->sampling != &generation->sampling)
+    if (!request->result || !generation->active || request->sampling != &generation->sampling)
         return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;
@@ -247,10 +238,11 @@ static void announce_stops(gumbel_engine *engine, const gb_generation *generatio
 
 /* Says what follows a step for one session that generates: its token at the next position, with the next
  * seed. A greedy row has none. */
-static void announce_following(gumbel_engine *engine, const gumbel_request *request, size_t count) {
+static void announce_following(gumbel_engine *engine) {
+    const gumbel_request *request = engine->requests.list;
     engine->batch.following = NULL;
     engine->batch.following_count = engine->batch.stop_count = 0;
-    if (count == 1 && engine->program->metadata.use_sampling)
+    if (engine->requests.count == 1 && engine->program->metadata.use_sampling)
         engine->batch.following_count = steps_to_come(request);
     if (engine->batch.following_count == 0)
         return;
@@ -267,35 +259,37 @@ static void announce_following(gumbel_engine *engine, const gumbel_request *requ
     engine->following_position = (int32_t)(request->session->position + request->token_count);
     engine->following_row = 0;
     engine->following_generated = true;
-    engine->following_seed = engine->batch_seed[0] + (engine->batch_temperature[0] > 0);
+    engine->following_seed = engine->arrays.seed[0] + (engine->arrays.temperature[0] > 0);
     engine->batch.following = following;
 }
 
 /* A failed step, or those that the backend began ahead, may have overwritten the oldest rows of rings;
  * rewinding must know. What has a recurrent state does not rewind, and the backend undoes what it began. */
-static void note_written(const gumbel_engine *engine, gumbel_request *requests, size_t count) {
+static void note_written(const gumbel_engine *engine) {
     const uint32_t ahead = gb_has_recurrent_state(engine->program) ? 0 : engine->batch.following_count;
-    for (size_t i = 0; i < count; i++) {
-        const gumbel_request *request = request_at(requests, i);
+    for (size_t i = 0; i < engine->requests.count; i++) {
+        const gumbel_request *request = &engine->requests.list[i];
         uint32_t end = request->session->position + (uint32_t)request->token_count + ahead;
         if (end > request->session->written_end)
             request->session->written_end = end;
     }
 }
 
+/* ---- Handing out tokens -------------------------------------------------------------------------------- */
+
 static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
     if (!engine->program->metadata.use_sampling)
         return GUMBEL_OK;
     for (uint32_t row = 0; row < engine->batch.row_count; row++)
         if (engine->batch.next[row] < 0)
-            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->batch_request[row],
+            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->requests.of_row[row],
                            gb_token_problem(engine->batch.next[row]));
     return GUMBEL_OK;
 }
 
-static void advance_sessions(gumbel_request *requests, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const gumbel_request *request = request_at(requests, i);
+static void advance_sessions(const gb_step_requests *requests) {
+    for (size_t i = 0; i < requests->count; i++) {
+        const gumbel_request *request = &requests->list[i];
         gumbel_session *session = request->session;
         session->generated_from = generated_from(request);
         for (uint32_t t = 0; t < request->token_count; t++)
@@ -317,48 +311,55 @@ static bool is_stop_token(const gb_program *program, int32_t token) {
     return false;
 }
 
-static void hand_out_logprobs(const gumbel_engine *engine, gumbel_request *request, uint32_t row) {
+static void set_logprobs(const gumbel_engine *engine, uint32_t top, uint32_t row, gumbel_result *result) {
     const gb_batch *batch = &engine->batch;
     if (!batch->want_logprobs[row])
         return;
-    request->logprob = batch->logprob[row];
-    if (request->top_logprobs == 0)
+    result->logprob = batch->logprob[row];
+    result->top_logprobs = top;
+    if (top == 0)
         return;
     const size_t first = row * engine->program->metadata.max_top_logprobs;
-    request->top_tokens = batch->top_ids + first;
-    request->top_token_logprob = batch->top_logprobs + first;
+    result->top_tokens = batch->top_ids + first;
+    result->top_token_logprob = batch->top_logprobs + first;
 }
 
-static void hand_out_rows(const gumbel_engine *engine, gumbel_request *requests) {
+/* Tells the session of a token that it has drawn. */
+static gumbel_finish note_drawn(gumbel_session *session, int32_t token) {
+    session->seed_counter++;
+    session->drawn_token = token;
+    if (is_stop_token(session->engine->program, token))
+        return GUMBEL_FINISH_STOP;
+    return session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
+}
+
+static void give_result(const gumbel_engine *engine, uint32_t row) {
     const gb_metadata *metadata = &engine->program->metadata;
-    for (uint32_t row = 0; row < engine->batch.row_count; row++) {
-        gumbel_request *request = request_at(requests, engine->batch_request[row]);
-        if (engine->batch.logits)
-            request->logits = engine->batch.logits + row * metadata->vocab_size;
-        if (!metadata->use_sampling) {
-            request->session->drawn_token = GB_ANY_TOKEN;
-            continue;
-        }
-        request->token = engine->batch.next[row];
-        request->session->seed_counter++;
-        request->session->drawn_token = request->token;
-        hand_out_logprobs(engine, request, row);
-        if (is_stop_token(engine->program, request->token))
-            request->finish = GUMBEL_FINISH_STOP;
-        else if (request->session->position == engine->max_context)
-            request->finish = GUMBEL_FINISH_CONTEXT;
+    const gumbel_request *request = &engine->requests.list[engine->requests.of_row[row]];
+    gumbel_result result = {
+        .token = -1, .seed = engine->batch.seed[row], .used = &engine->requests.settings[row]};
+    if (engine->batch.logits)
+        result.logits = engine->batch.logits + row * metadata->vocab_size;
+    if (metadata->use_sampling) {
+        result.token = engine->batch.next[row];
+        result.finish = note_drawn(request->session, result.token);
+        set_logprobs(engine, request->top_logprobs, row, &result);
+    } else {
+        request->session->drawn_token = GB_ANY_TOKEN;
     }
+    gb_write_versioned(&result, sizeof result, request->result);
 }
 
-static gumbel_status run_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
-                              gumbel_error *error) {
-    GB_TRY(fill_batch(engine, requests, count, error));
-    announce_following(engine, requests, count);
-    note_written(engine, requests, count);
+/* Runs the engine's requests. */
+static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
+    GB_TRY(fill_batch(engine, error));
+    announce_following(engine);
+    note_written(engine);
     GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
     GB_TRY(check_rows(engine, error));
-    advance_sessions(requests, count);
-    hand_out_rows(engine, requests);
+    advance_sessions(&engine->requests);
+    for (uint32_t row = 0; row < engine->batch.row_count; row++)
+        give_result(engine, row);
     return GUMBEL_OK;
 }
 
@@ -376,11 +377,13 @@ static void bring_back(gumbel_session *session) {
     gb_session_start_over(session);
     session->is_repeating = true;
     while (session->position < position) {
-        gumbel_request request = {
-            .size = sizeof request, .session = session, .tokens = session->tokens + session->position};
-        request.token_count = gb_session_chunk(session, position - session->position);
-        gumbel_error ignored; /* the first error is the one to tell */
-        if (run_step(session->engine, &request, 1, &ignored) != GUMBEL_OK) {
+        gb_step_requests *requests = &session->engine->requests;
+        requests->count = 1;
+        requests->list[0] =
+            (gumbel_request){.session = session,
+                             .tokens = session->tokens + session->position,
+                             .token_count = gb_session_chunk(session, position - session->position)};
+        if (run_step(session->engine, NULL) != GUMBEL_OK) { /* the first error is the one to tell */
             gb_session_clear(session);
             return;
         }
@@ -392,16 +395,12 @@ static void bring_back(gumbel_session *session) {
     session->is_rewound = is_rewound;
 }
 
-gumbel_status gumbel_step(gumbel_engine *engine, gumbel_request *requests, size_t count,
+gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                           gumbel_error *error) {
     if (count == 0)
         return GUMBEL_OK;
-    if (!requests || !known_size(requests))
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests: NULL, or their size field is not set");
-    if (count > engine->slots)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
-                       engine->slots);
-    gumbel_status status = run_step(engine, requests, count, error);
+    GB_TRY(read_requests(engine, requests, count, error));
+    gumbel_status status = run_step(engine, error);
     for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
         if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))
             bring_back(&engine->sessions[i]);

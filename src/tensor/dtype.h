@@ -30,6 +30,13 @@ typedef enum gb_dtype {
         GB_DTYPE_COUNT
 } gb_dtype;
 
+/* The C type of an element of a dtype that a step's inputs have: GB_C_TYPE(GB_F32) is float. */
+#define GB_C_TYPE(enumerator) GB_C_TYPE_##enumerator
+#define GB_C_TYPE_GB_F32 float
+#define GB_C_TYPE_GB_I32 int32_t
+#define GB_C_TYPE_GB_U64 uint64_t
+#define GB_C_TYPE_GB_BOOL bool
+
 /* The name used in graphs and messages, or "?" for a number that is no dtype. */
 const char *gb_dtype_name(gb_dtype dtype);
 

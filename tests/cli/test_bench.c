@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gumbel bench: what is measured and how it is told. How fast it is, is nobody's to say here.
+ * gumbel bench: what is measured and how it is reported. How fast it is, is nobody's to say here.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include "cli/base/average.h"
 #include "cli/bench/profile.h"
@@ -266,7 +266,7 @@ static void sampling_settings_are_told(void **state) {
         "--seed", "18446744073709551615", "--repeat-penalty", "1.5", "--logit-bias", "3=1,4=-inf"
     char *table = output_of(GUMBEL(NULL, "bench", program, SETTINGS));
     assert_has(table, "sampling             seed 18446744073709551615, temperature 0.8, top-k 5, top-p 0.5, "
-                      "repeat-penalty 1.5, biases 2\n");
+                      "repetition-penalty 1.5, biases 2\n");
     free(table);
     char *text = output_of(GUMBEL(NULL, "bench", program, SETTINGS, "--json", "--temperature", "0"));
     json_t *object = only_object(text);

@@ -3,7 +3,7 @@
  * gumbel chat through a pipe: one line in, one reply out. Replies are random text of a few tokens; newlines
  * in it are cut by looking at the whole output only.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -197,7 +197,7 @@ static void plain_text_is_continued(void **state) {
     free(chatted), free(continued);
 }
 
-/* Each wrong line is told in one line; those around it work; the status is 1. */
+/* Each wrong line is reported in one line; those around it work; the status is 1. */
 static void mistakes_do_not_end_the_chat(void **state) {
     (void)state;
     static const char *const cases[][2] = {

@@ -7,7 +7,7 @@
 #include "cli/chat/conversation.h"
 
 #include "base/memory.h"
-#include "fixture.h"
+#include "cli/fixture.h"
 #include "support/assertions.h"
 
 #include <fcntl.h>
@@ -34,10 +34,19 @@ static int tear_down(void **state) {
     return dup2(terminal, STDOUT_FILENO) < 0 || close(terminal);
 }
 
+static cli_sampling_options temperature_zero(void) {
+    cli_sampling_options options = {0};
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        if (strcmp(setting->name, "temperature") == 0)
+            options.settings[i].number = (cli_number){.given = true, .value = 0};
+    return options;
+}
+
 static cli_conversation new_conversation(void) {
     gumbel_error error;
     cli_conversation conversation = {.model = &model, .generator = {.model = &model}, .max_new_tokens = 5};
-    cli_sampling_options greedy = {.temperature = {.given = true, .value = 0}};
+    const cli_sampling_options greedy = temperature_zero();
     assert_ok(cli_settle_sampling(&greedy, &model, &conversation.sampling, &error), &error);
     cli_template_options template = {.file = GUMBEL_TEST_DATA "/cli/thinks.jinja"};
     assert_ok(cli_template_read(&template, &conversation.template, &error), &error);
@@ -67,8 +76,8 @@ static gumbel_status say_why(cli_conversation *conversation, gumbel_error *error
     return cli_converse(conversation, "Why?", 4, error);
 }
 
-/* Takes the turn with each of its allocations failing, until none is left to fail. Whatever fails is told,
- * and the conversation goes on. */
+/* Takes the turn with each of its allocations failing, until none is left to fail. Whatever fails is
+ * reported, and the conversation goes on. */
 static void fail_each_allocation(turn take, size_t at_least) {
     gumbel_status status = GUMBEL_ERROR_MEMORY;
     size_t failed = 0;

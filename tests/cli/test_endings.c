@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How commands end when something is in the way: an export that is told to stop leaves nothing behind, and
+ * How commands end when something is in the way: an export that a signal stops leaves nothing behind, and
  * output that nobody takes is an error.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
-#include "support/large_checkpoint.h"
+#include "support/checkpoints/large_checkpoint.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  *
  * gumbel run, logits and tokenize from one end to the other, on random weights.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -287,12 +287,21 @@ static void interrupt_ends_the_answer(void **state) {
 
 static void inspect_prints_every_part(void **state) {
     (void)state;
-    static const char *const parts[][2] = {{NULL, "gemma4"}, {"--graph", "rms_norm"}, {"--json", "{"}};
+    static const char *const parts[][2] = {
+        {NULL, "gemma4"}, {"--graph", "rms_norm"}, {"--json", "{"}, {"--plan", "sample"}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         char *text = output_of(GUMBEL(NULL, "inspect", program, parts[i][0]));
         assert_has(text, parts[i][1]);
         free(text);
     }
+    command_result result = GUMBEL(NULL, "inspect", program, "--plan", "--backend", "mlx");
+    assert_int_not_equal(result.status, 0);
+    assert_has(result.errors, "backend mlx has no plan of its own");
+    free_result(&result);
+    result = GUMBEL(NULL, "inspect", program, "--backend", "cpu");
+    assert_int_not_equal(result.status, 0);
+    assert_has(result.errors, "--plan");
+    free_result(&result);
 }
 
 int main(void) {

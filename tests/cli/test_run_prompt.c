@@ -3,7 +3,7 @@
  * How gumbel run comes by its prompt, and when it chats instead.
  */
 #define _GNU_SOURCE /* posix_openpt */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
  *
  * What gumbel run says of an answer: notes, and the report in JSON.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include <jansson.h>
 

@@ -84,7 +84,7 @@ static void out_of_range_is_refused(void **state) {
         {"--min-p", "1.1", "--min-p 1.1: expected a number in [0, 1]"},
         {"--presence-penalty", "2.5", "--presence-penalty 2.5: expected a number in [-2, 2]"},
         {"--frequency-penalty", "-3", "--frequency-penalty -3: expected a number in [-2, 2]"},
-        {"--repeat-penalty", "0", "--repeat-penalty 0: expected a number in [0.01, 100]"},
+        {"--repeat-penalty", "0", "--repetition-penalty 0: expected a number in [0.01, 100]"},
         {"--repetition-penalty", "-1", "expected a number in [0.01, 100]"},
         {"--logit-bias", "5", "--logit-bias 5: expected ID=VALUE"},
         {"--logit-bias", "5=inf", "expected ID=VALUE"},
@@ -151,7 +151,7 @@ static void stats_name_the_settings(void **state) {
         RUN(program, "--print-tokens", "--stats", "--presence-penalty", "1.5", "--logit-bias", "3=1,4=2,3=0");
     assert_status(result, 0);
     static const char *const parts[] = {"min-p            0 (default)", "presence-penalty 1.5 (flag)",
-                                        "repeat-penalty   1 (default)", "logit-bias       1 tokens (flag)"};
+                                        "repetition-penalty 1 (default)", "logit-bias       1 tokens (flag)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_has(result.errors, parts[i]);
     free_result(&result);

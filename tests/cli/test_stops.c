@@ -2,7 +2,7 @@
  *
  * --stop and /set stop: what is printed of an answer, and how a conversation goes on after it.
  */
-#include "fixture.h"
+#include "cli/fixture.h"
 
 #include "cli/model/stops.h"
 

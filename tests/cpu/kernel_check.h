@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_CPU_KERNEL_CHECK_H
 #define GUMBEL_TESTS_CPU_KERNEL_CHECK_H
 
+#include "backends/cpu/kernels/kernels.h"
 #include "base/memory.h"
-#include "run/cpu/kernels/kernels.h"
 #include "tensor/convert.h"
 
 #include <setjmp.h>
@@ -57,17 +57,17 @@ static inline float random_float(uint64_t *state) {
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
-static inline gb_tensor new_tensor(gb_dtype dtype, int32_t rank, size_t a, size_t b, size_t c) {
-    gb_tensor tensor = {.dtype = dtype, .rank = rank, .dims = {a, b, c}};
+static inline gb_cpu_tensor new_tensor(gb_dtype dtype, int32_t rank, size_t a, size_t b, size_t c) {
+    gb_cpu_tensor tensor = {.dtype = dtype, .rank = rank, .dims = {a, b, c}};
     tensor.data = new_guarded(gb_elements(&tensor) * gb_dtype_size(dtype));
     return tensor;
 }
 
-static inline size_t tensor_bytes(const gb_tensor *tensor) {
+static inline size_t tensor_bytes(const gb_cpu_tensor *tensor) {
     return gb_elements(tensor) * gb_dtype_size(tensor->dtype);
 }
 
-static inline void set_element(const gb_tensor *tensor, size_t i, float value) {
+static inline void set_element(const gb_cpu_tensor *tensor, size_t i, float value) {
     if (tensor->dtype == GB_F32)
         ((float *)tensor->data)[i] = value;
     else if (tensor->dtype == GB_BF16)
@@ -76,22 +76,22 @@ static inline void set_element(const gb_tensor *tensor, size_t i, float value) {
         ((uint16_t *)tensor->data)[i] = gb_f16_from_float(value);
 }
 
-static inline float element(const gb_tensor *tensor, size_t i) {
+static inline float element(const gb_cpu_tensor *tensor, size_t i) {
     if (tensor->dtype == GB_F32)
         return ((const float *)tensor->data)[i];
     uint16_t half = ((const uint16_t *)tensor->data)[i];
     return tensor->dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
 }
 
-static inline gb_tensor random_tensor(uint64_t *state, gb_dtype dtype, int32_t rank, size_t a, size_t b,
-                                      size_t c) {
-    gb_tensor tensor = new_tensor(dtype, rank, a, b, c);
+static inline gb_cpu_tensor random_tensor(uint64_t *state, gb_dtype dtype, int32_t rank, size_t a, size_t b,
+                                          size_t c) {
+    gb_cpu_tensor tensor = new_tensor(dtype, rank, a, b, c);
     for (size_t i = 0; i < gb_elements(&tensor); i++)
         set_element(&tensor, i, random_float(state));
     return tensor;
 }
 
-static inline void free_tensor(const gb_tensor *tensor) {
+static inline void free_tensor(const gb_cpu_tensor *tensor) {
     free_guarded(tensor->data);
 }
 
@@ -99,7 +99,7 @@ static inline void free_tensor(const gb_tensor *tensor) {
 
 /* What a linear step shares between its two halves; 0 bytes for other calls. */
 static inline void *new_shared(const gb_kernel_call *call, uint64_t *bytes) {
-    const gb_tensor *x = call->operands[0];
+    const gb_cpu_tensor *x = call->operands[0];
     *bytes = 0;
     if (call->node)
         assert_true(gb_kernel_shared_bytes(call, gb_elements(x) / x->dims[x->rank - 1], bytes));

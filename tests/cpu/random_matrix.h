@@ -45,16 +45,16 @@ static inline gb_quantized_matrix random_matrix(uint64_t *state, const gb_format
     return matrix;
 }
 
-static inline gb_tensor tensor_of(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
-    return (gb_tensor){.data = (void *)(uintptr_t)matrix->data,
-                       .dtype = GB_QUANTIZED,
-                       .rank = 2,
-                       .dims = {rows, columns},
-                       .quantized = matrix};
+static inline gb_cpu_tensor tensor_of(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
+    return (gb_cpu_tensor){.data = (void *)(uintptr_t)matrix->data,
+                           .dtype = GB_QUANTIZED,
+                           .rank = 2,
+                           .dims = {rows, columns},
+                           .quantized = matrix};
 }
 
-static inline gb_tensor dequantized(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
-    gb_tensor dense = new_tensor(GB_F32, 2, rows, columns, 1);
+static inline gb_cpu_tensor dequantized(const gb_quantized_matrix *matrix, size_t rows, size_t columns) {
+    gb_cpu_tensor dense = new_tensor(GB_F32, 2, rows, columns, 1);
     for (size_t r = 0; r < rows; r++)
         gb_format_dequantize(&matrix->format, &matrix->planes, matrix->data, r, 0, columns,
                              (float *)dense.data + r * columns);

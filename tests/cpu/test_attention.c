@@ -7,16 +7,16 @@
 typedef struct layer {
     size_t heads, kv_heads, key_size, value_size, window, capacity, context;
     gb_dtype cache_dtype;
-    gb_tensor query, key, value;      /* [2 * context, ...]: slot 0's tokens, then slot 1's */
-    gb_tensor key_cache, value_cache; /* [2, capacity, ...] */
+    gb_cpu_tensor query, key, value;      /* [2 * context, ...]: slot 0's tokens, then slot 1's */
+    gb_cpu_tensor key_cache, value_cache; /* [2, capacity, ...] */
     gb_node node;
 } layer;
 
 enum { SLOTS = 2 };
 static const double SCALE = 0.37;
 
-static gb_tensor new_cache(const layer *l, size_t size) {
-    gb_tensor cache = new_tensor(l->cache_dtype, 3, SLOTS * l->capacity, l->kv_heads, size);
+static gb_cpu_tensor new_cache(const layer *l, size_t size) {
+    gb_cpu_tensor cache = new_tensor(l->cache_dtype, 3, SLOTS * l->capacity, l->kv_heads, size);
     cache.dims[0] = l->capacity;
     cache.slot_bytes = tensor_bytes(&cache);
     return cache;
@@ -83,11 +83,12 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
     size_t tokens = SLOTS * count, key_row = l->kv_heads * l->key_size,
            value_row = l->kv_heads * l->value_size;
     size_t query_row = l->heads * l->key_size, result_row = l->heads * l->value_size;
-    gb_tensor query = new_tensor(GB_F32, 3, tokens, l->heads, l->key_size);
-    gb_tensor key = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->key_size);
-    gb_tensor value = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->value_size);
-    gb_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1), slots = new_tensor(GB_I32, 1, tokens, 1, 1);
-    gb_tensor result = new_tensor(GB_F32, 3, tokens, l->heads, l->value_size);
+    gb_cpu_tensor query = new_tensor(GB_F32, 3, tokens, l->heads, l->key_size);
+    gb_cpu_tensor key = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->key_size);
+    gb_cpu_tensor value = new_tensor(GB_F32, 3, tokens, l->kv_heads, l->value_size);
+    gb_cpu_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1),
+                  slots = new_tensor(GB_I32, 1, tokens, 1, 1);
+    gb_cpu_tensor result = new_tensor(GB_F32, 3, tokens, l->heads, l->value_size);
     for (size_t n = 0; n < tokens; n++) {
         size_t slot = n / count, token = slot * l->context + position + n % count;
         ((int32_t *)slots.data)[n] = (int32_t)slot;
@@ -109,7 +110,7 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
         size_t token = n / count * l->context + position + n % count;
         memcpy(y + token * result_row, (float *)result.data + n * result_row, result_row * sizeof *y);
     }
-    const gb_tensor *made[] = {&query, &key, &value, &positions, &slots, &result};
+    const gb_cpu_tensor *made[] = {&query, &key, &value, &positions, &slots, &result};
     for (size_t i = 0; i < 6; i++)
         free_tensor(made[i]);
 }

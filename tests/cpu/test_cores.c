@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cpu/cores.h"
+#include "backends/threads/cores.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

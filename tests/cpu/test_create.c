@@ -91,6 +91,34 @@ static void refusals(void **unused) {
     free_tiny(program);
 }
 
+/* gumbel.h names every set. One is used by its name where the machine has it, and refused elsewhere. */
+static void every_instruction_set_has_a_name(void **unused) {
+    (void)unused;
+    static const char *const names[] = {"portable",   "avx2", "avxvnni", "avx512",
+                                        "avx512vnni", "neon", "neondot", "neoni8mm"};
+    gb_program *program = new_tiny(true);
+    gb_backend_options options = tiny_options();
+    gumbel_error error;
+    size_t available = 0, used = 0;
+    while (gb_available_vector_kernels(available))
+        available++;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gb_backend *backend;
+        char description[64];
+        options.cpu_isa = names[i];
+        if (gb_cpu_backend_create(program, &options, &backend, &error) != GUMBEL_OK) {
+            assert_non_null(strstr(error.message, "this machine has portable"));
+            continue;
+        }
+        snprintf(description, sizeof description, "cpu %s 1 thread", names[i]);
+        assert_string_equal(backend->description, description);
+        backend->functions->destroy(backend);
+        used++;
+    }
+    assert_int_equal(used, available);
+    free_tiny(program);
+}
+
 static void description(void **unused) {
     (void)unused;
     gb_program *program = new_tiny(true);
@@ -118,6 +146,7 @@ int main(void) {
         cmocka_unit_test(steps_do_not_allocate),
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(every_instruction_set_has_a_name),
         cmocka_unit_test(description),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

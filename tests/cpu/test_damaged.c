@@ -5,9 +5,9 @@
  */
 #include "base/memory.h"
 #include "cpu/tiny_backend.h"
-#include "program/encode.h"
-#include "program/reader.h"
-#include "support/program_file.h"
+#include "program/file/encode.h"
+#include "program/file/reader.h"
+#include "support/programs/program_file.h"
 
 /* Some chunks in two slots, with and without rows; every number that comes out is fine. */
 static bool run_steps(const gb_program *program) {

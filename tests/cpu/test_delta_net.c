@@ -10,23 +10,23 @@ enum { SLOTS = 3, LENGTH = 23, MAX_STREAMS = 5 };
 typedef struct stateful_op {
     gb_kernel kernel;
     gb_node node;
-    size_t stream_count;            /* operands with a row per token, before the others */
-    gb_tensor streams[MAX_STREAMS]; /* [SLOTS * LENGTH, ...] */
-    const gb_tensor *weight;        /* after the streams, or NULL */
-    gb_tensor state;                /* the last operand; of all slots */
-    gb_tensor result;
+    size_t stream_count;                /* operands with a row per token, before the others */
+    gb_cpu_tensor streams[MAX_STREAMS]; /* [SLOTS * LENGTH, ...] */
+    const gb_cpu_tensor *weight;        /* after the streams, or NULL */
+    gb_cpu_tensor state;                /* the last operand; of all slots */
+    gb_cpu_tensor result;
 } stateful_op;
 
-static size_t row_bytes(const gb_tensor *tensor) {
+static size_t row_bytes(const gb_cpu_tensor *tensor) {
     return tensor_bytes(tensor) / tensor->dims[0];
 }
 
-static gb_tensor part_of(const gb_tensor *whole, size_t rows) {
+static gb_cpu_tensor part_of(const gb_cpu_tensor *whole, size_t rows) {
     return new_tensor(whole->dtype, whole->rank, rows, whole->dims[1], whole->dims[2]);
 }
 
 /* Copies between a step's rows (count of each slot) and the rows of the sequences at position. */
-static void copy_rows(const gb_tensor *whole, const gb_tensor *part, size_t position, size_t count,
+static void copy_rows(const gb_cpu_tensor *whole, const gb_cpu_tensor *part, size_t position, size_t count,
                       bool out) {
     size_t size = row_bytes(whole);
     for (size_t slot = 0; slot < SLOTS; slot++) {
@@ -39,8 +39,8 @@ static void copy_rows(const gb_tensor *whole, const gb_tensor *part, size_t posi
 /* count tokens of each slot; the slots come in another order than the sequences. */
 static void run_step(stateful_op *op, size_t position, size_t count, const gb_vector_kernels *vector,
                      size_t team) {
-    gb_tensor parts[MAX_STREAMS], slots = new_tensor(GB_I32, 1, SLOTS * count, 1, 1);
-    gb_tensor result = part_of(&op->result, SLOTS * count);
+    gb_cpu_tensor parts[MAX_STREAMS], slots = new_tensor(GB_I32, 1, SLOTS * count, 1, 1);
+    gb_cpu_tensor result = part_of(&op->result, SLOTS * count);
     gb_kernel_call call = {.node = &op->node, .results = {&result}, .vector = vector};
     size_t operands = op->stream_count;
     for (size_t i = 0; i < operands; i++) {
@@ -97,9 +97,9 @@ static void check_stateful(stateful_op *op) {
 }
 
 /* A tensor for the states of all slots, with a gap between them. */
-static gb_tensor new_state(int32_t rank, size_t a, size_t b, size_t c) {
+static gb_cpu_tensor new_state(int32_t rank, size_t a, size_t b, size_t c) {
     size_t each = a * (rank > 1 ? b : 1) * (rank > 2 ? c : 1) + 16;
-    gb_tensor state = new_tensor(GB_F32, 1, SLOTS * each, 1, 1);
+    gb_cpu_tensor state = new_tensor(GB_F32, 1, SLOTS * each, 1, 1);
     state.rank = rank;
     state.dims[0] = a, state.dims[1] = b, state.dims[2] = c;
     state.slot_bytes = each * sizeof(float);
@@ -118,7 +118,7 @@ static void free_op(stateful_op *op) {
 /* ---- Convolution --------------------------------------------------------------------------------------- */
 
 static void check_conv(uint64_t *random, gb_dtype dtype, size_t channels, size_t width) {
-    gb_tensor weight = random_tensor(random, dtype, 3, channels, 1, width);
+    gb_cpu_tensor weight = random_tensor(random, dtype, 3, channels, 1, width);
     stateful_op op = {.kernel = gb_kernel_causal_conv,
                       .stream_count = 1,
                       .streams = {random_tensor(random, GB_F32, 2, SLOTS * LENGTH, channels, 1)},
@@ -262,10 +262,10 @@ static void decay(void **unused) {
     uint64_t random = 3;
     for (size_t round = 0; round < 12; round++) {
         size_t tokens = 1 + random_below(&random, 9), heads = 1 + random_below(&random, 150);
-        gb_tensor x = random_tensor(&random, GB_F32, 2, tokens, heads, 1);
-        gb_tensor a_log = random_tensor(&random, dtypes[round % 3], 1, heads, 1, 1);
-        gb_tensor bias = random_tensor(&random, dtypes[round / 3 % 3], 1, heads, 1, 1);
-        gb_tensor y = new_tensor(GB_F32, 2, tokens, heads, 1);
+        gb_cpu_tensor x = random_tensor(&random, GB_F32, 2, tokens, heads, 1);
+        gb_cpu_tensor a_log = random_tensor(&random, dtypes[round % 3], 1, heads, 1, 1);
+        gb_cpu_tensor bias = random_tensor(&random, dtypes[round / 3 % 3], 1, heads, 1, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, heads, 1);
         for (size_t i = 0; i < tokens * heads; i++)
             set_element(&x, i, element(&x, i) * (round % 2 ? 8 : 120));
         gb_kernel_call call = {NULL, {&x, &a_log, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL};

@@ -6,7 +6,7 @@
 /* ---- Routing ------------------------------------------------------------------------------------------- */
 
 typedef struct routing {
-    gb_tensor logits, experts, weights;
+    gb_cpu_tensor logits, experts, weights;
     gb_node node;
     gb_kernel_call call;
 } routing;
@@ -98,25 +98,25 @@ static void routes_numbers_that_are_none(void **unused) {
 
 /* ---- Their products ------------------------------------------------------------------------------------ */
 
-static void choose_experts(uint64_t *random, const gb_tensor *experts, size_t among) {
+static void choose_experts(uint64_t *random, const gb_cpu_tensor *experts, size_t among) {
     for (size_t i = 0; i < gb_elements(experts); i++)
         ((int32_t *)experts->data)[i] = (int32_t)random_below(random, among);
 }
 
 /* Each output is the linear kernel's for that token and expert alone. */
 static void assert_is_linear(const gb_kernel_call *call, size_t m, size_t t) {
-    const gb_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
+    const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1], *experts = call->operands[2];
     size_t choices = experts->dims[1], inputs = weight->dims[2], outputs = weight->dims[1];
     size_t x_row = x->rank == 3 ? m * choices + t : m;
     size_t expert = (size_t)((int32_t *)experts->data)[m * choices + t];
-    gb_tensor one_x = {
+    gb_cpu_tensor one_x = {
         .data = (float *)x->data + x_row * inputs, .dtype = GB_F32, .rank = 2, .dims = {1, inputs}};
-    gb_tensor one_weight = {.data = (uint8_t *)weight->data +
-                                    expert * outputs * inputs * gb_dtype_size(weight->dtype),
-                            .dtype = weight->dtype,
-                            .rank = 2,
-                            .dims = {outputs, inputs}};
-    gb_tensor y = new_tensor(GB_F32, 2, 1, outputs, 1);
+    gb_cpu_tensor one_weight = {.data = (uint8_t *)weight->data +
+                                        expert * outputs * inputs * gb_dtype_size(weight->dtype),
+                                .dtype = weight->dtype,
+                                .rank = 2,
+                                .dims = {outputs, inputs}};
+    gb_cpu_tensor y = new_tensor(GB_F32, 2, 1, outputs, 1);
     gb_kernel_call linear = {
         .operands = {&one_x, &one_weight}, .results = {&y}, .vector = gb_available_vector_kernels(0)};
     run_as_team(gb_kernel_linear, &linear, 1);
@@ -131,13 +131,13 @@ typedef struct expert_sizes {
 } expert_sizes;
 
 static void check_experts(uint64_t *random, expert_sizes s, gb_dtype dtype, bool has_row_per_choice) {
-    gb_tensor x = has_row_per_choice ? random_tensor(random, GB_F32, 3, s.tokens, s.choices, s.inputs)
-                                     : random_tensor(random, GB_F32, 2, s.tokens, s.inputs, 1);
-    gb_tensor weight = random_tensor(random, dtype, 3, s.among, s.outputs, s.inputs);
-    gb_tensor experts = new_tensor(GB_I32, 2, s.tokens, s.choices, 1);
-    gb_tensor y = new_tensor(GB_F32, 3, s.tokens, s.choices, s.outputs);
+    gb_cpu_tensor x = has_row_per_choice ? random_tensor(random, GB_F32, 3, s.tokens, s.choices, s.inputs)
+                                         : random_tensor(random, GB_F32, 2, s.tokens, s.inputs, 1);
+    gb_cpu_tensor weight = random_tensor(random, dtype, 3, s.among, s.outputs, s.inputs);
+    gb_cpu_tensor experts = new_tensor(GB_I32, 2, s.tokens, s.choices, 1);
+    gb_cpu_tensor y = new_tensor(GB_F32, 3, s.tokens, s.choices, s.outputs);
     choose_experts(random, &experts, s.among);
-    gb_tensor declared = weight;
+    gb_cpu_tensor declared = weight;
     declared.dims[0] = s.experts;
     gb_kernel_call call = {.operands = {&x, &declared, &experts}, .results = {&y}};
     check_kernel(gb_kernel_expert_linear, &call);
@@ -171,9 +171,9 @@ static void sums(void **unused) {
     static const size_t sizes[][3] = {{1, 1, 1}, {1, 8, 2048}, {5, 2, 33}, {9, 3, 1025}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         size_t tokens = sizes[s][0], choices = sizes[s][1], width = sizes[s][2];
-        gb_tensor x = random_tensor(&random, GB_F32, 3, tokens, choices, width);
-        gb_tensor weights = random_tensor(&random, GB_F32, 2, tokens, choices, 1);
-        gb_tensor y = new_tensor(GB_F32, 2, tokens, width, 1);
+        gb_cpu_tensor x = random_tensor(&random, GB_F32, 3, tokens, choices, width);
+        gb_cpu_tensor weights = random_tensor(&random, GB_F32, 2, tokens, choices, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, width, 1);
         gb_kernel_call call = {.operands = {&x, &weights}, .results = {&y}};
         check_kernel(gb_kernel_combine_experts, &call);
         for (size_t at = 0; at < tokens * width; at++) {
@@ -197,9 +197,9 @@ static void scaled_rows(void **unused) {
     uint64_t random = 5;
     static const size_t sizes[][2] = {{1, 1}, {1, 2048}, {5, 33}, {9, 1025}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        gb_tensor x = random_tensor(&random, GB_F32, 2, sizes[s][0], sizes[s][1], 1);
-        gb_tensor factor = random_tensor(&random, GB_F32, 2, sizes[s][0], 1, 1);
-        gb_tensor y = new_tensor(GB_F32, 2, sizes[s][0], sizes[s][1], 1);
+        gb_cpu_tensor x = random_tensor(&random, GB_F32, 2, sizes[s][0], sizes[s][1], 1);
+        gb_cpu_tensor factor = random_tensor(&random, GB_F32, 2, sizes[s][0], 1, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, sizes[s][0], sizes[s][1], 1);
         gb_kernel_call call = {.operands = {&x, &factor}, .results = {&y}};
         check_kernel(gb_kernel_scale_rows, &call);
         for (size_t at = 0; at < gb_elements(&x); at++)

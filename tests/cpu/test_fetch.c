@@ -2,7 +2,7 @@
  *
  * What a waiting thread asks for: its own first rows of a product to come, each byte once, and no more.
  */
-#include "run/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ enum { ROWS = 100 * GB_COLUMN_UNIT, INPUTS = 512, AT_ONCE = 2048 };
 
 typedef struct product {
     gb_node node;
-    gb_tensor x, weight, y;
+    gb_cpu_tensor x, weight, y;
     gb_quantized_matrix matrix;
     gb_kernel_call call;
 } product;

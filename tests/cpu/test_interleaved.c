@@ -49,9 +49,9 @@ static gb_node node_with(gb_op op, gb_activation activation) {
 }
 
 /* Groups of zeros, of tiny numbers and with outliers; sometimes one with a NaN or an infinity. */
-static gb_tensor random_activations(uint64_t *state, int32_t rank, size_t a, size_t b, size_t c) {
+static gb_cpu_tensor random_activations(uint64_t *state, int32_t rank, size_t a, size_t b, size_t c) {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
-    gb_tensor x = random_tensor(state, GB_F32, rank, a, b, c);
+    gb_cpu_tensor x = random_tensor(state, GB_F32, rank, a, b, c);
     size_t count = gb_elements(&x);
     for (size_t i = 0; i < count; i++)
         if (i / 300 % 7 >= 5)
@@ -69,10 +69,11 @@ static void check_linear(uint64_t *state, const gb_format *format, gb_activation
     gb_node node = node_with(GB_OP_LINEAR, activation);
     gb_quantized_matrix canonical = random_matrix(state, format, rows, columns);
     gb_quantized_matrix packed = interleaved(&canonical, rows, columns);
-    gb_tensor weight = tensor_of(&canonical, rows, columns),
-              packed_weight = tensor_of(&packed, rows, columns);
-    gb_tensor x = random_activations(state, 2, tokens, columns, 1);
-    gb_tensor y = new_tensor(GB_F32, 2, tokens, rows, 1), expected = new_tensor(GB_F32, 2, tokens, rows, 1);
+    gb_cpu_tensor weight = tensor_of(&canonical, rows, columns),
+                  packed_weight = tensor_of(&packed, rows, columns);
+    gb_cpu_tensor x = random_activations(state, 2, tokens, columns, 1);
+    gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, rows, 1),
+                  expected = new_tensor(GB_F32, 2, tokens, rows, 1);
     gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&expected}};
     call.vector = gb_available_vector_kernels(0);
     run_as_team(gb_kernel_linear, &call, 1);
@@ -132,7 +133,7 @@ static void check_range(uint64_t *state, const gb_format *format, size_t tokens)
     const size_t columns = random_packed_columns(state, format), group = gb_activation_group(format);
     gb_quantized_matrix canonical = random_matrix(state, format, ROWS, columns);
     gb_quantized_matrix packed = interleaved(&canonical, ROWS, columns);
-    gb_tensor x = random_activations(state, 2, tokens, columns, 1);
+    gb_cpu_tensor x = random_activations(state, 2, tokens, columns, 1);
     const size_t first_row = random_below(state, 32), first = random_below(state, 30),
                  end = first + 1 + random_below(state, ROWS - first_row - first);
     uint64_t bytes;
@@ -190,13 +191,13 @@ static void check_experts(uint64_t *state, const gb_format *format, size_t token
     const bool by_choice = random_below(state, 2) == 1;
     gb_quantized_matrix canonical = random_matrix(state, format, EXPERTS * rows, columns);
     gb_quantized_matrix packed = interleaved(&canonical, EXPERTS * rows, columns);
-    gb_tensor weight = {
+    gb_cpu_tensor weight = {
         .dtype = GB_QUANTIZED, .rank = 3, .dims = {EXPERTS, rows, columns}, .quantized = &canonical};
-    gb_tensor x = random_activations(state, by_choice ? 3 : 2, tokens, by_choice ? CHOICES : columns,
-                                     by_choice ? columns : 1);
-    gb_tensor experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
-    gb_tensor y = new_tensor(GB_F32, 3, tokens, CHOICES, rows),
-              expected = new_tensor(GB_F32, 3, tokens, CHOICES, rows);
+    gb_cpu_tensor x = random_activations(state, by_choice ? 3 : 2, tokens, by_choice ? CHOICES : columns,
+                                         by_choice ? columns : 1);
+    gb_cpu_tensor experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
+    gb_cpu_tensor y = new_tensor(GB_F32, 3, tokens, CHOICES, rows),
+                  expected = new_tensor(GB_F32, 3, tokens, CHOICES, rows);
     for (size_t i = 0; i < tokens * CHOICES; i++)
         ((int32_t *)experts.data)[i] = (int32_t)random_below(state, 1 + random_below(state, EXPERTS));
     gb_kernel_call call = {.node = &node, .operands = {&x, &weight, &experts}, .results = {&expected}};
@@ -258,11 +259,11 @@ static void queues_of_rows(void **unused) {
     for (size_t tokens = 1; tokens <= 2; tokens++) {
         gb_quantized_matrix canonical = random_matrix(&state, format, EXPERTS * EXPERT_ROWS, COLUMNS);
         gb_quantized_matrix packed = interleaved(&canonical, EXPERTS * EXPERT_ROWS, COLUMNS);
-        gb_tensor weight = tensor_of(&packed, ROWS, COLUMNS), all = weight;
-        gb_tensor x = random_activations(&state, 2, tokens, COLUMNS, 1);
-        gb_tensor y = new_tensor(GB_F32, 2, tokens, ROWS, 1),
-                  all_y = new_tensor(GB_F32, 3, tokens, CHOICES, EXPERT_ROWS),
-                  experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
+        gb_cpu_tensor weight = tensor_of(&packed, ROWS, COLUMNS), all = weight;
+        gb_cpu_tensor x = random_activations(&state, 2, tokens, COLUMNS, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, ROWS, 1),
+                      all_y = new_tensor(GB_F32, 3, tokens, CHOICES, EXPERT_ROWS),
+                      experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
         for (size_t i = 0; i < tokens * CHOICES; i++)
             ((int32_t *)experts.data)[i] = (int32_t)(i * 5 % EXPERTS);
         gb_kernel_call call = {.node = &linear, .operands = {&x, &weight}, .results = {&y}};
@@ -296,7 +297,7 @@ static void rows_as_floats(void **unused) {
         const size_t columns = random_packed_columns(&state, format);
         gb_quantized_matrix canonical = random_matrix(&state, format, ROWS, columns);
         gb_quantized_matrix packed = interleaved(&canonical, ROWS, columns);
-        gb_tensor dense = dequantized(&canonical, ROWS, columns);
+        gb_cpu_tensor dense = dequantized(&canonical, ROWS, columns);
         for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++)
             for (size_t row = 0; row < ROWS; row++) {
                 const size_t unit = format->bits == 8 ? 1 : 8;

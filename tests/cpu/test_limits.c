@@ -2,9 +2,9 @@
  *
  * The loops that find a machine's limits do the work that they count.
  */
+#include "backends/cpu/kernels/vector/vector_kernels.h"
+#include "backends/cpu/limits.h"
 #include "base/memory.h"
-#include "run/cpu/kernels/vector/vector_kernels.h"
-#include "run/cpu/limits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

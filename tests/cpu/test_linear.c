@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* The definition: 16 partial sums in order, then the tree. */
-static float defined_dot(const gb_tensor *x, size_t m, const gb_tensor *weight, size_t o, size_t count) {
+static float defined_dot(const gb_cpu_tensor *x, size_t m, const gb_cpu_tensor *weight, size_t o,
+                         size_t count) {
     float lanes[16] = {0};
     for (size_t k = 0; k < (count + 15) / 16 * 16; k++) {
         float a = k < count ? element(x, m * count + k) : 0,
@@ -19,9 +20,9 @@ static float defined_dot(const gb_tensor *x, size_t m, const gb_tensor *weight, 
 }
 
 static void check_shape(uint64_t *state, gb_dtype dtype, size_t tokens, size_t inputs, size_t outputs) {
-    gb_tensor x = random_tensor(state, GB_F32, 2, tokens, inputs, 1);
-    gb_tensor weight = random_tensor(state, dtype, 2, outputs, inputs, 1);
-    gb_tensor y = new_tensor(GB_F32, 2, tokens, outputs, 1);
+    gb_cpu_tensor x = random_tensor(state, GB_F32, 2, tokens, inputs, 1);
+    gb_cpu_tensor weight = random_tensor(state, dtype, 2, outputs, inputs, 1);
+    gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, outputs, 1);
     gb_kernel_call call = {.operands = {&x, &weight}, .results = {&y}};
     check_kernel(gb_kernel_linear, &call);
     for (size_t m = 0; m < tokens; m++) {
@@ -88,13 +89,13 @@ static void batch_size_does_not_matter(void **unused) {
     (void)unused;
     enum { TOKENS = 70, INPUTS = 1100, OUTPUTS = 21 };
     uint64_t state = 3;
-    gb_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, INPUTS, 1);
-    gb_tensor weight = random_tensor(&state, GB_BF16, 2, OUTPUTS, INPUTS, 1);
-    gb_tensor all = new_tensor(GB_F32, 2, TOKENS, OUTPUTS, 1), one = new_tensor(GB_F32, 2, 1, OUTPUTS, 1);
+    gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, INPUTS, 1);
+    gb_cpu_tensor weight = random_tensor(&state, GB_BF16, 2, OUTPUTS, INPUTS, 1);
+    gb_cpu_tensor all = new_tensor(GB_F32, 2, TOKENS, OUTPUTS, 1), one = new_tensor(GB_F32, 2, 1, OUTPUTS, 1);
     gb_kernel_call call = {.operands = {&x, &weight}, .results = {&all}};
     check_kernel(gb_kernel_linear, &call);
     for (size_t m = 0; m < TOKENS; m++) {
-        gb_tensor row = {
+        gb_cpu_tensor row = {
             .data = (float *)x.data + m * INPUTS, .dtype = GB_F32, .rank = 2, .dims = {1, INPUTS}};
         call = (gb_kernel_call){.operands = {&row, &weight}, .results = {&one}};
         check_kernel(gb_kernel_linear, &call);

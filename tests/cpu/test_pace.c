@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cpu/pace.h"
+#include "backends/threads/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,10 +19,11 @@ static void plain_activations(void **unused) {
             size_t tokens = 1 + random_below(&state, round < 2 ? 3 : 70), rows = 1 + random_below(&state, 40);
             size_t columns = random_columns(&state, &formats[f]);
             gb_quantized_matrix matrix = random_matrix(&state, &formats[f], rows, columns);
-            gb_tensor weight = tensor_of(&matrix, rows, columns), dense = dequantized(&matrix, rows, columns);
-            gb_tensor x = random_tensor(&state, GB_F32, 2, tokens, columns, 1);
-            gb_tensor y = new_tensor(GB_F32, 2, tokens, rows, 1),
-                      expected = new_tensor(GB_F32, 2, tokens, rows, 1);
+            gb_cpu_tensor weight = tensor_of(&matrix, rows, columns),
+                          dense = dequantized(&matrix, rows, columns);
+            gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, tokens, columns, 1);
+            gb_cpu_tensor y = new_tensor(GB_F32, 2, tokens, rows, 1),
+                          expected = new_tensor(GB_F32, 2, tokens, rows, 1);
             gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
             check_kernel(gb_kernel_linear, &call);
             call = (gb_kernel_call){.node = &node, .operands = {&x, &dense}, .results = {&expected}};
@@ -71,7 +72,7 @@ static float defined_output(const gb_quantized_matrix *m, const float *x, size_t
 }
 
 /* Zeros, tiny numbers, ties and outliers among the activations. */
-static void make_activations(uint64_t *state, const gb_tensor *x) {
+static void make_activations(uint64_t *state, const gb_cpu_tensor *x) {
     for (size_t i = 0; i < gb_elements(x); i++) {
         size_t block = i / 200 % 5;
         float value = random_float(state);
@@ -88,8 +89,8 @@ static void check_int8(uint64_t *state, const gb_format *format, size_t tokens, 
     static gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 1};
     node.attributes[0] = gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP);
     gb_quantized_matrix matrix = random_matrix(state, format, rows, columns);
-    gb_tensor weight = tensor_of(&matrix, rows, columns);
-    gb_tensor x = new_tensor(GB_F32, 2, tokens, columns, 1), y = new_tensor(GB_F32, 2, tokens, rows, 1);
+    gb_cpu_tensor weight = tensor_of(&matrix, rows, columns);
+    gb_cpu_tensor x = new_tensor(GB_F32, 2, tokens, columns, 1), y = new_tensor(GB_F32, 2, tokens, rows, 1);
     make_activations(state, &x);
     gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
     check_kernel(gb_kernel_linear, &call);
@@ -125,9 +126,9 @@ static void numbers_that_are_none_are_seen(void **unused) {
     node.attributes[0] = gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP);
     uint64_t state = 6;
     gb_quantized_matrix matrix = random_matrix(&state, &formats[0], 5, 256);
-    gb_tensor weight = tensor_of(&matrix, 5, 256), y = new_tensor(GB_F32, 2, 1, 5, 1);
+    gb_cpu_tensor weight = tensor_of(&matrix, 5, 256), y = new_tensor(GB_F32, 2, 1, 5, 1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        gb_tensor x = random_tensor(&state, GB_F32, 2, 1, 256, 1);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, 1, 256, 1);
         ((float *)x.data)[100] = bad[i];
         gb_kernel_call call = {.node = &node, .operands = {&x, &weight}, .results = {&y}};
         check_kernel(gb_kernel_linear, &call);
@@ -150,8 +151,9 @@ static void rows_of_tables(void **unused) {
     for (size_t f = 0; f < FORMATS; f++) {
         size_t columns = random_columns(&state, &formats[f]);
         gb_quantized_matrix matrix = random_matrix(&state, &formats[f], ROWS, columns);
-        gb_tensor table = tensor_of(&matrix, ROWS, columns), dense = dequantized(&matrix, ROWS, columns);
-        gb_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1), y = new_tensor(GB_F32, 2, TOKENS, columns, 1);
+        gb_cpu_tensor table = tensor_of(&matrix, ROWS, columns), dense = dequantized(&matrix, ROWS, columns);
+        gb_cpu_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1),
+                      y = new_tensor(GB_F32, 2, TOKENS, columns, 1);
         for (size_t t = 0; t < TOKENS; t++)
             ((int32_t *)tokens.data)[t] = (int32_t)random_below(&state, ROWS);
         gb_kernel_call call = {.node = &node, .operands = {&table, &tokens}, .results = {&y}};
@@ -178,20 +180,20 @@ static void check_experts(uint64_t *state, const gb_format *format, size_t token
                     .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, activation)}};
     size_t columns = random_columns(state, format), x_rows = 1 + 2 * (tokens % 2);
     gb_quantized_matrix matrix = random_matrix(state, format, (size_t)EXPERTS * ROWS, columns);
-    gb_tensor weight = {
+    gb_cpu_tensor weight = {
         .dtype = GB_QUANTIZED, .rank = 3, .dims = {EXPERTS, ROWS, columns}, .quantized = &matrix};
-    gb_tensor dense = dequantized(&matrix, (size_t)EXPERTS * ROWS, columns);
-    gb_tensor x = random_tensor(state, GB_F32, x_rows == 1 ? 2 : 3, tokens, x_rows == 1 ? columns : x_rows,
-                                x_rows == 1 ? 1 : columns);
-    gb_tensor experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
-    gb_tensor y = new_tensor(GB_F32, 3, tokens, CHOICES, ROWS),
-              expected = new_tensor(GB_F32, 3, tokens, CHOICES, ROWS);
+    gb_cpu_tensor dense = dequantized(&matrix, (size_t)EXPERTS * ROWS, columns);
+    gb_cpu_tensor x = random_tensor(state, GB_F32, x_rows == 1 ? 2 : 3, tokens,
+                                    x_rows == 1 ? columns : x_rows, x_rows == 1 ? 1 : columns);
+    gb_cpu_tensor experts = new_tensor(GB_I32, 2, tokens, CHOICES, 1);
+    gb_cpu_tensor y = new_tensor(GB_F32, 3, tokens, CHOICES, ROWS),
+                  expected = new_tensor(GB_F32, 3, tokens, CHOICES, ROWS);
     for (size_t i = 0; i < tokens * CHOICES; i++)
         ((int32_t *)experts.data)[i] = (int32_t)random_below(state, EXPERTS);
     gb_kernel_call call = {.node = &node, .operands = {&x, &weight, &experts}, .results = {&y}};
     check_kernel(gb_kernel_expert_linear, &call);
     if (activation == GB_ACTIVATION_NONE) {
-        gb_tensor matrices = dense;
+        gb_cpu_tensor matrices = dense;
         matrices.rank = 3;
         matrices.dims[0] = EXPERTS;
         matrices.dims[1] = ROWS;

@@ -16,8 +16,8 @@ static void rms_norm(void **unused) {
     for (int round = 0; round < 40; round++) {
         size_t a = 1 + random_below(&state, 5), b = 1 + random_below(&state, 4);
         size_t size = 1 + random_below(&state, 150);
-        gb_tensor x = random_tensor(&state, GB_F32, 3, a, b, size), y = new_tensor(GB_F32, 3, a, b, size);
-        gb_tensor weight = random_tensor(&state, dtypes[round % 3], 1, size, 1, 1);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 3, a, b, size), y = new_tensor(GB_F32, 3, a, b, size);
+        gb_cpu_tensor weight = random_tensor(&state, dtypes[round % 3], 1, size, 1, 1);
         bool weighted = round % 4 != 0;
         double offset = round % 5 == 0 ? 1 : 0;
         node.attributes[1] = gb_float(GB_ATTRIBUTE_WEIGHT_OFFSET, offset);
@@ -46,8 +46,8 @@ static void l2_normalize(void **unused) {
     for (int round = 0; round < 20; round++) {
         size_t rows = 1 + random_below(&state, 9), size = 1 + random_below(&state, 150);
         double scale = round % 3 ? 1 / sqrt((double)size) : 1, epsilon = round % 2 ? 1e-6 : 0.25;
-        gb_tensor x = random_tensor(&state, GB_F32, 3, rows, 1, size),
-                  y = new_tensor(GB_F32, 3, rows, 1, size);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 3, rows, 1, size),
+                      y = new_tensor(GB_F32, 3, rows, 1, size);
         gb_node node = node_with(gb_float(GB_ATTRIBUTE_EPSILON, epsilon), GB_OP_L2_NORMALIZE);
         node.attributes[node.attribute_count++] = gb_float(GB_ATTRIBUTE_SCALE, scale);
         gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL};
@@ -71,8 +71,8 @@ static void slice(void **unused) {
     static const size_t cases[][4] = {{1, 1, 0, 1}, {3, 20, 0, 7}, {5, 33, 32, 1}, {2, 100, 17, 66}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         size_t rows = cases[c][0] * 2, width = cases[c][1], start = cases[c][2], count = cases[c][3];
-        gb_tensor x = random_tensor(&state, GB_F32, 3, cases[c][0], 2, width);
-        gb_tensor y = new_tensor(GB_F32, 3, cases[c][0], 2, count);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 3, cases[c][0], 2, width);
+        gb_cpu_tensor y = new_tensor(GB_F32, 3, cases[c][0], 2, count);
         gb_node node = node_with(gb_int(GB_ATTRIBUTE_START, (int64_t)start), GB_OP_SLICE);
         gb_kernel_call call = {&node, {&x}, {&y}, NULL, GB_SPLIT_OWN, NULL};
         check_kernel(gb_kernel_slice, &call);
@@ -87,10 +87,10 @@ static void slice(void **unused) {
 static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pairs, size_t offset,
                        size_t size) {
     gb_node node = node_with(gb_int(GB_ATTRIBUTE_PAIR_OFFSET, (int64_t)offset), GB_OP_ROPE);
-    gb_tensor x = random_tensor(state, GB_F32, 3, tokens, heads, size);
-    gb_tensor y = new_tensor(GB_F32, 3, tokens, heads, size);
-    gb_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1);
-    gb_tensor frequencies = random_tensor(state, GB_F32, 1, pairs, 1, 1);
+    gb_cpu_tensor x = random_tensor(state, GB_F32, 3, tokens, heads, size);
+    gb_cpu_tensor y = new_tensor(GB_F32, 3, tokens, heads, size);
+    gb_cpu_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1);
+    gb_cpu_tensor frequencies = random_tensor(state, GB_F32, 1, pairs, 1, 1);
     for (size_t m = 0; m < tokens; m++)
         ((int32_t *)positions.data)[m] = (int32_t)random_below(state, 100000);
     gb_kernel_call call = {&node, {&x, &positions, &frequencies}, {&y}, NULL, GB_SPLIT_OWN, NULL};
@@ -127,8 +127,9 @@ static void embedding(void **unused) {
     gb_node node = node_with(gb_float(GB_ATTRIBUTE_SCALE, sqrt(33.0)), GB_OP_EMBEDDING);
     for (size_t d = 0; d < 3; d++) {
         enum { WORDS = 11, WIDTH = 333, TOKENS = 9 };
-        gb_tensor table = random_tensor(&state, dtypes[d], 2, WORDS, WIDTH, 1);
-        gb_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1), y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
+        gb_cpu_tensor table = random_tensor(&state, dtypes[d], 2, WORDS, WIDTH, 1);
+        gb_cpu_tensor tokens = new_tensor(GB_I32, 1, TOKENS, 1, 1),
+                      y = new_tensor(GB_F32, 2, TOKENS, WIDTH, 1);
         int32_t *ids = tokens.data;
         for (size_t m = 0; m < TOKENS; m++)
             ids[m] = (int32_t)random_below(&state, WORDS);
@@ -153,8 +154,8 @@ static void gather_rows(void **unused) {
     (void)unused;
     uint64_t state = 4;
     enum { TOKENS = 7, WIDTH = 19, ROWS = 5 };
-    gb_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, WIDTH, 1);
-    gb_tensor rows = new_tensor(GB_I32, 1, ROWS, 1, 1), y = new_tensor(GB_F32, 2, ROWS, WIDTH, 1);
+    gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, WIDTH, 1);
+    gb_cpu_tensor rows = new_tensor(GB_I32, 1, ROWS, 1, 1), y = new_tensor(GB_F32, 2, ROWS, WIDTH, 1);
     static const int32_t wanted[ROWS] = {6, 0, 3, 3, 1};
     memcpy(rows.data, wanted, sizeof wanted);
     gb_kernel_call call = {NULL, {&x, &rows}, {&y}, NULL, GB_SPLIT_OWN, NULL};
@@ -177,9 +178,9 @@ static void elementwise(void **unused) {
     gb_node cap = node_with(gb_float(GB_ATTRIBUTE_CAP, 30), GB_OP_SOFT_CAP);
     static const size_t sizes[] = {1, 15, 16, 17, 33, 1023, 1024, 1025, 5000};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        gb_tensor a = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
-        gb_tensor b = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
-        gb_tensor y = new_tensor(GB_F32, 2, 1, sizes[s], 1), factor = new_tensor(GB_BF16, 1, 1, 1, 1);
+        gb_cpu_tensor a = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
+        gb_cpu_tensor b = random_tensor(&state, GB_F32, 2, 1, sizes[s], 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, 1, sizes[s], 1), factor = new_tensor(GB_BF16, 1, 1, 1, 1);
         set_element(&factor, 0, 0.4375f);
         for (size_t i = 0; i < sizes[s]; i++)
             set_element(&a, i, element(&a, i) * 8);

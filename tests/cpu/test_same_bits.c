@@ -130,17 +130,17 @@ static void neighbours(void **unused) {
 }
 
 /* Biases, penalties and min-p of all kinds. */
-static void set_later_settings(tiny_batch *b, uint32_t row, uint32_t position) {
+static void set_settings(tiny_batch *b, uint32_t row, uint32_t position) {
     b->min_p[row] = (float)(row % 3) * 0.03f;
-    b->repetition[row] = 1 + 0.2f * (float)row;
-    b->frequency[row] = 0.3f * (float)(position % 4);
-    b->presence[row] = row == 2 ? 1.5f : -0.5f;
+    b->repetition_penalty[row] = 1 + 0.2f * (float)row;
+    b->frequency_penalty[row] = 0.3f * (float)(position % 4);
+    b->presence_penalty[row] = row == 2 ? 1.5f : -0.5f;
     b->generated_from[row] = (int32_t)(position / 2);
     b->penalize_prompt[row] = (int32_t)(position % 4);
     for (int32_t i = 0; i < TINY_BIASES; i++) {
-        b->bias_ids[row][i] =
+        b->bias_ids[row * TINY_BIASES + (uint32_t)i] =
             position % 5 == 0 && i == 2 ? -1 : ((int32_t)position + i * i) % TINY_VOCABULARY;
-        b->bias_values[row][i] = i == 1 ? -INFINITY : 2.5f * (float)i + 1;
+        b->bias_values[row * TINY_BIASES + (uint32_t)i] = i == 1 ? -INFINITY : 2.5f * (float)i + 1;
     }
     b->want_logprobs[row] = row == 1;
 }
@@ -168,7 +168,7 @@ static void fused_and_unfused_tokens(void **unused) {
             a.top_p[slot] = slot == 1 ? 0.6f : 1.0f;
             a.seed[slot] = position * 1000003ull << (slot * 8);
             if (position % 3 > 0)
-                set_later_settings(&a, slot, position);
+                set_settings(&a, slot, position);
         }
         tiny_batch b = a;
         run_batch(fused, &a);

@@ -2,7 +2,7 @@
  *
  * Where threads meet: between what one writes and another touches, and nowhere else.
  */
-#include "run/cpu/schedule.h"
+#include "backends/cpu/schedule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@
 enum { TOKENS = 8, WIDTH = 64, VALUES = 12 };
 
 static float memory[VALUES][TOKENS * WIDTH];
-static gb_tensor values[VALUES];
+static gb_cpu_tensor values[VALUES];
 static gb_schedule schedule;
 
 static int set_up(void **state) {
     (void)state;
     gb_schedule_meet(&schedule);
     for (size_t i = 0; i < VALUES; i++)
-        values[i] = (gb_tensor){
+        values[i] = (gb_cpu_tensor){
             .data = memory[i], .dtype = GB_F32, .rank = 2, .dims = {TOKENS, WIDTH}, .slot_bytes = 0};
     return 0;
 }
@@ -99,7 +99,7 @@ static void test_reused_bytes(void **state) {
 static void test_views(void **state) {
     (void)state;
     assert_false(columns(GB_OP_LINEAR, 1, 0, -1));
-    gb_tensor heads = values[1];
+    gb_cpu_tensor heads = values[1];
     heads.rank = 3;
     heads.dims[1] = 2;
     heads.dims[2] = WIDTH / 2;

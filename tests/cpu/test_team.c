@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cpu/cores.h"
-#include "run/cpu/team.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
 
 #include <sched.h>
 #include <setjmp.h>

@@ -2,13 +2,13 @@
  *
  * Where the backend finds its weights: mapped where kernels can read them, otherwise laid out anew.
  */
+#include "backends/cpu/weights.h"
 #include "base/memory.h"
 #include "program/constant_packing.h"
-#include "program/reader.h"
-#include "run/cpu/weights.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
-#include "support/program_file.h"
-#include "support/quantized_program.h"
+#include "support/programs/program_file.h"
+#include "support/programs/quantized_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

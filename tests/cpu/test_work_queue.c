@@ -3,8 +3,8 @@
  * Each unit of a queue is given to one thread, whichever threads come, and those that have nothing left help
  * the others.
  */
-#include "run/cpu/kernels/work_queue.h"
-#include "run/cpu/team.h"
+#include "backends/cpu/kernels/work_queue.h"
+#include "backends/threads/team.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,11 +5,11 @@
 #ifndef GUMBEL_TESTS_CPU_TINY_BACKEND_H
 #define GUMBEL_TESTS_CPU_TINY_BACKEND_H
 
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "base/memory.h"
-#include "run/cpu/cpu.h"
-#include "run/cpu/kernels/vector/vector_kernels.h"
 #include "support/assertions.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,19 +68,28 @@ static inline gb_backend *new_backend(const gb_program *program, const gb_backen
     return backend;
 }
 
-/* A batch under construction. */
+/* A batch under construction; its inputs have the names of roles.def. */
 typedef struct tiny_batch {
     gb_batch batch;
-    int32_t tokens[STEP_TOKENS], positions[STEP_TOKENS], slots[STEP_TOKENS];
-    int32_t rows[MOST_SLOTS], top_k[MOST_SLOTS], next[MOST_SLOTS];
-    float temperature[MOST_SLOTS], top_p[MOST_SLOTS];
-    uint64_t seed[MOST_SLOTS];
-    float min_p[MOST_SLOTS], repetition[MOST_SLOTS], frequency[MOST_SLOTS], presence[MOST_SLOTS];
-    int32_t generated_from[MOST_SLOTS], penalize_prompt[MOST_SLOTS];
-    int32_t bias_ids[MOST_SLOTS][TINY_BIASES];
-    float bias_values[MOST_SLOTS][TINY_BIASES];
-    bool want_logprobs[MOST_SLOTS];
+#define COUNT_N STEP_TOKENS
+#define COUNT_B MOST_SLOTS
+#define COUNT_BL MOST_SLOTS *TINY_BIASES
+#define ARRAY_INPUT(dtype, name, dims) GB_C_TYPE(dtype) name[COUNT_##dims];
+#define ARRAY_OUTPUT(dtype, name, dims)
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral)                               \
+    ARRAY_##direction(dtype, name, dims)
+#include "program/roles.def"
+    int32_t next[MOST_SLOTS];
 } tiny_batch;
+
+static inline gb_batch_arrays tiny_arrays(tiny_batch *b) {
+    gb_batch_arrays arrays = {.next = b->next, .max_bias = TINY_BIASES};
+#define TAKE_INPUT(name) arrays.name = b->name;
+#define TAKE_OUTPUT(name)
+#define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) TAKE_##direction(name)
+#include "program/roles.def"
+    return arrays;
+}
 
 /* The token at a position of text number `text`. */
 static inline int32_t text_token(uint32_t text, uint32_t position) {
@@ -102,30 +111,14 @@ static inline void add_text(tiny_batch *b, uint32_t slot, uint32_t text, uint32_
 static inline void add_row(tiny_batch *b, uint32_t row) {
     uint32_t i = b->batch.row_count++;
     assert_true(i < MOST_SLOTS);
+    const gb_batch_arrays arrays = tiny_arrays(b);
+    gb_batch_clear_row(&arrays, i);
     b->rows[i] = (int32_t)row;
-    b->top_p[i] = b->repetition[i] = 1;
-    b->generated_from[i] = b->bias_ids[i][0] = -1;
 }
 
 static inline void run_batch(gb_backend *backend, tiny_batch *b) {
-    b->batch.tokens = b->tokens;
-    b->batch.positions = b->positions;
-    b->batch.slots = b->slots;
-    b->batch.rows = b->rows;
-    b->batch.temperature = b->temperature;
-    b->batch.top_k = b->top_k;
-    b->batch.top_p = b->top_p;
-    b->batch.seed = b->seed;
-    b->batch.min_p = b->min_p;
-    b->batch.repetition_penalty = b->repetition;
-    b->batch.frequency_penalty = b->frequency;
-    b->batch.presence_penalty = b->presence;
-    b->batch.generated_from = b->generated_from;
-    b->batch.penalize_prompt = b->penalize_prompt;
-    b->batch.bias_ids = b->bias_ids[0];
-    b->batch.bias_values = b->bias_values[0];
-    b->batch.want_logprobs = b->want_logprobs;
-    b->batch.next = b->next;
+    const gb_batch_arrays arrays = tiny_arrays(b);
+    gb_batch_use(&arrays, &b->batch);
     gumbel_error error;
     assert_ok(backend->functions->step(backend, &b->batch, &error), &error);
 }

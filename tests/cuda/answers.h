@@ -8,7 +8,7 @@
 
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <cuda_runtime_api.h>
@@ -49,16 +49,17 @@ static inline gumbel_sampling settings_of(int kind) {
 static inline int32_t step(gumbel_session *session, int32_t token, bool wants_token, int kind,
                            float *logits) {
     const gumbel_sampling sampling = settings_of(kind);
+    gumbel_result result = {.size = sizeof result, .token = -1};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = &token,
                               .token_count = 1,
-                              .wants_token = wants_token,
+                              .result = wants_token ? &result : NULL,
                               .sampling = &sampling};
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
     if (logits)
-        memcpy(logits, request.logits, VOCAB * sizeof *logits);
-    return request.token;
+        memcpy(logits, result.logits, VOCAB * sizeof *logits);
+    return result.token;
 }
 
 /* An answer of count tokens, asked for step by step, of which nothing is known beforehand. The last token is

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
 #define GUMBEL_TESTS_CUDA_ATTENTION_CASE_H
 
+#include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
 
 #include <math.h>
@@ -97,6 +98,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
     merged.rank = 2;
     merged.dims[1] *= merged.dims[2];
     gb_cuda_scratch scratch = {0};
+    const gb_cuda_epilogue epilogue = {&merged, NULL};
     gb_cuda_call call = {
         .node = &node,
         .operands = {&tensors[0], &tensors[1], &tensors[2], &tensors[3], &tensors[4], &caches[0], &caches[1]},
@@ -105,15 +107,17 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .is_prefill = batch.is_prefill,
         .takes_terms = c->takes_terms,
         .scratch = &scratch,
-        .prepares = !batch.is_prefill,
-        .prepares_as = &merged};
+        .epilogue = &epilogue};
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
-    scratch.bytes = device_copy(NULL, gb_cuda_attention_scratch(&call));
+    scratch.bytes = device_copy(NULL, scratch_from(&gb_cuda_attention_kernels, &call));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
     scratch.prepared = device_copy(NULL, gb_cuda_elements(&merged) * 3);
-    gb_cuda_attention(&call);
+    const bool is_prepared = has_epilogue(&gb_cuda_attention_kernels, &call);
+    if (!is_prepared)
+        call.epilogue = NULL;
+    launch_from(&gb_cuda_attention_kernels, &call);
     fetch_tensor(&tensors[6], y);
-    if (scratch.prepared_from)
+    if (is_prepared)
         check_prepared(scratch.prepared, y, all, merged.dims[1]);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         free_on_device(&tensors[i]);

@@ -5,7 +5,7 @@
 #ifndef GUMBEL_TESTS_CUDA_DEVICE_MEMORY_H
 #define GUMBEL_TESTS_CUDA_DEVICE_MEMORY_H
 
-#include "run/cuda/kernels.h"
+#include "backends/cuda/lowering/kernels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

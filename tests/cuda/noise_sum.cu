@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/cuda/device/select.cuh"
+#include "backends/cuda/sampler/select.cuh"
 
 extern "C" {
 #include "cuda/noise_sum.h"

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cuda/device_memory.h"
 #include "cuda/sample_rows.h"
+#include "support/random_setting.h"
 
 #include <math.h>
 
@@ -54,6 +55,10 @@ static inline void fill_settings(sample_rows *r, uint32_t b, uint64_t *random) {
     static const float top_ps[] = {1, 0.95f, 0.5f, 0.01f, 1, 0.999f}, min_ps[] = {0, 0, 0.05f, 0.5f, 1};
     static const float repetitions[] = {1, 1, 1.3f, 0.7f}, penalties[] = {0, 0, 0.5f, -1.5f};
     static const int32_t top_ks[] = {0, 0, 1, 5, 64, 1000, 1 << 22};
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, sampler, ...)                         \
+    r->name[b] = RANDOM_SETTING(dtype, neutral, next_random(random), __VA_ARGS__);
+#include "program/roles.def"
+    /* of these, values that are cases of their own */
     r->temperature[b] = pick(random, temperatures, 7);
     r->top_p[b] = pick(random, top_ps, 6);
     r->min_p[b] = pick(random, min_ps, 5);
@@ -68,9 +73,9 @@ static inline void fill_settings(sample_rows *r, uint32_t b, uint64_t *random) {
     for (uint32_t i = 0; i < r->count_limit; i++)
         counts[i] = (gb_token_count){i < length ? (int32_t)(i * step) : -1,
                                      (int32_t)(next_random(random) % 3), (int32_t)(next_random(random) % 3)};
-    r->repetition[b] = pick(random, repetitions, 4);
-    r->frequency[b] = pick(random, penalties, 4);
-    r->presence[b] = pick(random, penalties, 4);
+    r->repetition_penalty[b] = pick(random, repetitions, 4);
+    r->frequency_penalty[b] = pick(random, penalties, 4);
+    r->presence_penalty[b] = pick(random, penalties, 4);
     r->prompt[b] = (int32_t)(next_random(random) % 4);
     r->wanted[b] = next_random(random) % 4 == 0;
 }

@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 #define GUMBEL_TESTS_CUDA_SAMPLE_ROWS_H
 
-#include "run/cuda/kernels.h"
-#include "run/sampler/sampler.h"
+#include "backends/cuda/lowering/kernels.h"
+#include "backends/sampler/sampler.h"
 
 #include <string.h>
 
@@ -16,13 +16,12 @@ enum { MOST_ROWS = 64 };
 typedef struct sample_rows {
     uint32_t size, count, bias_limit, count_limit;
     float *logits; /* [count, size] */
-    float temperature[MOST_ROWS], top_p[MOST_ROWS], min_p[MOST_ROWS];
-    int32_t top_k[MOST_ROWS];
     uint64_t seed[MOST_ROWS];
+#define GB_SETTING(number, NAME, name, dtype, ...) GB_C_TYPE(dtype) name[MOST_ROWS];
+#include "program/roles.def"
     int32_t *bias_ids; /* [count, bias_limit] */
     float *bias_values;
     gb_token_count *counts; /* [count, count_limit] */
-    float repetition[MOST_ROWS], frequency[MOST_ROWS], presence[MOST_ROWS];
     int32_t prompt[MOST_ROWS];
     bool wanted[MOST_ROWS]; /* log-probabilities */
 } sample_rows;
@@ -30,14 +29,17 @@ typedef struct sample_rows {
 /* Row b's token. scratch: gb_sample_adjusted_scratch_bytes(size, bias_limit, count_limit) bytes, aligned
  * to 64. */
 static inline int32_t token_on_cpu(const sample_rows *r, uint32_t b, void *scratch) {
-    const gb_row_settings settings = {r->temperature[b], r->top_k[b], r->top_p[b], r->seed[b], r->min_p[b]};
+    gb_row_settings settings = {.seed = r->seed[b]};
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_DRAW(kind)(settings.name = r->name[b];)
+#include "program/roles.def"
     const gb_bias_list bias = {r->bias_ids + (size_t)b * r->bias_limit,
                                r->bias_values + (size_t)b * r->bias_limit, r->bias_limit};
     const gb_penalties penalties = {.counts = r->counts + (size_t)b * r->count_limit,
                                     .limit = r->count_limit,
-                                    .repetition = r->repetition[b],
-                                    .frequency = r->frequency[b],
-                                    .presence = r->presence[b],
+                                    .repetition = r->repetition_penalty[b],
+                                    .frequency = r->frequency_penalty[b],
+                                    .presence = r->presence_penalty[b],
                                     .prompt = r->prompt[b]};
     return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
                                   scratch);
@@ -70,17 +72,13 @@ static inline cudaError_t make_device_step(const sample_rows *r, uint32_t count,
     memset(step, 0, sizeof *step);
     put_tensor(&operands[GB_SAMPLE_LOGITS], GB_F32, r->logits, count, r->size, 1, &result);
     operands[GB_SAMPLE_LOGITS].rank = 2;
-    put_tensor(&operands[GB_SAMPLE_TEMPERATURE], GB_F32, r->temperature, count, 1, 1, &result);
-    put_tensor(&operands[GB_SAMPLE_TOP_K], GB_I32, r->top_k, count, 1, 1, &result);
-    put_tensor(&operands[GB_SAMPLE_TOP_P], GB_F32, r->top_p, count, 1, 1, &result);
+#define GB_SETTING(number, NAME, name, dtype, ...)                                                           \
+    put_tensor(&operands[GB_SAMPLE_##NAME], dtype, r->name, count, 1, 1, &result);
+#include "program/roles.def"
     put_tensor(&operands[GB_SAMPLE_SEED], GB_U64, r->seed, count, 1, 1, &result);
-    put_tensor(&operands[GB_SAMPLE_MIN_P], GB_F32, r->min_p, count, 1, 1, &result);
     put_tensor(&operands[GB_SAMPLE_BIAS_IDS], GB_I32, r->bias_ids, count, r->bias_limit, 1, &result);
     put_tensor(&operands[GB_SAMPLE_BIAS_VALUES], GB_F32, r->bias_values, count, r->bias_limit, 1, &result);
     put_tensor(&operands[GB_SAMPLE_COUNTS], GB_I32, r->counts, count, r->count_limit, 3, &result);
-    put_tensor(&operands[GB_SAMPLE_REPETITION], GB_F32, r->repetition, count, 1, 1, &result);
-    put_tensor(&operands[GB_SAMPLE_FREQUENCY], GB_F32, r->frequency, count, 1, 1, &result);
-    put_tensor(&operands[GB_SAMPLE_PRESENCE], GB_F32, r->presence, count, 1, 1, &result);
     put_tensor(&operands[GB_SAMPLE_PENALIZE_PROMPT], GB_I32, r->prompt, count, 1, 1, &result);
     put_tensor(&step->wanted, GB_BOOL, r->wanted, count, 1, 1, &result);
     put_tensor(&step->token, GB_I32, NULL, count, 1, 1, &result);
@@ -111,7 +109,11 @@ static inline void free_device_step(device_step *step) {
 
 static inline void launch_step(const device_step *step, bool has_logprobs) {
     if (has_logprobs)
-        gb_cuda_sample_with_logprob(&step->sample, &step->normalizing, &step->naming);
+        gb_cuda_sample_with_logprob(
+            &(gb_cuda_problem){.parts = (const gb_cuda_call *[]){[GB_LOGPROB_SAMPLER] = &step->sample,
+                                                                 [GB_LOGPROB_NORMALIZER] = &step->normalizing,
+                                                                 [GB_LOGPROB_RESULT] = &step->naming},
+                               .count = GB_LOGPROB_PARTS});
     else
         gb_cuda_sample(&step->sample);
 }

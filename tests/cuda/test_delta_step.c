@@ -3,8 +3,8 @@
  * A delta net's layer in one launch, for generated tokens: it computes what the ops' own kernels compute, and
  * a token's bits do not depend on what else is in the batch, nor on how a run was cut.
  */
+#include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
-#include "run/cuda/delta_layer.h"
 
 #include <math.h>
 
@@ -16,7 +16,7 @@ enum {
     CHANNELS = (2 * KEY_HEADS + HEADS) * SIZE,
     SLOTS = 5,
     TOKENS = 7,
-    STEPS = 13,
+    STEPS = GB_DELTA_PARTS,
     TAIL = (TAPS - 1) * CHANNELS,
     MEMORY = HEADS * SIZE * SIZE,
     WIDTH = HEADS * SIZE
@@ -67,19 +67,36 @@ typedef struct layer {
     gb_node nodes[STEPS];
     gb_cuda_call calls[STEPS];
     gb_cuda_scratch scratch;
+    gb_cuda_epilogue epilogue;
     int32_t *run_first;
 } layer;
 
-enum { CONV, MIXED, QUERY, KEY, VALUE, QUERY_UNIT, KEY_UNIT, DECAY, BETA, DELTA, GATE, NORM, RESULT };
+enum {
+    CONV = GB_DELTA_CONVOLUTION,
+    MIXED = GB_DELTA_MIXED,
+    QUERY = GB_DELTA_QUERY,
+    KEY = GB_DELTA_KEY,
+    VALUE = GB_DELTA_VALUE,
+    QUERY_UNIT = GB_DELTA_QUERY_UNIT,
+    KEY_UNIT = GB_DELTA_KEY_UNIT,
+    DECAY = GB_DELTA_DECAY,
+    BETA = GB_DELTA_BETA,
+    DELTA = GB_DELTA_RULE,
+    NORM = GB_DELTA_NORM,
+    GATE = GB_DELTA_GATE,
+    RESULT = GB_DELTA_RESULT
+};
 
-static const gb_cuda_kernel alone[STEPS] = {
+typedef void (*op_launch)(const gb_cuda_call *call);
+
+static const op_launch alone[STEPS] = {
     gb_cuda_causal_conv,  gb_cuda_silu,         gb_cuda_slice,       gb_cuda_slice,   gb_cuda_slice,
     gb_cuda_l2_normalize, gb_cuda_l2_normalize, gb_cuda_delta_decay, gb_cuda_sigmoid, gb_cuda_gated_delta,
-    gb_cuda_silu,         gb_cuda_rms_norm,     gb_cuda_multiply};
+    gb_cuda_rms_norm,     gb_cuda_silu,         gb_cuda_multiply};
 
 static const gb_op ops[STEPS] = {GB_OP_CAUSAL_CONV, GB_OP_SILU,         GB_OP_SLICE,        GB_OP_SLICE,
                                  GB_OP_SLICE,       GB_OP_L2_NORMALIZE, GB_OP_L2_NORMALIZE, GB_OP_DELTA_DECAY,
-                                 GB_OP_SIGMOID,     GB_OP_GATED_DELTA,  GB_OP_SILU,         GB_OP_RMS_NORM,
+                                 GB_OP_SIGMOID,     GB_OP_GATED_DELTA,  GB_OP_RMS_NORM,     GB_OP_SILU,
                                  GB_OP_MULTIPLY};
 
 static void set_nodes(layer *l, bool is_tiled) {
@@ -121,8 +138,8 @@ static void set_operands(layer *l) {
         memcpy(l->calls[i].operands, operands[i], sizeof operands[i]);
         l->calls[i].runs.first = l->run_first;
     }
-    l->calls[RESULT].prepares = true;
-    l->calls[RESULT].prepares_as = &l->made[RESULT];
+    l->epilogue.as = &l->made[RESULT];
+    l->calls[RESULT].epilogue = &l->epilogue;
 }
 
 static gb_cuda_tensor state_part(float *states, size_t offset, int32_t rank, size_t a, size_t b, size_t c) {
@@ -217,16 +234,27 @@ static void send_tokens(layer *l, size_t first, size_t count) {
 static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *results) {
     layer *l = make_layer(is_tiled);
     const gb_cuda_call *list[STEPS];
-    bool kept[STEPS] = {[RESULT] = true};
+    const gb_cuda_tensor *operands[GB_DELTA_OPERANDS] = {
+        [GB_DELTA_X] = &l->x,
+        [GB_DELTA_TAPS] = &l->taps,
+        [GB_DELTA_SLOTS] = &l->slots,
+        [GB_DELTA_TAIL] = &l->tail,
+        [GB_DELTA_A] = &l->a,
+        [GB_DELTA_RATE] = &l->rate,
+        [GB_DELTA_BIAS] = &l->bias,
+        [GB_DELTA_B] = &l->b,
+        [GB_DELTA_Z] = &l->z,
+        [GB_DELTA_MEMORY] = &l->memory,
+        [GB_DELTA_NORM_WEIGHT] = &l->norm,
+    };
+    const gb_cuda_problem layer_problem = {operands, list, STEPS, 1u << RESULT};
     for (int i = 0; i < STEPS; i++)
         list[i] = &l->calls[i];
     for (size_t first = 0, count; first < TOKENS; first += count) {
-        gb_cuda_delta_layer found;
         count = TOKENS - first < at_once ? TOKENS - first : at_once;
         send_tokens(l, first, count);
-        assert_true(gb_cuda_find_delta_layer(list, kept, STEPS, &found));
         if (is_one)
-            gb_cuda_delta_layer_calls(list, kept, STEPS);
+            assert_true(launch_fused(GB_FUSED_DELTA, &layer_problem));
         for (int i = 0; i < STEPS && !is_one; i++)
             alone[i](&l->calls[i]);
         fetch_tensor(&l->made[RESULT], results->y + first * WIDTH);

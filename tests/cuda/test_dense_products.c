@@ -3,8 +3,8 @@
  * Products of matrices that are not quantized: near the exact sums, with the same bits whatever other rows a
  * product has, and together with other matrices as alone.
  */
-#include "cuda/device_memory.h"
-#include "run/cuda/activations.h"
+#include "backends/cuda/lowering/activations.h"
+#include "cuda/launching.h"
 #include "tensor/convert.h"
 
 #include <math.h>
@@ -74,10 +74,10 @@ static void multiply(const case_of *c, const matrix *matrices, const float *x, s
                                   .is_prefill = is_prefill};
         list[i] = &calls[i];
         if (!together)
-            gb_cuda_linear(&calls[i]);
+            launch_linear(&calls[i]);
     }
     if (together)
-        gb_cuda_linear_group(list, MATRICES);
+        launch_linears(list, MATRICES);
     for (size_t i = 0; i < MATRICES; i++) {
         fetch_tensor(&to[i], y[i]);
         free_on_device(&to[i]);
@@ -213,8 +213,8 @@ static void multiply_by_experts(const experts_case *e, const matrix *m, const fl
                                .results = {&to},
                                .scratch = &scratch,
                                .is_prefill = e->is_prefill};
-    scratch.bytes = device_copy(NULL, (size_t)gb_cuda_expert_linear_scratch(&call));
-    gb_cuda_expert_linear(&call);
+    scratch.bytes = device_copy(NULL, scratch_from(&gb_cuda_expert_linear_kernels, &call));
+    launch_expert_linear(&call);
     fetch_tensor(&to, y);
     assert_cuda(cudaFree(scratch.bytes));
     free_on_device(&to);

@@ -3,10 +3,9 @@
  * Mixtures of experts of generated tokens: the choice of experts beside its definition, and all the steps in
  * few launches with the bits of one launch each, whatever other tokens there are.
  */
-#include "cuda/device_memory.h"
-#include "run/cuda/activations.h"
-#include "run/cuda/expert_steps.h"
-#include "run/math.h"
+#include "backends/cuda/lowering/activations.h"
+#include "backends/math.h"
+#include "cuda/launching.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 
@@ -254,41 +253,47 @@ static gb_cuda_tensor rows_from(const gb_cuda_tensor *tensor, size_t first, size
     return part;
 }
 
-static const gb_cuda_kernel kernels[GB_EXPERT_STEPS] = {
-    [GB_EXPERT_ROUTER] = gb_cuda_linear,      [GB_EXPERT_SHARED_GATE] = gb_cuda_linear,
-    [GB_EXPERT_SHARED_UP] = gb_cuda_linear,   [GB_EXPERT_SHARED_LOGIT] = gb_cuda_linear,
-    [GB_EXPERT_ROUTE] = gb_cuda_route_top_k,  [GB_EXPERT_GATE_UP] = gb_cuda_expert_linear,
-    [GB_EXPERT_GATE] = gb_cuda_slice,         [GB_EXPERT_UP] = gb_cuda_slice,
-    [GB_EXPERT_SILU] = gb_cuda_silu,          [GB_EXPERT_INNER] = gb_cuda_multiply,
-    [GB_EXPERT_DOWN] = gb_cuda_expert_linear, [GB_EXPERT_COMBINE] = gb_cuda_combine_experts,
-    [GB_EXPERT_SHARED_SILU] = gb_cuda_silu,   [GB_EXPERT_SHARED_INNER] = gb_cuda_multiply,
-    [GB_EXPERT_SHARED_DOWN] = gb_cuda_linear, [GB_EXPERT_SHARED_WEIGHT] = gb_cuda_sigmoid,
-    [GB_EXPERT_SHARED] = gb_cuda_scale_rows,  [GB_EXPERT_BOTH] = gb_cuda_add,
-    [GB_EXPERT_RESIDUAL] = gb_cuda_add,
+typedef void (*op_launch)(const gb_cuda_call *call);
+
+static const op_launch alone[GB_EXPERTS_PARTS] = {
+    [GB_EXPERTS_SHARED_GATE] = launch_linear,
+    [GB_EXPERTS_SHARED_UP] = launch_linear,
+    [GB_EXPERTS_ROUTE] = gb_cuda_route_top_k,
+    [GB_EXPERTS_GATE_UP] = launch_expert_linear,
+    [GB_EXPERTS_GATE] = gb_cuda_slice,
+    [GB_EXPERTS_UP] = gb_cuda_slice,
+    [GB_EXPERTS_ACTIVATION] = gb_cuda_silu,
+    [GB_EXPERTS_INNER] = gb_cuda_multiply,
+    [GB_EXPERTS_DOWN] = launch_expert_linear,
+    [GB_EXPERTS_COMBINE] = gb_cuda_combine_experts,
+    [GB_EXPERTS_SHARED_ACTIVATION] = gb_cuda_silu,
+    [GB_EXPERTS_SHARED_INNER] = gb_cuda_multiply,
+    [GB_EXPERTS_SHARED_DOWN] = launch_linear,
+    [GB_EXPERTS_SHARED_FACTOR] = gb_cuda_sigmoid,
+    [GB_EXPERTS_SHARED] = gb_cuda_scale_rows,
+    [GB_EXPERTS_BOTH] = gb_cuda_add,
+    [GB_EXPERTS_RESULT] = gb_cuda_add,
 };
 
 static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
     switch (step) {
-    case GB_EXPERT_ROUTER:
-        return device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1);
-    case GB_EXPERT_ROUTE:
+    case GB_EXPERTS_ROUTE:
         return device_tensor(GB_I32, NULL, 2, tokens, c->choices, 1);
-    case GB_EXPERT_GATE_UP:
+    case GB_EXPERTS_GATE_UP:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, 2 * c->size);
-    case GB_EXPERT_GATE:
-    case GB_EXPERT_UP:
-    case GB_EXPERT_SILU:
-    case GB_EXPERT_INNER:
+    case GB_EXPERTS_GATE:
+    case GB_EXPERTS_UP:
+    case GB_EXPERTS_ACTIVATION:
+    case GB_EXPERTS_INNER:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->size);
-    case GB_EXPERT_DOWN:
+    case GB_EXPERTS_DOWN:
         return device_tensor(GB_F32, NULL, 3, tokens, c->choices, c->hidden);
-    case GB_EXPERT_SHARED_GATE:
-    case GB_EXPERT_SHARED_UP:
-    case GB_EXPERT_SHARED_SILU:
-    case GB_EXPERT_SHARED_INNER:
+    case GB_EXPERTS_SHARED_GATE:
+    case GB_EXPERTS_SHARED_UP:
+    case GB_EXPERTS_SHARED_ACTIVATION:
+    case GB_EXPERTS_SHARED_INNER:
         return device_tensor(GB_F32, NULL, 2, tokens, c->size, 1);
-    case GB_EXPERT_SHARED_LOGIT:
-    case GB_EXPERT_SHARED_WEIGHT:
+    case GB_EXPERTS_SHARED_FACTOR:
         return device_tensor(GB_F32, NULL, 2, tokens, 1, 1);
     default:
         return device_tensor(GB_F32, NULL, 2, tokens, c->hidden, 1);
@@ -296,66 +301,92 @@ static gb_cuda_tensor result_of(const mixture *c, int step, size_t tokens) {
 }
 
 /* Together where that is wanted and they are taken so, which it returns. */
-static bool launch_steps(gb_cuda_call *calls, bool together) {
-    const gb_cuda_call *list[GB_EXPERT_STEPS];
-    for (int i = 0; i < GB_EXPERT_STEPS; i++)
+static bool launch_steps(const gb_cuda_tensor *const *operands, gb_cuda_call *calls, bool together) {
+    const gb_cuda_call *list[GB_EXPERTS_PARTS];
+    const gb_cuda_problem problem = {operands, list, GB_EXPERTS_PARTS, 1u << GB_EXPERTS_RESULT};
+    for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         list[i] = &calls[i];
-    const bool are_taken = together && gb_cuda_expert_mlp(list);
-    for (int i = 0; i < GB_EXPERT_STEPS && !are_taken; i++)
-        kernels[i](&calls[i]);
+    const bool are_taken = together && launch_fused(GB_FUSED_EXPERTS, &problem);
+    for (int i = 0; i < GB_EXPERTS_PARTS && !are_taken; i++)
+        alone[i](&calls[i]);
     assert_cuda(cudaGetLastError());
     return are_taken;
 }
 
+/* Bytes that the experts' products take one by one, and together. */
+static size_t scratch_bytes(const mixture *c, size_t tokens, const gb_cuda_call *down) {
+    const size_t alone_bytes = scratch_from(&gb_cuda_expert_linear_kernels, down);
+    const size_t together = tokens * (c->choices + 1) * (c->size + 2) * sizeof(float);
+    return alone_bytes > together ? alone_bytes : together;
+}
+
 /* y = the mixture of tokens first .. first + tokens - 1. Returns whether its steps were launched together. */
 static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens, bool together, float *y) {
-    gb_node nodes[GB_EXPERT_STEPS] = {[GB_EXPERT_ROUTE] = route_nodes[1]};
+    gb_node nodes[GB_EXPERTS_PARTS] = {[GB_EXPERTS_ROUTE] = route_nodes[1]};
     const gb_attribute starts[] = {{GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = 0}},
                                    {GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = (int64_t)c->size}}};
     for (int i = 0; i < 2; i++) {
-        nodes[GB_EXPERT_GATE + i].attribute_count = 1;
-        nodes[GB_EXPERT_GATE + i].attributes[0] = starts[i];
+        nodes[GB_EXPERTS_GATE + i].attribute_count = 1;
+        nodes[GB_EXPERTS_GATE + i].attributes[0] = starts[i];
     }
     gb_cuda_tensor x = rows_from(&in->x, first, tokens), residual = rows_from(&in->residual, first, tokens),
-                   r[GB_EXPERT_STEPS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1);
+                   r[GB_EXPERTS_PARTS], weights = device_tensor(GB_F32, NULL, 2, tokens, c->choices, 1),
+                   logits = device_tensor(GB_F32, NULL, 2, tokens, c->experts, 1),
+                   shared_logit = device_tensor(GB_F32, NULL, 2, tokens, 1, 1);
     gb_cuda_scratch scratch = {0};
-    gb_cuda_call calls[GB_EXPERT_STEPS];
-    for (int i = 0; i < GB_EXPERT_STEPS; i++) {
+    gb_cuda_call calls[GB_EXPERTS_PARTS];
+    for (int i = 0; i < GB_EXPERTS_PARTS; i++) {
         r[i] = result_of(c, i, tokens);
         calls[i] = (gb_cuda_call){.node = &nodes[i], .results = {&r[i]}, .scratch = &scratch};
     }
-    calls[GB_EXPERT_ROUTE].results[1] = &weights;
-    const gb_cuda_tensor *operands[GB_EXPERT_STEPS][3] = {
-        [GB_EXPERT_ROUTER] = {&x, &in->router},
-        [GB_EXPERT_SHARED_GATE] = {&x, &in->shared_gate},
-        [GB_EXPERT_SHARED_UP] = {&x, &in->shared_up},
-        [GB_EXPERT_SHARED_LOGIT] = {&x, &in->shared_router},
-        [GB_EXPERT_ROUTE] = {&r[GB_EXPERT_ROUTER]},
-        [GB_EXPERT_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERT_ROUTE]},
-        [GB_EXPERT_GATE] = {&r[GB_EXPERT_GATE_UP]},
-        [GB_EXPERT_UP] = {&r[GB_EXPERT_GATE_UP]},
-        [GB_EXPERT_SILU] = {&r[GB_EXPERT_GATE]},
-        [GB_EXPERT_INNER] = {&r[GB_EXPERT_SILU], &r[GB_EXPERT_UP]},
-        [GB_EXPERT_DOWN] = {&r[GB_EXPERT_INNER], &in->down, &r[GB_EXPERT_ROUTE]},
-        [GB_EXPERT_COMBINE] = {&r[GB_EXPERT_DOWN], &weights},
-        [GB_EXPERT_SHARED_SILU] = {&r[GB_EXPERT_SHARED_GATE]},
-        [GB_EXPERT_SHARED_INNER] = {&r[GB_EXPERT_SHARED_SILU], &r[GB_EXPERT_SHARED_UP]},
-        [GB_EXPERT_SHARED_DOWN] = {&r[GB_EXPERT_SHARED_INNER], &in->shared_down},
-        [GB_EXPERT_SHARED_WEIGHT] = {&r[GB_EXPERT_SHARED_LOGIT]},
-        [GB_EXPERT_SHARED] = {&r[GB_EXPERT_SHARED_DOWN], &r[GB_EXPERT_SHARED_WEIGHT]},
-        [GB_EXPERT_BOTH] = {&r[GB_EXPERT_COMBINE], &r[GB_EXPERT_SHARED]},
-        [GB_EXPERT_RESIDUAL] = {&residual, &r[GB_EXPERT_BOTH]},
+    calls[GB_EXPERTS_ROUTE].results[1] = &weights;
+    const gb_cuda_tensor *operands[GB_EXPERTS_PARTS][3] = {
+        [GB_EXPERTS_SHARED_GATE] = {&x, &in->shared_gate},
+        [GB_EXPERTS_SHARED_UP] = {&x, &in->shared_up},
+        [GB_EXPERTS_ROUTE] = {&logits},
+        [GB_EXPERTS_GATE_UP] = {&x, &in->gate_up, &r[GB_EXPERTS_ROUTE]},
+        [GB_EXPERTS_GATE] = {&r[GB_EXPERTS_GATE_UP]},
+        [GB_EXPERTS_UP] = {&r[GB_EXPERTS_GATE_UP]},
+        [GB_EXPERTS_ACTIVATION] = {&r[GB_EXPERTS_GATE]},
+        [GB_EXPERTS_INNER] = {&r[GB_EXPERTS_ACTIVATION], &r[GB_EXPERTS_UP]},
+        [GB_EXPERTS_DOWN] = {&r[GB_EXPERTS_INNER], &in->down, &r[GB_EXPERTS_ROUTE]},
+        [GB_EXPERTS_COMBINE] = {&r[GB_EXPERTS_DOWN], &weights},
+        [GB_EXPERTS_SHARED_ACTIVATION] = {&r[GB_EXPERTS_SHARED_GATE]},
+        [GB_EXPERTS_SHARED_INNER] = {&r[GB_EXPERTS_SHARED_ACTIVATION], &r[GB_EXPERTS_SHARED_UP]},
+        [GB_EXPERTS_SHARED_DOWN] = {&r[GB_EXPERTS_SHARED_INNER], &in->shared_down},
+        [GB_EXPERTS_SHARED_FACTOR] = {&shared_logit},
+        [GB_EXPERTS_SHARED] = {&r[GB_EXPERTS_SHARED_DOWN], &r[GB_EXPERTS_SHARED_FACTOR]},
+        [GB_EXPERTS_BOTH] = {&r[GB_EXPERTS_COMBINE], &r[GB_EXPERTS_SHARED]},
+        [GB_EXPERTS_RESULT] = {&residual, &r[GB_EXPERTS_BOTH]},
     };
-    for (int i = 0; i < GB_EXPERT_STEPS; i++)
+    for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         memcpy(calls[i].operands, operands[i], sizeof operands[i]);
     scratch.prepared =
         device_copy(NULL, gb_cuda_prepared_bytes(tokens * c->choices, c->hidden + c->size, GB_QUANTIZED));
-    scratch.bytes = device_copy(NULL, gb_cuda_expert_linear_scratch(&calls[GB_EXPERT_DOWN]));
-    const bool were_together = launch_steps(calls, together);
-    fetch_tensor(&r[GB_EXPERT_RESIDUAL], y);
-    for (int i = 0; i < GB_EXPERT_STEPS; i++)
+    scratch.bytes = device_copy(NULL, scratch_bytes(c, tokens, &calls[GB_EXPERTS_DOWN]));
+    const gb_cuda_call routers[] = {
+        {.operands = {&x, &in->router}, .results = {&logits}, .scratch = &scratch},
+        {.operands = {&x, &in->shared_router}, .results = {&shared_logit}, .scratch = &scratch}};
+    const gb_cuda_tensor *const of_step[GB_EXPERTS_OPERANDS] = {
+        [GB_EXPERTS_X] = &x,
+        [GB_EXPERTS_LOGITS] = &logits,
+        [GB_EXPERTS_SHARED_LOGIT] = &shared_logit,
+        [GB_EXPERTS_RESIDUAL] = &residual,
+        [GB_EXPERTS_GATE_UP_WEIGHT] = &in->gate_up,
+        [GB_EXPERTS_DOWN_WEIGHT] = &in->down,
+        [GB_EXPERTS_SHARED_GATE_WEIGHT] = &in->shared_gate,
+        [GB_EXPERTS_SHARED_UP_WEIGHT] = &in->shared_up,
+        [GB_EXPERTS_SHARED_DOWN_WEIGHT] = &in->shared_down,
+    };
+    for (int i = 0; i < 2; i++)
+        launch_linear(&routers[i]);
+    const bool were_together = launch_steps(of_step, calls, together);
+    fetch_tensor(&r[GB_EXPERTS_RESULT], y);
+    for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         free_on_device(&r[i]);
     free_on_device(&weights);
+    free_on_device(&logits);
+    free_on_device(&shared_logit);
     assert_cuda(cudaFree(scratch.prepared));
     assert_cuda(cudaFree(scratch.bytes));
     return were_together;

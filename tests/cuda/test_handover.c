@@ -3,13 +3,13 @@
  * Handing out a step: its results are in the ring, and its inputs become those of the next one, unless a stop
  * token was drawn.
  */
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/inputs.h"
 #include "cuda/device_memory.h"
-#include "run/cuda/device.h"
-#include "run/cuda/handover.h"
-#include "run/cuda/inputs.h"
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 enum { ROWS = 3, ENTRIES = 4, NEXT_AT = 16, OTHER_AT = 20, OTHER = 150, ENTRY_WORDS = 192, SPARES = 4 };
 enum { SLOTS = 3, SLOT = 1, NUMBER = 9, STOP = 77 };
@@ -284,39 +284,21 @@ static void stops_leave_versions(void **unused) {
 
 /* ---- A step's inputs ----------------------------------------------------------------------------------- */
 
-enum { MOST_BIAS = 1024 };
-
-static const int32_t a_token = 5, a_position = 12, a_slot = SLOT, a_row = 0, none = -1, a_top_k = 3, zero = 0;
-static const bool yes = true, no = false;
-static const float one = 1, nothing = 0;
-static const uint64_t a_seed = 99;
-static int32_t bias_ids[MOST_BIAS];
-static float bias_values[MOST_BIAS];
-
 /* One token that was generated, and a row for it. */
-static gb_batch batch_of_one(const gb_program *program) {
-    assert_true(program->metadata.max_bias <= MOST_BIAS);
-    bias_ids[0] = -1;
-    return (gb_batch){.token_count = 1,
-                      .row_count = 1,
-                      .tokens = &a_token,
-                      .positions = &a_position,
-                      .slots = &a_slot,
-                      .generated = &yes,
-                      .rows = &a_row,
-                      .temperature = &one,
-                      .top_k = &a_top_k,
-                      .top_p = &one,
-                      .seed = &a_seed,
-                      .min_p = &nothing,
-                      .repetition_penalty = &one,
-                      .frequency_penalty = &nothing,
-                      .presence_penalty = &nothing,
-                      .generated_from = &none,
-                      .penalize_prompt = &zero,
-                      .bias_ids = bias_ids,
-                      .bias_values = bias_values,
-                      .want_logprobs = &no};
+static gb_batch batch_of_one(const gb_program *program, gb_batch_arrays *arrays) {
+    assert_true(gb_batch_arrays_reserve(&program->metadata, 1, 1, arrays));
+    gb_batch batch = {.token_count = 1, .row_count = 1};
+    gb_batch_use(arrays, &batch);
+    gb_batch_clear_row(arrays, 0);
+    arrays->tokens[0] = 5;
+    arrays->positions[0] = 12;
+    arrays->slots[0] = SLOT;
+    arrays->generated[0] = true;
+    arrays->rows[0] = 0;
+    arrays->temperature[0] = 1;
+    arrays->top_k[0] = 3;
+    arrays->seed[0] = 99;
+    return batch;
 }
 
 /* The program's inputs on the device are those that the host has. */
@@ -379,7 +361,8 @@ static void try_stops(gb_cuda_inputs *inputs, gb_batch *batch, uint32_t *ring, i
 static void try_program(const char *config) {
     const gb_backend_options options = {.slots = SLOTS, .step_tokens = 4};
     gumbel_program *program = open_random_program(config, false);
-    gb_batch batch = batch_of_one(program->program);
+    gb_batch_arrays arrays;
+    gb_batch batch = batch_of_one(program->program, &arrays);
     gb_cuda_inputs inputs;
     void *ring;
     int32_t *on_device = device_copy(NULL, sizeof *on_device);
@@ -393,6 +376,7 @@ static void try_program(const char *config) {
     gb_cuda_free_pinned(ring);
     gb_cuda_free(on_device);
     gb_cuda_inputs_destroy(&inputs);
+    gb_batch_arrays_free(&arrays);
     gumbel_program_close(program);
 }
 

@@ -3,6 +3,7 @@
  * Norms of long rows with what stands between them, in one launch: the bits are those of the ops' own
  * kernels, and the last result is prepared for a product as it is.
  */
+#include "cuda/launching.h"
 #include "cuda/prepared_pairs.h"
 
 enum { ROWS = 3, MOST_OPS = 4 };
@@ -45,16 +46,68 @@ static const gb_node nodes[] = {
     [SCALE] = {.op = GB_OP_SCALE},
 };
 
-static const gb_cuda_kernel alone[] = {
-    [NORM] = gb_cuda_rms_norm, [ADD] = gb_cuda_add, [SCALE] = gb_cuda_scale};
+typedef void (*op_launch)(const gb_cuda_call *call);
+
+static const op_launch alone[] = {[NORM] = gb_cuda_rms_norm, [ADD] = gb_cuda_add, [SCALE] = gb_cuda_scale};
+
+/* Ops in order as the norms of a step, whose results are all kept, with products of the last one. */
+typedef struct norms_step {
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS];
+    const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
+    gb_cuda_problem problem;
+} norms_step;
+
+static void make_norms(norms_step *s, const part *parts, const gb_cuda_call *const *calls, uint32_t count,
+                       const gb_cuda_call *const *products, uint32_t product_count, bool keeps_last) {
+    *s = (norms_step){.operands = {[GB_NORMS_X] = calls[0]->operands[0]}};
+    for (uint32_t k = 0; k < count; k++) {
+        const gb_cuda_tensor *other = calls[k]->operands[1];
+        if (parts[k] == ADD) {
+            s->parts[GB_NORMS_ADD] = calls[k];
+            s->operands[GB_NORMS_ADDED] = other;
+        } else if (parts[k] == SCALE) {
+            s->parts[GB_NORMS_SCALE] = calls[k];
+            s->operands[GB_NORMS_SCALE_FACTOR] = other;
+        } else if (k + 1 < count) {
+            s->parts[GB_NORMS_FIRST] = calls[k];
+            s->operands[GB_NORMS_FIRST_WEIGHT] = other;
+        } else {
+            s->parts[GB_NORMS_LAST] = calls[k];
+            s->operands[GB_NORMS_LAST_WEIGHT] = other;
+        }
+    }
+    for (uint32_t i = 0; i < product_count; i++)
+        s->parts[GB_NORMS_PARTS + i] = products[i];
+    s->problem = (gb_cuda_problem){s->operands, s->parts, GB_NORMS_PARTS + product_count, 0};
+    for (uint32_t p = 0; p < GB_NORMS_PARTS; p++)
+        if (s->parts[p] && (p != GB_NORMS_LAST || keeps_last))
+            s->problem.kept |= 1u << p;
+}
+
+/* One launch for the norms (too long ones are a chain of rows), and as few as there can be for the products.
+ */
+static void launch_apart(const norms_step *s) {
+    gb_cuda_problem norms = s->problem;
+    norms.count = GB_NORMS_PARTS;
+    norms.kept |= 1u << GB_NORMS_LAST;
+    if (!launch_fused(GB_FUSED_NORMS, &norms)) {
+        const gb_cuda_call *chain[GB_NORMS_PARTS];
+        gb_cuda_problem rows = {.parts = chain, .kept = ~0u};
+        for (uint32_t p = 0; p < GB_NORMS_PARTS; p++)
+            if (s->parts[p])
+                chain[rows.count++] = s->parts[p];
+        assert_true(launch_fused(GB_FUSED_ROWS, &rows));
+    }
+    launch_linears(s->parts + GB_NORMS_PARTS, s->problem.count - GB_NORMS_PARTS);
+}
 
 /* The results of all of a case's ops, [count, ROWS, width], in one launch or in one each. */
 static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratch, float *results) {
     uint64_t random = 11;
     gb_cuda_tensor x = random_tensor(ROWS, c->width, &random), others[MOST_OPS], made[MOST_OPS];
     gb_cuda_call calls[MOST_OPS] = {0};
-    const gb_cuda_call *list[MOST_OPS];
-    bool kept[MOST_OPS];
+    const gb_cuda_call *list[MOST_OPS] = {NULL};
+    norms_step step;
     for (uint32_t k = 0; k < c->count; k++) {
         const uint32_t rows = c->parts[k] == ADD ? ROWS : 1, width = c->parts[k] == SCALE ? 1 : c->width;
         others[k] = random_tensor(rows, width, &random);
@@ -64,12 +117,12 @@ static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratc
                                   .results = {&made[k]},
                                   .scratch = scratch};
         list[k] = &calls[k];
-        kept[k] = true;
     }
-    calls[c->count - 1].prepares = is_chain;
-    calls[c->count - 1].prepares_as = &made[c->count - 1];
+    const gb_cuda_epilogue epilogue = {&made[c->count - 1], NULL};
+    calls[c->count - 1].epilogue = is_chain ? &epilogue : NULL;
+    make_norms(&step, c->parts, list, c->count, NULL, 0, true);
     if (is_chain)
-        gb_cuda_row_chain(list, kept, c->count);
+        launch_apart(&step);
     for (uint32_t k = 0; k < c->count; k++) {
         if (!is_chain)
             alone[c->parts[k]](&calls[k]);
@@ -156,22 +209,21 @@ static bool run_products(const product_case *c, bool together, float *results, u
                  norm = {.node = &nodes[NORM], .operands = {&sum, &weight}, .results = {&row}},
                  products[MOST_PRODUCTS] = {{0}};
     const gb_cuda_call *const chain[] = {&add, &norm}, *const list[] = {&products[0], &products[1]};
-    const bool kept[] = {true, true};
+    static const part parts[] = {ADD, NORM};
+    norms_step step;
     add.scratch = norm.scratch = &scratch;
-    norm.prepares = c->group > 0;
-    norm.prepares_as = &row;
-    norm.prepares_for = &next;
+    const gb_cuda_epilogue epilogue = {&row, &next};
+    norm.epilogue = c->group > 0 ? &epilogue : NULL;
     for (uint32_t i = 0; i < c->count; i++) {
         matrices[i] = random_matrix(c, c->outputs[i], &random);
         made[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
         products[i] =
             (gb_cuda_call){.operands = {&row, &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
     }
-    const bool is_one = together && gb_cuda_row_chain_with(chain, kept, 2, list, c->count);
-    if (!is_one) {
-        gb_cuda_row_chain(chain, kept, 2);
-        gb_cuda_linear_group(list, c->count);
-    }
+    make_norms(&step, parts, chain, 2, list, c->count, true);
+    const bool is_one = together && launch_fused(GB_FUSED_NORM_LINEARS, &step.problem);
+    if (!is_one)
+        launch_apart(&step);
     fetch_tensor(&sum, results);
     fetch_tensor(&row, results + c->width);
     results += 2 * c->width;
@@ -264,7 +316,6 @@ static gb_cuda_tensor random_quantized(const linear_case *c, uint32_t outputs, u
  * be one. */
 static bool run_linears(const linear_case *c, bool together, float *results) {
     static const part parts[LINEAR_OPS] = {NORM, ADD, NORM};
-    static const bool kept[LINEAR_OPS] = {true, true, true};
     uint64_t random = 31;
     gb_cuda_scratch scratch = {.prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3)};
     gb_cuda_tensor x = random_row(c->width, &random), others[LINEAR_OPS], rows[LINEAR_OPS],
@@ -286,16 +337,16 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
         products[i] = (gb_cuda_call){
             .operands = {&rows[LINEAR_OPS - 1], &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
     }
-    ops[LINEAR_OPS - 1].prepares = true;
-    ops[LINEAR_OPS - 1].prepares_as = &rows[LINEAR_OPS - 1];
-    ops[LINEAR_OPS - 1].prepares_for = &matrices[0];
-    const bool is_one = together && gb_cuda_row_chain_with(chain, kept, LINEAR_OPS, list, MOST_PRODUCTS);
-    if (!is_one) {
-        gb_cuda_row_chain(chain, kept, LINEAR_OPS);
-        gb_cuda_linear_group(list, MOST_PRODUCTS);
-    }
+    const gb_cuda_epilogue epilogue = {&rows[LINEAR_OPS - 1], &matrices[0]};
+    ops[LINEAR_OPS - 1].epilogue = &epilogue;
+    norms_step step;
+    make_norms(&step, parts, chain, LINEAR_OPS, list, MOST_PRODUCTS, false);
+    const bool is_one = together && launch_fused(GB_FUSED_NORM_LINEARS, &step.problem);
+    if (!is_one)
+        launch_apart(&step);
     for (uint32_t k = 0; k < LINEAR_OPS; k++, results += c->width) {
-        fetch_tensor(&rows[k], results);
+        if (k + 1 < LINEAR_OPS) /* the last one is not stored where products alone take it */
+            fetch_tensor(&rows[k], results);
         free_on_device(&rows[k]);
         free_on_device(&others[k]);
     }

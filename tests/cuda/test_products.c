@@ -3,8 +3,8 @@
  * Products of quantized matrices in every format: near the exact sums of inputs that are rounded, and with
  * the same bits whatever other rows a product has, through every kernel.
  */
-#include "cuda/device_memory.h"
-#include "run/cuda/activations.h"
+#include "backends/cuda/lowering/activations.h"
+#include "cuda/launching.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 
@@ -116,7 +116,7 @@ typedef struct product {
     bool is_prefill;
 } product;
 
-static void run_product(gb_cuda_kernel kernel, const product *p) {
+static void run_product(const gb_cuda_registry *registry, const product *p) {
     gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
     gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
     gb_cuda_call call = {.node = &node,
@@ -128,10 +128,9 @@ static void run_product(gb_cuda_kernel kernel, const product *p) {
     scratch.prepared =
         device_copy(NULL, gb_cuda_prepared_bytes(gb_cuda_elements(p->x) / columns, columns, GB_QUANTIZED));
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
-    scratch.bytes =
-        device_copy(NULL, p->experts ? gb_cuda_expert_linear_scratch(&call) : gb_cuda_linear_scratch(&call));
+    scratch.bytes = device_copy(NULL, scratch_from(registry, &call));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
-    kernel(&call);
+    launch_from(registry, &call);
     assert_cuda(cudaGetLastError());
     assert_cuda(cudaFree(scratch.prepared)); /* waits for the device */
     assert_cuda(cudaFree(scratch.bytes));
@@ -147,7 +146,7 @@ static void multiply(const matrix *m, const float *x, size_t rows, bool is_prefi
         result[i] = 7;
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, inputs, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, result, 2, rows + 1, outputs, 1);
-    run_product(gb_cuda_linear, &(product){&from, &m->tensor, NULL, &to, is_prefill});
+    run_product(&gb_cuda_linear_kernels, &(product){&from, &m->tensor, NULL, &to, is_prefill});
     fetch_tensor(&to, result);
     memcpy(y, result, rows * outputs * sizeof *y);
     for (size_t i = rows * outputs; i < size; i++)
@@ -297,7 +296,7 @@ static void multiply_by_experts(const matrix *m, const float *x, size_t x_rows, 
         device_tensor(GB_F32, x, x_rows == 1 ? 2 : 3, tokens, x_rows == 1 ? inputs : x_rows, inputs);
     gb_cuda_tensor chosen = device_tensor(GB_I32, experts, 2, tokens, CHOICES, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, outputs);
-    run_product(gb_cuda_expert_linear, &(product){&from, &m->tensor, &chosen, &to, is_prefill});
+    run_product(&gb_cuda_expert_linear_kernels, &(product){&from, &m->tensor, &chosen, &to, is_prefill});
     fetch_tensor(&to, y);
     free_on_device(&from);
     free_on_device(&chosen);

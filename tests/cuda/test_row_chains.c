@@ -3,9 +3,9 @@
  * The chains of a layer's small ops in one launch: what is kept has the bits of the ops' own kernels, and so
  * has what is prepared for the product that follows.
  */
-#include "cuda/device_memory.h"
-#include "run/cuda/activations.h"
-#include "run/math.h"
+#include "backends/cuda/lowering/activations.h"
+#include "backends/math.h"
+#include "cuda/launching.h"
 
 enum { MOST_TENSORS = 32, MOST_CALLS = 8 };
 
@@ -13,12 +13,16 @@ enum { MOST_TENSORS = 32, MOST_CALLS = 8 };
 typedef struct chain {
     gb_node nodes[MOST_CALLS];
     gb_cuda_call calls[MOST_CALLS];
-    bool is_kept[MOST_CALLS];
+    uint32_t kept; /* bit i: the result of call i is needed later */
     uint32_t count;
+    gb_fused_kind kind;
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* by the numbers of the kind */
+    uint32_t parts[GB_MAX_FUSED_NODES];                   /* one more than the call that is that part */
     gb_cuda_tensor tensors[MOST_TENSORS];
     uint32_t tensor_count;
     gb_cuda_tensor product; /* the weight that the last result is prepared for */
-    gb_cuda_tensor as;      /* the last result's bytes in the shape that it takes */
+    gb_cuda_epilogue epilogue;
+    gb_cuda_tensor as; /* the last result's bytes in the shape that it takes */
     size_t rows;
     gb_dtype weights;
     uint64_t random;
@@ -73,8 +77,19 @@ static gb_cuda_tensor *same_shape(chain *c, gb_op op, gb_cuda_tensor *x, gb_cuda
 }
 
 static gb_cuda_tensor *keep(chain *c, gb_cuda_tensor *made) {
-    c->is_kept[c->count - 1] = true;
+    c->kept |= 1u << (c->count - 1);
     return made;
+}
+
+/* The op that was added last is that part of the step. */
+static gb_cuda_tensor *as_part(chain *c, uint32_t part, gb_cuda_tensor *made) {
+    c->parts[part] = c->count;
+    return made;
+}
+
+static gb_cuda_tensor *as_operand(chain *c, uint32_t operand, gb_cuda_tensor *x) {
+    c->operands[operand] = x;
+    return x;
 }
 
 static gb_cuda_tensor *norm(chain *c, gb_cuda_tensor *x, bool has_weight) {
@@ -129,9 +144,8 @@ static void prepare_for(chain *c, gb_cuda_tensor *made, size_t columns, uint32_t
     c->as.dims[1] = columns;
     for (uint32_t i = 0; i < c->count; i++)
         if (c->calls[i].results[0] == made) {
-            c->calls[i].prepares = true;
-            c->calls[i].prepares_as = &c->as;
-            c->calls[i].prepares_for = &c->product;
+            c->epilogue = (gb_cuda_epilogue){&c->as, &c->product};
+            c->calls[i].epilogue = &c->epilogue;
         }
 }
 
@@ -141,9 +155,15 @@ static void prepare_for(chain *c, gb_cuda_tensor *made, size_t columns, uint32_t
 static void attention_heads(chain *c, size_t heads, size_t kv_heads, size_t size, size_t pairs,
                             size_t offset) {
     const rotary r = make_rotary(c, pairs, offset);
-    keep(c, rotate(c, &r, norm(c, rows_of(c, heads, size), true)));
-    keep(c, rotate(c, &r, norm(c, rows_of(c, kv_heads, size), true)));
-    keep(c, norm(c, rows_of(c, kv_heads, size), false));
+    c->kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x = as_operand(c, GB_HEADS_QUERY, rows_of(c, heads, size));
+    x = as_part(c, GB_HEADS_QUERY_NORM, norm(c, x, true));
+    keep(c, as_part(c, GB_HEADS_QUERY_TURN, rotate(c, &r, x)));
+    x = as_operand(c, GB_HEADS_KEY, rows_of(c, kv_heads, size));
+    x = as_part(c, GB_HEADS_KEY_NORM, norm(c, x, true));
+    keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
+    x = as_operand(c, GB_HEADS_VALUE, rows_of(c, kv_heads, size));
+    keep(c, as_part(c, GB_HEADS_VALUE_NORM, norm(c, x, false)));
 }
 static void heads_of_256(chain *c) {
     attention_heads(c, 32, 16, 256, 128, 128);
@@ -161,18 +181,34 @@ static void heads_of_64(chain *c) {
 /* Queries stand beside their gates. */
 static void gated_heads(chain *c) {
     const rotary r = make_rotary(c, 32, 32);
-    keep(c, rotate(c, &r, norm(c, slice(c, rows_of(c, 16, 512), 0, 256), true)));
-    keep(c, rotate(c, &r, norm(c, rows_of(c, 2, 256), true)));
+    c->kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x = as_operand(c, GB_HEADS_QUERY, rows_of(c, 16, 512));
+    x = as_part(c, GB_HEADS_QUERY_SLICE, slice(c, x, 0, 256));
+    x = as_part(c, GB_HEADS_QUERY_NORM, norm(c, x, true));
+    keep(c, as_part(c, GB_HEADS_QUERY_TURN, rotate(c, &r, x)));
+    x = as_operand(c, GB_HEADS_KEY, rows_of(c, 2, 256));
+    x = as_part(c, GB_HEADS_KEY_NORM, norm(c, x, true));
+    keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
 }
 
 static void turned_heads(chain *c) {
     const rotary r = make_rotary(c, 64, 64);
-    keep(c, rotate(c, &r, rows_of(c, 7, 128)));
-    keep(c, rotate(c, &r, rows_of(c, 1, 128)));
+    c->kind = GB_FUSED_HEADS;
+    gb_cuda_tensor *x = as_operand(c, GB_HEADS_QUERY, rows_of(c, 7, 128));
+    keep(c, as_part(c, GB_HEADS_QUERY_TURN, rotate(c, &r, x)));
+    x = as_operand(c, GB_HEADS_KEY, rows_of(c, 1, 128));
+    keep(c, as_part(c, GB_HEADS_KEY_TURN, rotate(c, &r, x)));
 }
 
+/* The parts of a slice are the step's operands before they are cut. */
 static gb_cuda_tensor *gate(chain *c, gb_op activation, gb_cuda_tensor *x, gb_cuda_tensor *other) {
-    return keep(c, same_shape(c, GB_OP_MULTIPLY, same_shape(c, activation, x, NULL), other));
+    c->kind = GB_FUSED_GATED;
+    if (!c->operands[GB_GATED_X])
+        as_operand(c, GB_GATED_X, x);
+    if (!c->operands[GB_GATED_OTHER])
+        as_operand(c, GB_GATED_OTHER, other);
+    gb_cuda_tensor *made = as_part(c, GB_GATED_ACTIVATION, same_shape(c, activation, x, NULL));
+    return keep(c, as_part(c, GB_GATED_RESULT, same_shape(c, GB_OP_MULTIPLY, made, other)));
 }
 
 static void gelu_gate(chain *c) {
@@ -186,8 +222,9 @@ static void unprepared_gate(chain *c) {
 }
 
 static gb_cuda_tensor *expert_gate(chain *c) {
-    gb_cuda_tensor *both = rows_of(c, 8, 1024);
-    gb_cuda_tensor *x = slice(c, both, 0, 512), *other = slice(c, both, 512, 512);
+    gb_cuda_tensor *both = as_operand(c, GB_GATED_OTHER, as_operand(c, GB_GATED_X, rows_of(c, 8, 1024)));
+    gb_cuda_tensor *x = as_part(c, GB_GATED_X_SLICE, slice(c, both, 0, 512));
+    gb_cuda_tensor *other = as_part(c, GB_GATED_OTHER_SLICE, slice(c, both, 512, 512));
     return gate(c, GB_OP_SILU, x, other);
 }
 static void experts_gate(chain *c) {
@@ -198,29 +235,39 @@ static void two_gates(chain *c) {
     gb_cuda_tensor *experts = expert_gate(c);
     gate(c, GB_OP_SILU, rows_of(c, 0, 512), rows_of(c, 0, 512));
     prepare_for(c, experts, 512, 64);
+    c->kind = GB_FUSED_ROWS;
 }
 
 static void attention_gate(chain *c) {
-    gb_cuda_tensor *x = slice(c, rows_of(c, 16, 512), 256, 256);
-    gb_cuda_tensor *factor = same_shape(c, GB_OP_SIGMOID, x, NULL);
-    gb_cuda_tensor *y = keep(c, same_shape(c, GB_OP_MULTIPLY, rows_of(c, 16, 256), factor));
-    prepare_for(c, y, 4096, 64);
+    gb_cuda_tensor *both = as_operand(c, GB_GATED_X, rows_of(c, 16, 512));
+    gb_cuda_tensor *x = as_part(c, GB_GATED_X_SLICE, slice(c, both, 256, 256));
+    prepare_for(c, gate(c, GB_OP_SIGMOID, x, rows_of(c, 16, 256)), 4096, 64);
 }
 
+/* The norm of x, if there is to be one, what is added to it and perhaps a factor, and the last norm. */
+static void norms(chain *c, size_t width, bool has_first, bool has_scale, uint32_t group) {
+    c->kind = GB_FUSED_NORMS;
+    gb_cuda_tensor *x = as_operand(c, GB_NORMS_X, rows_of(c, 0, width));
+    if (has_first)
+        x = as_part(c, GB_NORMS_FIRST, norm(c, x, true));
+    x = same_shape(c, GB_OP_ADD, as_operand(c, GB_NORMS_ADDED, rows_of(c, 0, width)), x);
+    as_part(c, GB_NORMS_ADD, x);
+    if (has_scale) {
+        gb_cuda_tensor *factor = as_operand(c, GB_NORMS_SCALE_FACTOR, random_floats(c, 1, 1, 1, 1));
+        x = as_part(c, GB_NORMS_SCALE, same_shape(c, GB_OP_SCALE, x, factor));
+    }
+    keep(c, x);
+    x = keep(c, as_part(c, GB_NORMS_LAST, norm(c, x, true)));
+    prepare_for(c, x, width, group);
+}
 static void residual(chain *c) {
-    gb_cuda_tensor *sum = keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, 2048), rows_of(c, 0, 2048)));
-    prepare_for(c, keep(c, norm(c, sum, true)), 2048, 64);
+    norms(c, 2048, false, false, 64);
 }
 static void norms_around(chain *c) {
-    gb_cuda_tensor *x = norm(c, rows_of(c, 0, 5376), true);
-    gb_cuda_tensor *sum = keep(c, same_shape(c, GB_OP_ADD, rows_of(c, 0, 5376), x));
-    prepare_for(c, keep(c, norm(c, sum, true)), 5376, 64);
+    norms(c, 5376, true, false, 64);
 }
 static void norms_with_scale(chain *c) {
-    gb_cuda_tensor *x = norm(c, rows_of(c, 0, 5376), true);
-    gb_cuda_tensor *sum = same_shape(c, GB_OP_ADD, rows_of(c, 0, 5376), x);
-    gb_cuda_tensor *scaled = keep(c, same_shape(c, GB_OP_SCALE, sum, random_floats(c, 1, 1, 1, 1)));
-    prepare_for(c, keep(c, norm(c, scaled, true)), 5376, 128);
+    norms(c, 5376, true, true, 128);
 }
 
 typedef struct chain_case {
@@ -258,10 +305,12 @@ static void free_chain(chain *c) {
 
 /* ---- Against the ops one by one ------------------------------------------------------------------------ */
 
-static gb_cuda_kernel kernel_of(gb_op op) {
+typedef void (*op_launch)(const gb_cuda_call *call);
+
+static op_launch kernel_of(gb_op op) {
     static const struct {
         gb_op op;
-        gb_cuda_kernel kernel;
+        op_launch kernel;
     } kernels[] = {
         {GB_OP_ADD, gb_cuda_add},     {GB_OP_MULTIPLY, gb_cuda_multiply},
         {GB_OP_SCALE, gb_cuda_scale}, {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
@@ -284,23 +333,53 @@ typedef struct outcome {
 static outcome fetch_outcome(const chain *c, const gb_cuda_scratch *scratch, size_t prepared_bytes) {
     outcome made = {.size = prepared_bytes};
     for (uint32_t i = 0; i < c->count; i++)
-        made.size += c->is_kept[i] ? gb_cuda_elements(c->calls[i].results[0]) * sizeof(float) : 0;
+        made.size += (c->kept >> i & 1u) ? gb_cuda_elements(c->calls[i].results[0]) * sizeof(float) : 0;
     made.bytes = malloc(made.size);
     assert_non_null(made.bytes);
     assert_cuda(cudaMemcpy(made.bytes, scratch->prepared, prepared_bytes, cudaMemcpyDeviceToHost));
     size_t at = prepared_bytes;
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->is_kept[i]) {
+        if ((c->kept >> i & 1u)) {
             fetch_tensor(c->calls[i].results[0], made.bytes + at);
             at += gb_cuda_elements(c->calls[i].results[0]) * sizeof(float);
         }
     return made;
 }
 
-static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights, bool is_one_launch) {
+/* How the calls are launched. */
+typedef enum way { ONE_BY_ONE, AS_ROWS, AS_STEP } way;
+
+/* As its own kind of step: calls by part. */
+static void launch_step(const chain *c) {
+    const gb_cuda_call *parts[GB_MAX_FUSED_NODES] = {NULL};
+    gb_cuda_problem problem = {.operands = c->operands, .parts = parts};
+    for (uint32_t p = 0; p < GB_MAX_FUSED_NODES; p++) {
+        if (c->parts[p] == 0)
+            continue;
+        parts[p] = &c->calls[c->parts[p] - 1];
+        problem.kept |= (c->kept >> (c->parts[p] - 1) & 1u) << p;
+        problem.count = p + 1;
+    }
+    assert_true(launch_fused(c->kind, &problem));
+}
+
+static void launch_chain(const chain *c, way how) {
+    const gb_cuda_call *list[MOST_CALLS];
+    for (uint32_t i = 0; i < c->count; i++)
+        list[i] = &c->calls[i];
+    if (how == AS_STEP && c->kind != GB_FUSED_ROWS)
+        launch_step(c);
+    else if (how != ONE_BY_ONE)
+        assert_true(launch_fused(GB_FUSED_ROWS,
+                                 &(gb_cuda_problem){.parts = list, .count = c->count, .kept = c->kept}));
+    else
+        for (uint32_t i = 0; i < c->count; i++)
+            kernel_of(c->nodes[i].op)(list[i]);
+}
+
+static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights, way how) {
     chain c;
     make_chain(&c, which, rows, weights);
-    const gb_cuda_call *list[MOST_CALLS];
     const bool prepares = c.as.rank > 0;
     const size_t prepared_bytes =
         prepares ? gb_cuda_prepared_bytes(c.as.dims[0], c.as.dims[1], GB_QUANTIZED) : 0;
@@ -308,23 +387,18 @@ static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights,
     assert_non_null(zeros);
     gb_cuda_scratch scratch = {.prepared = device_copy(zeros, prepared_bytes + 1)};
     free(zeros);
-    for (uint32_t i = 0; i < c.count; i++) {
+    for (uint32_t i = 0; i < c.count; i++)
         c.calls[i].scratch = &scratch;
-        list[i] = &c.calls[i];
-    }
-    if (is_one_launch)
-        gb_cuda_row_chain(list, c.is_kept, c.count);
-    for (uint32_t i = 0; !is_one_launch && i < c.count; i++)
-        kernel_of(c.nodes[i].op)(list[i]);
+    launch_chain(&c, how);
     const outcome made = fetch_outcome(&c, &scratch, prepared_bytes);
     assert_cuda(cudaFree(scratch.prepared));
     free_chain(&c);
     return made;
 }
 
-static void check_case(const chain_case *which, size_t rows, gb_dtype weights) {
-    const outcome expected = run_chain(which, rows, weights, false);
-    const outcome found = run_chain(which, rows, weights, true);
+static void check_case(const chain_case *which, size_t rows, gb_dtype weights, way how) {
+    const outcome expected = run_chain(which, rows, weights, ONE_BY_ONE);
+    const outcome found = run_chain(which, rows, weights, how);
     assert_int_equal(expected.size, found.size);
     for (size_t i = 0; i < found.size; i++)
         if (expected.bytes[i] != found.bytes[i])
@@ -337,8 +411,10 @@ static void check_case(const chain_case *which, size_t rows, gb_dtype weights) {
 static void same_bits_as_alone(void **unused) {
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        check_case(&cases[i], 1, GB_BF16);
-        check_case(&cases[i], 3, GB_F32);
+        for (int how = AS_ROWS; how <= AS_STEP; how++) {
+            check_case(&cases[i], 1, GB_BF16, (way)how);
+            check_case(&cases[i], 3, GB_F32, (way)how);
+        }
     }
 }
 

@@ -29,16 +29,17 @@ static void logprobs_are_the_tokens_own(void **unused) {
     assert_ok(gumbel_session_append(other, prompt, PROMPT - 1, &error), &error);
     float expected[ANSWER];
     for (int i = 0; i < ANSWER; i++) {
+        gumbel_result result = {.size = sizeof result};
         gumbel_request request = {.size = sizeof request,
                                   .session = other,
                                   .tokens = &token,
                                   .token_count = 1,
-                                  .wants_token = true,
+                                  .result = &result,
                                   .sampling = &sampling,
                                   .wants_logprob = true};
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-        token = request.token;
-        expected[i] = request.logprob;
+        token = result.token;
+        expected[i] = result.logprob;
     }
     for (int i = 0; i < ANSWER; i++) {
         const gumbel_generated next = take(session);

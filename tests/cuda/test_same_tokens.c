@@ -5,7 +5,7 @@
  * backends.
  */
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 
@@ -86,16 +86,17 @@ static void answer(gumbel_engine *engine, gumbel_session *session, int kind, siz
     gumbel_error error;
     const gumbel_sampling sampling = settings_of(kind);
     gumbel_session_set_seed(session, 77);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request, .session = session, .sampling = &sampling};
     for (size_t at = 0; at < prompt_count; at += request.token_count) {
         request.tokens = prompt + at;
         request.token_count = prompt_count - at < piece ? prompt_count - at : piece;
-        request.wants_token = at + request.token_count == prompt_count;
+        request.result = at + request.token_count == prompt_count ? &result : NULL;
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
     }
-    memcpy(logits, request.logits, VOCAB * sizeof *logits);
+    memcpy(logits, result.logits, VOCAB * sizeof *logits);
     for (int i = 0; i < answer_count; i++) {
-        tokens[i] = request.token;
+        tokens[i] = result.token;
         request.tokens = &tokens[i];
         request.token_count = 1;
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
@@ -156,6 +157,7 @@ static void neighbours_change_no_bits(void **unused) {
     int32_t alone[MOST_SLOTS][ANSWER] = {0}, together[MOST_SLOTS][ANSWER] = {0};
     gumbel_sampling sampling[MOST_SLOTS];
     gumbel_request requests[MOST_SLOTS] = {0};
+    gumbel_result results[MOST_SLOTS];
     gumbel_session *sessions[MOST_SLOTS];
     for (int s = 0; s < MOST_SLOTS; s++) {
         sessions[s] = new_session(engine);
@@ -163,10 +165,11 @@ static void neighbours_change_no_bits(void **unused) {
         gumbel_session_reset(sessions[s]);
         gumbel_session_set_seed(sessions[s], 77);
         sampling[s] = settings_of(s);
+        results[s] = (gumbel_result){.size = sizeof results[s]};
         requests[s] = (gumbel_request){.size = sizeof requests[s],
                                        .session = sessions[s],
                                        .sampling = &sampling[s],
-                                       .wants_token = true};
+                                       .result = &results[s]};
         assert_ok(gumbel_session_append(sessions[s], prompt, prompt_count - 3 - (size_t)s, &error), &error);
         requests[s].tokens = prompt + prompt_count - 3 - s;
         requests[s].token_count = (size_t)(3 + s);
@@ -175,8 +178,8 @@ static void neighbours_change_no_bits(void **unused) {
         assert_ok(gumbel_step(engine, requests, MOST_SLOTS, &error), &error);
         for (int s = 0; s < MOST_SLOTS; s++) {
             if (i == 0)
-                memcpy(found[s], requests[s].logits, sizeof found[s]);
-            together[s][i] = requests[s].token;
+                memcpy(found[s], results[s].logits, sizeof found[s]);
+            together[s][i] = results[s].token;
             requests[s].tokens = &together[s][i];
             requests[s].token_count = 1;
         }
@@ -195,28 +198,30 @@ static void prompts_beside_answers_change_no_bits(void **unused) {
     float expected[VOCAB], found[VOCAB];
     int32_t alone[ANSWER] = {0}, together[2][ANSWER] = {0};
     gumbel_request requests[2] = {0};
+    gumbel_result results[2];
     gumbel_session *sessions[2] = {new_session(engine), new_session(engine)};
     answer(engine, sessions[0], 2, PIECE, alone, expected);
     gumbel_session_reset(sessions[0]);
     for (int s = 0; s < 2; s++) {
         gumbel_session_set_seed(sessions[s], 77);
+        results[s] = (gumbel_result){.size = sizeof results[s]};
         requests[s] = (gumbel_request){.size = sizeof requests[s],
                                        .session = sessions[s],
                                        .sampling = &sampling,
-                                       .wants_token = true,
+                                       .result = &results[s],
                                        .tokens = prompt + prompt_count - 4,
                                        .token_count = 4};
         assert_ok(gumbel_session_append(sessions[s], prompt, prompt_count - 4, &error), &error);
     }
     assert_ok(gumbel_step(engine, &requests[1], 1, &error), &error);
     for (int i = 0; i < answer_count; i++) {
-        together[1][i] = requests[1].token;
+        together[1][i] = results[1].token;
         requests[1].tokens = &together[1][i];
         requests[1].token_count = 1;
         assert_ok(gumbel_step(engine, requests, 2, &error), &error);
         if (i == 0)
-            memcpy(found, requests[0].logits, sizeof found);
-        together[0][i] = requests[0].token;
+            memcpy(found, results[0].logits, sizeof found);
+        together[0][i] = results[0].token;
         requests[0].tokens = &together[0][i];
         requests[0].token_count = 1;
     }
@@ -273,22 +278,23 @@ static void forks_and_snapshots_go_on(void **unused) {
     gumbel_engine *engine = new_engine("cuda", 2, false);
     gumbel_session *session = new_session(engine), *copy;
     float expected[VOCAB];
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {
-        .size = sizeof request, .tokens = prompt + prompt_count - 1, .token_count = 1, .wants_token = true};
+        .size = sizeof request, .tokens = prompt + prompt_count - 1, .token_count = 1, .result = &result};
     assert_ok(gumbel_session_append(session, prompt, prompt_count - 1, &error), &error);
     assert_ok(gumbel_session_snapshot(session, &error), &error);
     assert_ok(gumbel_session_fork(session, &copy, &error), &error);
     request.session = session;
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-    memcpy(expected, request.logits, sizeof expected);
+    memcpy(expected, result.logits, sizeof expected);
     request.session = copy;
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-    assert_memory_equal(request.logits, expected, sizeof expected);
+    assert_memory_equal(result.logits, expected, sizeof expected);
     assert_ok(gumbel_session_append(session, prompt, 5, &error), &error);
     assert_ok(gumbel_session_rewind(session, (uint32_t)prompt_count - 1, &error), &error);
     request.session = session;
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-    assert_memory_equal(request.logits, expected, sizeof expected);
+    assert_memory_equal(result.logits, expected, sizeof expected);
     gumbel_engine_destroy(engine);
 }
 

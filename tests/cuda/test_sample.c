@@ -96,7 +96,7 @@ static size_t written_counts(const sample_rows *r, uint32_t b) {
     const gb_token_count *list = r->counts + (size_t)b * r->count_limit;
     const size_t together = GB_CUDA_COUNTS_TOGETHER;
     size_t end = 0;
-    if (r->repetition[b] == 1 && r->frequency[b] == 0 && r->presence[b] == 0)
+    if (r->repetition_penalty[b] == 1 && r->frequency_penalty[b] == 0 && r->presence_penalty[b] == 0)
         return 0;
     while (end < r->count_limit && list[end].id >= 0)
         end++;

@@ -3,12 +3,12 @@
  * Memory of slots that is taken as it is used: what is covered keeps its bytes and addresses, what is not
  * takes nothing, and empty slots give theirs to others.
  */
+#include "backends/cuda/runtime/region.h"
+#include "backends/cuda/runtime/slots.h"
 #include "device_memory.h"
-#include "run/cuda/region.h"
-#include "run/cuda/slots.h"
 #include "run/handles.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #include "device_memory.h"
 #include "support/assertions.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/test_arguments.h"
 
 #include <cmocka.h>

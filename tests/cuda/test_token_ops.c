@@ -3,8 +3,8 @@
  * The ops beside the sample step against the CPU's: log-probabilities and the likeliest tokens, with the same
  * bits, and the counts of tokens, in the same order.
  */
+#include "backends/sampler/sampler.h"
 #include "cuda/device_memory.h"
-#include "run/sampler/sampler.h"
 
 #include <math.h>
 
@@ -23,7 +23,8 @@ static void fill_row(float *x, uint32_t size, uint32_t kind, uint64_t *random) {
 }
 
 /* Launches an op on operands that lie on the device, its scratch being full of ones. */
-static void run_op(gb_cuda_kernel op, uint64_t scratch_bytes(const gb_cuda_call *), gb_cuda_call *call) {
+static void run_op(void (*op)(const gb_cuda_call *call), uint64_t scratch_bytes(const gb_cuda_call *),
+                   gb_cuda_call *call) {
     gb_cuda_scratch scratch = {0};
     call->scratch = &scratch;
     scratch.size = scratch_bytes ? scratch_bytes(call) : 0;

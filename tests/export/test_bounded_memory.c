@@ -5,7 +5,7 @@
  */
 #include "base/memory.h"
 #include "gumbel.h"
-#include "support/large_checkpoint.h"
+#include "support/checkpoints/large_checkpoint.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -114,7 +114,7 @@ static void stats_need_a_size(void **state) {
     gumbel_export_options options = {.size = sizeof options, .stats = &stats};
     gumbel_error error;
     assert_int_equal(gumbel_export("/no/such", "/no/such", &options, &error), GUMBEL_ERROR_ARGUMENT);
-    assert_string_equal(error.message, "the export stats' size is not set");
+    assert_string_equal(error.message, "export stats: the field size is 0, expected its sizeof");
 }
 
 int main(void) {

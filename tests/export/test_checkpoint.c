@@ -4,7 +4,7 @@
  */
 #include "export/checkpoint/checkpoint.h"
 #include "support/assertions.h"
-#include "support/safetensors_writer.h"
+#include "support/checkpoints/safetensors_writer.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

@@ -150,20 +150,21 @@ static void reads_generation_config(void **state) {
     assert_int_equal(generation.stop_token_count, 2);
     assert_int_equal(generation.stop_tokens[1], 106);
     assert_int_equal(generation.bos_token, 2);
-    assert_false(generation.has_temperature);
-    assert_true(generation.has_top_k && generation.top_k == 64);
-    assert_true(generation.has_top_p && generation.top_p == 0.95);
+    assert_false(generation.recommended.has_temperature);
+    assert_true(generation.recommended.has_top_k && generation.recommended.top_k == 64);
+    assert_true(generation.recommended.has_top_p && generation.recommended.top_p == 0.95);
 
     assert_ok(read_generation(NULL, config, &generation, &error), &error);
     assert_int_equal(generation.stop_token_count, 1);
     assert_int_equal(generation.stop_tokens[0], 9);
-    assert_false(generation.has_top_k || generation.has_top_p || generation.has_temperature);
+    assert_false(generation.recommended.has_top_k || generation.recommended.has_top_p ||
+                 generation.recommended.has_temperature);
 
     assert_ok(read_generation("{\"do_sample\":false,\"temperature\":0.7}", "{}", &generation, &error),
               &error);
     assert_int_equal(generation.stop_token_count, 0);
     assert_int_equal(generation.bos_token, -1);
-    assert_true(generation.has_temperature && generation.temperature == 0);
+    assert_true(generation.recommended.has_temperature && generation.recommended.temperature == 0);
 }
 
 static void refuses_bad_generation_configs(void **state) {

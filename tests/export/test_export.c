@@ -3,9 +3,9 @@
  * gumbel_export from end to end: checkpoint directories in every form to programs that hold the same bytes,
  * and failures that leave nothing behind.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
-#include "support/safetensors_writer.h"
+#include "support/checkpoints/safetensors_writer.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

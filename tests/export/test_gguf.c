@@ -5,7 +5,7 @@
 #include "export/checkpoint/ggml_types.h"
 #include "export/checkpoint/gguf.h"
 #include "support/assertions.h"
-#include "support/gguf_writer.h"
+#include "support/checkpoints/gguf_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

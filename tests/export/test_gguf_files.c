@@ -5,7 +5,7 @@
 #include "export/checkpoint/ggml_types.h"
 #include "export/checkpoint/gguf_files.h"
 #include "support/assertions.h"
-#include "support/gguf_writer.h"
+#include "support/checkpoints/gguf_writer.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * Gemma 4 from GGUF: the same values as in a safetensors checkpoint give the same program.
  */
 #include "support/assertions.h"
-#include "support/gemma4_gguf.h"
-#include "support/gguf_blocks.h"
-#include "support/model_logits.h"
+#include "support/checkpoints/gemma4_gguf.h"
+#include "support/checkpoints/gguf_blocks.h"
+#include "support/programs/model_logits.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

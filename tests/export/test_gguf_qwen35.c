@@ -3,10 +3,10 @@
  * Qwen3.5 from GGUF: files that llama.cpp's converter made give what the weights give that it was given, and
  * quantized matrices stay as they are.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
-#include "support/model_logits.h"
-#include "support/qwen35_gguf.h"
+#include "support/checkpoints/qwen35_gguf.h"
+#include "support/programs/model_logits.h"
 #include "support/temporary.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #include "export/checkpoint/ggml_types.h"
 #include "support/assertions.h"
-#include "support/gemma4_gguf.h"
+#include "support/checkpoints/gemma4_gguf.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

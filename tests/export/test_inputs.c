@@ -5,7 +5,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "support/assertions.h"
-#include "support/gemma4_gguf.h"
+#include "support/checkpoints/gemma4_gguf.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

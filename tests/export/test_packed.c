@@ -5,7 +5,7 @@
  */
 #include "export/packed/packed.h"
 #include "support/assertions.h"
-#include "support/safetensors_writer.h"
+#include "support/checkpoints/safetensors_writer.h"
 #include "tensor/convert.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
  * float32, and about with what export chooses by itself. tests/oracle/make_mlx_goldens.py and
  * make_torch_goldens.py write tests/data/export/packed.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
 #include "tensor/convert.h"
@@ -71,15 +71,16 @@ static logit_row run_prompt(const char *path, const json_t *golden) {
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
     assert_ok(gumbel_session_append(session, tokens, count - 1, &error), &error);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = &tokens[count - 1],
                               .token_count = 1,
-                              .wants_token = true};
+                              .result = &result};
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
     logit_row row = {.count = json_array_size(json_object_get(golden, "logits"))};
     assert_true(row.count > 0 && row.count <= MAX_VOCABULARY);
-    memcpy(row.values, request.logits, row.count * sizeof row.values[0]);
+    memcpy(row.values, result.logits, row.count * sizeof row.values[0]);
     gumbel_session_destroy(session);
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);

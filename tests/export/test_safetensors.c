@@ -4,7 +4,7 @@
  */
 #include "export/checkpoint/safetensors.h"
 #include "support/assertions.h"
-#include "support/safetensors_writer.h"
+#include "support/checkpoints/safetensors_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * One graph for a block, whatever form the checkpoint has: the released form of a model with experts, what
  * mlx-lm, compressed-tensors and llama.cpp make of it, give programs of the same nodes, edges and shapes.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
 

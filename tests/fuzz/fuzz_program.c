@@ -5,12 +5,12 @@
  * metadata section in two bytes, that section and a graph section.
  */
 #include "base/memory.h"
-#include "program/encode.h"
-#include "program/printer.h"
-#include "program/reader.h"
-#include "program/storage.h"
-#include "program/verifier.h"
-#include "support/program_file.h"
+#include "program/file/encode.h"
+#include "program/file/reader.h"
+#include "program/file/storage.h"
+#include "program/print/printer.h"
+#include "program/verify/verifier.h"
+#include "support/programs/program_file.h"
 
 #include <string.h>
 

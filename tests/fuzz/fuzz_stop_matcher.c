@@ -3,9 +3,10 @@
  * Any bytes as stop strings, one a line up to an empty line, and a text behind them that bytes 0xFF cut into
  * pieces. What is shown must be what the definition says. A first byte that is odd includes the string.
  */
+#include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "support/naive_stops.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 #include "text/base/utf8.h"
 #include "text/decode/stop_matcher.h"
 

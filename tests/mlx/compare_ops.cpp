@@ -135,19 +135,19 @@ static void run_batch(const gb_program &program, const lowered_program &lowered,
 
 /* Two rows: one of each kind of mask, the other with penalties. */
 static gb_batch &finish_batch(test_batch &b, const gb_program &program) {
-    b.min_p[0] = 0.05f;
-    b.repetition[1] = 1.3f;
-    b.frequency[1] = 0.4f;
-    b.presence[1] = -0.2f;
-    b.generated_from[1] = 2;
-    b.penalize_prompt[1] = 3;
-    gb_batch &batch = b.finish(program);
-    if (program.metadata.max_bias >= 3) {
-        b.bias_ids[0] = 5, b.bias_ids[1] = 7, b.bias_ids[2] = 5;
-        b.bias_values[0] = 1.5f, b.bias_values[1] = -INFINITY, b.bias_values[2] = -0.25f;
+    const gb_batch_arrays &a = b.arrays;
+    a.min_p[0] = 0.05f;
+    a.repetition_penalty[1] = 1.3f;
+    a.frequency_penalty[1] = 0.4f;
+    a.presence_penalty[1] = -0.2f;
+    a.generated_from[1] = 2;
+    a.penalize_prompt[1] = 3;
+    if (program.metadata.max_bias > 3) {
+        a.bias_ids[0] = 5, a.bias_ids[1] = 7, a.bias_ids[2] = 5, a.bias_ids[3] = -1;
+        a.bias_values[0] = 1.5f, a.bias_values[1] = -INFINITY, a.bias_values[2] = -0.25f;
     }
-    b.want_logprobs[1] = true;
-    return batch;
+    a.want_logprobs[1] = true;
+    return b.batch;
 }
 
 /* The second run of a turn, or the only one, has one token at last: that is lowered in its own way. */
@@ -160,7 +160,7 @@ std::set<gb_op> compare_program(const gb_program &program, const comparison &how
     std::set<gb_op> covered;
     int first_position = 0, second_position = 0;
     for (int turn = 0; turn < TURNS; turn++) {
-        test_batch b;
+        test_batch b(program);
         const auto tokens_of = [](int seed, int count) {
             std::vector<int32_t> tokens(static_cast<size_t>(count));
             random_tokens(static_cast<uint32_t>(seed), LEAST_VOCABULARY, tokens.data(), tokens.size());

@@ -5,15 +5,15 @@
 #ifndef GUMBEL_TESTS_MLX_GRAPH_SUPPORT_HPP
 #define GUMBEL_TESTS_MLX_GRAPH_SUPPORT_HPP
 
-#include "run/mlx/lowering.hpp"
+#include "backends/mlx/lowering.hpp"
 
 #include <csetjmp>
 #include <cstdarg>
 #include <cstddef>
 
 extern "C" {
-#include "program/reader.h"
-#include "support/random_program.h"
+#include "program/file/reader.h"
+#include "support/programs/random_program.h"
 
 #include <cmocka.h>
 }
@@ -58,62 +58,39 @@ inline gb_backend_options backend_options() {
 /* The arrays of a batch whose rows all have one setting. */
 struct test_batch {
     gb_batch batch = {};
-    std::vector<int32_t> tokens, positions, slots, rows;
-    std::vector<float> temperature, top_p, min_p, repetition, frequency, presence, bias_values;
-    std::vector<int32_t> top_k, generated_from, penalize_prompt, bias_ids;
-    std::vector<uint64_t> seed;
-    std::unique_ptr<bool[]> want_logprobs;
+    gb_batch_arrays arrays = {};
+    uint32_t max_bias;
+
+    /* For batches of at most so many tokens and rows. */
+    explicit test_batch(const gb_program &program, uint32_t most_tokens = 256, uint32_t most_rows = 8)
+        : max_bias(static_cast<uint32_t>(program.metadata.max_bias)) {
+        assert_true(gb_batch_arrays_reserve(&program.metadata, most_tokens, most_rows, &arrays));
+        gb_batch_use(&arrays, &batch);
+    }
+    ~test_batch() {
+        gb_batch_arrays_free(&arrays);
+    }
+    test_batch(const test_batch &) = delete;
 
     /* Tokens of a slot at positions start and on. */
     void add(int32_t slot, int32_t start, const std::vector<int32_t> &ids) {
         for (size_t i = 0; i < ids.size(); i++) {
-            tokens.push_back(ids[i]);
-            positions.push_back(start + static_cast<int32_t>(i));
-            slots.push_back(slot);
+            const uint32_t n = batch.token_count++;
+            arrays.tokens[n] = ids[i];
+            arrays.positions[n] = start + static_cast<int32_t>(i);
+            arrays.slots[n] = slot;
         }
     }
 
     /* Asks for the successor of the token added last. */
-    void add_row(float row_temperature, int32_t row_top_k, float row_top_p) {
-        rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
-        temperature.push_back(row_temperature);
-        top_k.push_back(row_top_k);
-        top_p.push_back(row_top_p);
-        seed.push_back(17 + rows.size());
-        min_p.push_back(0);
-        repetition.push_back(1);
-        frequency.push_back(0);
-        presence.push_back(0);
-        generated_from.push_back(-1);
-        penalize_prompt.push_back(0);
-    }
-
-    /* Points the batch to the arrays. */
-    gb_batch &finish(const gb_program &program) {
-        const size_t biases = static_cast<size_t>(program.metadata.max_bias);
-        bias_ids.assign(rows.size() * biases, -1);
-        bias_values.assign(rows.size() * biases, 0);
-        want_logprobs = std::make_unique<bool[]>(rows.size() + 1);
-        batch.token_count = static_cast<uint32_t>(tokens.size());
-        batch.row_count = static_cast<uint32_t>(rows.size());
-        batch.tokens = tokens.data();
-        batch.positions = positions.data();
-        batch.slots = slots.data();
-        batch.rows = rows.data();
-        batch.temperature = temperature.data();
-        batch.top_k = top_k.data();
-        batch.top_p = top_p.data();
-        batch.seed = seed.data();
-        batch.min_p = min_p.data();
-        batch.repetition_penalty = repetition.data();
-        batch.frequency_penalty = frequency.data();
-        batch.presence_penalty = presence.data();
-        batch.generated_from = generated_from.data();
-        batch.penalize_prompt = penalize_prompt.data();
-        batch.bias_ids = bias_ids.data();
-        batch.bias_values = bias_values.data();
-        batch.want_logprobs = want_logprobs.get();
-        return batch;
+    void add_row(float temperature, int32_t top_k, float top_p) {
+        const uint32_t row = batch.row_count++;
+        gb_batch_clear_row(&arrays, row);
+        arrays.rows[row] = static_cast<int32_t>(batch.token_count) - 1;
+        arrays.temperature[row] = temperature;
+        arrays.top_k[row] = top_k;
+        arrays.top_p[row] = top_p;
+        arrays.seed[row] = 18 + row;
     }
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mlx/reference.h"
 
+#include "backends/batch/batch.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/slots.h"
 #include "base/memory.h"
-#include "run/batch_input.h"
-#include "run/cpu/kernels/kernels.h"
-#include "run/cpu/slots.h"
 #include "support/assertions.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ struct reference {
     gb_plan *plan;
     gb_slots slots;
     const gb_vector_kernels *vector;
-    gb_tensor *tensors;
+    gb_cpu_tensor *tensors;
     gb_quantized_matrix *matrices;
     void *scratch;
 };
@@ -34,7 +34,7 @@ static size_t elements(const gb_program *program, gb_ref ref, size_t tokens, siz
 
 static void place(reference *r, const gb_backend_options *options, gb_ref ref) {
     const gb_value *value = &r->program->values[ref];
-    gb_tensor *tensor = &r->tensors[ref];
+    gb_cpu_tensor *tensor = &r->tensors[ref];
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.shape.rank;
     for (int32_t i = 0; i < tensor->rank; i++)
@@ -65,7 +65,7 @@ reference *reference_create(const gb_program *program, const gb_backend_options 
     reference *r = gb_allocate(1, sizeof *r);
     assert_non_null(r);
     r->program = program;
-    gb_plan_options plan_options = {options->step_tokens, options->slots, false, NULL};
+    gb_plan_options plan_options = {options->step_tokens, options->slots, false, NULL, NULL};
     assert_ok(gb_plan_create(program, &plan_options, &r->plan, &error), &error);
     assert_ok(gb_slots_create(program, options->slots, options->max_context, false, &r->slots, &error),
               &error);
@@ -126,7 +126,7 @@ void reference_execute(reference *r, const gb_step *step) {
     uint64_t shared_bytes = 0;
     assert_non_null(kernel);
     if (before) {
-        const gb_tensor *x = call.operands[0];
+        const gb_cpu_tensor *x = call.operands[0];
         assert_true(gb_kernel_shared_bytes(&call, gb_elements(x) / x->dims[x->rank - 1], &shared_bytes));
     }
     const gb_worker alone = {0, 1, r->scratch, gb_allocate_aligned((size_t)shared_bytes + 1, 1)};
@@ -145,12 +145,12 @@ const void *reference_value(const reference *r, gb_ref value, size_t *count) {
 /* The row of x and that of the weight which make a number of the result. */
 static void rows_of_product(const reference *r, const gb_node *node, size_t index, size_t *x_row,
                             size_t *weight_row) {
-    const gb_tensor *x = &r->tensors[node->operands[0]], *weight = &r->tensors[node->operands[1]];
+    const gb_cpu_tensor *x = &r->tensors[node->operands[0]], *weight = &r->tensors[node->operands[1]];
     const size_t outputs = weight->dims[weight->rank - 2];
     *x_row = index / outputs;
     *weight_row = index % outputs;
     if (node->op == GB_OP_EXPERT_LINEAR) {
-        const gb_tensor *experts = &r->tensors[node->operands[2]];
+        const gb_cpu_tensor *experts = &r->tensors[node->operands[2]];
         const size_t choice = *x_row;
         *weight_row += (size_t)((const int32_t *)experts->data)[choice] * outputs;
         *x_row = x->rank == 3 ? choice : choice / experts->dims[1];
@@ -158,7 +158,7 @@ static void rows_of_product(const reference *r, const gb_node *node, size_t inde
 }
 
 double reference_product(const reference *r, const gb_node *node, size_t index, double *magnitude) {
-    const gb_tensor *x = &r->tensors[node->operands[0]], *weight = &r->tensors[node->operands[1]];
+    const gb_cpu_tensor *x = &r->tensors[node->operands[0]], *weight = &r->tensors[node->operands[1]];
     const size_t inputs = weight->dims[weight->rank - 1];
     float row[4096];
     size_t x_row, weight_row;

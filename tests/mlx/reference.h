@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_MLX_REFERENCE_H
 #define GUMBEL_TESTS_MLX_REFERENCE_H
 
-#include "run/backend.h"
-#include "run/plan/plan.h"
+#include "backends/backend.h"
+#include "plan/plan.h"
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 #include "mlx/compare_ops.hpp"
 
 extern "C" {
-#include "support/qwen35_gguf.h"
+#include "support/checkpoints/qwen35_gguf.h"
 #include "support/temporary.h"
 }
 
@@ -110,18 +110,20 @@ static void run(const char *path, const char *backend, std::vector<float> &logit
     gumbel_sampling greedy = {};
     greedy.size = sizeof greedy;
     greedy.top_p = 1;
+    gumbel_result result = {};
+    result.size = sizeof result;
     gumbel_request request = {};
     request.size = sizeof request;
     request.session = session;
     request.tokens = &prompt[LONG_PROMPT];
     request.token_count = 1;
-    request.wants_token = true;
+    request.result = &result;
     request.sampling = &greedy;
     for (int32_t &token : tokens) {
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
         if (logits.empty())
-            logits.assign(request.logits, request.logits + QWEN35_VOCABULARY);
-        token = request.token;
+            logits.assign(result.logits, result.logits + QWEN35_VOCABULARY);
+        token = result.token;
         request.tokens = &token;
     }
     gumbel_engine_destroy(engine);

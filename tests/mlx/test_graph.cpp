@@ -53,12 +53,12 @@ static int tear_down(void **) {
 static std::map<std::string, int> graph_of(gb_role role, int rows, float temperature, int32_t top_k,
                                            float top_p) {
     slots states(*program, 4, 128, false);
-    test_batch b;
+    test_batch b(*program);
     for (int i = 0; i < rows; i++) {
         b.add(i, 0, {3 + i, 9});
         b.add_row(temperature, top_k, top_p);
     }
-    step s(lowered->plan(), b.finish(*program), states);
+    step s(lowered->plan(), b.batch, states);
     lowered->build(s);
     const mx::array output = s[gb_program_output(program.get(), role)];
     if (role == GB_ROLE_NEXT) {
@@ -93,7 +93,7 @@ static void test_greedy(void **) {
     assert_int_equal(counts["Divide"], logits["Divide"]);
 }
 
-/* Branches and views are no ops of MLX's: whoever asked for one as if it were is told its name. */
+/* Branches and views are no ops of MLX's: using one as if it were is an error that names it. */
 static void test_lacking(void **) {
     const std::set<gb_op> without = {GB_OP_IF, GB_OP_SPLIT_HEADS, GB_OP_MERGE_HEADS};
     for (uint32_t op = 1; op < GB_OP_LIMIT; op++) {

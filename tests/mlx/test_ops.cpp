@@ -6,8 +6,8 @@
 #include "mlx/compare_ops.hpp"
 
 extern "C" {
+#include "support/programs/tiny_program.h"
 #include "support/temporary.h"
-#include "support/tiny_program.h"
 }
 
 static void test_tiny(void **) {

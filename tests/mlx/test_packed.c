@@ -3,7 +3,7 @@
  * A program whose weights were laid out for the CPU gives the bits of one that was laid out for MLX, and the
  * backend says that it had to unpack them.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,13 +35,14 @@ static int run(const char *config, const char *recipe, const char *laid_out_for,
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
     assert_ok(gumbel_session_append(session, tokens, PROMPT - 1, &error), &error);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = tokens + PROMPT - 1,
                               .token_count = 1,
-                              .wants_token = true};
+                              .result = &result};
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-    memcpy(logits, request.logits, VOCAB * sizeof *logits);
+    memcpy(logits, result.logits, VOCAB * sizeof *logits);
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
     return told;

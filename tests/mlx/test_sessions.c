@@ -3,7 +3,7 @@
  * The same conversation on both backends: whatever interrupts a generation, whose next step MLX has begun
  * already, the tokens that follow are the CPU's. A session that one saves the other goes on with.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

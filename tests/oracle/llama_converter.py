@@ -5,7 +5,7 @@
     llama_converter.py LLAMA_CPP CHECKPOINT OUT.gguf f32|bf16|f16|q8_0 [OPTION ...]
 
 LLAMA_CPP is its source tree; OPTION goes to convert_hf_to_gguf.py. The converter knows tokenizers by what they
-make of a text, and so none of ours: it is told the name of their expression. Needs torch and transformers.
+make of a text, and so none of ours: it gets the name of their expression. Needs torch and transformers.
 """
 import pathlib
 import sys

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 #include "support/assertions.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,16 @@ static void add_node(pool *p) {
     gb_ref x = p->values[index], y;
     int64_t width = p->widths[index];
     gb_attribute heads = gb_int(GB_ATTRIBUTE_HEADS, 4);
-    switch (random_below(4)) {
+    switch (random_below(6)) {
+    case 4: {
+        const gb_attribute epsilon = gb_float(GB_ATTRIBUTE_EPSILON, 1e-6);
+        y = gb_build_op(p->builder, GB_OP_RMS_NORM, &x, 1, &epsilon, 1);
+        break;
+    }
+    case 5:
+        y = gb_build_op(p->builder, GB_OP_SILU, &x, 1, NULL, 0);
+        y = gb_build_op(p->builder, GB_OP_MULTIPLY, (const gb_ref[]){pick(p, width), y}, 2, NULL, 0);
+        break;
     case 0:
         y = gb_build_op(p->builder, GB_OP_ADD, (const gb_ref[]){x, pick(p, width)}, 2, NULL, 0);
         break;
@@ -164,61 +173,87 @@ static uint64_t unshared_bytes(const gb_plan *plan) {
     return total;
 }
 
-/* ---- Groups -------------------------------------------------------------------------------------------- */
+/* ---- Fused steps --------------------------------------------------------------------------------------- */
 
-/* A backend's pass that makes groups of steps, some of which overlap the one before. */
-static void group_at_random(gb_plan *plan) {
-    uint32_t state = plan->step_count;
-    for (uint32_t s = 1; s < plan->step_count && plan->steps[s].kind == GB_STEP_NODE; s++) {
-        state = state * 1664525u + 1013904223u;
-        plan->steps[s].joins = (state >> 8) % 3 == 0;
-        plan->steps[s].overlaps = !plan->steps[s].joins && (state >> 12) % 2;
+/* A backend that takes some of what it is asked about. */
+static bool take_at_random(const gb_plan *plan, const gb_step *candidate, void *user) {
+    uint32_t *state = user;
+    (void)plan;
+    assert_int_equal(candidate->kind, GB_STEP_FUSED);
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % 4 != 0;
+}
+
+/* The nodes of a step in order, as far as they are there. */
+static uint32_t list_nodes(const gb_step *step, const gb_node *nodes[GB_MAX_FUSED_NODES]) {
+    uint32_t count = 0;
+    if (step->kind != GB_STEP_FUSED) {
+        nodes[0] = step->node;
+        return step->node ? 1 : 0;
     }
+    for (uint32_t p = 0; p < step->fused->node_count; p++)
+        if (step->fused->nodes[p])
+            nodes[count++] = step->fused->nodes[p];
+    return count;
 }
 
-static bool share_bytes(const gb_plan *plan, gb_ref a, gb_ref b) {
-    const gb_place *first = &plan->places[plan->places[a].storage],
-                   *second = &plan->places[plan->places[b].storage];
-    return plan->places[a].storage != plan->places[b].storage && first->in_arena && second->in_arena &&
-           first->offset < second->offset + second->size && second->offset < first->offset + first->size;
+static bool has_operand(const gb_plan *plan, const gb_step *step, gb_ref value) {
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        if (step->operands[i] != GB_NO_VALUE &&
+            plan->places[step->operands[i]].storage == plan->places[value].storage)
+            return true;
+    return false;
 }
 
-/* No result of a step shares bytes with another value of steps from `first` to it. */
-static void assert_apart(const gb_plan *plan, uint32_t first, uint32_t step) {
-    const gb_step *made = &plan->steps[step];
-    for (uint32_t s = first; s <= step; s++) {
-        const gb_step *other = &plan->steps[s];
-        for (uint32_t r = 0; r < made->result_count; r++) {
-            for (uint32_t i = 0; i < other->operand_count; i++)
-                if (other->operands[i] != GB_NO_VALUE)
-                    assert_false(share_bytes(plan, made->results[r], other->operands[i]));
-            for (uint32_t i = 0; i < other->result_count; i++)
-                assert_false(share_bytes(plan, made->results[r], other->results[i]));
+/* Every value is made before it is read, by a node of an earlier step or of the same one; what a step reads
+ * of others is its operand, and what others read of it is its result. Returns how many steps are fused. */
+static uint32_t check_order(const gb_plan *plan) {
+    uint32_t *maker = calloc(plan->program->value_count, sizeof *maker), fused = 0; /* step + 1 */
+    assert_non_null(maker);
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const gb_step *step = &plan->steps[s];
+        const gb_node *nodes[GB_MAX_FUSED_NODES];
+        const uint32_t count = list_nodes(step, nodes);
+        fused += step->kind == GB_STEP_FUSED;
+        for (uint32_t n = 0; n < count; n++) {
+            for (uint32_t i = 0; i < nodes[n]->operand_count && nodes[n]->op != GB_OP_IF; i++) {
+                const gb_ref storage = plan->places[nodes[n]->operands[i]].storage;
+                if (plan->program->values[storage].kind != GB_VALUE_RESULT)
+                    continue;
+                assert_int_not_equal(maker[storage], 0);
+                if (maker[storage] == s + 1)
+                    continue;
+                assert_true(has_operand(plan, step, storage));
+                assert_true(gb_step_makes(&plan->steps[maker[storage] - 1], storage));
+            }
+            for (uint32_t r = 0; r < nodes[n]->result_count; r++) {
+                assert_int_equal(maker[nodes[n]->results[r]], 0);
+                maker[nodes[n]->results[r]] = s + 1;
+            }
         }
     }
+    for (uint32_t i = 0; i < plan->program->output_count; i++)
+        assert_int_not_equal(maker[plan->places[plan->program->outputs[i].value].storage], 0);
+    free(maker);
+    return fused;
 }
 
-static void what_runs_together_is_apart(void **unused) {
+static void fused_steps_keep_order_and_places(void **unused) {
     (void)unused;
-    for (uint32_t seed = 0; seed < 200; seed++) {
-        random_state = seed;
+    uint32_t fused = 0;
+    for (uint32_t seed = 0; seed < 400; seed++) {
+        uint32_t state = random_state = seed;
         gb_program *program = random_program();
-        gb_plan_options options = {1 + random_below(300), 1 + random_below(9), true, group_at_random};
+        gb_plan_options options = {1 + random_below(300), 1 + random_below(9), true, take_at_random, &state};
         gb_plan *plan;
         gumbel_error error;
         assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
+        fused += check_order(plan);
         walk(plan, true);
-        uint32_t group = 0, before = 0; /* where the step's group begins, and the one before it */
-        for (uint32_t s = 0; s < plan->step_count; s++) {
-            if (!plan->steps[s].joins) {
-                before = group;
-                group = s;
-            }
-            assert_apart(plan, plan->steps[group].overlaps ? before : group, s);
-        }
         gb_plan_destroy(plan);
         gb_program_destroy(program);
     }
+    assert_true(fused > 400);
 }
 
 static void nothing_needed_is_overwritten(void **unused) {
@@ -228,7 +263,7 @@ static void nothing_needed_is_overwritten(void **unused) {
         random_state = seed;
         gb_program *program = random_program();
         for (int fuse = 0; fuse < 2; fuse++) {
-            gb_plan_options options = {1 + random_below(300), 1 + random_below(9), fuse, NULL};
+            gb_plan_options options = {1 + random_below(300), 1 + random_below(9), fuse, NULL, NULL};
             gb_plan *plan;
             gumbel_error error;
             assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -254,7 +289,7 @@ static void sizes_out_of_range(void **unused) {
     for (gb_ref i = 0; i < program->value_count; i++)
         if (program->values[i].kind == GB_VALUE_RESULT && program->values[i].type.shape.rank == 2)
             program->values[i].type.shape.dims[1] = INT64_MAX / 8;
-    gb_plan_options options = {16, 1, true, NULL};
+    gb_plan_options options = {16, 1, true, NULL, NULL};
     assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_FORMAT, &error,
                  "out of range");
     options.slots = 0;
@@ -265,7 +300,7 @@ static void sizes_out_of_range(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_needed_is_overwritten),
-        cmocka_unit_test(what_runs_together_is_apart),
+        cmocka_unit_test(fused_steps_keep_order_and_places),
         cmocka_unit_test(sizes_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/plan/plan.h"
+#include "plan/plan.h"
 #include "support/assertions.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static gb_plan *new_plan(const gb_program *program, bool fuse) {
-    gb_plan_options options = {8, 2, fuse, NULL};
+    gb_plan_options options = {8, 2, fuse, NULL, NULL};
     gb_plan *plan;
     gumbel_error error;
     assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -48,9 +48,10 @@ static void sampler_is_fused(void **unused) {
     assert_int_equal(count_op(plan, GB_OP_IS_ZERO) + count_op(plan, GB_OP_ANY_FALSE), 0); /* dead */
     const gb_step *sample = &plan->steps[plan->step_count - 1];
     assert_int_equal(sample->kind, GB_STEP_SAMPLE);
-    static const gb_role roles[] = {GB_ROLE_TEMPERATURE, GB_ROLE_TOP_K, GB_ROLE_TOP_P, GB_ROLE_SEED};
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(sample->operands[GB_SAMPLE_TEMPERATURE + i], gb_program_input(program, roles[i]));
+#define GB_SETTING(number, NAME, ...)                                                                        \
+    assert_int_equal(sample->operands[GB_SAMPLE_##NAME], gb_program_input(program, GB_ROLE_##NAME));
+#include "program/roles.def"
+    assert_int_equal(sample->operands[GB_SAMPLE_SEED], gb_program_input(program, GB_ROLE_SEED));
     assert_int_equal(sample->operands[GB_SAMPLE_LOGITS], find_node(program, GB_OP_SOFT_CAP)->results[0]);
     assert_int_equal(sample->results[0], gb_program_output(program, GB_ROLE_NEXT));
     gb_plan_destroy(plan);

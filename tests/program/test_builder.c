@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "program/verifier.h"
-#include "support/tiny_program.h"
+#include "program/verify/verifier.h"
+#include "support/programs/tiny_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

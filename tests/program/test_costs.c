@@ -3,7 +3,7 @@
  * What a step of the tiny programs reads and multiplies, beside sums made by hand.
  */
 #include "program/costs.h"
-#include "support/tiny_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <math.h>
 #include <setjmp.h>

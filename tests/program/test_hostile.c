@@ -5,12 +5,12 @@
  * that nothing is read out of bounds.
  */
 #include "base/memory.h"
-#include "program/encode.h"
-#include "program/reader.h"
-#include "program/records.h"
-#include "program/storage.h"
-#include "program/verifier.h"
-#include "support/program_file.h"
+#include "program/file/encode.h"
+#include "program/file/reader.h"
+#include "program/file/records.h"
+#include "program/file/storage.h"
+#include "program/verify/verifier.h"
+#include "support/programs/program_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,17 +175,17 @@ static void lengths_that_leave_their_section_are_refused(void **state) {
     (void)state;
     for (int graph = 0; graph < 2; graph++) {
         gb_byte_buffer buffer = {0};
-        gb_buffer_u32(&buffer, GB_GRAPH_NODE);
-        gb_buffer_u32(&buffer, UINT32_MAX);
+        gb_buffer_append_u32(&buffer, GB_GRAPH_NODE);
+        gb_buffer_append_u32(&buffer, UINT32_MAX);
         assert_decodes(&buffer, graph, GUMBEL_ERROR_FORMAT, "a record leaves the section");
-        gb_buffer_u32(&buffer, GB_GRAPH_NODE);
+        gb_buffer_append_u32(&buffer, GB_GRAPH_NODE);
         assert_decodes(&buffer, graph, GUMBEL_ERROR_FORMAT, "a record leaves the section");
     }
     gb_byte_buffer buffer = {0};
     size_t node = gb_record_begin(&buffer, GB_GRAPH_NODE, 0);
-    gb_buffer_u32(&buffer, GB_NODE_FIELD_OP);
-    gb_buffer_u32(&buffer, 5);
-    gb_buffer_u32(&buffer, 1);
+    gb_buffer_append_u32(&buffer, GB_NODE_FIELD_OP);
+    gb_buffer_append_u32(&buffer, 5);
+    gb_buffer_append_u32(&buffer, 1);
     gb_record_end(&buffer, node);
     assert_decodes(&buffer, true, GUMBEL_ERROR_FORMAT, "graph: node 0: a field leaves its record");
 }
@@ -195,7 +195,7 @@ static void put_field(gb_byte_buffer *buffer, uint16_t record, uint16_t field, u
     size_t outer = gb_record_begin(buffer, record, GB_RECORD_CRITICAL);
     size_t inner = gb_record_begin(buffer, field, flags);
     for (uint32_t i = 0; i < words; i++)
-        gb_buffer_u32(buffer, 1);
+        gb_buffer_append_u32(buffer, 1);
     gb_record_end(buffer, inner);
     gb_record_end(buffer, outer);
 }
@@ -216,7 +216,7 @@ static void malformed_fields_are_refused(void **state) {
     size_t outer = gb_record_begin(&buffer, GB_GRAPH_INPUT, 0);
     for (int i = 0; i < 2; i++) {
         size_t inner = gb_record_begin(&buffer, GB_BINDING_FIELD, 0);
-        gb_buffer_u64(&buffer, 0);
+        gb_buffer_append_u64(&buffer, 0);
         gb_record_end(&buffer, inner);
     }
     gb_record_end(&buffer, outer);
@@ -236,7 +236,7 @@ static void what_is_newer_is_skipped_unless_critical(void **state) {
     assert_decodes(&buffer, true, GUMBEL_OK, "");
     size_t op = gb_record_begin(&buffer, GB_GRAPH_NODE, 0);
     size_t field = gb_record_begin(&buffer, GB_NODE_FIELD_OP, 0);
-    gb_buffer_u32(&buffer, 99);
+    gb_buffer_append_u32(&buffer, 99);
     gb_record_end(&buffer, field);
     gb_record_end(&buffer, op);
     assert_decodes(&buffer, true, GUMBEL_ERROR_UNSUPPORTED, "graph: node 0 is op 99, which is not known");
@@ -260,13 +260,13 @@ static void metadata_has_types(void **state) {
     gb_byte_buffer buffer = {0};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         size_t begin = gb_record_begin(&buffer, fields[i].number, 0);
-        gb_buffer_bytes(&buffer, (const uint8_t[16]){0}, fields[i].size);
+        gb_buffer_append(&buffer, (const uint8_t[16]){0}, fields[i].size);
         gb_record_end(&buffer, begin);
         assert_decodes(&buffer, false, GUMBEL_ERROR_FORMAT, fields[i].part);
     }
     for (int i = 0; i < 2; i++) {
         size_t begin = gb_record_begin(&buffer, 6, 0);
-        gb_buffer_u64(&buffer, 5);
+        gb_buffer_append_u64(&buffer, 5);
         gb_record_end(&buffer, begin);
     }
     assert_decodes(&buffer, false, GUMBEL_ERROR_FORMAT, "metadata: vocab_size is given twice");

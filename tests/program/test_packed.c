@@ -4,15 +4,15 @@
  */
 #include "base/memory.h"
 #include "program/constant_packing.h"
-#include "program/format.h"
-#include "program/pack_stream.h"
-#include "program/printer.h"
-#include "program/reader.h"
-#include "program/records.h"
+#include "program/file/format.h"
+#include "program/file/pack_stream.h"
+#include "program/file/reader.h"
+#include "program/file/records.h"
+#include "program/print/printer.h"
 #include "support/assertions.h"
-#include "support/broken_program.h"
-#include "support/program_file.h"
-#include "support/quantized_program.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/program_file.h"
+#include "support/programs/quantized_program.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>

@@ -2,14 +2,16 @@
  *
  * What inspect shows of a program.
  */
-#include "program/printer.h"
+#include "program/print/printer.h"
+#include "program/setting_kinds.h"
+#include "support/programs/tiny_program.h"
 #include "support/text_buffer.h"
-#include "support/tiny_program.h"
 
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,20 +30,64 @@ static void the_summary_has_limits_memory_and_ops(void **state) {
     gb_print_summary(program, 0, &sink);
     assert_null(strstr(printed.text, "scratch"));
     gb_print_summary(program, 3 << 20, &sink);
-    static const char *const parts[] = {
-        "architecture       tiny\n",     "ends in            its sampler\n",
-        "vocabulary         48\n",       "context            64\n",
-        "prefill chunk      4\n",        "temperature        1 (recommended)\n",
-        "top-p              0.95 (reco", "stop tokens        1,7\n",
-        "bos token          2\n",        "scratch            3.0 MiB (3145728 bytes)\n",
-        "attention          2\n",        "linear             15\n",
-        "in all             76\n",       "state per session  5.0 KiB (5120 bytes)\n",
-        "tokenizer          no\n",       "same bits\n  cpu ",
+    char in_all[40];
+    sprintf(in_all, "in all             %d\n", TINY_NODES);
+    const char *const parts[] = {
+        "architecture       tiny\n",
+        "ends in            its sampler\n",
+        "vocabulary         48\n",
+        "context            64\n",
+        "prefill chunk      4\n",
+        "temperature        1 (recommended)\n",
+        "top-p              0.95 (reco",
+        "stop tokens        1,7\n",
+        "bos token          2\n",
+        "scratch            3.0 MiB (3145728 bytes)\n",
+        "attention          2\n",
+        "linear             15\n",
+        in_all,
+        "state per session  5.0 KiB (5120 bytes)\n",
+        "tokenizer          no\n",
+        "same bits\n  cpu ",
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
     free(printed.text);
     gb_program_destroy(program);
+}
+
+/* The masks of roles.def, each of the one before it, and the nodes after them. */
+static void assert_masks_and_draw(const text_buffer *printed) {
+    char expected[4096];
+    int used = 0, kept = 62, next = 66;
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)                                                                                        \
+    ({                                                                                                       \
+        used += sprintf(expected + used,                                                                     \
+                        "      %%%d = " #name "_mask(%%65, %%%d, " #name ") : bool[B,48]\n", next, kept);    \
+        kept = next++;                                                                                       \
+    })
+#include "program/roles.def"
+    sprintf(expected + used,
+            "      %%%d = random_bits(seed) {count = 48} : u32[B,48]\n"
+            "      %%%d = gumbel_noise(%%%d) : f32[B,48]\n"
+            "      %%%d = add(%%65, %%%d) : f32[B,48]\n"
+            "      %%%d = argmax(%%%d, %%%d) : i32[B]\n"
+            "      %%%d = argmax(%%58) : i32[B]\n"
+            "      %%%d = choose_token(%%59, %%%d, %%%d) : i32[B]\n"
+            "      yield %%%d\n"
+            "    else:\n"
+            "      %%%d = argmax(%%58) : i32[B]\n"
+            "      yield %%%d\n"
+            "  }\n"
+            "outputs\n"
+            "  next: %%61\n"
+            "  logprob: %%54\n"
+            "  top_ids: %%52\n"
+            "  top_logprobs: %%55\n",
+            next, next + 1, next, next + 2, next + 1, next + 3, next + 2, kept, next + 4, next + 5, next + 4,
+            next + 3, next + 5, next + 6, next + 6);
+    assert_contains(printed, expected);
 }
 
 static void the_graph_is_readable(void **state) {
@@ -74,29 +120,10 @@ static void the_graph_is_readable(void **state) {
         "      %62 = candidates(%58) : bool[B,48]\n"
         "      %63 = fill_like(temperature) {value = 1} : f32[B]\n"
         "      %64 = select(%59, %63, temperature) : f32[B]\n"
-        "      %65 = apply_temperature(%58, %64) : f32[B,48]\n"
-        "      %66 = top_k_mask(%65, %62, top_k) : bool[B,48]\n"
-        "      %67 = top_p_mask(%65, %66, top_p) : bool[B,48]\n"
-        "      %68 = min_p_mask(%65, %67, min_p) : bool[B,48]\n"
-        "      %69 = random_bits(seed) {count = 48} : u32[B,48]\n"
-        "      %70 = gumbel_noise(%69) : f32[B,48]\n"
-        "      %71 = add(%65, %70) : f32[B,48]\n"
-        "      %72 = argmax(%71, %68) : i32[B]\n"
-        "      %73 = argmax(%58) : i32[B]\n"
-        "      %74 = choose_token(%59, %73, %72) : i32[B]\n"
-        "      yield %74\n"
-        "    else:\n"
-        "      %75 = argmax(%58) : i32[B]\n"
-        "      yield %75\n"
-        "  }\n"
-        "outputs\n"
-        "  next: %61\n"
-        "  logprob: %54\n"
-        "  top_ids: %52\n"
-        "  top_logprobs: %55\n",
-    };
+        "      %65 = apply_temperature(%58, %64) : f32[B,48]\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
+    assert_masks_and_draw(&printed);
     free(printed.text);
     gb_program_destroy(program);
 }

@@ -3,15 +3,15 @@
  * Quantized constants in a program: built, written, read back and printed; what is refused of them.
  */
 #include "base/memory.h"
-#include "program/encode.h"
-#include "program/format.h"
-#include "program/printer.h"
-#include "program/records.h"
-#include "program/storage.h"
-#include "program/verifier.h"
+#include "program/file/encode.h"
+#include "program/file/format.h"
+#include "program/file/records.h"
+#include "program/file/storage.h"
+#include "program/print/printer.h"
+#include "program/verify/verifier.h"
 #include "support/assertions.h"
-#include "support/broken_program.h"
-#include "support/quantized_program.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/quantized_program.h"
 #include "support/text_buffer.h"
 
 #include <setjmp.h>

@@ -3,9 +3,9 @@
  * The rules F1 to F11 of docs/program-format.md, each broken alone in a file whose checksums fit.
  */
 #include "base/memory.h"
-#include "program/reader.h"
-#include "program/records.h"
-#include "support/program_file.h"
+#include "program/file/reader.h"
+#include "program/file/records.h"
+#include "support/programs/program_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,15 +3,17 @@
  * Rules 1 to 13 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
  * breaks just that rule and looks at what the verifier says.
  */
-#include "program/verifier.h"
-#include "program/verify.h"
-#include "support/broken_program.h"
-#include "support/tiny_program.h"
+#include "program/settings.h"
+#include "program/verify/verifier.h"
+#include "program/verify/verify.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -116,10 +118,24 @@ static void set_settings(gb_program *program, int64_t which) {
         metadata->top_k = UINT64_C(1) << 31;
 }
 
+/* The first above its range, the next below it, the next no number, and so on. */
+static void set_out_of_range(gb_program *program, int64_t index) {
+    const gb_setting *setting = &gb_settings[index / 3];
+    const gumbel_setting *shown = &setting->shown;
+    const double wrong[] = {shown->high * 1.01 + 1, -fabs(shown->low) - 3, NAN};
+    const bool is_integer = shown->type == GUMBEL_SETTING_INT32; /* metadata has natural numbers alone */
+    gb_recommend(setting, is_integer ? shown->high + 1 : wrong[index % 3], &program->metadata);
+}
+
 static void rule_07_recommended_settings(void **state) {
     (void)state;
     for (int64_t i = 0; i < 9; i++)
         refuse(set_settings, i, i < 4 ? "temperature = " : i < 8 ? "top_p = " : "top_k = 2147483648");
+    for (int64_t i = 0; i < 3 * GB_SETTING_COUNT; i++) {
+        char part[64];
+        snprintf(part, sizeof part, "metadata: %s = ", gb_settings[i / 3].shown.name);
+        refuse(set_out_of_range, i, part);
+    }
 }
 
 /* ---- Rules 8-13: constants and states ------------------------------------------------------------------ */
@@ -135,33 +151,18 @@ static void set_names(gb_program *program, int64_t which) {
         program->states[1].name = program->states[0].name;
 }
 
-static void set_later_setting(gb_program *program, int64_t which) {
+static void set_limit(gb_program *program, int64_t which) {
     gb_metadata *metadata = &program->metadata;
-    metadata->has_min_p = metadata->has_presence_penalty = metadata->has_frequency_penalty = true;
-    metadata->has_repetition_penalty = true;
-    metadata->repetition_penalty = 1;
     if (which == 0)
-        metadata->min_p = 1.5;
-    else if (which == 1)
-        metadata->presence_penalty = NAN;
-    else if (which == 2)
-        metadata->frequency_penalty = -2.5;
-    else if (which == 3)
-        metadata->repetition_penalty = 0;
-    else if (which == 4)
         metadata->max_bias = 65537;
     else
         metadata->max_top_logprobs = TINY_VOCABULARY + 1;
 }
 
-static void rule_41_later_settings(void **state) {
+static void rule_41_limits(void **state) {
     (void)state;
-    refuse(set_later_setting, 0, "metadata: min_p = 1.5, expected 0 .. 1");
-    refuse(set_later_setting, 1, "metadata: presence_penalty = ");
-    refuse(set_later_setting, 2, "metadata: frequency_penalty = -2.5, expected -2 .. 2");
-    refuse(set_later_setting, 3, "metadata: repetition_penalty = 0, expected 0.01 .. 100");
-    refuse(set_later_setting, 4, "metadata: max_bias = 65537, expected 0 .. 65536");
-    refuse(set_later_setting, 5, "metadata: max_top_logprobs = 49, expected 0 .. 48");
+    refuse(set_limit, 0, "metadata: max_bias = 65537, expected 0 .. 65536");
+    refuse(set_limit, 1, "metadata: max_top_logprobs = 49, expected 0 .. 48");
 }
 
 static void rule_08_names(void **state) {
@@ -274,7 +275,7 @@ int main(void) {
         cmocka_unit_test(rule_11_cache_length),
         cmocka_unit_test(rule_12_rings),
         cmocka_unit_test(rule_13_session_size),
-        cmocka_unit_test(rule_41_later_settings),
+        cmocka_unit_test(rule_41_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

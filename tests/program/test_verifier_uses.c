@@ -3,10 +3,10 @@
  * Rules 29 to 40 of the verifier, numbered as in docs/program-format.md: each test takes a valid program,
  * breaks just that rule and looks at what the verifier says.
  */
-#include "program/verifier.h"
-#include "program/verify.h"
-#include "support/broken_program.h"
-#include "support/tiny_program.h"
+#include "program/verify/verifier.h"
+#include "program/verify/verify.h"
+#include "support/programs/broken_program.h"
+#include "support/programs/tiny_program.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,11 +3,11 @@
  * Writing a program and reading it back; what becomes of the file when that fails.
  */
 #include "base/memory.h"
-#include "program/reader.h"
-#include "program/writer.h"
-#include "support/program_file.h"
+#include "program/file/reader.h"
+#include "program/file/writer.h"
+#include "support/programs/program_file.h"
+#include "support/programs/tiny_program.h"
 #include "support/temporary.h"
-#include "support/tiny_program.h"
 
 #include <dirent.h>
 #include <setjmp.h>

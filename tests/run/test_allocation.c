@@ -4,7 +4,7 @@
  * an error and no leak (AddressSanitizer's build looks for those).
  */
 #include "base/memory.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  *
  * What an engine and a program tell about speed: costs of a step, times of its ops, the machine's limits.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,11 +58,12 @@ static void ops_are_timed(void **state) {
     tally prompt = t;
     assert_true(prompt.calls > 10);
     assert_int_equal(prompt.samples, 0); /* nobody wanted a token */
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = &tokens[TOKENS - 1],
                               .token_count = 1,
-                              .wants_token = true};
+                              .result = &result};
     assert_ok(gumbel_step(engine, &request, 1, &error), &error);
     assert_int_equal(t.samples, 1);
     assert_true(t.matrices - prompt.matrices > prompt.matrices); /* the head, and what only rows need */

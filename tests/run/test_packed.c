@@ -4,8 +4,8 @@
  * whatever its layout, and what is laid out for the backend is used where it is mapped.
  */
 #include "base/file_map.h"
-#include "program/reader.h"
-#include "support/random_program.h"
+#include "program/file/reader.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -147,14 +147,15 @@ static void run(const char *path, int threads, const char *instruction_set, noti
     assert_ok(gumbel_program_open(path, &program, &error), &error);
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request, .session = session, .tokens = tokens};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         request.token_count = pieces[i];
-        request.wants_token = i + 1 == sizeof pieces / sizeof *pieces;
+        request.result = i + 1 == sizeof pieces / sizeof *pieces ? &result : NULL;
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
         request.tokens += pieces[i];
     }
-    memcpy(logits, request.logits, VOCABULARY * sizeof *logits);
+    memcpy(logits, result.logits, VOCABULARY * sizeof *logits);
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
 }

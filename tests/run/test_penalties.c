@@ -3,7 +3,7 @@
  * Penalties, biases, min-p and log-probabilities through steps and sessions: each token against a plain
  * reference on the row of logits that the step hands out, and after rewinding, forking, saving and loading.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -119,7 +119,7 @@ static int32_t expected_token(const gumbel_sampling *s, const int32_t *tokens, u
 }
 
 /* Log-probabilities in double, from the logits as they are. */
-static void check_logprobs(const gumbel_request *r) {
+static void check_logprobs(const gumbel_result *r) {
     double sum = 0, largest = r->logits[0];
     for (int i = 0; i < VOCAB; i++)
         largest = fmax(largest, r->logits[i]);
@@ -139,12 +139,13 @@ static void check_logprobs(const gumbel_request *r) {
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
 static gumbel_request request_of(gumbel_session *session, const gumbel_sampling *sampling,
-                                 const int32_t *tokens, size_t count) {
+                                 const int32_t *tokens, size_t count, gumbel_result *result) {
+    *result = (gumbel_result){.size = sizeof *result};
     return (gumbel_request){.size = sizeof(gumbel_request),
                             .session = session,
                             .tokens = tokens,
                             .token_count = count,
-                            .wants_token = true,
+                            .result = result,
                             .sampling = sampling,
                             .wants_logprob = true,
                             .top_logprobs = TOP};
@@ -154,8 +155,10 @@ static gumbel_request request_of(gumbel_session *session, const gumbel_sampling 
 static void check_token(const gumbel_request *r, uint32_t from) {
     const int32_t *tokens;
     uint32_t position = gumbel_session_position(r->session, &tokens);
-    assert_int_equal(r->token, expected_token(r->sampling, tokens, position, from, r->logits, r->seed));
-    check_logprobs(r);
+    const gumbel_result *found = r->result;
+    assert_int_equal(found->token,
+                     expected_token(r->sampling, tokens, position, from, found->logits, found->seed));
+    check_logprobs(found);
 }
 
 /* Continues a session whose next token to run is `next`; fills tokens with it and what follows. */
@@ -163,20 +166,22 @@ static void continue_with(gumbel_engine *engine, gumbel_session *session, const 
                           uint32_t from, int32_t next, int32_t *tokens, size_t count) {
     for (size_t i = 0; i < count; i++) {
         tokens[i] = next;
-        gumbel_request r = request_of(session, sampling, &tokens[i], 1);
+        gumbel_result result;
+        gumbel_request r = request_of(session, sampling, &tokens[i], 1, &result);
         assert_ok(gumbel_step(engine, &r, 1, &error), &error);
         check_token(&r, from);
-        next = r.token;
+        next = result.token;
     }
 }
 
 /* Runs the prompt; gives the first token. */
 static int32_t begin(gumbel_engine *engine, gumbel_session *session, const gumbel_sampling *sampling) {
     assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);
-    gumbel_request r = request_of(session, sampling, &prompt[PROMPT - 1], 1);
+    gumbel_result result;
+    gumbel_request r = request_of(session, sampling, &prompt[PROMPT - 1], 1, &result);
     assert_ok(gumbel_step(engine, &r, 1, &error), &error);
     check_token(&r, PROMPT);
-    return r.token;
+    return result.token;
 }
 
 static void test_every_token(void **state) {
@@ -241,17 +246,18 @@ static void test_fork_and_files(void **state) {
     gumbel_session *session = new_session(engines[0]), *copy;
     int32_t first = begin(engines[0], session, sampling);
     continue_with(engines[0], session, sampling, PROMPT, first, tokens, 15);
-    gumbel_request r = request_of(session, sampling, &tokens[14], 1);
+    gumbel_result result;
+    gumbel_request r = request_of(session, sampling, &tokens[14], 1, &result);
     assert_ok(gumbel_session_rewind(session, PROMPT + 14, &error), &error);
     assert_ok(gumbel_step(engines[0], &r, 1, &error), &error); /* leaves a token drawn and not run */
 
     assert_ok(gumbel_session_fork(session, &copy, &error), &error);
     assert_ok(gumbel_session_save(session, path, &error), &error);
-    continue_with(engines[0], session, sampling, PROMPT, r.token, tokens, 20);
-    continue_with(engines[0], copy, sampling, PROMPT, r.token, others, 20);
+    continue_with(engines[0], session, sampling, PROMPT, result.token, tokens, 20);
+    continue_with(engines[0], copy, sampling, PROMPT, result.token, others, 20);
     assert_memory_equal(others, tokens, 20 * sizeof *tokens);
     assert_ok(gumbel_session_load(copy, path, &error), &error);
-    continue_with(engines[0], copy, sampling, PROMPT, r.token, others, 20);
+    continue_with(engines[0], copy, sampling, PROMPT, result.token, others, 20);
     assert_memory_equal(others, tokens, 20 * sizeof *tokens);
     gumbel_session_destroy(copy);
     gumbel_session_destroy(session);
@@ -270,15 +276,17 @@ static void test_mixed_batches(void **state) {
         }
         for (int step = 0; step < 12; step++) {
             gumbel_request requests[SLOTS];
+            gumbel_result results[SLOTS];
             for (int i = 0; i < SLOTS; i++)
-                requests[i] = request_of(sessions[i], &settings[(n + i) % SETTINGS], &next[i], 1);
-            requests[SLOTS - 1].wants_token = false;
+                requests[i] =
+                    request_of(sessions[i], &settings[(n + i) % SETTINGS], &next[i], 1, &results[i]);
+            requests[SLOTS - 1].result = NULL;
             assert_ok(gumbel_step(engine, requests, SLOTS, &error), &error);
             for (int i = 0; i < SLOTS - 1; i++) {
                 check_token(&requests[i], PROMPT);
-                next[i] = requests[i].token;
+                next[i] = results[i].token;
             }
-            assert_null(requests[SLOTS - 1].top_tokens);
+            assert_null(results[SLOTS - 1].top_tokens);
             next[SLOTS - 1] = prompt[step + 1];
         }
         for (int i = 0; i < SLOTS; i++)
@@ -295,7 +303,7 @@ static void test_generate(void **state) {
     gumbel_generate_options options = {.size = sizeof options,
                                        .sampling = &sampling,
                                        .ignore_stop = true,
-                                       .wants_logprob = 1,
+                                       .wants_logprob = true,
                                        .top_logprobs = 2};
     gumbel_session *session = new_session(engines[0]);
     assert_ok(gumbel_generate(session, prompt, PROMPT, &options, &error), &error);

@@ -3,10 +3,10 @@
  * Sessions of a program with recurrent states, which cannot be truncated: their states, how much is run again
  * when a session goes back, and what a failed step leaves.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "run/handles.h"
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <fcntl.h>
@@ -41,10 +41,11 @@ static gumbel_session *make_session(gumbel_engine *engine) {
 
 /* Runs a token and gives the logits after it. */
 static void step(gumbel_session *session, int32_t token, float logits[VOCAB]) {
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {
-        .size = sizeof request, .session = session, .tokens = &token, .token_count = 1, .wants_token = true};
+        .size = sizeof request, .session = session, .tokens = &token, .token_count = 1, .result = &result};
     assert_ok(gumbel_step(session->engine, &request, 1, &error), &error);
-    memcpy(logits, request.logits, VOCAB * sizeof *logits);
+    memcpy(logits, result.logits, VOCAB * sizeof *logits);
 }
 
 /* ---- Counting ------------------------------------------------------------------------------------------ */
@@ -211,16 +212,17 @@ static void a_failed_step_moves_nobody(void **state) {
                   &error);
     }
     const int32_t fine = 5, bad = BAD;
+    gumbel_result result = {.size = sizeof result};
     gumbel_request requests[2] = {{.size = sizeof *requests,
                                    .session = sessions[0],
                                    .tokens = &fine,
                                    .token_count = 1,
-                                   .wants_token = true},
+                                   .result = &result},
                                   {.size = sizeof *requests,
                                    .session = sessions[1],
                                    .tokens = &bad,
                                    .token_count = 1,
-                                   .wants_token = true}};
+                                   .result = &result}};
     assert_fails(gumbel_step(engine, requests, 2, &error), GUMBEL_ERROR_NUMERIC, &error, "request 1");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gumbel_session_position(sessions[i], NULL), BEFORE);

@@ -3,7 +3,7 @@
  * The CPU's promise: logits depend on program, prompt and position alone. Every way of running one prompt is
  * compared with memcmp against the plainest one: one thread, one session, portable kernels.
  */
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,15 +41,16 @@ static gumbel_session *make_session(gumbel_engine *engine) {
 static void run_to(gumbel_session *session, gumbel_engine *engine, const int32_t *tokens, size_t from,
                    size_t to, size_t piece, float *logits) {
     gumbel_error error;
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request, .session = session};
     while (from < to) {
         request.tokens = tokens + from;
         request.token_count = to - from < piece ? to - from : piece;
         from += request.token_count;
-        request.wants_token = from == to;
+        request.result = from == to ? &result : NULL;
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
     }
-    memcpy(logits, request.logits, VOCAB * sizeof *logits);
+    memcpy(logits, result.logits, VOCAB * sizeof *logits);
 }
 
 static void compute_expected(bench *b) {
@@ -123,7 +124,8 @@ static void test_append_at_once(void **state) {
 
 static void test_instruction_sets(void **state) {
     bench *b = *state;
-    static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
+    static const char *const sets[] = {"portable",   "avx2", "avxvnni", "avx512",
+                                       "avx512vnni", "neon", "neondot", "neoni8mm"};
     float logits[VOCAB];
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         gumbel_engine *engine;
@@ -157,6 +159,7 @@ static void test_neighbours(void **state) {
     while (done[1] < PROMPT) {
         size_t count = 0;
         gumbel_request step[3];
+        gumbel_result result[3];
         int who[3];
         for (int i = 0; i < 3; i++) {
             if (done[i] == PROMPT)
@@ -164,14 +167,15 @@ static void test_neighbours(void **state) {
             step[count] = requests[i];
             step[count].tokens = prompts[i] + done[i];
             step[count].token_count = PROMPT - done[i] < piece[i] ? PROMPT - done[i] : piece[i];
-            step[count].wants_token = i != 2;
+            result[count] = (gumbel_result){.size = sizeof *result};
+            step[count].result = i != 2 ? &result[count] : NULL;
             who[count++] = i;
         }
         assert_ok(gumbel_step(engine, step, count, &error), &error);
         for (size_t i = 0; i < count; i++) {
             done[who[i]] += step[i].token_count;
             if (who[i] == 1)
-                assert_memory_equal(step[i].logits, b->expected[done[1] - 1], VOCAB * sizeof(float));
+                assert_memory_equal(result[i].logits, b->expected[done[1] - 1], VOCAB * sizeof(float));
         }
     }
     gumbel_engine_destroy(engine);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sampling settings at the API: ranges, where they come from, programs that lack their inputs, and the
- * structures of the first release.
+ * Sampling settings at the API: the list of them, ranges, where they come from, programs that lack their
+ * inputs, and structures of other versions.
  */
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <math.h>
@@ -44,11 +44,12 @@ static opened start_exported(gumbel_export_options options) {
 }
 
 static gumbel_status step(const opened *o, const gumbel_sampling *sampling, uint32_t top) {
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = o->session,
                               .tokens = prompt,
                               .token_count = 1,
-                              .wants_token = true,
+                              .result = &result,
                               .sampling = sampling,
                               .wants_logprob = top > 0,
                               .top_logprobs = top};
@@ -59,36 +60,122 @@ static gumbel_sampling neutral(void) {
     return (gumbel_sampling){.size = sizeof(gumbel_sampling), .temperature = 1, .top_p = 1};
 }
 
+#define FOR_SETTINGS(setting)                                                                                \
+    const gumbel_setting *setting;                                                                           \
+    for (size_t index = 0; (setting = gumbel_setting_at(index)); index++)
+
+/* Values of the setting's range, its limits among them, and of none. */
+typedef struct samples {
+    double fine[3], wrong[4];
+    size_t fine_count, wrong_count;
+} samples;
+
+static samples samples_of(const gumbel_setting *setting) {
+    samples s = {.fine = {setting->high, setting->neutral}, .fine_count = 2};
+    if (!setting->low_excluded)
+        s.fine[s.fine_count++] = setting->low;
+    if (setting->type == GUMBEL_SETTING_INT32) {
+        s.wrong[s.wrong_count++] = setting->low - 1;
+        return s;
+    }
+    s.wrong[s.wrong_count++] = setting->high * 1.01;
+    s.wrong[s.wrong_count++] = (double)NAN;
+    s.wrong[s.wrong_count++] = -3;
+    if (setting->low_excluded)
+        s.wrong[s.wrong_count++] = setting->low;
+    return s;
+}
+
+/* Each is refused beyond its range, by its name, in a step and by its setter. */
 static void test_ranges(void **state) {
     (void)state;
     opened o = start_exported((gumbel_export_options){0});
-    static const struct {
-        size_t field;
-        float low, high;
-        const char *expected;
-    } ranges[] = {
-        {offsetof(gumbel_sampling, min_p), 0, 1, "min_p"},
-        {offsetof(gumbel_sampling, presence_penalty), -2, 2, "presence_penalty"},
-        {offsetof(gumbel_sampling, frequency_penalty), -2, 2, "frequency_penalty"},
-        {offsetof(gumbel_sampling, repetition_penalty), 0.01f, 100, "repetition_penalty"},
-    };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    FOR_SETTINGS(setting) {
+        const samples s = samples_of(setting);
         gumbel_sampling sampling = neutral();
-        float *value = (float *)(void *)((char *)&sampling + ranges[i].field);
-        const float fine[] = {ranges[i].low, ranges[i].high}, wrong[] = {ranges[i].high * 1.01f, NAN, -3};
-        for (size_t n = 0; n < 2; n++) {
-            *value = fine[n];
+        char *field = (char *)&sampling + setting->offset;
+        for (size_t n = 0; n < s.fine_count; n++) {
+            assert_ok(gumbel_setting_set(setting, s.fine[n], &sampling, &error), &error);
+            assert_true((float)gumbel_setting_get(setting, &sampling) == (float)s.fine[n]);
             assert_ok(step(&o, &sampling, 0), &error);
         }
-        for (size_t n = 0; n < 3; n++) {
-            *value = wrong[n];
-            assert_fails(step(&o, &sampling, 0), GUMBEL_ERROR_ARGUMENT, &error, ranges[i].expected);
-            assert_non_null(strstr(error.message, "expected a number in ["));
+        for (size_t n = 0; n < s.wrong_count; n++) {
+            assert_fails(gumbel_setting_set(setting, s.wrong[n], &sampling, &error), GUMBEL_ERROR_ARGUMENT,
+                         &error, setting->name);
+            if (setting->type == GUMBEL_SETTING_INT32)
+                *(int32_t *)(void *)field = (int32_t)s.wrong[n];
+            else
+                *(float *)(void *)field = (float)s.wrong[n];
+            assert_fails(step(&o, &sampling, 0), GUMBEL_ERROR_ARGUMENT, &error, setting->name);
+            assert_non_null(strstr(error.message, setting->type == GUMBEL_SETTING_INT32 ? "an integer in ["
+                                                                                        : "a number in "));
         }
     }
     gumbel_sampling sampling = neutral();
     sampling.penalized = (gumbel_penalized)3;
     assert_fails(step(&o, &sampling, 0), GUMBEL_ERROR_ARGUMENT, &error, "penalized 3");
+    stop(&o);
+}
+
+/* The list is that of the structure's numbers, with the ranges that docs/sampling.md gives. */
+static void test_list(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t offset;
+        double built_in, neutral, low, high;
+    } expected[] = {
+#define FIELD(name) #name, offsetof(gumbel_sampling, name)
+        {FIELD(temperature), 0.8, 0, 1e-4, 1e4},
+        {FIELD(top_k), 0, 0, -1, INT32_MAX},
+        {FIELD(top_p), 1, 1, 0, 1},
+        {FIELD(min_p), 0, 0, 0, 1},
+        {FIELD(repetition_penalty), 1, 1, 0.01, 100},
+        {FIELD(frequency_penalty), 0, 0, -2, 2},
+        {FIELD(presence_penalty), 0, 0, -2, 2},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const gumbel_setting *found = NULL;
+        FOR_SETTINGS(setting)
+        found = strcmp(setting->name, expected[i].name) == 0 ? setting : found;
+        assert_non_null(found);
+        assert_int_equal(found->size, sizeof *found);
+        assert_int_equal(found->offset, expected[i].offset);
+        assert_true(found->built_in == expected[i].built_in && found->neutral == expected[i].neutral);
+        assert_true(found->low == expected[i].low && found->high == expected[i].high);
+    }
+    FOR_SETTINGS(setting) {
+        assert_true(setting->help && setting->help[strlen(setting->help) - 1] == '.');
+        assert_true(setting->argument && *setting->argument);
+        /* a caller of an older version has 0 in a field that is added */
+        const gumbel_setting *top_p = gumbel_setting_at(2);
+        assert_true(setting == top_p || setting->neutral == 0 || setting->zero_is_neutral);
+    }
+    assert_string_equal(gumbel_setting_at(2)->name, "top_p");
+    assert_null(gumbel_setting_at(100));
+}
+
+/* What a row was drawn with is the caller's, or the program's where the caller gives nothing. */
+static void test_used(void **state) {
+    (void)state;
+    opened o = start_exported((gumbel_export_options){0});
+    gumbel_sampling sampling = neutral();
+    FOR_SETTINGS(setting)
+    assert_ok(gumbel_setting_set(setting, setting->high / 2 + setting->low / 2, &sampling, &error), &error);
+    sampling.penalized = GUMBEL_PENALIZED_ALL;
+    gumbel_result result = {.size = sizeof result};
+    gumbel_request request = {.size = sizeof request,
+                              .session = o.session,
+                              .tokens = prompt,
+                              .token_count = 1,
+                              .result = &result,
+                              .sampling = &sampling};
+    assert_ok(gumbel_step(o.engine, &request, 1, &error), &error);
+    assert_memory_equal(result.used, &sampling, sizeof sampling);
+    request.sampling = NULL;
+    assert_ok(gumbel_step(o.engine, &request, 1, &error), &error);
+    assert_ok(gumbel_sampling_defaults(o.program, &sampling, &error), &error);
+    assert_memory_equal(result.used, &sampling, sizeof sampling);
     stop(&o);
 }
 
@@ -127,19 +214,21 @@ static void check_without_roles(opened *o) {
     gumbel_sampling sampling = neutral();
     const gumbel_bias bias = {3, 1};
     assert_ok(step(o, &sampling, 0), &error);
-    sampling.repetition_penalty = 1;
-    assert_ok(step(o, &sampling, 0), &error);
-    sampling.min_p = 0.1f;
-    assert_fails(step(o, &sampling, 0), GUMBEL_ERROR_UNSUPPORTED, &error, "no input min_p");
-    sampling = neutral();
-    sampling.presence_penalty = 1;
-    assert_fails(step(o, &sampling, 0), GUMBEL_ERROR_UNSUPPORTED, &error, "no input presence_penalty");
-    sampling = neutral();
-    sampling.frequency_penalty = 1;
-    assert_fails(step(o, &sampling, 0), GUMBEL_ERROR_UNSUPPORTED, &error, "no input frequency_penalty");
-    sampling = neutral();
-    sampling.repetition_penalty = 1.1f;
-    assert_fails(step(o, &sampling, 0), GUMBEL_ERROR_UNSUPPORTED, &error, "no input repetition_penalty");
+    size_t refused = 0, count = 0;
+    FOR_SETTINGS(setting) {
+        count++;
+        sampling = neutral();
+        assert_ok(gumbel_setting_set(setting, setting->neutral, &sampling, &error), &error);
+        assert_ok(step(o, &sampling, 0), &error);
+        assert_ok(gumbel_setting_set(setting, setting->high, &sampling, &error), &error);
+        char part[64];
+        snprintf(part, sizeof part, "no input %s", setting->name);
+        if (setting->high == setting->neutral || step(o, &sampling, 0) == GUMBEL_OK)
+            continue;
+        assert_fails(step(o, &sampling, 0), GUMBEL_ERROR_UNSUPPORTED, &error, part);
+        refused++;
+    }
+    assert_int_equal(refused, count - 3); /* all but temperature, top-k and top-p */
     sampling = neutral();
     sampling.bias = &bias;
     sampling.bias_count = 1;
@@ -155,12 +244,6 @@ static void test_programs_without_roles(void **state) {
     opened minimal = start_exported((gumbel_export_options){.sampler = "minimal"});
     check_without_roles(&minimal);
     stop(&minimal);
-    gumbel_program *program;
-    assert_ok(gumbel_program_open(GUMBEL_TEST_DATA "/run/old/first_release.gumbel", &program, &error),
-              &error);
-    opened old = start(program);
-    check_without_roles(&old);
-    stop(&old);
     opened logits = start_exported((gumbel_export_options){.logits = true});
     assert_fails(step(&logits, NULL, 1), GUMBEL_ERROR_UNSUPPORTED, &error, "no output logprob");
     stop(&logits);
@@ -195,10 +278,10 @@ static void test_recommended(void **state) {
     size_t size = fread(config, 1, sizeof config, from);
     fclose(from);
     write_file(temporary_path("recommended/config.json"), config, size);
-    write_text(
-        temporary_path("recommended/generation_config.json"),
+    static const char recommended[] =
         "{\"temperature\": 0.6, \"min_p\": 0.03, \"presence_penalty\": 1.5, \"frequency_penalty\": -0.5,"
-        " \"repetition_penalty\": 1.05}");
+        " \"repetition_penalty\": 1.05}";
+    write_text(temporary_path("recommended/generation_config.json"), recommended);
     for (int i = 0; i < 2; i++) {
         gumbel_export_options options = {
             .size = sizeof options, .random_weights = true, .sampler = i ? "minimal" : NULL};
@@ -207,107 +290,92 @@ static void test_recommended(void **state) {
         assert_ok(gumbel_export(temporary_path("recommended/config.json"), path, &options, &error), &error);
         assert_ok(gumbel_program_open(path, &program, &error), &error);
         gumbel_sampling sampling = {.size = sizeof sampling};
-        gumbel_sampling_origin origin;
-        gumbel_sampling_defaults(program, &sampling, &origin);
+        assert_ok(gumbel_sampling_defaults(program, &sampling, &error), &error);
         assert_true(sampling.temperature == 0.6f && sampling.top_p == 1);
         assert_true(sampling.min_p == (i ? 0 : 0.03f));
         assert_true(sampling.presence_penalty == (i ? 0 : 1.5f));
         assert_true(sampling.frequency_penalty == (i ? 0 : -0.5f));
         assert_true(sampling.repetition_penalty == (i ? 1 : 1.05f));
-        assert_int_equal(origin.repetition_penalty, i ? GUMBEL_ORIGIN_DEFAULT : GUMBEL_ORIGIN_PROGRAM);
-        assert_int_equal(origin.top_p, GUMBEL_ORIGIN_DEFAULT);
+        FOR_SETTINGS(setting) {
+            const bool is_given = strstr(recommended, setting->name) != NULL, is_minimal = index < 3;
+            assert_int_equal(gumbel_setting_is_recommended(setting, program), is_given && (!i || is_minimal));
+        }
         opened o = start(program);
+        gumbel_result result = {.size = sizeof result};
         gumbel_request request = {.size = sizeof request,
                                   .session = o.session,
                                   .tokens = prompt,
                                   .token_count = 1,
-                                  .wants_token = true};
+                                  .result = &result};
         assert_ok(gumbel_step(o.engine, &request, 1, &error), &error);
-        assert_true(request.used_presence_penalty == sampling.presence_penalty);
+        assert_true(result.used->presence_penalty == sampling.presence_penalty);
         stop(&o);
     }
 }
 
-/* ---- The structures of the first release --------------------------------------------------------------- */
+/* ---- Structures of other versions ---------------------------------------------------------------------- */
 
-typedef struct first_sampling {
-    size_t size;
-    float temperature;
-    int32_t top_k;
-    float top_p;
-} first_sampling;
-
-typedef struct first_request {
-    size_t size;
-    gumbel_session *session;
-    const int32_t *tokens;
-    size_t token_count;
-    bool wants_token;
-    const gumbel_sampling *sampling;
-    int32_t token;
-    gumbel_finish finish;
-    uint64_t seed;
-    first_sampling used;
-    const float *logits;
-} first_request;
-
-typedef struct first_generated {
-    size_t size;
-    int32_t token;
-    gumbel_finish finish;
-    uint64_t seed;
-} first_generated;
-
-static void test_first_structures(void **state) {
+/* What a shorter structure lacks is neutral, and nothing is written behind its end. */
+static void test_shorter_structures(void **state) {
     (void)state;
-    assert_int_equal(offsetof(first_request, logits), offsetof(gumbel_request, logits));
     opened o = start_exported((gumbel_export_options){.max_top_logprobs = 2});
-    /* Padding of the old structure may hold anything. */
-    first_sampling sampling;
-    memset(&sampling, 0xff, sizeof sampling);
-    sampling.size = sizeof sampling;
-    sampling.temperature = 0.8f;
-    sampling.top_k = 0;
-    sampling.top_p = 0.95f;
-    struct {
-        first_request request;
-        uint64_t guard;
-    } old = {.request = {.size = sizeof(first_request),
-                         .session = o.session,
-                         .tokens = prompt,
-                         .token_count = PROMPT,
-                         .wants_token = true,
-                         .sampling = (const gumbel_sampling *)(const void *)&sampling},
-             .guard = 0x1234567812345678};
-    assert_ok(gumbel_step(o.engine, (gumbel_request *)(void *)&old.request, 1, &error), &error);
-    assert_int_equal(old.guard, 0x1234567812345678);
-    assert_true(old.request.used.top_p == 0.95f);
-
-    gumbel_sampling now = neutral();
-    now.temperature = 0.8f;
-    now.top_p = 0.95f;
-    gumbel_session_reset(o.session);
-    gumbel_session_set_seed(o.session, 4);
-    gumbel_generate_options options = {.size = offsetof(gumbel_generate_options, wants_logprob),
-                                       .sampling = &now};
-    assert_ok(gumbel_generate(o.session, prompt, PROMPT, &options, &error), &error);
-    struct {
-        first_generated generated;
-        uint64_t guard;
-    } next = {.generated = {.size = sizeof(first_generated)}, .guard = 77};
-    assert_ok(gumbel_next(o.session, (gumbel_generated *)(void *)&next.generated, &error), &error);
-    assert_int_equal(next.guard, 77);
-    assert_int_equal(next.generated.token, old.request.token);
-
-    struct {
-        first_sampling sampling;
-        gumbel_origin origin[3], guard;
-    } defaults = {.sampling = {.size = sizeof(first_sampling)}, .guard = (gumbel_origin)9};
-    gumbel_sampling_defaults(o.program, (gumbel_sampling *)(void *)&defaults.sampling,
-                             (gumbel_sampling_origin *)(void *)defaults.origin);
-    assert_int_equal(defaults.guard, 9);
-    assert_true(defaults.sampling.temperature == 0.8f);
+    gumbel_sampling sampling = neutral();
+    sampling.size = offsetof(gumbel_sampling, min_p);
+    sampling.min_p = sampling.presence_penalty = NAN;
+    const gumbel_setting *min_p = gumbel_setting_at(3);
+    assert_string_equal(min_p->name, "min_p");
+    assert_true(gumbel_setting_get(min_p, &sampling) == 0);
+    assert_fails(gumbel_setting_set(min_p, 0.5, &sampling, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "no field min_p");
+    gumbel_result result = {.size = offsetof(gumbel_result, logprob), .logprob = 77};
+    gumbel_request request = {.size = sizeof request,
+                              .session = o.session,
+                              .tokens = prompt,
+                              .token_count = PROMPT,
+                              .result = &result,
+                              .sampling = &sampling,
+                              .wants_logprob = true};
+    assert_ok(gumbel_step(o.engine, &request, 1, &error), &error);
+    assert_true(result.used->min_p == 0 && result.used->repetition_penalty == 1);
+    assert_true(result.logprob == 77);
+    assert_ok(gumbel_sampling_defaults(o.program, &sampling, &error), &error);
+    assert_true(isnan(sampling.min_p) && sampling.temperature == 0.8f);
+    sampling.size = 0;
+    assert_fails(gumbel_sampling_defaults(NULL, &sampling, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "sampling: the field size");
     stop(&o);
+}
+
+/* Requests of a newer version: they stand further apart, and may not ask for what this one does not know. */
+static void test_longer_structures(void **state) {
+    (void)state;
+    gumbel_program *program = export_random_program("small.json", (gumbel_export_options){0});
+    gumbel_engine_options options = {.size = sizeof options, .slots = 2, .backend = GUMBEL_TEST_BACKEND};
+    gumbel_engine *engine;
+    assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
+    struct newer {
+        gumbel_request request;
+        uint64_t added;
+    } requests[2];
+    gumbel_result results[2];
+    memset(requests, 0, sizeof requests);
+    for (int i = 0; i < 2; i++) {
+        results[i] = (gumbel_result){.size = sizeof results[i], .token = -7};
+        requests[i].request = (gumbel_request){.size = sizeof requests[i],
+                                               .tokens = prompt,
+                                               .token_count = (size_t)(1 + i),
+                                               .result = &results[i]};
+        assert_ok(gumbel_session_create(engine, &requests[i].request.session, &error), &error);
+    }
+    assert_ok(gumbel_step(engine, &requests[0].request, 2, &error), &error);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(gumbel_session_position(requests[i].request.session, NULL), 1 + i);
+    assert_true(results[0].token >= 0 && results[1].token >= 0);
+    requests[1].added = 1;
+    assert_fails(gumbel_step(engine, &requests[0].request, 2, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "request 1: a field at byte");
+    gumbel_engine_destroy(engine);
+    gumbel_program_close(program);
 }
 
 /* On the host there are biases and min-p, and no tokens that penalties could count. */
@@ -338,12 +406,15 @@ static void test_on_the_host(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
         cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_used),
         cmocka_unit_test(test_biases),
         cmocka_unit_test(test_programs_without_roles),
         cmocka_unit_test(test_minimal_and_full),
         cmocka_unit_test(test_recommended),
-        cmocka_unit_test(test_first_structures),
+        cmocka_unit_test(test_shorter_structures),
+        cmocka_unit_test(test_longer_structures),
         cmocka_unit_test(test_on_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * Sessions: slots, seeds, generation, cancel, snapshots, files.
  */
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,16 +128,17 @@ static void test_loop_equals_steps(void **state) {
     gumbel_session_reset(session);
     gumbel_session_set_seed(session, 5);
     assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = session,
                               .tokens = &prompt[PROMPT - 1],
                               .token_count = 1,
-                              .wants_token = true,
+                              .result = &result,
                               .sampling = &warm};
     for (size_t i = 0; i < GENERATED; i++) {
         assert_ok(gumbel_step(engine, &request, 1, &error), &error);
-        assert_int_equal(request.token, ids[i]);
-        assert_int_equal(request.seed, 5 + i);
+        assert_int_equal(result.token, ids[i]);
+        assert_int_equal(result.seed, 5 + i);
         request.tokens = &ids[i];
     }
 }

@@ -2,7 +2,7 @@
  *
  * Where a program's states lie in slots, and what of them is copied, kept, saved and loaded at a position.
  */
-#include "run/states/states.h"
+#include "backends/states/states.h"
 #include "support/assertions.h"
 
 #include <setjmp.h>

@@ -2,9 +2,9 @@
  *
  * gumbel_step: what it refuses, what it returns, rows with settings of their own, and the engine's options.
  */
-#include "program/reader.h"
+#include "program/file/reader.h"
 #include "support/backend.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -49,12 +49,16 @@ static int close_program(void **state) {
     return 0;
 }
 
+static gumbel_result results[SLOTS];
+
+/* Its result is that of the session's number. */
 static gumbel_request request(int session, size_t count) {
+    results[session] = (gumbel_result){.size = sizeof results[session], .token = -7};
     return (gumbel_request){.size = sizeof(gumbel_request),
                             .session = sessions[session],
                             .tokens = tokens,
                             .token_count = count,
-                            .wants_token = true};
+                            .result = &results[session]};
 }
 
 static void test_refusals(void **state) {
@@ -78,7 +82,20 @@ static void test_refusals(void **state) {
     r[0].tokens = bad, r[0].token_count = 2;
     assert_fails(gumbel_step(engine, r, 1, &error), GUMBEL_ERROR_ARGUMENT, &error, "token -1");
     r[0] = request(0, 1), r[0].size = 0;
-    assert_fails(gumbel_step(engine, r, 1, &error), GUMBEL_ERROR_ARGUMENT, &error, "size");
+    assert_fails(gumbel_step(engine, r, 1, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "request 0: the field size");
+    r[0] = request(0, 1), r[1] = request(1, 1), r[1].size += sizeof(void *);
+    assert_fails(gumbel_step(engine, r, 2, &error), GUMBEL_ERROR_ARGUMENT, &error, "differs from the first");
+    r[1] = request(1, 1), results[1].size = 0;
+    assert_fails(gumbel_step(engine, r, 2, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "request 1: result: the field size");
+    const gumbel_sampling sizeless = {.temperature = 1, .top_p = 1};
+    r[1] = request(1, 1), r[1].sampling = &sizeless;
+    assert_fails(gumbel_step(engine, r, 2, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "request 1: sampling: the field size");
+    assert_fails(gumbel_step(engine, NULL, 1, &error), GUMBEL_ERROR_ARGUMENT, &error, "request 0: NULL");
+    assert_fails(gumbel_step(engine, r, SLOTS + 1, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "the engine has 3 slots");
     for (int i = 0; i < SLOTS; i++)
         assert_int_equal(gumbel_session_position(sessions[i], NULL), 0);
 }
@@ -147,29 +164,31 @@ static void test_mixed_rows(void **state) {
     (void)state;
     gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_p = 1},
                     warm = {.size = sizeof warm, .temperature = 1.5f, .top_k = 20, .top_p = 0.9f};
-    gumbel_request alone[SLOTS], mixed[SLOTS];
+    gumbel_result alone[SLOTS], mixed[SLOTS];
     for (int together = 0; together < 2; together++) {
-        gumbel_request *r = together ? mixed : alone;
+        gumbel_request r[SLOTS];
         for (int i = 0; i < SLOTS; i++) {
             gumbel_session_reset(sessions[i]);
             gumbel_session_set_seed(sessions[i], 11);
             r[i] = request(i, (size_t)i + 2);
         }
-        r[0].sampling = &greedy, r[1].sampling = &warm, r[2].wants_token = false;
+        r[0].sampling = &greedy, r[1].sampling = &warm, r[2].result = NULL;
         if (together)
             assert_ok(gumbel_step(engine, r, SLOTS, &error), &error);
         else
             for (int i = 0; i < SLOTS; i++)
                 assert_ok(gumbel_step(engine, &r[i], 1, &error), &error);
+        memcpy(together ? mixed : alone, results, sizeof results);
     }
     for (int i = 0; i < SLOTS; i++) {
         assert_int_equal(alone[i].token, mixed[i].token);
         assert_int_equal(alone[i].seed, mixed[i].seed);
-        assert_true(alone[i].used.temperature == mixed[i].used.temperature);
     }
+    assert_true(mixed[0].used->temperature == 0 && mixed[1].used->temperature == 1.5f);
+    assert_true(mixed[1].used->top_k == 20 && mixed[1].used->size == sizeof(gumbel_sampling));
     assert_int_equal(mixed[0].seed, 0);
     assert_int_equal(mixed[1].seed, 11);
-    assert_int_equal(mixed[2].token, -1);
+    assert_int_equal(mixed[2].token, -7); /* nothing was asked for */
     assert_null(mixed[2].logits);
     int32_t best = 0;
     for (int32_t i = 1; i < VOCAB; i++)
@@ -241,10 +260,11 @@ static void test_nan_row(void **state) {
     assert_ok(gumbel_session_create(other, &good, &error), &error);
     assert_ok(gumbel_session_create(other, &bad, &error), &error);
     int32_t one = 1, three = 3;
-    gumbel_request r[2] = {request(0, 1), request(0, 1)};
+    gumbel_request r[2] = {request(0, 1), request(1, 1)};
     r[0].session = good, r[0].tokens = &one;
     r[1].session = bad, r[1].tokens = &three;
     assert_fails(gumbel_step(other, r, 2, &error), GUMBEL_ERROR_NUMERIC, &error, "request 1");
+    assert_int_equal(results[0].token, -7);
     assert_int_equal(gumbel_session_position(good, NULL), 0);
     gumbel_engine_destroy(other);
     gumbel_program_close(broken);
@@ -261,12 +281,12 @@ static void test_logits_program(void **state) {
     gumbel_session *session;
     assert_ok(gumbel_engine_create(plain, TEST_ENGINE_OPTIONS, &other, &error), &error);
     assert_ok(gumbel_session_create(other, &session, &error), &error);
-    gumbel_request with = request(0, 5), without = request(0, 5);
+    gumbel_request with = request(0, 5), without = request(1, 5);
     without.session = session;
     assert_ok(gumbel_step(engine, &with, 1, &error), &error);
     assert_ok(gumbel_step(other, &without, 1, &error), &error);
-    assert_memory_equal(with.logits, without.logits, VOCAB * sizeof(float));
-    assert_int_equal(without.token, -1);
+    assert_memory_equal(results[0].logits, results[1].logits, VOCAB * sizeof(float));
+    assert_int_equal(results[1].token, -1);
     assert_fails(gumbel_generate(session, tokens, 3, NULL, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  "--logits");
     gumbel_engine_destroy(other);

@@ -7,7 +7,7 @@
 #include "run/handles.h"
 #include "support/backend.h"
 #include "support/naive_stops.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/test_arguments.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -251,7 +251,7 @@ static void bad_options_are_refused(void **state) {
     assert_fails(gumbel_generate(session, prompt, 3, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "the tokenizer has 159 ids and the program 160");
     tokenizer->id_limit = limit;
-    assert_fails(gumbel_next(session, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "NULL, or the size");
+    assert_fails(gumbel_next(session, NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "generated: NULL");
     generate(prompt, 3, &options, &a);
     options = options_of(NULL, 0, 3);
     options.tokenizer = NULL; /* without text again */

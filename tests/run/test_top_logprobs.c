@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many likeliest tokens a program can give, by what its export asked for.
+ * How many likeliest tokens a program can give, by its export's option.
  */
 #include "base/file_map.h"
 #include "base/memory.h"
-#include "support/random_program.h"
+#include "support/programs/random_program.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>

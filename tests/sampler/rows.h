@@ -6,8 +6,8 @@
 #ifndef GUMBEL_TESTS_SAMPLER_ROWS_H
 #define GUMBEL_TESTS_SAMPLER_ROWS_H
 
-#include "run/math.h"
-#include "run/sampler/sampler.h"
+#include "backends/math.h"
+#include "backends/sampler/sampler.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static inline void fill_row(row_kind kind, uint64_t *state, uint32_t count, floa
 typedef struct row_buffers {
     float *logits, *scaled, *noise, *scores;
     uint32_t *bits;
-    bool *candidates, *of_top_k, *of_top_p, *kept;
+    bool *candidates, *of_top_k, *kept;
     void *scratch;
 } row_buffers;
 
@@ -122,7 +122,6 @@ static inline row_buffers allocate_row(uint32_t count) {
         .bits = calloc(count, sizeof(uint32_t)),
         .candidates = calloc(count, sizeof(bool)),
         .of_top_k = calloc(count, sizeof(bool)),
-        .of_top_p = calloc(count, sizeof(bool)),
         .kept = calloc(count, sizeof(bool)),
         .scratch = aligned_alloc(64, scratch),
     };
@@ -136,7 +135,6 @@ static inline void free_row(row_buffers *row) {
     free(row->bits);
     free(row->candidates);
     free(row->of_top_k);
-    free(row->of_top_p);
     free(row->kept);
     free(row->scratch);
 }
@@ -146,9 +144,10 @@ static inline int32_t run_chain(row_buffers *row, uint32_t count, const gb_row_s
     const bool greedy = settings->temperature == 0.0f;
     gb_candidates(row->logits, count, row->candidates);
     gb_apply_temperature(row->logits, count, greedy ? 1.0f : settings->temperature, row->scaled);
-    gb_top_k_mask(row->scaled, row->candidates, count, settings->top_k, row->of_top_k);
-    gb_top_p_mask(row->scaled, row->of_top_k, count, settings->top_p, row->of_top_p);
-    gb_min_p_mask(row->scaled, row->of_top_p, count, settings->min_p, row->kept);
+    memcpy(row->kept, row->candidates, count * sizeof *row->kept);
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
+    GB_OF_MASKS(kind)(gb_##name##_mask(row->scaled, row->kept, count, settings->name, row->kept);)
+#include "program/roles.def"
     gb_random_bits(settings->seed, count, row->bits);
     gb_gumbel_noise(row->bits, count, row->noise);
     for (uint32_t i = 0; i < count; i++)

@@ -4,8 +4,9 @@
  */
 #include "sampler/rows.h"
 
-#include "run/sampler/rule.h"
-#include "run/sampler/scan.h"
+#include "backends/sampler/rule.h"
+#include "backends/sampler/scan.h"
+#include "support/random_setting.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +22,17 @@ static const float masses[] = {1.0f, 0.95f, 0.5f, 0.1f, 1e-9f, 0x1.fffffep-1f, 0
 static gb_row_settings random_settings(uint64_t *state, uint32_t count) {
     const int32_t ranks[] = {0, -1, 1, 2, 5, 20, 64, 1000, (int32_t)count - 1, (int32_t)count, INT32_MAX};
     const bool plain = random_below(state, 4) == 0;
-    return (gb_row_settings){
-        .temperature = temperatures[random_below(state, sizeof temperatures / sizeof *temperatures)],
-        .top_k = plain ? 0 : ranks[random_below(state, sizeof ranks / sizeof *ranks)],
-        .top_p = plain ? 1.0f : masses[random_below(state, sizeof masses / sizeof *masses)],
-        .seed = next_random(state),
-        .min_p = random_below(state, 3) > 0 ? 0.0f : shares[random_below(state, 7)],
-    };
+    gb_row_settings settings = {.seed = next_random(state)};
+#define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, sampler, ...)                         \
+    GB_OF_DRAW(kind)                                                                                         \
+    (settings.name = RANDOM_SETTING(dtype, neutral, (uint32_t)next_random(state), __VA_ARGS__);)
+#include "program/roles.def"
+    /* of these, values that are cases of their own */
+    settings.temperature = temperatures[random_below(state, sizeof temperatures / sizeof *temperatures)];
+    settings.top_k = plain ? 0 : ranks[random_below(state, sizeof ranks / sizeof *ranks)];
+    settings.top_p = plain ? 1.0f : masses[random_below(state, sizeof masses / sizeof *masses)];
+    settings.min_p = random_below(state, 3) > 0 ? 0.0f : shares[random_below(state, 7)];
+    return settings;
 }
 
 static void check_rows(uint64_t seed, uint32_t rows, uint32_t least, uint32_t most) {

@@ -2,7 +2,7 @@
  *
  * The errors of gb_exp, gb_log, gb_tanh and gb_sin_cos against libm in double, and their special values.
  */
-#include "run/math.h"
+#include "backends/math.h"
 
 #include <math.h>
 #include <setjmp.h>

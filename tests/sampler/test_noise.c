@@ -4,7 +4,7 @@
  */
 #include "sampler/rows.h"
 
-#include "run/sampler/rule.h"
+#include "backends/sampler/rule.h"
 
 #include "data/sampler/mlx_random.h"
 

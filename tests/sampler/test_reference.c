@@ -5,7 +5,7 @@
  * left out; few are. Repetition penalty and min-p are transformers' RepetitionPenaltyLogitsProcessor and
  * MinPLogitsWarper (of which min_tokens_to_keep is 1), presence and frequency penalty OpenAI's.
  */
-#include "run/sampler/rule.h"
+#include "backends/sampler/rule.h"
 #include "sampler/rows.h"
 
 #include <setjmp.h>

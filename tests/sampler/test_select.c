@@ -4,8 +4,8 @@
  */
 #include "sampler/rows.h"
 
-#include "run/sampler/rule.h"
-#include "run/sampler/select.h"
+#include "backends/sampler/rule.h"
+#include "backends/sampler/select.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

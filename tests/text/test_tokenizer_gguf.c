@@ -8,7 +8,7 @@
 #include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
 #include "support/assertions.h"
-#include "support/gguf_writer.h"
+#include "support/checkpoints/gguf_writer.h"
 #include "support/temporary.h"
 
 #include <stdlib.h>

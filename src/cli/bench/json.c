@@ -16,14 +16,19 @@ static json_t *average_json(const cli_average *average) {
 
 /* The seed is text, since it may be larger than an integer of JSON is here. */
 static json_t *sampling_json(const cli_sampling *sampling) {
-    const gumbel_sampling *values = &sampling->values;
+    json_t *object = json_object();
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++) {
+        const double value = gumbel_setting_get(setting, &sampling->values);
+        json_object_set_new(object, setting->name,
+                            setting->type == GUMBEL_SETTING_INT32 ? json_integer((json_int_t)value)
+                                                                  : json_real(value));
+    }
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, sampling->seed);
-    return json_pack("{s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:s}", "temperature",
-                     (double)values->temperature, "top_k", (int)values->top_k, "top_p", (double)values->top_p,
-                     "min_p", (double)values->min_p, "presence_penalty", (double)values->presence_penalty,
-                     "frequency_penalty", (double)values->frequency_penalty, "repetition_penalty",
-                     (double)values->repetition_penalty, "biases", (int)values->bias_count, "seed", seed);
+    json_object_set_new(object, "biases", json_integer((json_int_t)sampling->values.bias_count));
+    json_object_set_new(object, "seed", json_string(seed));
+    return object;
 }
 
 static json_t *profile_json(const cli_profile *profile) {

@@ -107,11 +107,12 @@ static gumbel_status run_prompt(cli_model *model, const int32_t *tokens, uint32_
     gumbel_status status = gumbel_session_append(model->session, tokens, count - last, error);
     if (status != GUMBEL_OK)
         return status;
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = model->session,
                               .tokens = tokens + (count - last),
                               .token_count = last,
-                              .wants_token = true,
+                              .result = &result,
                               .sampling = sampling};
     return gumbel_step(model->engine, &request, 1, error);
 }
@@ -137,12 +138,13 @@ static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumb
 
 /* A step of all sequences, each with its i-th token. */
 static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint32_t i, gumbel_error *error) {
+    gumbel_result result = {.size = sizeof result}; /* one for all: nobody reads it */
     for (uint32_t b = 0; b < test->batch; b++)
         bench->requests[b] = (gumbel_request){.size = sizeof *bench->requests,
                                               .session = bench->sequences[b],
                                               .tokens = &bench->tokens.ids[i * test->batch + b],
                                               .token_count = 1,
-                                              .wants_token = true,
+                                              .result = &result,
                                               .sampling = &bench->sampling.values};
     return gumbel_step(bench->model.engine, bench->requests, test->batch, error);
 }

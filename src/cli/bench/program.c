@@ -48,7 +48,7 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
         run->batches = list_of(1, (const int64_t[]){1});
 }
 
-/* Defaults that are too long for the context are left out; what was asked for is an error then. */
+/* Defaults that are too long for the context are left out; explicit ones are an error then. */
 static gumbel_status fit_context(const cli_bench_options *options, cli_bench_program *run, uint32_t context,
                                  gumbel_error *error) {
     int64_t room = (int64_t)context - run->tokens;

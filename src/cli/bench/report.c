@@ -43,27 +43,18 @@ static void print_scattered(FILE *file, const char *name, const cli_average *ave
 /* All but what is neutral. */
 static void print_sampling(const cli_sampling *sampling, FILE *file) {
     const gumbel_sampling *values = &sampling->values;
-    const struct {
-        const char *name;
-        float value, neutral;
-    } settings[] = {
-        {"temperature", values->temperature, 0},
-        {"top-k", (float)values->top_k, 0},
-        {"top-p", values->top_p, 1},
-        {"min-p", values->min_p, 0},
-        {"presence-penalty", values->presence_penalty, 0},
-        {"frequency-penalty", values->frequency_penalty, 0},
-        {"repeat-penalty", values->repetition_penalty, 1},
-        {"biases", (float)values->bias_count, 0},
-    };
     fprintf(file, "%-21s", "sampling");
     if (values->temperature > 0)
         fprintf(file, "seed %" PRIu64, sampling->seed);
     else
         fprintf(file, "greedy");
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (settings[i].value != settings[i].neutral)
-            fprintf(file, ", %s %g", settings[i].name, (double)settings[i].value);
+    const gumbel_setting *setting;
+    char name[CLI_SETTING_NAME];
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        if (gumbel_setting_get(setting, values) != setting->neutral)
+            fprintf(file, ", %s %g", cli_setting_name(setting, name), gumbel_setting_get(setting, values));
+    if (values->bias_count > 0)
+        fprintf(file, ", biases %zu", values->bias_count);
     fprintf(file, "\n");
 }
 

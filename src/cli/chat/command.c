@@ -25,7 +25,7 @@ static gumbel_status carry_out(cli_chat *chat, const cli_text *line, gumbel_erro
     return error->status;
 }
 
-/* Carries out what the user says. Failures are told; the conversation goes on. */
+/* Carries out what the user says. Failures are reported; the conversation goes on. */
 static bool take_message(cli_chat *chat, const cli_chat_message *message) {
     gumbel_error error;
     gumbel_status status;

@@ -133,7 +133,7 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
     if (status == GUMBEL_OK)
         status = cli_generate_reply(generator, tokens, count, &options, &conversation->output,
                                     &conversation->reply, error);
-    gumbel_error ignored; /* a full context is told by the reply's finish */
+    gumbel_error ignored; /* the reply's finish says that the context is full */
     cli_generator_settle(generator, &ignored);
     return status;
 }

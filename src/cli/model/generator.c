@@ -75,7 +75,7 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
 }
 
 /* Runs what is due and asks for the logits after it. */
-static gumbel_status run_due(cli_generator *generator, gumbel_request *request, gumbel_error *error) {
+static gumbel_status run_due(cli_generator *generator, gumbel_result *result, gumbel_error *error) {
     cli_model *model = generator->model;
     size_t last = generator->prompt.count - 1;
     if (last > 0) {
@@ -95,12 +95,12 @@ static gumbel_status run_due(cli_generator *generator, gumbel_request *request, 
         cli_refuse(error, "cancelled");
         return error->status = GUMBEL_ERROR_CANCELLED;
     }
-    *request = (gumbel_request){.size = sizeof *request,
-                                .session = model->session,
-                                .tokens = generator->prompt.ids,
-                                .token_count = 1,
-                                .wants_token = true};
-    return gumbel_step(model->engine, request, 1, error);
+    const gumbel_request request = {.size = sizeof request,
+                                    .session = model->session,
+                                    .tokens = generator->prompt.ids,
+                                    .token_count = 1,
+                                    .result = result};
+    return gumbel_step(model->engine, &request, 1, error);
 }
 
 static bool is_stop_token(const gumbel_program_info *info, int32_t token) {
@@ -157,16 +157,16 @@ gumbel_status cli_generator_next(cli_generator *generator, gumbel_generated *gen
     cli_model *model = generator->model;
     if (samples_itself(generator))
         return gumbel_next(model->session, generated, error);
-    gumbel_request request;
+    gumbel_result result = {.size = sizeof result};
     cli_text_clear(&generator->text);
-    gumbel_status status = run_due(generator, &request, error);
+    gumbel_status status = run_due(generator, &result, error);
     if (status != GUMBEL_OK) {
         end_text(generator, generated);
         return status;
     }
     generator->prompt.count = 0;
     int32_t token;
-    status = gumbel_sample(request.logits, model->info.vocab_size, &generator->sampling, generator->seed,
+    status = gumbel_sample(result.logits, model->info.vocab_size, &generator->sampling, generator->seed,
                            &token, error);
     if (status != GUMBEL_OK)
         return status;

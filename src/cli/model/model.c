@@ -36,8 +36,10 @@ const cli_option cli_model_table[] = {
      .offset = offsetof(cli_model_options, lock)},
     {.names = "--cpu-isa",
      .argument = "NAME",
-     .help = "Strongest instruction set to use, such as portable, avx2, avx512 or neon; the default is the "
-             "machine's best. The result does not depend on it.",
+     .help =
+         "Instruction set of the CPU's kernels, one that the machine has: portable, avx2, avxvnni, avx512, "
+         "avx512vnni, neon, neondot or neoni8mm; the default is the strongest of them. The result does not "
+         "depend on it.",
      .type = CLI_STRING,
      .offset = offsetof(cli_model_options, cpu_isa)},
     {.names = "-v --verbose",

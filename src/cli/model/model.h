@@ -37,8 +37,8 @@ typedef struct cli_model {
     double load_seconds;
 } cli_model;
 
-/* Opens all of it, a checkpoint as cli_open_program says; the engine can take snapshots if asked for. On
- * failure nothing stays open. */
+/* Opens all of it, a checkpoint as cli_open_program says; the engine can take snapshots if with_snapshots is
+ * set. On failure nothing stays open. */
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 

@@ -8,52 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-const cli_option cli_sampling_table[] = {
-    {.names = "--temperature --temp",
-     .argument = "T",
-     .help = "0 takes the likeliest token each time; higher values vary more. Built in: 0.8.",
-     .type = CLI_NUMBER,
-     .range = {.low = 1e-4, .high = 1e4, .has_also = true, .also_value = 0},
-     .offset = offsetof(cli_sampling_options, temperature)},
-    {.names = "--top-k",
-     .argument = "K",
-     .help = "Draw among the K likeliest tokens; 0 or -1: among all. Built in: 0.",
-     .type = CLI_INTEGER,
-     .range = {.low = -1, .high = INT32_MAX},
-     .offset = offsetof(cli_sampling_options, top_k)},
-    {.names = "--top-p",
-     .argument = "P",
-     .help = "Draw among the likeliest tokens that together have probability P; 1: among all. Built in: 1.",
-     .type = CLI_NUMBER,
-     .range = {.low = 0, .high = 1, .low_excluded = true},
-     .offset = offsetof(cli_sampling_options, top_p)},
-    {.names = "--min-p",
-     .argument = "P",
-     .help =
-         "Draw among the tokens that are at least P times as likely as the likeliest; 0: among all. Built "
-         "in: 0.",
-     .type = CLI_NUMBER,
-     .range = {.low = 0, .high = 1},
-     .offset = offsetof(cli_sampling_options, min_p)},
-    {.names = "--presence-penalty",
-     .argument = "P",
-     .help = "Subtract P from the logits of tokens that were generated. Built in: 0.",
-     .type = CLI_NUMBER,
-     .range = {.low = -2, .high = 2},
-     .offset = offsetof(cli_sampling_options, presence_penalty)},
-    {.names = "--frequency-penalty",
-     .argument = "P",
-     .help = "Subtract P for each time that a token was generated. Built in: 0.",
-     .type = CLI_NUMBER,
-     .range = {.low = -2, .high = 2},
-     .offset = offsetof(cli_sampling_options, frequency_penalty)},
-    {.names = "--repeat-penalty --repetition-penalty",
-     .argument = "R",
-     .help = "Divide the logits of tokens of the prompt or the answer by R where they are above 0, multiply "
-             "the others by it; 1: leave them. Built in: 1.",
-     .type = CLI_NUMBER,
-     .range = {.low = 0.01, .high = 100},
-     .offset = offsetof(cli_sampling_options, repetition_penalty)},
+/* ---- Flags --------------------------------------------------------------------------------------------- */
+
+/* Fields of gumbel_sampling that are no numbers, and the seed. */
+static const cli_option other_options[] = {
     {.names = "--penalize",
      .argument = "TOKENS",
      .help = "Which tokens the three penalties count: usual (repetition those of prompt and answer, the "
@@ -74,53 +32,99 @@ const cli_option cli_sampling_table[] = {
          "and reports it.",
      .type = CLI_SEED,
      .offset = offsetof(cli_sampling_options, seed)},
-    {0},
 };
+
+enum { OTHER_OPTIONS = sizeof other_options / sizeof *other_options, NAMES = 160, HELP = 512 };
+
+cli_option cli_sampling_table[CLI_MOST_SETTINGS + OTHER_OPTIONS + 1];
+
+const char *cli_setting_name(const gumbel_setting *setting, char text[CLI_SETTING_NAME]) {
+    snprintf(text, CLI_SETTING_NAME, "%s", setting->name);
+    for (char *letter = text; *letter; letter++)
+        *letter = *letter == '_' ? '-' : *letter;
+    return text;
+}
+
+/* "--repetition-penalty --repeat-penalty": the setting's name and its aliases. */
+static void write_names(const gumbel_setting *setting, char names[NAMES]) {
+    int used = snprintf(names, NAMES, "--%s", setting->name);
+    const char *aliases = setting->aliases ? setting->aliases : "", *alias;
+    for (size_t length; (length = cli_next_name(&aliases, &alias)) > 0 && used < NAMES;)
+        used += snprintf(names + used, (size_t)(NAMES - used), " --%.*s", (int)length, alias);
+    for (char *letter = names; *letter; letter++)
+        *letter = *letter == '_' ? '-' : *letter;
+}
+
+static cli_option option_of(const gumbel_setting *setting, size_t index) {
+    static char names[CLI_MOST_SETTINGS][NAMES], help[CLI_MOST_SETTINGS][HELP];
+    write_names(setting, names[index]);
+    snprintf(help[index], HELP, "%s Built in: %g.", setting->help, setting->built_in);
+    return (cli_option){.names = names[index],
+                        .argument = setting->argument,
+                        .help = help[index],
+                        .type = setting->type == GUMBEL_SETTING_INT32 ? CLI_INTEGER : CLI_NUMBER,
+                        .range = {.low = setting->low,
+                                  .high = setting->high,
+                                  .low_excluded = setting->low_excluded,
+                                  .has_also = setting->zero_allowed},
+                        .offset = offsetof(cli_sampling_options, settings) + index * sizeof(cli_setting)};
+}
+
+/* The commands' tables are constants that point to this one. */
+__attribute__((constructor)) static void fill_table(void) {
+    const gumbel_setting *setting;
+    size_t count = 0;
+    for (; count < CLI_MOST_SETTINGS && (setting = gumbel_setting_at(count)); count++)
+        cli_sampling_table[count] = option_of(setting, count);
+    memcpy(cli_sampling_table + count, other_options, sizeof other_options);
+}
+
+/* The origin of the flag's number; NULL where it was not given. */
+static const char *given_value(const cli_sampling_options *options, size_t index, double *value) {
+    const cli_setting *given = &options->settings[index];
+    const bool is_integer = gumbel_setting_at(index)->type == GUMBEL_SETTING_INT32;
+    *value = is_integer ? (double)given->integer.value : given->number.value;
+    if (!(is_integer ? given->integer.given : given->number.given))
+        return NULL;
+    return cli_given_origin(true,
+                            is_integer ? given->integer.from_environment : given->number.from_environment);
+}
+
+/* ---- Settling ------------------------------------------------------------------------------------------ */
+
+static gumbel_status refuse_without_sampler(const char *flag, gumbel_error *error) {
+    cli_refuse(error,
+               "--%s: the program was exported with --logits and has no sampler; only --temperature "
+               "applies to it",
+               flag);
+    return error->status;
+}
 
 /* A program that ends in its logits is sampled on the host by temperature alone. */
 static gumbel_status settle_without_sampler(const cli_sampling_options *options, cli_sampling *sampling,
                                             gumbel_error *error) {
-    const struct {
-        const char *name;
-        bool given;
-    } flags[] = {
-        {"--top-k", options->top_k.given},
-        {"--top-p", options->top_p.given},
-        {"--min-p", options->min_p.given},
-        {"--presence-penalty", options->presence_penalty.given},
-        {"--frequency-penalty", options->frequency_penalty.given},
-        {"--repeat-penalty", options->repetition_penalty.given},
-        {"--logit-bias", options->bias.count > 0},
-        {"--seed", options->seed.given && !options->seed.draw},
-    };
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        if (!flags[i].given)
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++) {
+        double value;
+        char name[CLI_SETTING_NAME];
+        if (strcmp(setting->name, "temperature") == 0)
             continue;
-        cli_refuse(error,
-                   "%s: the program was exported with --logits and has no sampler; only --temperature "
-                   "applies to it",
-                   flags[i].name);
-        return error->status;
+        if (given_value(options, i, &value))
+            return refuse_without_sampler(cli_setting_name(setting, name), error);
+        sampling->origins[i] = "default";
+        gumbel_status status = gumbel_setting_set(setting, setting->neutral, &sampling->values, error);
+        if (status != GUMBEL_OK)
+            return status;
     }
-    sampling->values.top_k = 0;
-    sampling->values.top_p = 1;
-    sampling->top_k_origin = sampling->top_p_origin = "default";
+    if (options->bias.count > 0)
+        return refuse_without_sampler("logit-bias", error);
+    if (options->seed.given && !options->seed.draw)
+        return refuse_without_sampler("seed", error);
     return GUMBEL_OK;
-}
-
-static const char *origin_name(gumbel_origin origin) {
-    return origin == GUMBEL_ORIGIN_PROGRAM ? "program" : "default";
 }
 
 const char *cli_given_origin(bool given, bool from_environment) {
     return !given ? "default" : from_environment ? "environment" : "flag";
-}
-
-static void apply_number(const cli_number *option, float *value, const char **origin) {
-    if (!option->given)
-        return;
-    *value = (float)option->value;
-    *origin = cli_given_origin(true, option->from_environment);
 }
 
 static gumbel_penalized penalized(const char *choice) {
@@ -129,42 +133,35 @@ static gumbel_penalized penalized(const char *choice) {
                                                    : GUMBEL_PENALIZED_ALL;
 }
 
-static void apply_flags(const cli_sampling_options *options, cli_sampling *sampling) {
-    gumbel_sampling *values = &sampling->values;
-    apply_number(&options->temperature, &values->temperature, &sampling->temperature_origin);
-    apply_number(&options->top_p, &values->top_p, &sampling->top_p_origin);
-    apply_number(&options->min_p, &values->min_p, &sampling->min_p_origin);
-    apply_number(&options->presence_penalty, &values->presence_penalty, &sampling->presence_origin);
-    apply_number(&options->frequency_penalty, &values->frequency_penalty, &sampling->frequency_origin);
-    apply_number(&options->repetition_penalty, &values->repetition_penalty, &sampling->repetition_origin);
-    if (options->top_k.given) {
-        values->top_k = (int32_t)options->top_k.value;
-        sampling->top_k_origin = cli_given_origin(true, options->top_k.from_environment);
+static gumbel_status apply_flags(const cli_sampling_options *options, cli_sampling *sampling,
+                                 gumbel_error *error) {
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++) {
+        double value;
+        const char *origin = given_value(options, i, &value);
+        if (!origin)
+            continue;
+        sampling->origins[i] = origin;
+        gumbel_status status = gumbel_setting_set(setting, value, &sampling->values, error);
+        if (status != GUMBEL_OK)
+            return status;
     }
-    values->penalized = penalized(options->penalize);
-    values->bias = options->bias.list;
-    values->bias_count = options->bias.count;
+    sampling->values.penalized = penalized(options->penalize);
+    sampling->values.bias = options->bias.list;
+    sampling->values.bias_count = options->bias.count;
+    return GUMBEL_OK;
 }
 
 gumbel_status cli_settle_sampling(const cli_sampling_options *options, const cli_model *model,
                                   cli_sampling *sampling, gumbel_error *error) {
-    gumbel_sampling_origin origin;
     *sampling = (cli_sampling){.values = {.size = sizeof sampling->values}};
-    gumbel_sampling_defaults(model->program, &sampling->values, &origin);
-    sampling->temperature_origin = origin_name(origin.temperature);
-    sampling->top_k_origin = origin_name(origin.top_k);
-    sampling->top_p_origin = origin_name(origin.top_p);
-    sampling->min_p_origin = origin_name(origin.min_p);
-    sampling->presence_origin = origin_name(origin.presence_penalty);
-    sampling->frequency_origin = origin_name(origin.frequency_penalty);
-    sampling->repetition_origin = origin_name(origin.repetition_penalty);
-    if (!model->info.use_sampling) {
-        gumbel_status status = settle_without_sampler(options, sampling, error);
-        if (status != GUMBEL_OK)
-            return status;
-    }
-    apply_flags(options, sampling);
-    return GUMBEL_OK;
+    gumbel_status status = gumbel_sampling_defaults(model->program, &sampling->values, error);
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        sampling->origins[i] = gumbel_setting_is_recommended(setting, model->program) ? "program" : "default";
+    if (status == GUMBEL_OK && !model->info.use_sampling)
+        status = settle_without_sampler(options, sampling, error);
+    return status == GUMBEL_OK ? apply_flags(options, sampling, error) : status;
 }
 
 gumbel_status cli_settle_seed(const cli_sampling_options *options, cli_sampling *sampling,
@@ -185,29 +182,17 @@ void cli_report_seed(const cli_sampling *sampling) {
         cli_note("seed %" PRIu64 " (drawn)", sampling->seed);
 }
 
-size_t cli_list_settings(const cli_sampling *sampling, cli_setting settings[CLI_SETTINGS]) {
-    const gumbel_sampling *values = &sampling->values;
-    const cli_setting all[CLI_SETTINGS] = {
-        {"temperature", "temperature", cli_decimal(values->temperature), false, sampling->temperature_origin},
-        {"top-k", "top_k", values->top_k, true, sampling->top_k_origin},
-        {"top-p", "top_p", cli_decimal(values->top_p), false, sampling->top_p_origin},
-        {"min-p", "min_p", cli_decimal(values->min_p), false, sampling->min_p_origin},
-        {"presence-penalty", "presence_penalty", cli_decimal(values->presence_penalty), false,
-         sampling->presence_origin},
-        {"frequency-penalty", "frequency_penalty", cli_decimal(values->frequency_penalty), false,
-         sampling->frequency_origin},
-        {"repeat-penalty", "repetition_penalty", cli_decimal(values->repetition_penalty), false,
-         sampling->repetition_origin},
-    };
-    memcpy(settings, all, sizeof all);
-    return CLI_SETTINGS;
+double cli_setting_value(const gumbel_setting *setting, const cli_sampling *sampling) {
+    const double value = gumbel_setting_get(setting, &sampling->values);
+    return setting->type == GUMBEL_SETTING_INT32 ? value : cli_decimal((float)value);
 }
 
 void cli_print_sampling(const cli_sampling *sampling, FILE *file) {
-    cli_setting settings[CLI_SETTINGS];
-    size_t count = cli_list_settings(sampling, settings);
-    for (size_t i = 0; i < count; i++)
-        fprintf(file, "%-16s %.10g (%s)\n", settings[i].flag, settings[i].value, settings[i].origin);
+    const gumbel_setting *setting;
+    char name[CLI_SETTING_NAME];
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        fprintf(file, "%-16s %.10g (%s)\n", cli_setting_name(setting, name),
+                cli_setting_value(setting, sampling), sampling->origins[i]);
     if (sampling->values.bias_count > 0)
         fprintf(file, "logit-bias       %zu tokens (flag)\n", sampling->values.bias_count);
     if (sampling->values.temperature > 0)

@@ -9,26 +9,36 @@
 
 #include <stdio.h>
 
+/* The library's list of settings is shorter. */
+enum { CLI_MOST_SETTINGS = 32, CLI_SETTING_NAME = 40 };
+
+/* A flag of the list, as its type says. */
+typedef union cli_setting {
+    cli_number number;
+    cli_integer integer;
+} cli_setting;
+
 typedef struct cli_sampling_options {
-    cli_number temperature;
-    cli_integer top_k;
-    cli_number top_p;
+    cli_setting settings[CLI_MOST_SETTINGS]; /* in the order of gumbel_setting_at */
     cli_seed seed;
-    cli_number min_p, presence_penalty, frequency_penalty, repetition_penalty;
     const char *penalize; /* NULL: as usual */
     cli_biases bias;
 } cli_sampling_options;
 
-extern const cli_option cli_sampling_table[];
+/* The flags of the library's list and of the other fields of gumbel_sampling. Filled in before main. */
+extern cli_option cli_sampling_table[];
 
 /* The settings in use, each with where it came from: "flag", "environment", "program", "default", "drawn".
  * The biases are those of the options, which must outlive it. */
 typedef struct cli_sampling {
     gumbel_sampling values;
+    const char *origins[CLI_MOST_SETTINGS]; /* as above */
     uint64_t seed;
-    const char *temperature_origin, *top_k_origin, *top_p_origin, *seed_origin;
-    const char *min_p_origin, *presence_origin, *frequency_origin, *repetition_origin;
+    const char *seed_origin;
 } cli_sampling;
+
+/* The setting's name as flags have it, "min-p"; returns text. */
+const char *cli_setting_name(const gumbel_setting *setting, char text[CLI_SETTING_NAME]);
 
 /* Settles all but the seed for a model. A program without a sampler (exported with --logits) takes a
  * temperature alone: ARGUMENT when another flag was given. */
@@ -45,18 +55,8 @@ void cli_report_seed(const cli_sampling *sampling);
 /* The origin of an option's value. */
 const char *cli_given_origin(bool given, bool from_environment);
 
-/* A setting for reports. */
-typedef struct cli_setting {
-    const char *flag; /* "repeat-penalty" */
-    const char *name; /* in gumbel_sampling: "repetition_penalty" */
-    double value;
-    bool is_integer;
-    const char *origin;
-} cli_setting;
-
-/* Those that are numbers, but for the seed. Returns how many. */
-enum { CLI_SETTINGS = 7 };
-size_t cli_list_settings(const cli_sampling *sampling, cli_setting settings[CLI_SETTINGS]);
+/* A setting's value for reports: the shortest decimal of a float, an integer as it is. */
+double cli_setting_value(const gumbel_setting *setting, const cli_sampling *sampling);
 
 /* One line for each setting: its name, value and origin. */
 void cli_print_sampling(const cli_sampling *sampling, FILE *file);

@@ -9,7 +9,8 @@
 typedef struct inspect_arguments {
     cli_program_options source;
     int part; /* gumbel_inspect_part */
-    bool backends;
+    bool backends, plan;
+    const char *backend;
 } inspect_arguments;
 
 static const cli_option inspect_table[] = {
@@ -28,6 +29,17 @@ static const cli_option inspect_table[] = {
      .type = CLI_SET,
      .constant = GUMBEL_INSPECT_JSON,
      .offset = offsetof(inspect_arguments, part)},
+    {.names = "--plan",
+     .help = "The steps that a backend executes: what is fused, and the kernel chosen for each. Needs no "
+             "GPU; without one CUDA's kernels are those of a Hopper GPU.",
+     .type = CLI_FLAG,
+     .offset = offsetof(inspect_arguments, plan)},
+    {.names = "--backend",
+     .argument = "NAME",
+     .help = "Whose plan: cpu (the default) or cuda; mlx executes the graph's nodes.",
+     .type = CLI_CHOICE,
+     .choices = "cpu cuda mlx",
+     .offset = offsetof(inspect_arguments, backend)},
     {.names = "--backends",
      .help = "What this build and this machine can run on; needs no program.",
      .type = CLI_FLAG,
@@ -43,13 +55,17 @@ static int inspect(void *given) {
     }
     if (!arguments->source.path)
         return cli_fail_usage("inspect needs a PROGRAM, or --backends (see gumbel help inspect)");
+    if (arguments->backend && !arguments->plan)
+        return cli_fail_usage("--backend says whose --plan is printed (see gumbel help inspect)");
     gumbel_program *program = NULL;
     gumbel_error error;
     double seconds;
     gumbel_status status = cli_open_program(&arguments->source, 0, &program, &seconds, &error);
     if (status == GUMBEL_OK)
-        status =
-            gumbel_program_inspect(program, (gumbel_inspect_part)arguments->part, cli_write, stdout, &error);
+        status = arguments->plan
+                     ? gumbel_program_describe_plan(program, arguments->backend, cli_write, stdout, &error)
+                     : gumbel_program_inspect(program, (gumbel_inspect_part)arguments->part, cli_write,
+                                              stdout, &error);
     gumbel_program_close(program);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
 }
@@ -57,7 +73,7 @@ static int inspect(void *given) {
 const cli_command cli_command_inspect = {
     .name = "inspect",
     .summary = "show what a program is made of",
-    .synopsis = "PROGRAM [--graph | --tensors | --json]\n"
+    .synopsis = "PROGRAM [--graph | --tensors | --json | --plan [--backend NAME]]\n"
                 "--backends",
     .description =
         "Prints a program's description: where it came from, its limits, its recommended settings, "
@@ -72,6 +88,8 @@ const cli_command cli_command_inspect = {
             {0}},
     .examples = (const cli_example[]){{"gumbel inspect model.gumbel", "The summary."},
                                       {"gumbel inspect model.gumbel --graph | less", "The whole graph."},
+                                      {"gumbel inspect model.gumbel --plan --backend cuda",
+                                       "What is launched for a step, in order."},
                                       {0}},
     .arguments_size = sizeof(inspect_arguments),
     .run = inspect,

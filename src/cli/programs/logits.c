@@ -39,16 +39,17 @@ static gumbel_status compute_row(const cli_model *model, const cli_tokens *token
     if (status != GUMBEL_OK)
         return status;
     gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_k = 0, .top_p = 1};
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = model->session,
                               .tokens = &tokens->ids[last],
                               .token_count = 1,
-                              .wants_token = true,
+                              .result = &result,
                               .sampling = &greedy};
     status = gumbel_step(model->engine, &request, 1, error);
     if (status != GUMBEL_OK)
         return status;
-    *row = request.logits;
+    *row = result.logits;
     if (*row)
         return GUMBEL_OK;
     cli_refuse(error, "the program gives no logits on this backend; export it with --logits");

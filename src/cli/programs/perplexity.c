@@ -53,14 +53,15 @@ static const cli_option perplexity_table[] = {
 static gumbel_status run_token(const cli_model *model, int32_t token, const float **row,
                                gumbel_error *error) {
     gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_k = 0, .top_p = 1};
+    gumbel_result result = {.size = sizeof result};
     gumbel_request request = {.size = sizeof request,
                               .session = model->session,
                               .tokens = &token,
                               .token_count = 1,
-                              .wants_token = true,
+                              .result = &result,
                               .sampling = &greedy};
     gumbel_status status = gumbel_step(model->engine, &request, 1, error);
-    *row = request.logits;
+    *row = result.logits;
     if (status == GUMBEL_OK && !*row) {
         cli_refuse(error, "the program gives no logits on this backend; export it with --logits");
         status = error->status = GUMBEL_ERROR_UNSUPPORTED;

@@ -18,8 +18,9 @@ static json_t *tokens_json(const cli_tokens *tokens) {
     return list;
 }
 
-static json_t *number_json(const cli_setting *setting) {
-    return setting->is_integer ? json_integer((json_int_t)setting->value) : cli_json_number(setting->value);
+static json_t *number_json(const gumbel_setting *setting, const cli_sampling *sampling) {
+    const double value = cli_setting_value(setting, sampling);
+    return setting->type == GUMBEL_SETTING_INT32 ? json_integer((json_int_t)value) : cli_json_number(value);
 }
 
 static void add_setting(json_t *settings, const char *name, json_t *value, const char *origin) {
@@ -29,10 +30,9 @@ static void add_setting(json_t *settings, const char *name, json_t *value, const
 /* The seed is text, since it may be larger than an integer of JSON is here. */
 static json_t *settings_json(const run_options *options, const cli_sampling *sampling) {
     json_t *settings = json_object();
-    cli_setting numbers[CLI_SETTINGS];
-    size_t count = cli_list_settings(sampling, numbers);
-    for (size_t i = 0; i < count; i++)
-        add_setting(settings, numbers[i].name, number_json(&numbers[i]), numbers[i].origin);
+    const gumbel_setting *setting;
+    for (size_t i = 0; (setting = gumbel_setting_at(i)); i++)
+        add_setting(settings, setting->name, number_json(setting, sampling), sampling->origins[i]);
     char seed[24];
     snprintf(seed, sizeof seed, "%" PRIu64, sampling->seed);
     add_setting(settings, "seed", json_string(seed), sampling->seed_origin);

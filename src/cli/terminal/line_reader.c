@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/terminal/line_reader.h"
 
+#include "cli/base/report.h"
 #include "cli/base/signals.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct cli_line_reader {
     cli_line_editor *editor; /* NULL: standard input is no terminal */
@@ -38,7 +41,11 @@ cli_line cli_read_line(cli_line_reader *reader, const char *prompt, cli_text *li
     free(bytes);
     if (length > 0)
         return CLI_LINE;
-    return cli_interrupted() ? CLI_LINE_INTERRUPTED : CLI_LINE_END;
+    if (cli_interrupted())
+        return CLI_LINE_INTERRUPTED;
+    if (!feof(stdin))
+        exit(cli_fail("standard input: %s", strerror(errno)));
+    return CLI_LINE_END;
 }
 
 void cli_line_reader_remember(cli_line_reader *reader, const char *text) {

@@ -22,7 +22,7 @@ unsigned cli_terminal_columns(void) {
 /* Signal handlers take no arguments, so what they work on stands here. */
 static struct {
     volatile sig_atomic_t is_taken, has_changed, has_suspended;
-    bool has_brackets;        /* a terminal that may not know them is not asked for any */
+    bool has_brackets;        /* not enabled on a terminal that may not know them */
     struct termios original;  /* as it is given back */
     struct termios suspended; /* as it was when the program was stopped */
 } terminal;

@@ -3,7 +3,9 @@
 
 #include "base/memory.h"
 #include "export/checkpoint/checkpoint.h"
+#include "program/settings.h"
 
+#include <float.h>
 #include <unistd.h>
 
 void gb_generation_config_add_stop(gb_generation_config *generation, int32_t token) {
@@ -25,49 +27,34 @@ static void read_token_ids(const gb_config *config, int64_t vocab_size, gb_gener
         generation->bos_token = (int32_t)ids[0];
 }
 
-static void read_number(const gb_config *config, const char *key, double least, double most, bool *has,
-                        double *value) {
-    *has = gb_config_has(config, key);
-    if (*has)
-        *value = gb_config_number(config, key, 0, least, most);
+/* The number under the setting's name; one that is out of its range becomes the file's error. */
+static double read_setting(const gb_config *config, const gb_setting *setting) {
+    const char *name = setting->shown.name;
+    char range[GB_RANGE_TEXT];
+    double value = setting->shown.type == GUMBEL_SETTING_INT32
+                       ? (double)gb_config_integer(config, name, 0, 0, INT32_MAX)
+                       : gb_config_number(config, name, setting->shown.neutral, -DBL_MAX, DBL_MAX);
+    if (!gb_setting_accepts(setting, value))
+        gb_config_fail(config, name, GUMBEL_ERROR_FORMAT, "expected %s, found %g",
+                       gb_setting_range(setting, range), value);
+    return value;
 }
 
-/* Settings beyond temperature, top-k and top-p. */
-static void read_more_sampling(const gb_config *config, gb_generation_config *generation) {
-    read_number(config, "min_p", 0, 1, &generation->has_min_p, &generation->min_p);
-    read_number(config, "presence_penalty", -2, 2, &generation->has_presence_penalty,
-                &generation->presence_penalty);
-    read_number(config, "frequency_penalty", -2, 2, &generation->has_frequency_penalty,
-                &generation->frequency_penalty);
-    read_number(config, "repetition_penalty", 0.01, 100, &generation->has_repetition_penalty,
-                &generation->repetition_penalty);
-}
-
-static void read_sampling(const gb_config *config, gb_generation_config *generation) {
-    generation->has_temperature = gb_config_has(config, "temperature");
-    if (generation->has_temperature)
-        generation->temperature = gb_config_number(config, "temperature", 0, 0, 1e4);
-    if (generation->has_temperature && generation->temperature != 0 && generation->temperature < 1e-4)
-        gb_config_fail(config, "temperature", GUMBEL_ERROR_FORMAT, "expected 0 or 0.0001 to 10000, found %g",
-                       generation->temperature);
+static void read_sampling(const gb_config *config, gb_metadata *recommended) {
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++)
+        if (gb_config_has(config, gb_settings[i].shown.name))
+            gb_recommend(&gb_settings[i], read_setting(config, &gb_settings[i]), recommended);
     if (gb_config_has(config, "do_sample") && !gb_config_bool(config, "do_sample", true)) {
-        generation->has_temperature = true;
-        generation->temperature = 0;
+        recommended->has_temperature = true;
+        recommended->temperature = 0;
     }
-    generation->has_top_k = gb_config_has(config, "top_k");
-    if (generation->has_top_k)
-        generation->top_k = (uint32_t)gb_config_integer(config, "top_k", 0, 0, INT32_MAX);
-    generation->has_top_p = gb_config_has(config, "top_p");
-    if (generation->has_top_p)
-        generation->top_p = gb_config_number(config, "top_p", 1, 1e-9, 1);
-    read_more_sampling(config, generation);
 }
 
 gumbel_status gb_generation_config_from(const gb_config *config, int64_t vocab_size,
                                         gb_generation_config *generation, gumbel_error *error) {
     *generation = (gb_generation_config){.bos_token = -1};
     read_token_ids(config, vocab_size, generation);
-    read_sampling(config, generation);
+    read_sampling(config, &generation->recommended);
     return gb_config_status(config->file, error);
 }
 

@@ -7,19 +7,15 @@
 #define GUMBEL_EXPORT_CHECKPOINT_GENERATION_CONFIG_H
 
 #include "export/checkpoint/config.h"
+#include "program/metadata.h"
 
 enum { GB_MAX_STOP_TOKENS = 64 };
 
 typedef struct gb_generation_config {
     int32_t stop_tokens[GB_MAX_STOP_TOKENS]; /* each once */
     uint32_t stop_token_count;
-    int32_t bos_token;  /* -1: none */
-    double temperature; /* 0 when the authors say do_sample: false */
-    uint32_t top_k;
-    double top_p;
-    double min_p, presence_penalty, frequency_penalty, repetition_penalty;
-    bool has_temperature, has_top_k, has_top_p; /* only what the file says */
-    bool has_min_p, has_presence_penalty, has_frequency_penalty, has_repetition_penalty;
+    int32_t bos_token;       /* -1: none */
+    gb_metadata recommended; /* its settings alone, those that the file has; temperature 0: do_sample false */
 } gb_generation_config;
 
 /* Reads directory/generation_config.json when it exists; token ids that it lacks come from model, the root of

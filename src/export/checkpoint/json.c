@@ -3,6 +3,7 @@
 
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "text/base/load_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,24 +18,17 @@ gumbel_status gb_read_json(const char *path, size_t limit, json_t **root, gumbel
     return status;
 }
 
-/* An integer of more than 64 bits, such as the 10^30 that stands for no limit in released
- * tokenizer_config.json files, makes all integers of its file real numbers. */
-static json_t *parse(const char *text, size_t size, json_error_t *reason) {
-    json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, reason);
-    if (!value && json_error_code(reason) == json_error_numeric_overflow)
-        value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, reason);
-    return value;
-}
-
 gumbel_status gb_parse_json(const char *name, const char *text, size_t size, json_t **root,
                             gumbel_error *error) {
     *root = NULL;
-    json_error_t reason;
-    json_t *value = parse(text, size, &reason);
-    if (!value && json_error_code(&reason) == json_error_out_of_memory)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", name);
-    if (!value)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", name, reason.line, reason.text);
+    json_t *value;
+    gumbel_status status = gb_load_json(name, text, size, JSON_REJECT_DUPLICATES, &value, error);
+    /* An integer of more than 64 bits, such as the 10^30 that stands for no limit in released
+     * tokenizer_config.json files, makes all integers of its file real numbers. */
+    if (status == GUMBEL_ERROR_FORMAT)
+        status =
+            gb_load_json(name, text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &value, error);
+    GB_TRY(status);
     if (!json_is_object(value)) {
         json_decref(value);
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected a JSON object", name);

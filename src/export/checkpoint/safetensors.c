@@ -2,6 +2,7 @@
 #include "export/checkpoint/safetensors.h"
 
 #include "base/memory.h"
+#include "text/base/load_json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -135,10 +136,9 @@ static gumbel_status parse(const uint8_t *data, size_t size, gb_safetensors *fil
     if (length > size - LENGTH_BYTES)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
                        "a header of %" PRIu64 " bytes in a file of %zu: the file is cut short", length, size);
-    json_error_t reason;
-    json_t *header = json_loadb((const char *)data + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &reason);
-    if (!header)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "header: %s", reason.text);
+    json_t *header;
+    GB_TRY(gb_load_json("header", (const char *)data + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &header,
+                        error));
     file->header = header;
     if (!json_is_object(header))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "header: expected a JSON object");

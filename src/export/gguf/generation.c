@@ -2,6 +2,10 @@
 #include "export/gguf/generation.h"
 
 #include "export/text/tokenizer_gguf.h"
+#include "program/settings.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static void add_stop(gb_gguf_metadata *metadata, json_t *stops, int64_t id) {
     for (size_t i = 0; i < json_array_size(stops); i++)
@@ -28,22 +32,29 @@ static void read_tokens(gb_gguf_metadata *metadata, json_t *config) {
             json_integer((json_int_t)gb_gguf_get_integer(metadata, "tokenizer.ggml.bos_token_id", 0)));
 }
 
+static void read_setting(gb_gguf_metadata *metadata, const gb_setting *setting, const char *key,
+                         json_t *config) {
+    if (!gb_gguf_value_of(metadata, key))
+        return;
+    const bool is_integer = setting->shown.type == GUMBEL_SETTING_INT32;
+    gb_gguf_set(metadata, config, setting->shown.name,
+                is_integer ? json_integer((json_int_t)gb_gguf_get_integer(metadata, key, 0))
+                           : json_real(gb_gguf_get_number(metadata, key, 0)));
+}
+
+/* Keys are general.sampling.NAME, where NAME may be one of the setting's aliases. */
 static void read_sampling(gb_gguf_metadata *metadata, json_t *config) {
-    static const struct {
-        const char *key, *name;
-        bool is_integer;
-    } settings[] = {{"general.sampling.temp", "temperature", false},
-                    {"general.sampling.top_k", "top_k", true},
-                    {"general.sampling.top_p", "top_p", false},
-                    {"general.sampling.min_p", "min_p", false},
-                    {"general.sampling.penalty_repeat", "repetition_penalty", false}};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        const char *key = settings[i].key;
-        if (!gb_gguf_value_of(metadata, key))
-            continue;
-        gb_gguf_set(metadata, config, settings[i].name,
-                    settings[i].is_integer ? json_integer((json_int_t)gb_gguf_get_integer(metadata, key, 0))
-                                           : json_real(gb_gguf_get_number(metadata, key, 0)));
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        const gb_setting *setting = &gb_settings[i];
+        char key[96];
+        snprintf(key, sizeof key, "general.sampling.%s", setting->shown.name);
+        read_setting(metadata, setting, key, config);
+        for (const char *alias = setting->shown.aliases; alias && *alias; alias += strspn(alias, " ")) {
+            const size_t length = strcspn(alias, " ");
+            snprintf(key, sizeof key, "general.sampling.%.*s", (int)length, alias);
+            read_setting(metadata, setting, key, config);
+            alias += length;
+        }
     }
 }
 

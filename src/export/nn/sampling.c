@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/nn/sampling.h"
 
+#include "program/settings.h"
+
 /* One standard Gumbel variable for each logit. */
 static gb_ref gumbel_noise(const gb_scope *scope, gb_ref logits) {
     int64_t vocabulary = gb_build_type(scope->builder, logits).shape.dims[1];
@@ -54,6 +56,17 @@ static void finish_with_logprobs(const gb_scope *scope, gb_ref logits, gb_ref ne
                     gb_node3(scope, GB_OP_LOG_PROBABILITY, logits, normalizer, ids));
 }
 
+/* The masks of roles.def that the sampler has, one after the other. */
+static gb_ref mask(const gb_scope *scope, gb_ref scaled, gb_ref keep, gb_sampler_kind kind) {
+    for (size_t i = 0; i < GB_SETTING_COUNT; i++) {
+        const gb_setting *setting = &gb_settings[i];
+        if (setting->kind == GB_SETTING_MASK && (kind == GB_SAMPLER_FULL || setting->is_minimal))
+            keep =
+                gb_node3(scope, setting->mask, scaled, keep, gb_build_input(scope->builder, setting->role));
+    }
+    return keep;
+}
+
 /* Rows that sample, and among them rows of temperature 0, which divide by 1 and take their argmax. */
 static gb_ref draw(const gb_scope *scope, gb_ref logits, gb_ref temperature, gb_ref is_greedy,
                    gb_sampler_kind kind) {
@@ -62,16 +75,9 @@ static gb_ref draw(const gb_scope *scope, gb_ref logits, gb_ref temperature, gb_
     gb_ref divisor = gb_node3(scope, GB_OP_SELECT, is_greedy, one, temperature);
     gb_ref scaled = gb_node2(scope, GB_OP_APPLY_TEMPERATURE, logits, divisor);
 
-    gb_ref top_k = gb_build_input(scope->builder, GB_ROLE_TOP_K);
-    gb_ref top_p = gb_build_input(scope->builder, GB_ROLE_TOP_P);
-    gb_ref keep = gb_node1(scope, GB_OP_CANDIDATES, logits);
-    keep = gb_node3(scope, GB_OP_TOP_K_MASK, scaled, keep, top_k);
-    keep = gb_node3(scope, GB_OP_TOP_P_MASK, scaled, keep, top_p);
-    if (kind == GB_SAMPLER_FULL)
-        keep = gb_node3(scope, GB_OP_MIN_P_MASK, scaled, keep, gb_build_input(scope->builder, GB_ROLE_MIN_P));
-
+    gb_ref kept = mask(scope, scaled, gb_node1(scope, GB_OP_CANDIDATES, logits), kind);
     gb_ref score = gb_node2(scope, GB_OP_ADD, scaled, gumbel_noise(scope, logits));
-    gb_ref sampled = gb_node2(scope, GB_OP_ARGMAX, score, keep);
+    gb_ref sampled = gb_node2(scope, GB_OP_ARGMAX, score, kept);
     gb_ref greedy = gb_node1(scope, GB_OP_ARGMAX, logits);
     return gb_node3(scope, GB_OP_CHOOSE_TOKEN, is_greedy, greedy, sampled);
 }

@@ -9,6 +9,7 @@
  */
 #include "base/memory.h"
 #include "export/packed/parts.h"
+#include "text/base/load_json.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -119,7 +120,9 @@ gumbel_status gb_packed_find_torchao(const gb_packed_query *query, gb_packed *pa
     if (!*is_found)
         return GUMBEL_OK;
     const char *about = gb_checkpoint_metadata(query->checkpoint, query->name);
-    json_t *object = about ? json_loads(about, 0, NULL) : NULL;
+    json_t *object = NULL;
+    if (about && gb_load_json(query->name, about, strlen(about), 0, &object, error) == GUMBEL_ERROR_MEMORY)
+        return GUMBEL_ERROR_MEMORY;
     gumbel_status status = find_parts(query, object, packed, error);
     json_decref(object);
     return status;

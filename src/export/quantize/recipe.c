@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "export/quantize/recipe_json.h"
+#include "text/base/load_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,10 @@
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
 static gumbel_status parse_builtin(const char *text, gb_recipe *recipe, gumbel_error *error) {
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    gumbel_status status = root ? gb_recipe_parse("built-in recipe", root, recipe, error)
-                                : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a recipe");
+    static const char name[] = "built-in recipe";
+    json_t *root;
+    GB_TRY(gb_load_json(name, text, strlen(text), JSON_REJECT_DUPLICATES, &root, error));
+    gumbel_status status = gb_recipe_parse(name, root, recipe, error);
     json_decref(root);
     return status;
 }

@@ -11,7 +11,7 @@
 #include "export/stacking.h"
 
 /* Where the rows of a quantized matrix come from. read gives a row, rearranged, and is called by many
- * threads; release is told of rows that have been read, whose pages can go. */
+ * threads; release gets the rows that have been read, whose pages can go. */
 typedef struct gb_imported_rows {
     void (*read)(const void *user, uint64_t row, const gb_imported_row *to);
     void (*release)(const void *user, uint64_t first, uint64_t count);

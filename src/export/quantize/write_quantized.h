@@ -8,7 +8,7 @@
 
 #include "export/quantize/quantizer.h"
 #include "export/stacking.h"
-#include "program/writer.h"
+#include "program/file/writer.h"
 
 /* Where the numbers come from. */
 typedef struct gb_quantized_source {

@@ -6,8 +6,9 @@
 #ifndef GUMBEL_EXPORT_TEXT_TEXT_SECTIONS_H
 #define GUMBEL_EXPORT_TEXT_TEXT_SECTIONS_H
 
+#include "base/byte_buffer.h"
 #include "export/checkpoint/gguf.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 typedef struct gb_text_sections {
     gb_byte_buffer tokenizer; /* empty: the checkpoint has no tokenizer */

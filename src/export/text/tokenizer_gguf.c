@@ -5,6 +5,7 @@
 #include "export/text/chat_template.h"
 #include "export/text/gguf_tokenizer_kinds.h"
 #include "export/text/tokenizer_json.h"
+#include "text/base/load_json.h"
 #include "text/tokenizer/tokenizer_data.h"
 
 #include <inttypes.h>
@@ -203,8 +204,9 @@ static gumbel_status add_named(const gb_gguf *file, const gb_tokenizer_kind *kin
 static gumbel_status convert(const gb_gguf *file, gb_byte_buffer *bytes, gumbel_error *error) {
     const gb_tokenizer_kind *kind;
     GB_TRY(gb_tokenizer_kind_need(file, &kind, error));
-    json_t *root = json_loads(kind->json, 0, NULL);
-    gumbel_status status = root ? add_lists(file, kind, root, error) : no_memory(error);
+    json_t *root;
+    GB_TRY(gb_load_json("its tokenizer's rules", kind->json, strlen(kind->json), 0, &root, error));
+    gumbel_status status = add_lists(file, kind, root, error);
     if (status == GUMBEL_OK)
         status = add_named(file, kind, root, error);
     if (status == GUMBEL_OK)

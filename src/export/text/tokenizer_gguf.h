@@ -6,8 +6,10 @@
 #ifndef GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
 #define GUMBEL_EXPORT_TEXT_TOKENIZER_GGUF_H
 
+#include "base/byte_buffer.h"
 #include "export/checkpoint/gguf.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
+#include "export/text/chat_template.h"
 
 /* Whether the file has a tokenizer at all. */
 bool gb_gguf_has_tokenizer(const gb_gguf *file);

@@ -4,6 +4,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/vocabulary_json.h"
+#include "text/base/load_json.h"
 #include "text/tokenizer/splitter.h"
 #include "text/tokenizer/tokenizer_data.h"
 #include "text/tokenizer/vocabulary.h"
@@ -131,10 +132,8 @@ gumbel_status gb_convert_tokenizer(const json_t *root, gb_byte_buffer *bytes, gu
 
 gumbel_status gb_convert_tokenizer_json(const char *text, size_t length, const char *path,
                                         gb_byte_buffer *bytes, gumbel_error *error) {
-    json_error_t reason;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
-    if (!root)
-        return BROKEN("%s: line %d: %s", path, reason.line, reason.text);
+    json_t *root;
+    GB_TRY(gb_load_json(path, text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &root, error));
     gumbel_status status = gb_convert_tokenizer(root, bytes, error);
     json_decref(root);
     return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);

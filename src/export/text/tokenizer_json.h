@@ -6,8 +6,9 @@
 #ifndef GUMBEL_EXPORT_TEXT_TOKENIZER_JSON_H
 #define GUMBEL_EXPORT_TEXT_TOKENIZER_JSON_H
 
+#include "base/byte_buffer.h"
 #include "base/status.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 #include <jansson.h>
 

@@ -5,8 +5,9 @@
 #ifndef GUMBEL_EXPORT_TEXT_VOCABULARY_JSON_H
 #define GUMBEL_EXPORT_TEXT_VOCABULARY_JSON_H
 
+#include "base/byte_buffer.h"
 #include "base/status.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 #include <jansson.h>
 #include <stdint.h>

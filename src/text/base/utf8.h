@@ -7,7 +7,7 @@
 #ifndef GUMBEL_TEXT_BASE_UTF8_H
 #define GUMBEL_TEXT_BASE_UTF8_H
 
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #define GUMBEL_TEXT_CHAT_CHAT_SECTION_H
 
 #include "program/program.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 #include <jansson.h>
 

@@ -6,9 +6,10 @@
  */
 #include "text/decode/stop_matcher.h"
 
+#include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 #include "text/base/utf8.h"
 
 #include <string.h>

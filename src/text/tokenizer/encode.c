@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer/encode.h"
 
+#include "base/versioned.h"
 #include "text/base/utf8.h"
 #include "text/tokenizer/text_steps.h"
 
@@ -136,19 +137,15 @@ static gumbel_status repair(const char **text, size_t *length, gb_byte_buffer *b
 }
 
 gumbel_status gumbel_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
-                            const gumbel_encode_options *options, int32_t *tokens, size_t capacity,
+                            const gumbel_encode_options *given, int32_t *tokens, size_t capacity,
                             size_t *count, gumbel_error *error) {
-    static const gumbel_encode_options defaults = {.size = sizeof defaults};
-    if (!options)
-        options = &defaults;
-    if (options->size < sizeof *options)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_encode_options: size is %zu instead of %zu",
-                       options->size, sizeof *options);
+    gumbel_encode_options options;
+    GB_TRY(gb_read_versioned(given, "encode options", &options, sizeof options, error));
     gb_token_sink sink = {.tokens = tokens, .capacity = capacity};
     gb_byte_buffer repaired = {0};
     gumbel_status status = repair(&text, &length, &repaired, error);
     if (status == GUMBEL_OK)
-        status = encode_around(tokenizer, text, length, options, &sink, error);
+        status = encode_around(tokenizer, text, length, &options, &sink, error);
     gb_buffer_free(&repaired);
     return status == GUMBEL_OK ? gb_finish_sink(&sink, count, error) : status;
 }

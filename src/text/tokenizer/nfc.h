@@ -6,7 +6,7 @@
 #ifndef GUMBEL_TEXT_TOKENIZER_NFC_H
 #define GUMBEL_TEXT_TOKENIZER_NFC_H
 
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 
 /* Appends the normalized form of length bytes of well-formed text, in O(n). Out of memory shows in
  * output->failed. */

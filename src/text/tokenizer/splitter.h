@@ -8,7 +8,7 @@
 #ifndef GUMBEL_TEXT_TOKENIZER_SPLITTER_H
 #define GUMBEL_TEXT_TOKENIZER_SPLITTER_H
 
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 #include "text/tokenizer/tokenizer_data.h"
 
 /* A compiled expression. Immutable, may be shared by threads. */

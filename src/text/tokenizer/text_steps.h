@@ -7,7 +7,7 @@
 #ifndef GUMBEL_TEXT_TOKENIZER_TEXT_STEPS_H
 #define GUMBEL_TEXT_TOKENIZER_TEXT_STEPS_H
 
-#include "text/base/byte_buffer.h"
+#include "base/byte_buffer.h"
 #include "text/tokenizer/tokenizer_data.h"
 
 /* Appends text with every occurrence of a replacing step's pattern, from left to right, replaced by its

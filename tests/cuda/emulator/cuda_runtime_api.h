@@ -34,6 +34,7 @@ struct cudaDeviceProp {
     char name[256];
     size_t totalGlobalMem;
     int multiProcessorCount, major, minor;
+    size_t sharedMemPerBlockOptin;
 };
 
 enum cudaMemcpyKind {

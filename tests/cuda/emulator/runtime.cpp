@@ -48,7 +48,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int) {
-    *properties = {"emulated device", emulated_memory_bytes, 4, 9, 0};
+    *properties = {"emulated device", emulated_memory_bytes, 132, 9, 0, 228 << 10};
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/backends.h"
+
+#include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
+#include "backends/mlx/mlx.h"
+#include "base/text_sink.h"
+
+#include <string.h>
+
+static const gb_backend_entry entries[] = {
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL},
+};
+
+gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (!name || strcmp(name, entries[i].name) == 0) {
+            *entry = &entries[i];
+            return GUMBEL_OK;
+        }
+    }
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "backend \"%s\": expected cpu, cuda or mlx", name);
+}
+
+void gumbel_describe_backends(gumbel_write_callback write, void *user) {
+    gb_text_sink sink = {write, user};
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        gb_print(&sink, "%s: ", entries[i].name);
+        entries[i].describe(write, user);
+        gb_print(&sink, "\n");
+    }
+}

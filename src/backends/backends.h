@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The list of backends by name. One that is left out of a build stays in the list with a sentence that says
+ * how to get it.
+ */
+#ifndef GUMBEL_BACKENDS_BACKENDS_H
+#define GUMBEL_BACKENDS_BACKENDS_H
+
+#include "backends/backend.h"
+#include "base/text_sink.h"
+
+typedef struct gb_backend_entry {
+    const char *name;
+    gb_backend_create create;
+    void (*describe)(gumbel_write_callback write,
+                     void *user); /* one line: what this build and machine have */
+    /* Writes the steps that it would execute and their kernels; NULL: it executes the graph's nodes. */
+    gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
+                                   const gb_text_sink *sink, gumbel_error *error);
+} gb_backend_entry;
+
+/* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
+gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/executor.h"
+
+#include "backends/batch/batch.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/ready_steps.h"
+#include "backends/threads/pace.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+struct gb_executor {
+    const gb_plan *plan;
+    const gb_placed_weights *weights;
+    gb_team *team;
+    uint64_t least_shared_work;
+    gumbel_profile_callback profile;
+    void *profile_user;
+    gb_cpu_tensor *tensors;        /* by value */
+    gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
+    gb_ready_steps steps;
+    gb_pace pace;
+    uint8_t *arena;
+    uint8_t *scratch; /* [thread_count, scratch_bytes] */
+    uint8_t *shared;  /* of all threads */
+    size_t scratch_bytes;
+    unsigned thread_count;
+    uint32_t row_count; /* of this batch */
+};
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/* Data of what does not move: values in the arena, constants and states. Inputs come with each batch. */
+static void place_tensor(gb_executor *e, const gb_states *states, gb_ref ref) {
+    const gb_program *program = e->plan->program;
+    const gb_value *value = &program->values[ref];
+    const gb_place *place = &e->plan->places[ref];
+    gb_cpu_tensor *tensor = &e->tensors[ref];
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.shape.rank;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        tensor->dims[i] = value->type.shape.dims[i] > 0 ? (size_t)value->type.shape.dims[i] : 0;
+    if (place->in_arena)
+        tensor->data = e->arena + place->offset;
+    if (value->kind == GB_VALUE_STATE) {
+        const gb_state_place *state = &states->places[value->index];
+        tensor->data = gb_state_memory(states, state, 0);
+        tensor->slot_bytes = (size_t)gb_state_area(states, state)->stride;
+        if (state->kind != GB_STATE_RECURRENT)
+            tensor->dims[0] = (size_t)state->rows;
+    }
+    if (value->kind == GB_VALUE_CONSTANT) {
+        const gb_constant *constant = &program->constants[value->index];
+        const gb_placed_weight *weight = &e->weights->of[value->index];
+        tensor->data = (void *)(uintptr_t)weight->data; /* kernels do not write to operands */
+        gb_quantized_matrix *matrix = &e->matrices[value->index];
+        *matrix = (gb_quantized_matrix){
+            .format = constant->format, .is_interleaved = weight->is_interleaved, .data = weight->data};
+        if (gb_constant_planes(constant, &matrix->planes))
+            tensor->quantized = matrix;
+    }
+}
+
+static void place_tensors(gb_executor *e, const gb_states *states) {
+    for (gb_ref i = 0; i < e->plan->program->value_count; i++)
+        place_tensor(e, states, i);
+    for (gb_ref i = 0; i < e->plan->program->value_count; i++)
+        e->tensors[i].data = e->tensors[e->plan->places[i].storage].data;
+}
+
+/* The batch's sizes take the place of N and B. */
+static void bind_batch(gb_executor *e, const gb_batch *batch) {
+    const gb_program *program = e->plan->program;
+    for (uint32_t i = 0; i < program->input_count; i++)
+        e->tensors[program->inputs[i].value].data =
+            (void *)(uintptr_t)gb_batch_input(batch, program->inputs[i].role);
+    for (gb_ref i = 0; i < program->value_count; i++) {
+        const gb_shape *shape = &program->values[i].type.shape;
+        if (shape->rank > 0 && shape->dims[0] < 0)
+            e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
+    }
+    e->row_count = batch->row_count;
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+/* While a thread waits memory would be idle: it asks for the weights of the products to come, as many as stay
+ * in its own cache until they are used. */
+enum { FETCHED_BYTES = 384 * 1024, FETCHED_AT_ONCE = 2048 };
+
+/* One thread on its way through the steps. */
+typedef struct walker {
+    gb_executor *executor;
+    gb_worker worker;
+    uint32_t next;    /* step */
+    uint32_t fetched; /* the step whose weights are prefetched, not before next */
+    size_t offset;    /* how far in that */
+    size_t bytes;     /* that have been prefetched and not used */
+} walker;
+
+/* Asks for a few more bytes. False where the way branches, and when it has been enough. */
+static bool fetch_more(void *user) {
+    walker *w = user;
+    const gb_ready_steps *steps = &w->executor->steps;
+    if (w->fetched < w->next) {
+        w->fetched = w->next;
+        w->offset = w->bytes = 0;
+    }
+    while (w->fetched < steps->count && w->bytes < FETCHED_BYTES) {
+        const gb_ready_step *step = &steps->list[w->fetched];
+        if (!step->kernel)
+            return false;
+        const size_t bytes = gb_kernel_can_fetch(&step->call)
+                                 ? gb_kernel_fetch(&step->call, &w->worker, w->offset, FETCHED_AT_ONCE)
+                                 : 0;
+        w->offset += bytes;
+        w->bytes += bytes;
+        if (bytes > 0)
+            return true;
+        w->fetched++;
+        w->offset = 0;
+    }
+    return false;
+}
+
+static void wait_for_others(walker *w) {
+    if (!w->executor->steps.is_alone)
+        gb_team_wait_with(w->executor->team, fetch_more, w);
+}
+
+/* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
+static uint32_t next_step(walker *w, const gb_ready_step *step, uint32_t following) {
+    if (step->kind == GB_STEP_JUMP)
+        return step->target;
+    wait_for_others(w);
+    bool condition = *(const bool *)step->call.operands[0]->data;
+    wait_for_others(w);
+    return condition ? following : step->target;
+}
+
+static void execute(walker *w, const gb_ready_step *step) {
+    if (step->call.split != GB_SPLIT_ALONE)
+        step->kernel(&step->call, &w->worker);
+    else if (w->worker.index == 0)
+        step->kernel(&step->call, &(gb_worker){0, 1, w->worker.scratch, w->worker.shared});
+}
+
+/* What the thread waits for the others before the step is reported as the time of a "barrier". */
+static void execute_timed(walker *w, const gb_ready_step *step) {
+    const gb_executor *e = w->executor;
+    const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
+    double begin = gb_seconds();
+    if (step->meets_first) {
+        wait_for_others(w);
+        double met = gb_seconds();
+        e->profile(e->profile_user, "barrier", NULL, met - begin);
+        begin = met;
+    }
+    execute(w, step);
+    e->profile(e->profile_user, gb_step_name(step->planned), weight ? weight->name : NULL,
+               gb_seconds() - begin);
+}
+
+static void walk(void *user, unsigned index) {
+    gb_executor *e = user;
+    walker w = {.executor = e,
+                .worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
+    for (uint32_t s = 0; s < e->steps.count;) {
+        const gb_ready_step *step = &e->steps.list[s++];
+        w.next = s - 1;
+        if (step->needs_rows && !has_rows)
+            continue;
+        if (!step->kernel) {
+            s = next_step(&w, step, s);
+        } else if (is_timed) {
+            execute_timed(&w, step);
+        } else {
+            if (step->meets_first)
+                wait_for_others(&w);
+            execute(&w, step);
+        }
+    }
+}
+
+/* Rows that the program gave, or NULL. */
+static const void *output_data(const gb_executor *e, gb_role role) {
+    gb_ref value = gb_program_output(e->plan->program, role);
+    return value != GB_NO_VALUE && e->row_count > 0 ? e->tensors[value].data : NULL;
+}
+
+/* With the team, or with one thread where that is no slower. */
+static void run_steps(gb_executor *e, const gb_batch *batch) {
+    const bool has_pace = e->thread_count > 1 && e->least_shared_work > 0;
+    const bool is_alone = has_pace && gb_pace_is_alone(&e->pace);
+    const double begin = gb_seconds();
+    gb_ready_steps_schedule(&e->steps, batch, is_alone ? 1 : e->thread_count, e->least_shared_work,
+                            e->shared);
+    if (e->steps.is_alone)
+        walk(e, 0);
+    else
+        gb_team_run(e->team, walk, e);
+    if (has_pace && e->steps.is_alone == is_alone)
+        gb_pace_record(&e->pace, e->steps.work, gb_seconds() - begin);
+}
+
+void gb_executor_run(gb_executor *e, gb_batch *batch) {
+    const gb_program *program = e->plan->program;
+    bind_batch(e, batch);
+    run_steps(e, batch);
+    gb_ref next = gb_program_output(program, GB_ROLE_NEXT);
+    if (next != GB_NO_VALUE && batch->row_count > 0)
+        memcpy(batch->next, e->tensors[next].data, batch->row_count * sizeof *batch->next);
+    batch->logits = output_data(e, GB_ROLE_LOGITS);
+    batch->logprob = output_data(e, GB_ROLE_LOGPROB);
+    batch->top_ids = output_data(e, GB_ROLE_TOP_IDS);
+    batch->top_logprobs = output_data(e, GB_ROLE_TOP_LOGPROBS);
+}
+
+/* ---- Making one ---------------------------------------------------------------------------------------- */
+
+/* Makes *longest at least the length of the rows of a value, if there is one. */
+static void include_rows(const gb_program *program, gb_ref value, uint32_t *longest) {
+    if (value == GB_NO_VALUE)
+        return;
+    uint32_t length = (uint32_t)program->values[value].type.shape.dims[1];
+    *longest = length > *longest ? length : *longest;
+}
+
+static gb_row_lengths longest_rows(const gb_plan *plan) {
+    gb_row_lengths longest = {0};
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const gb_step *step = &plan->steps[s];
+        if (step->kind == GB_STEP_SAMPLE) {
+            include_rows(plan->program, step->operands[GB_SAMPLE_LOGITS], &longest.logits);
+            include_rows(plan->program, step->operands[GB_SAMPLE_BIAS_IDS], &longest.bias);
+            include_rows(plan->program, step->operands[GB_SAMPLE_COUNTS], &longest.counts);
+        }
+        if (step->kind == GB_STEP_NODE && step->node->op == GB_OP_COUNT_TOKENS)
+            include_rows(plan->program, step->results[0], &longest.counts);
+    }
+    return longest;
+}
+
+static bool reserve(gb_executor *e) {
+    gb_row_lengths longest = longest_rows(e->plan);
+    uint64_t bytes = gb_kernel_scratch_bytes(&longest);
+    if (!gb_align_size(bytes, 64, &bytes))
+        return false;
+    e->scratch_bytes = (size_t)bytes;
+    e->tensors = gb_allocate(e->plan->program->value_count, sizeof *e->tensors);
+    e->matrices = gb_allocate(e->plan->program->constant_count, sizeof *e->matrices);
+    e->arena = gb_allocate_aligned((size_t)e->plan->arena_bytes, 1);
+    e->scratch = gb_allocate_aligned(e->thread_count, e->scratch_bytes);
+    return e->tensors && e->matrices && e->arena && e->scratch;
+}
+
+gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
+                                 gumbel_error *error) {
+    *executor = NULL;
+    const gb_plan *plan = options->plan;
+    gb_executor *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
+    made->plan = plan;
+    made->weights = options->weights;
+    made->team = options->team;
+    made->thread_count = options->thread_count;
+    made->least_shared_work = options->least_shared_work;
+    made->profile = options->profile;
+    made->profile_user = options->profile_user;
+    gumbel_status status = GUMBEL_OK;
+    if (!reserve(made))
+        status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
+                         (unsigned long long)plan->arena_bytes);
+    if (status == GUMBEL_OK)
+        place_tensors(made, options->states);
+    if (status == GUMBEL_OK)
+        status = gb_ready_steps_create(plan, made->tensors, options->vector, made->thread_count, &made->steps,
+                                       error);
+    if (status == GUMBEL_OK) {
+        made->shared = gb_allocate_aligned((size_t)made->steps.shared_bytes + 1, 1);
+        if (!made->shared)
+            status =
+                gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
+                        (unsigned long long)made->steps.shared_bytes);
+    }
+    if (status != GUMBEL_OK)
+        gb_executor_destroy(made);
+    else
+        *executor = made;
+    return status;
+}
+
+void gb_executor_destroy(gb_executor *e) {
+    if (!e)
+        return;
+    gb_free(e->shared);
+    gb_free(e->scratch);
+    gb_free(e->arena);
+    gb_ready_steps_free(&e->steps);
+    gb_free(e->matrices);
+    gb_free(e->tensors);
+    gb_free(e);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/kernels.h"
+
+#include <string.h>
+
+/* Elements that follow one another in every operand and in the result. */
+typedef struct stretch {
+    size_t first, count;
+    const float *x; /* of operand 0 */
+    float *y;
+} stretch;
+
+typedef void (*stretch_kernel)(const gb_kernel_call *call, const stretch *s);
+
+/* Calls kernel for each stretch of the worker's part: whole rows follow one another. */
+static void for_stretches(const gb_kernel_call *call, const gb_worker *worker, stretch_kernel kernel) {
+    const gb_cpu_tensor *y = call->results[0];
+    gb_part part = gb_part_of(call, worker, y);
+    size_t width = part.columns.end - part.columns.first, columns = y->rank > 1 ? y->dims[y->rank - 1] : 1;
+    size_t at_once = width == columns ? part.rows.end - part.rows.first : 1;
+    if (width == 0 || at_once == 0)
+        return;
+    for (size_t row = part.rows.first; row < part.rows.end; row += at_once) {
+        size_t at = row * columns + part.columns.first;
+        stretch s = {at, width * at_once, gb_floats(call->operands[0]) + at, (float *)y->data + at};
+        kernel(call, &s);
+    }
+}
+
+static void add(const gb_kernel_call *call, const stretch *s) {
+    call->vector->add(s->x, gb_floats(call->operands[1]) + s->first, s->count, s->y);
+}
+
+static void multiply(const gb_kernel_call *call, const stretch *s) {
+    call->vector->multiply(s->x, gb_floats(call->operands[1]) + s->first, s->count, s->y);
+}
+
+static void scale(const gb_kernel_call *call, const stretch *s) {
+    float factor;
+    call->vector->widen(call->operands[1]->data, call->operands[1]->dtype, 1, &factor);
+    call->vector->scale(s->x, factor, s->count, s->y);
+}
+
+static void gelu_tanh(const gb_kernel_call *call, const stretch *s) {
+    call->vector->gelu_tanh(s->x, s->count, s->y);
+}
+
+static void silu(const gb_kernel_call *call, const stretch *s) {
+    call->vector->silu(s->x, s->count, s->y);
+}
+
+static void sigmoid(const gb_kernel_call *call, const stretch *s) {
+    call->vector->sigmoid(s->x, s->count, s->y);
+}
+
+static void soft_cap(const gb_kernel_call *call, const stretch *s) {
+    float cap = (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP);
+    call->vector->soft_cap(s->x, cap, s->count, s->y);
+}
+
+void gb_kernel_add(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, add);
+}
+
+void gb_kernel_multiply(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, multiply);
+}
+
+void gb_kernel_scale(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, scale);
+}
+
+void gb_kernel_gelu_tanh(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, gelu_tanh);
+}
+
+void gb_kernel_silu(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, silu);
+}
+
+void gb_kernel_sigmoid(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, sigmoid);
+}
+
+void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker) {
+    for_stretches(call, worker, soft_cap);
+}
+
+void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_cpu_tensor *from = call->operands[0], *to = call->results[0];
+    size_t size = gb_dtype_size(to->dtype);
+    gb_share s = gb_share_of(worker, gb_elements(to), 1);
+    if (s.first < s.end)
+        memcpy((uint8_t *)to->data + s.first * size, gb_element(from, s.first), (s.end - s.first) * size);
+}

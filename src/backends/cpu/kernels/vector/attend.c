@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/attend_block.h"
+#include "backends/cpu/kernels/vector/attend_scores.h"
+#include "backends/cpu/kernels/vector/attend_values.h"
+
+/* A block of keys and values meets all queries while it is in the cache. */
+
+enum { FEW_QUERIES = 8 };
+
+/* Scores of the positions of the block; those that a query does not read are not used. */
+static void score_block(const gb_attend *a, size_t block, gb_positions read, float *scores) {
+    while (read.first < read.end) {
+        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
+        if (a->key_dtype == GB_F32)
+            gb_score_queries(a, GB_F32, rows.row, rows.count, scores + (read.first - block));
+        else
+            gb_score_queries(a, GB_BF16, rows.row, rows.count, scores + (read.first - block));
+        read.first += rows.count;
+    }
+}
+
+/* Adds the weighted values of positions of the block to a few queries. */
+GB_INLINE void add_positions(const gb_attend *a, gb_dtype dtype, int queries, size_t query, size_t block,
+                             gb_positions read, const float *weights) {
+    while (read.first < read.end) {
+        gb_run_of_rows rows = gb_rows_of(read, a->capacity);
+        gb_add_values(a, dtype, queries, rows.row, rows.count, a->y + query,
+                      weights + query * GB_ATTEND_BLOCK + (read.first - block));
+        read.first += rows.count;
+    }
+}
+
+/* Of a few queries: together what all of them read, and one by one what stands before and after it. */
+GB_INLINE void add_together(const gb_attend *a, gb_dtype dtype, int queries, size_t query,
+                            const gb_running *state, size_t block, const float *weights) {
+    const gb_positions all = gb_read_together(state, (size_t)queries, block);
+    for (size_t q = 0; q < (size_t)queries; q++)
+        add_positions(a, dtype, 1, query + q, block, gb_read_before(&state[q], all), weights);
+    add_positions(a, dtype, queries, query, block, all, weights);
+    for (size_t q = 0; q < (size_t)queries; q++)
+        add_positions(a, dtype, 1, query + q, block, gb_read_after(&state[q], all), weights);
+}
+
+GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const gb_running *state, size_t block,
+                         const float *weights) {
+    size_t q = 0;
+    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
+        add_together(a, dtype, GB_TILE_COLUMNS, q, state + q, block, weights);
+    if (GB_TILE_COLUMNS > 2 && a->query_count - q >= 2) {
+        add_together(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, q, state + q, block, weights);
+        q += 2;
+    }
+    for (; q < a->query_count; q++)
+        add_together(a, dtype, 1, q, state + q, block, weights);
+}
+
+static void attend_block(const gb_attend *a, size_t block, gb_running *state) {
+    _Alignas(64) float scores[FEW_QUERIES][GB_ATTEND_BLOCK];
+    score_block(a, block, gb_begin_block(a, block, state), scores[0]);
+    for (size_t q = 0; q < a->query_count; q++)
+        if (state[q].read.first < state[q].read.end)
+            gb_weigh(&state[q], a->scale, scores[q] + (state[q].read.first - block), a->y[q], a->value_size);
+    if (a->value_dtype == GB_F32)
+        add_block(a, GB_F32, state, block, scores[0]);
+    else
+        add_block(a, GB_BF16, state, block, scores[0]);
+}
+
+/* At most FEW_QUERIES. */
+static void attend_few(const gb_attend *a) {
+    gb_running state[FEW_QUERIES];
+    const gb_positions read = gb_attend_positions(a);
+    for (size_t q = 0; q < a->query_count; q++) {
+        state[q] = (gb_running){.largest = -INFINITY};
+        memset(a->y[q], 0, a->value_size * sizeof(float));
+    }
+    for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
+        attend_block(a, block, state);
+    for (size_t q = 0; q < a->query_count; q++)
+        for (size_t d = 0; d < a->value_size; d++)
+            a->y[q][d] /= state[q].sum;
+}
+
+/* FEW_QUERIES at a time. */
+static void attend_in_parts(const gb_attend *a) {
+    for (size_t q = 0; q < a->query_count; q += FEW_QUERIES) {
+        const size_t left = a->query_count - q, count = left < FEW_QUERIES ? left : FEW_QUERIES;
+        gb_attend part = *a;
+        part.query_count = count;
+        memcpy(part.query, a->query + q, count * sizeof *part.query);
+        memcpy(part.y, a->y + q, count * sizeof *part.y);
+        memcpy(part.first, a->first + q, count * sizeof *part.first);
+        memcpy(part.last, a->last + q, count * sizeof *part.last);
+        attend_few(&part);
+    }
+}
+
+void GB_FOR_ISA(gb_attend)(const gb_attend *a, void *scratch) {
+    const bool fits = a->key_size <= GB_ATTEND_PANEL_SIZE && a->value_size <= GB_ATTEND_PANEL_SIZE;
+    if (a->query_count > FEW_QUERIES && fits)
+        GB_FOR_ISA(gb_attend_many)(a, scratch);
+    else
+        attend_in_parts(a);
+}

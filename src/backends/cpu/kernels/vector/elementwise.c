@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/vector_sources.h"
+#include "backends/math.h"
+
+void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+}
+
+void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i];
+}
+
+void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] * factor;
+}
+
+/* Gaussian error linear units, the tanh form (Hendrycks and Gimpel, 2016). */
+void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y) {
+    const float sqrt_2_over_pi = 0x1.988454p-1f;
+    for (size_t i = 0; i < count; i++) {
+        float v = x[i];
+        float inner = sqrt_2_over_pi * (v + 0.044715f * (v * v * v));
+        y[i] = 0.5f * v * (1.0f + gb_tanh(inner));
+    }
+}
+
+/* Sigmoid linear units (Elfwing, Uchibe and Doya, 2017). */
+void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = x[i] / (1.0f + gb_exp(-x[i]));
+}
+
+void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = 1.0f / (1.0f + gb_exp(-x[i]));
+}
+
+void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = cap * gb_tanh(x[i] / cap);
+}
+
+void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] += x[i] * factor;
+}
+
+void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to) {
+    size_t whole = count - count % GB_LANES;
+    if (dtype == GB_F32)
+        memcpy(to, from, count * sizeof *to);
+    else if (dtype == GB_BF16)
+        for (size_t i = 0; i < count; i++)
+            to[i] = gb_float_from_bf16(((const uint16_t *)from)[i]);
+    else {
+        for (size_t i = 0; i < whole; i += GB_LANES)
+            gb_store_lanes(to + i, gb_load_lanes(from, GB_F16, i));
+        for (size_t i = whole; i < count; i++)
+            to[i] = gb_float_from_f16(((const uint16_t *)from)[i]);
+    }
+}
+
+void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to) {
+    if (dtype == GB_F32)
+        memcpy(to, from, count * sizeof *from);
+    else
+        for (size_t i = 0; i < count; i++)
+            ((uint16_t *)to)[i] = gb_bf16_from_float(from[i]);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/tile.h"
+#include "backends/cpu/kernels/vector/vector_sources.h"
+
+/* With few tokens the weights are read once and everything else is small: rows are taken from memory as they
+ * are. With many tokens the arithmetic counts: a block of weights is widened to float32 once for all tokens
+ * of a block, and blocks along k keep x in the cache; the partial sums wait in memory between blocks, so that
+ * their order is the same. */
+
+enum {
+    FEW_TOKENS = 15,
+    FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
+    FETCH_AHEAD_ONE = 8192,  /* of one stream of rows: what memory delivers while it answers */
+    PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
+    BLOCK_TOKENS = 64,
+    BLOCK_ROWS = 16,
+    BLOCK_INPUTS = 1024 /* a multiple of 16 */
+};
+
+typedef struct workspace {
+    gb_lanes sums[BLOCK_ROWS][BLOCK_TOKENS];
+    float panel[GB_TILE_ROWS * BLOCK_INPUTS];
+} workspace;
+
+_Static_assert(sizeof(workspace) <= GB_LINEAR_SCRATCH, "the scratch holds a workspace");
+
+/* Rows of x from token on, each from element index on. */
+GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int columns, const float **x) {
+    for (int c = 0; c < columns; c++)
+        x[c] = gb_linear_input(l, token + (size_t)c) + index;
+}
+
+GB_INLINE void dot_rows(const gb_linear *l, gb_dtype dtype, int rows, int columns, size_t row, size_t token) {
+    const float *x[GB_TILE_COLUMNS];
+    float sums[GB_TILE_COLUMNS][GB_TILE_ROWS];
+    const size_t ahead = l->tokens == 1 ? FETCH_AHEAD_ONE : token == 0 ? FETCH_AHEAD : 0;
+    point_at_rows(l, token, 0, columns, x);
+    gb_dot_tile(rows, columns, gb_matrix_row(l->weight, dtype, l->weight_stride, row), dtype,
+                l->weight_stride, x, l->inputs, ahead, sums[0], 1, GB_TILE_ROWS);
+    for (int c = 0; c < columns; c++)
+        memcpy(gb_linear_result(l, token + (size_t)c) + row, sums[c], (size_t)rows * sizeof(float));
+}
+
+/* rows weight rows with all tokens. */
+GB_INLINE void dot_all_tokens(const gb_linear *l, gb_dtype dtype, int rows, size_t row) {
+    size_t token = 0;
+    for (; l->tokens - token >= GB_TILE_COLUMNS; token += GB_TILE_COLUMNS)
+        dot_rows(l, dtype, rows, GB_TILE_COLUMNS, row, token);
+#if GB_VECTOR_LANES >= 8
+    for (; l->tokens - token >= 2; token += 2)
+        dot_rows(l, dtype, rows, 2, row, token);
+#endif
+    for (; token < l->tokens; token++)
+        dot_rows(l, dtype, rows, 1, row, token);
+}
+
+/* Several tokens read x again for each pass over rows; one token has rows one after the other, since more
+ * streams at once make memory slower. */
+GB_INLINE void linear_few(const gb_linear *l, gb_dtype dtype, size_t first, size_t end) {
+    size_t row = first;
+    for (; l->tokens > 1 && end - row >= GB_TILE_ROWS; row += GB_TILE_ROWS)
+        dot_all_tokens(l, dtype, GB_TILE_ROWS, row);
+    for (; row < end; row++) {
+        gb_fetch_ahead(gb_matrix_row(l->weight, dtype, l->weight_stride, row), PAGE_AHEAD);
+        dot_all_tokens(l, dtype, 1, row);
+    }
+}
+
+/* Adds the products of count elements from index on to the sums of rows x columns. */
+GB_INLINE void add_block(const gb_linear *l, int rows, int columns, const float *weight, size_t stride,
+                         size_t token, size_t index, size_t count, gb_lanes (*waiting)[BLOCK_TOKENS]) {
+    const float *x[GB_TILE_COLUMNS];
+    gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
+    point_at_rows(l, token, index, columns, x);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < columns; c++)
+            sums[r][c] = waiting[r][c];
+    gb_add_tile(rows, columns, weight, GB_F32, stride, x, count - count % GB_LANES, 0, sums);
+    gb_add_tile_tail(rows, columns, weight, GB_F32, stride, x, count, sums);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < columns; c++)
+            waiting[r][c] = sums[r][c];
+}
+
+typedef struct span {
+    size_t first, count;
+} span;
+
+GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *weight, size_t stride,
+                                    span tokens, span inputs, gb_lanes (*waiting)[BLOCK_TOKENS]) {
+    size_t t = 0;
+    for (; tokens.count - t >= GB_TILE_COLUMNS; t += GB_TILE_COLUMNS)
+        add_block(l, rows, GB_TILE_COLUMNS, weight, stride, tokens.first + t, inputs.first, inputs.count,
+                  (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
+    for (; t < tokens.count; t++)
+        add_block(l, rows, 1, weight, stride, tokens.first + t, inputs.first, inputs.count,
+                  (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
+}
+
+/* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
+static const float *widened_block(const gb_linear *l, size_t row, size_t rows, span inputs, float *panel,
+                                  size_t *stride) {
+    *stride = BLOCK_INPUTS;
+    if (l->quantized) {
+        for (size_t r = 0; r < rows; r++)
+            GB_FOR_ISA(gb_dequantize)
+        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * BLOCK_INPUTS);
+        return panel;
+    }
+    if (l->dtype == GB_F32) {
+        *stride = l->weight_stride;
+        return (const float *)l->weight + row * l->weight_stride + inputs.first;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const uint16_t *from = (const uint16_t *)l->weight + (row + r) * l->weight_stride + inputs.first;
+        GB_FOR_ISA(gb_widen)(from, l->dtype, inputs.count, panel + r * BLOCK_INPUTS);
+    }
+    return panel;
+}
+
+static void linear_block(const gb_linear *l, span rows, span tokens, workspace *space) {
+    for (size_t r = 0; r < rows.count; r++)
+        for (size_t t = 0; t < tokens.count; t++)
+            space->sums[r][t] = gb_zero_lanes();
+    for (span inputs = {0, 0}; inputs.first < l->inputs; inputs.first += BLOCK_INPUTS) {
+        size_t left = l->inputs - inputs.first;
+        inputs.count = left < BLOCK_INPUTS ? left : BLOCK_INPUTS;
+        for (size_t r = 0; r < rows.count;) {
+            size_t stride, height = rows.count - r >= GB_TILE_ROWS ? GB_TILE_ROWS : 1;
+            const float *weight = widened_block(l, rows.first + r, height, inputs, space->panel, &stride);
+            if (height == GB_TILE_ROWS)
+                add_block_all_tokens(l, GB_TILE_ROWS, weight, stride, tokens, inputs, &space->sums[r]);
+            else
+                add_block_all_tokens(l, 1, weight, stride, tokens, inputs, &space->sums[r]);
+            r += height;
+        }
+    }
+    for (size_t t = 0; t < tokens.count; t++)
+        for (size_t r = 0; r < rows.count; r++)
+            gb_linear_result(l, tokens.first + t)[rows.first + r] = gb_sum_lanes(space->sums[r][t]);
+}
+
+static void linear_many(const gb_linear *l, size_t first, size_t end, workspace *space) {
+    for (span tokens = {0, 0}; tokens.first < l->tokens; tokens.first += BLOCK_TOKENS) {
+        size_t left = l->tokens - tokens.first;
+        tokens.count = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
+        for (span rows = {first, 0}; rows.first < end; rows.first += BLOCK_ROWS) {
+            rows.count = end - rows.first < BLOCK_ROWS ? end - rows.first : BLOCK_ROWS;
+            linear_block(l, rows, tokens, space);
+        }
+    }
+}
+
+void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *scratch) {
+    if (l->tokens > FEW_TOKENS || l->quantized)
+        linear_many(l, first, end, scratch);
+    else if (l->dtype == GB_F32)
+        linear_few(l, GB_F32, first, end);
+    else if (l->dtype == GB_BF16)
+        linear_few(l, GB_BF16, first, end);
+    else
+        linear_few(l, GB_F16, first, end);
+}

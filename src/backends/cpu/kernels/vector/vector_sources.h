@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of one instruction set, named after it: what table.c collects. Only this folder includes it.
+ */
+#ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
+#define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_VECTOR_SOURCES_H
+
+#include "backends/cpu/kernels/vector/lanes.h"
+#include "backends/cpu/kernels/vector/vector_kernels.h"
+
+/* Which row of the input is token's, that row, and the one of the result. */
+static inline size_t gb_linear_input_row(const gb_linear *l, size_t token) {
+    return l->rows ? l->rows[token] / l->x_reuse : token;
+}
+
+static inline const float *gb_linear_input(const gb_linear *l, size_t token) {
+    return l->x + gb_linear_input_row(l, token) * l->x_stride;
+}
+
+static inline float *gb_linear_result(const gb_linear *l, size_t token) {
+    return l->y + (l->rows ? l->rows[token] : token) * l->y_stride;
+}
+
+void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_quantize)(const float *x, const gb_activations *to, size_t row, size_t first, size_t end);
+void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+/* For one token and an interleaved matrix of one level. */
+void GB_FOR_ISA(gb_linear_token)(const gb_linear *linear, size_t first, size_t end);
+/* The same for one of two levels, with at most GB_MOST_TOKEN_GROUPS groups in a row. */
+void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+enum { GB_MOST_TOKEN_GROUPS = GB_LINEAR_SCRATCH / sizeof(int32_t) };
+void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
+                               float *to);
+void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);
+void GB_FOR_ISA(gb_attend_many)(const gb_attend *attend, void *scratch);
+void GB_FOR_ISA(gb_rotate)(const gb_rotation *rotation);
+void GB_FOR_ISA(gb_rms_norm)(const float *x, size_t count, float epsilon, const void *weight,
+                             gb_dtype weight_dtype, float weight_offset, float *y);
+void GB_FOR_ISA(gb_l2_normalize)(const float *x, size_t count, float epsilon, float scale, float *y);
+void GB_FOR_ISA(gb_conv)(const gb_conv *conv, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_delta)(const gb_delta *delta, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_add)(const float *a, const float *b, size_t count, float *y);
+void GB_FOR_ISA(gb_multiply)(const float *a, const float *b, size_t count, float *y);
+void GB_FOR_ISA(gb_scale)(const float *x, float factor, size_t count, float *y);
+void GB_FOR_ISA(gb_gelu_tanh)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_silu)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_sigmoid)(const float *x, size_t count, float *y);
+void GB_FOR_ISA(gb_add_scaled)(const float *x, float factor, size_t count, float *y);
+void GB_FOR_ISA(gb_delta_decay)(const float *x, const float *a_log, const float *bias, size_t count,
+                                float *y);
+void GB_FOR_ISA(gb_soft_cap)(const float *x, float cap, size_t count, float *y);
+uint32_t GB_FOR_ISA(gb_peak)(const uint8_t *codes, uint64_t rounds, uint64_t *products);
+uint32_t GB_FOR_ISA(gb_read)(const void *memory, size_t bytes);
+void GB_FOR_ISA(gb_widen)(const void *from, gb_dtype dtype, size_t count, float *to);
+void GB_FOR_ISA(gb_narrow)(const float *from, gb_dtype dtype, size_t count, void *to);
+
+#endif

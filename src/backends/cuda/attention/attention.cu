@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention over the caches: which kernels a call takes. Heads of the tensor cores' sizes are theirs, but not
+ * those of float32 programs: generated tokens and tokens of prompts have kernels of their own. Everything
+ * else is read in float32.
+ */
+#include "backends/cuda/attention/attention.cuh"
+
+using namespace gb_cuda;
+
+enum { THREADS = 256 };
+
+/* Operands by their place in ops.def. */
+enum { QUERY, KEY, VALUE, POSITIONS, SLOTS, KEY_CACHE, VALUE_CACHE };
+
+/* ---- Storing ------------------------------------------------------------------------------------------- */
+
+__device__ static void store_row(const cache &c, const float *x, size_t slot, size_t position) {
+    const size_t width = c.heads * c.size, at = position % c.capacity * width;
+    uint8_t *data = c.data + slot * c.slot_bytes;
+    for (size_t i = threadIdx.x; i < width; i += blockDim.x) {
+        if (c.dtype == GB_F32)
+            reinterpret_cast<float *>(data)[at + i] = x[i];
+        else
+            reinterpret_cast<uint16_t *>(data)[at + i] = (uint16_t)pack_bf16(x[i], 0);
+    }
+}
+
+static __global__ void append(attention a) {
+    wait_for_earlier();
+    const size_t n = blockIdx.x, slot = (size_t)a.slots[n], position = (size_t)a.positions[n];
+    if (blockIdx.y == 0)
+        store_row(a.keys, a.key + n * a.keys.heads * a.keys.size, slot, position);
+    else
+        store_row(a.values, a.value + n * a.values.heads * a.values.size, slot, position);
+}
+
+void gb_cuda::append_to_caches(const attention &a, cudaStream_t stream) {
+    GB_LAUNCH(append, dim3((unsigned)a.tokens, 2), THREADS, 0, stream, a);
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------------------ */
+
+static cache cache_of(const gb_cuda_tensor *tensor) {
+    return cache{data_of<uint8_t>(tensor), tensor->slot_bytes, tensor->dtype,
+                 tensor->dims[0],          tensor->dims[1],    tensor->dims[2]};
+}
+
+/* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once. */
+static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
+    const size_t size = keys.size;
+    if (!call->takes_terms || (size != 128 && size != 256 && size != 512) || values.size != size ||
+        keys.dtype != values.dtype || keys.capacity < 64)
+        return 0;
+    return keys.dtype == GB_BF16 ? 1 : 2;
+}
+
+static attention attention_of(const gb_cuda_call *call) {
+    attention a = {};
+    a.query = data_of<const float>(call->operands[QUERY]);
+    a.key = data_of<const float>(call->operands[KEY]);
+    a.value = data_of<const float>(call->operands[VALUE]);
+    a.positions = data_of<const int32_t>(call->operands[POSITIONS]);
+    a.slots = data_of<const int32_t>(call->operands[SLOTS]);
+    a.run_first = call->runs.first;
+    a.run_count = call->runs.count;
+    a.keys = cache_of(call->operands[KEY_CACHE]);
+    a.values = cache_of(call->operands[VALUE_CACHE]);
+    a.tokens = call->operands[SLOTS]->dims[0];
+    a.heads = call->operands[QUERY]->dims[1];
+    a.group = (unsigned)(a.heads / a.keys.heads);
+    a.window = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_WINDOW);
+    a.scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    a.y = data_of<float>(call->results[0]);
+    a.terms = terms_of(call, a.keys, a.values);
+    return a;
+}
+
+/* ---- The kernels --------------------------------------------------------------------------------------- */
+
+static bool takes_decode(const gb_cuda_problem *problem) {
+    return attention_of(problem->parts[0]).terms > 0 && !problem->parts[0]->is_prefill;
+}
+
+/* Heads are whole groups of what the next product takes. */
+static bool decode_has_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.values.size)
+        return false;
+    const gb_cuda_tensor *weight = call->epilogue->weight;
+    return !weight || !weight->takes_bytes || a.values.size % weight->format.group == 0;
+}
+
+static void launch_decode(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    attend_generated(a, gb_cuda_epilogue_rows(call), call->scratch, call->stream);
+}
+
+static uint64_t decode_scratch(const gb_cuda_problem *problem) {
+    return attend_generated_scratch(attention_of(problem->parts[0]));
+}
+
+static bool takes_prompt(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    return a.terms > 0 && prompt_fits(a);
+}
+
+static void launch_prompt(const gb_cuda_problem *problem) {
+    const attention a = attention_of(problem->parts[0]);
+    append_to_caches(a, problem->parts[0]->stream);
+    attend_prompt(a, problem->parts[0]->stream);
+}
+
+static void launch_float(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const attention a = attention_of(call);
+    append_to_caches(a, call->stream);
+    attend_in_float(a, call->scratch, call->stream);
+}
+
+static uint64_t float_scratch(const gb_cuda_problem *problem) {
+    return attend_in_float_scratch(attention_of(problem->parts[0]));
+}
+
+static const gb_cuda_kernel kernels[] = {
+    {"attention_decode", takes_decode, launch_decode, decode_scratch, decode_has_epilogue, false},
+    {"attention_prompt", takes_prompt, launch_prompt, nullptr, nullptr, false},
+    {"attention_float", nullptr, launch_float, float_scratch, nullptr, false},
+};
+
+extern "C" const gb_cuda_registry gb_cuda_attention_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels of attention share: the caches, which of their rows a query reads, and the tiles of
+ * queries that a block takes of a batch. attention.cu chooses among the kernels.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CUH
+#define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CUH
+
+#include "backends/cuda/gemm/prepared.cuh"
+
+namespace gb_cuda {
+
+/* Position p of a slot lies in row p mod capacity. */
+struct cache {
+    uint8_t *data;
+    size_t slot_bytes;
+    gb_dtype dtype;               /* float32 or bfloat16 */
+    size_t capacity, heads, size; /* rows of a slot; elements of a head */
+};
+
+struct attention {
+    const float *query;       /* [tokens, heads, key size] */
+    const float *key, *value; /* [tokens, kv heads, key or value size]: what is appended */
+    const int32_t *positions, *slots, *run_first;
+    cache keys, values;
+    size_t tokens, heads, window, run_count;
+    float scale;
+    float *y;                         /* [tokens, heads, value size] */
+    unsigned group;                   /* heads of a kv head */
+    unsigned tile_heads, tile_tokens; /* of the queries that a block takes at a time */
+    unsigned parts;                   /* blocks that share a kv head's queries of a token */
+    unsigned terms;                   /* bfloat16 for a cached number on tensor cores; 0: it is not theirs */
+};
+
+/* The first position that the query at that one reads; the query's own is the last. */
+__device__ inline size_t first_read(const attention &a, size_t position) {
+    return a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+}
+
+/* Queries of one slot and kv head: tokens first .. end - 1, heads head .. head_end - 1. */
+struct query_tile {
+    unsigned first, end, head, head_end, kv_head;
+};
+
+/* Blocks take up to `most` queries of a kv head at a time: all heads of a token first. */
+inline void set_tiles(attention &a, unsigned most) {
+    a.tile_heads = a.group < most ? a.group : most;
+    a.tile_tokens = most / a.tile_heads;
+    a.parts = (a.group + a.tile_heads - 1) / a.tile_heads;
+}
+
+/* The heads of kv head and part number `across`. */
+__device__ inline query_tile heads_of(const attention &a, unsigned across) {
+    const unsigned kv_head = across / a.parts, head = kv_head * a.group + across % a.parts * a.tile_heads;
+    const unsigned end = (kv_head + 1) * a.group;
+    return query_tile{0, 0, head, head + a.tile_heads < end ? head + a.tile_heads : end, kv_head};
+}
+
+/* Tile number `tile` of the batch's runs, of kv head and part number `across`. Empty where there is none. */
+__device__ inline query_tile find_tile(const attention &a, unsigned tile, unsigned across) {
+    query_tile t = heads_of(a, across);
+    for (size_t r = 0; r < a.run_count; r++) {
+        const unsigned begin = (unsigned)a.run_first[r], end = (unsigned)a.run_first[r + 1];
+        const unsigned tiles = (end - begin + a.tile_tokens - 1) / a.tile_tokens;
+        if (tile < tiles) {
+            t.first = begin + tile * a.tile_tokens;
+            t.end = t.first + a.tile_tokens < end ? t.first + a.tile_tokens : end;
+            return t;
+        }
+        tile -= tiles;
+    }
+    return t;
+}
+
+__device__ inline unsigned count_of(const query_tile &t) {
+    return (t.head_end - t.head) * (t.end - t.first);
+}
+
+struct query_place {
+    bool is_there;
+    size_t token, head;
+};
+
+/* Query q of a tile: token after token, of each its heads. */
+__device__ inline query_place place_of(const query_tile &t, unsigned q) {
+    const unsigned heads = t.head_end - t.head;
+    const query_place p = {q < count_of(t), t.first + q / heads, t.head + q % heads};
+    return p;
+}
+
+/* Keys and values of the call's tokens go to their caches. */
+void append_to_caches(const attention &a, cudaStream_t stream);
+
+/* Reads the caches, of any size and dtype, in float32: attention_float.cu. */
+void attend_in_float(attention a, const gb_cuda_scratch *scratch, cudaStream_t stream);
+uint64_t attend_in_float_scratch(const attention &a);
+
+/* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
+ * result where `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
+void attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
+                      cudaStream_t stream);
+uint64_t attend_generated_scratch(const attention &a);
+
+/* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
+ * tiles take. attention_prompt.cu */
+void attend_prompt(attention a, cudaStream_t stream);
+bool prompt_fits(const attention &a);
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CUDA backend: weights, states and the whole step, sampler included, on one GPU. A step of decoding is a
+ * captured graph. In a build without CUDA the same functions say how to get it.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_CUDA_H
+#define GUMBEL_BACKENDS_CUDA_CUDA_H
+
+#include "backends/backend.h"
+#include "base/text_sink.h"
+
+/* Makes a backend on the first device, for a program that must outlive it and whose constants must have their
+ * data; they are copied to the device, with notices by options->log. One thread may use it at a time. Errors:
+ * BACKEND (no device, or what the driver says), MEMORY (the device's: how much was needed for what),
+ * UNSUPPORTED (a step without a kernel), ARGUMENT (options that are the CPU's). */
+gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend_options *options,
+                                     gb_backend **backend, gumbel_error *error);
+
+/* Writes the launches of each class of batches: steps of their plan, and the kernels chosen on the first
+ * device; where there is none, on a Hopper one. Errors: UNSUPPORTED, MEMORY, FORMAT. */
+gumbel_status gb_cuda_describe_plan(const gb_program *program, const gb_backend_options *options,
+                                    const gb_text_sink *sink, gumbel_error *error);
+
+/* Writes what this build and machine offer: device, numerics. No newline. Thread-safe. */
+void gb_cuda_describe(gumbel_write_callback write, void *user);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Clusters: neighbouring blocks that run at the same time and reach each other's shared memory (from Hopper
+ * on). A kernel that is compiled for other devices, or emulated, has clusters of one block.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_DEVICE_CLUSTER_CUH
+#define GUMBEL_BACKENDS_CUDA_DEVICE_CLUSTER_CUH
+
+#include "backends/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+#if defined(__CUDACC__)
+/* Like launch_kernel, in clusters of that many blocks along x; the device has them. */
+template <typename... Parameters, typename... Arguments>
+void launch_clusters(unsigned blocks, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                     cudaStream_t stream, Arguments... arguments) {
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
+    attributes[1].id = cudaLaunchAttributeClusterDimension;
+    attributes[1].val.clusterDim.x = blocks;
+    attributes[1].val.clusterDim.y = attributes[1].val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = 2;
+    cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+}
+#endif
+
+#if defined(__CUDACC__)
+#define GB_LAUNCH_CLUSTERS(blocks, kernel, grid, block, stream, ...)                                         \
+    gb_cuda::launch_clusters(blocks, kernel, grid, block, stream, __VA_ARGS__)
+#else
+#define GB_LAUNCH_CLUSTERS(blocks, kernel, grid, block, stream, ...)                                         \
+    GB_LAUNCH(kernel, grid, block, 0, stream, __VA_ARGS__)
+#endif
+
+/* Whether kernels can be launched in clusters of several blocks. Not in the build for racecheck, under which
+ * such a kernel did not end. */
+inline bool has_clusters() {
+#if defined(__CUDACC__) && !defined(GUMBEL_CUDA_RACECHECK)
+    static const bool has = device_can_overlap(); /* both came with Hopper */
+    return has;
+#else
+    return false;
+#endif
+}
+
+/* Stores into the same place of the shared memory of the cluster's first block. */
+__device__ inline void store_in_first_block(float *to, float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    uint32_t remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
+                 : "=r"(remote)
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)));
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
+#else
+    *to = value;
+#endif
+}
+
+/* The thread has done what others of the cluster wait for; every thread comes here, and nobody twice before
+ * waiting. */
+__device__ inline void arrive_in_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+/* All have arrived, or ended. */
+__device__ inline void wait_for_cluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The product of bfloat16 matrices that a warpgroup, 128 threads, starts and that runs by itself (wgmma,
+ * sm_90a): 64 rows of a, in registers, against N rows of b, in shared memory, 16 columns of both, added to
+ * float32 sums in registers. Warp w of the group has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of every
+ * 8 rows of b sums as mma.cuh's c. A row of b is 64 columns, 128 bytes; rows follow one another from a
+ * multiple of 1,024 bytes on, their 16-byte pieces exchanged: piece p of row r stands at place p ^ (r % 8).
+ *
+ * Between start_products and wait_for_products nothing may touch the sums or a.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_DEVICE_WGMMA_CUH
+#define GUMBEL_BACKENDS_CUDA_DEVICE_WGMMA_CUH
+
+#include "backends/cuda/device/async_copy.cuh"
+#include "backends/cuda/device/mma.cuh"
+
+/* Whether this pass makes code for a chip that has it. */
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define GB_HAS_WGMMA 1
+#endif
+
+namespace gb_cuda {
+
+enum { WARPGROUP = 128, B_ROW_BYTES = 128, B_PIECE_BYTES = 16, B_ALIGNMENT = 1024 };
+
+#if defined(__CUDACC__)
+
+/* b as an operand: its address, 1,024 bytes from 8 rows to the next ones, pieces exchanged in 128 bytes. A
+ * step of 16 columns adds B_STEP. */
+typedef uint64_t b_operand;
+enum { B_STEP = 32 >> 4 };
+
+__device__ inline b_operand operand_b(const void *rows) {
+    return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 |
+           (shared_address(rows) & 0x3ffff) >> 4;
+}
+
+/* The first place in shared memory from there on where rows of b may begin. */
+__device__ inline uint8_t *align_b(uint8_t *shared) {
+    return shared + (0u - shared_address(shared)) % B_ALIGNMENT;
+}
+
+/* The register is computed here, not later. */
+__device__ inline void keep_in_place(uint32_t &value) {
+    asm volatile("" : "+r"(value)::"memory");
+}
+
+/* Before the first of some products: registers are ready. */
+__device__ inline void begin_products() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+/* After the last one: they are a batch. */
+__device__ inline void end_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/* Waits until at most that many batches are under way. */
+template <int BATCHES>
+__device__ inline void wait_for_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(BATCHES) : "memory");
+}
+
+/* Gives the warpgroup that many registers a thread: fewer, or more that another one gave back. */
+template <int REGISTERS>
+__device__ inline void give_registers_back() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+template <int REGISTERS>
+__device__ inline void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+#define GB_SUMS_8(i)                                                                                         \
+    "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]),               \
+        "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+
+/* sums += a b */
+template <int N>
+__device__ inline void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
+
+template <>
+__device__ inline void start_products<64>(float (&sums)[32], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                 "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
+                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_products<128>(float (&sums)[64], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
+                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+                 "%62, %63"
+                 "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"
+                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
+                   GB_SUMS_8(48), GB_SUMS_8(56)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_products<192>(float (&sums)[96], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
+                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+                 "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
+                 "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
+                 "%92, %93, %94, %95"
+                 "}, {%96, %97, %98, %99}, %100, add, 1, 1, 0;\n}"
+                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
+                   GB_SUMS_8(48), GB_SUMS_8(56), GB_SUMS_8(64), GB_SUMS_8(72), GB_SUMS_8(80), GB_SUMS_8(88)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_products<256>(float (&sums)[128], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
+                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
+                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+                 "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
+                 "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
+                 "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, "
+                 "%106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "
+                 "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+                 "}, {%128, %129, %130, %131}, %132, add, 1, 1, 0;\n}"
+                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
+                   GB_SUMS_8(48), GB_SUMS_8(56), GB_SUMS_8(64), GB_SUMS_8(72), GB_SUMS_8(80), GB_SUMS_8(88),
+                   GB_SUMS_8(96), GB_SUMS_8(104), GB_SUMS_8(112), GB_SUMS_8(120)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+#undef GB_SUMS_8
+
+#else
+
+/* Products are made when they are started. */
+struct b_operand {
+    const uint8_t *rows;
+    unsigned column; /* of the 16 columns the first */
+};
+enum { B_STEP = 16 };
+
+inline b_operand operand_b(const void *rows) {
+    return {static_cast<const uint8_t *>(rows), 0};
+}
+inline b_operand operator+(b_operand b, unsigned columns) {
+    return {b.rows, b.column + columns};
+}
+inline uint8_t *align_b(uint8_t *shared) {
+    return shared;
+}
+inline void keep_in_place(uint32_t &) {}
+inline void begin_products() {}
+inline void end_products() {}
+template <int BATCHES>
+void wait_for_products() {}
+template <int REGISTERS>
+void give_registers_back() {}
+template <int REGISTERS>
+void take_registers() {}
+
+template <int N>
+void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
+    const uint8_t *all = emulated::exchange(a, sizeof a);
+    const unsigned lane = emulated::lane();
+    for (unsigned i = 0; i < N / 2; i++) {
+        const unsigned row = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < 16; k += 2) {
+            uint32_t of_a[4], y;
+            memcpy(of_a, all + (lane / 4 * 4 + k % 8 / 2) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            const unsigned piece = (b.column + k) / 8 ^ row % 8;
+            memcpy(&y, b.rows + row * B_ROW_BYTES + piece * B_PIECE_BYTES + k % 8 * 2, sizeof y);
+            const uint32_t x = of_a[i % 4 / 2 + k / 8 * 2];
+            sums[i] += low_bf16(x) * low_bf16(y);
+            sums[i] += high_bf16(x) * high_bf16(y);
+        }
+    }
+}
+
+#endif
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/gemm/prepared.cuh"
+#include "backends/cuda/lowering/activations.h"
+
+using namespace gb_cuda;
+
+/* Which row of x becomes which row: the same one, or the entries of a list. */
+struct row_source {
+    const float *x;
+    size_t columns;
+    const int32_t *order; /* NULL: the same */
+    size_t x_reuse;
+};
+
+/* The columns of a quarter of row number `row` of those that are made; false: it is none. */
+__device__ static bool load_quarter(const row_source &from, size_t row, size_t quarter, float v[8]) {
+    const int64_t source = from.order ? from.order[row] : (int64_t)row;
+    if (source < 0)
+        return false;
+    const float *x = from.x + (size_t)source / from.x_reuse * from.columns;
+    for (size_t i = 0; i < 8; i++)
+        v[i] = quarter * 8 + i < from.columns ? x[quarter * 8 + i] : 0.0f;
+    return true;
+}
+
+static __global__ void prepare(row_source from, prepared_rows to) {
+    wait_for_earlier();
+    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
+    float v[8];
+    if (load_quarter(from, row, quarter, v))
+        prepare_quarter(to, row, quarter, v);
+}
+
+/* What rounding left; nothing of infinity and NaN, which the rounded number is. */
+__device__ static float rest_of(float value, float rounded) {
+    const bool is_finite = (gb_float_bits(rounded) & 0x7f800000u) != 0x7f800000u;
+    return is_finite ? value - rounded : 0.0f;
+}
+
+static __global__ void prepare_with_rest(row_source from, prepared_rows to) {
+    wait_for_earlier();
+    const size_t row = blockIdx.x, quarter = (size_t)blockIdx.y * blockDim.x + threadIdx.x;
+    float v[8];
+    if (quarter >= to.units * 4 || !load_quarter(from, row, quarter, v))
+        return;
+    prepared_rows term = to;
+    term.pair_rows *= 2;
+    for (int i = 0; i < 2; i++) {
+        const uint32_t pairs[4] = {pack_bf16(v[0], v[4]), pack_bf16(v[1], v[5]), pack_bf16(v[2], v[6]),
+                                   pack_bf16(v[3], v[7])};
+        store_in_pair(term, row, quarter, pairs);
+        term.values += to.pair_rows * PAIR_WORDS;
+        for (int j = 0; j < 4; j++) {
+            v[j] = rest_of(v[j], low_bf16(pairs[j]));
+            v[j + 4] = rest_of(v[j + 4], high_bf16(pairs[j]));
+        }
+    }
+}
+
+static void launch_prepare(const gb_cuda_call *call, const row_source &from, size_t rows,
+                           const prepared_rows &to) {
+    enum { THREADS = 128 };
+    const dim3 grid((unsigned)rows, blocks_for(to.units * 4, THREADS));
+    const auto kernel = to.has_rest ? prepare_with_rest : prepare;
+    GB_LAUNCH(kernel, grid, THREADS, 0, call->stream, from, to);
+}
+
+static size_t units_of(size_t columns) {
+    return (columns + UNIT - 1) / UNIT;
+}
+
+/* A whole number of eights: the layout by pairs of units has no others. */
+static size_t rounded_rows(size_t rows) {
+    return (rows + 7) / 8 * 8;
+}
+
+uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight) {
+    const uint64_t beside = weight == GB_QUANTIZED ? 2 * sizeof(float) : UNIT_WORDS * sizeof(uint32_t);
+    return rounded_rows(rows) * units_of(columns) * (UNIT_WORDS * sizeof(uint32_t) + beside);
+}
+
+static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight) {
+    const size_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
+    prepared_rows place = {};
+    place.units = units_of(columns);
+    place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
+    if (gb_cuda_takes_prefill(call, weight)) {
+        place.pair_rows = rounded_rows(rows);
+        place.has_rest = weight->dtype == GB_BF16;
+        return place;
+    }
+    place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
+    if (weight && weight->takes_bytes && !call->is_prefill)
+        place.group = weight->format.group;
+    return place;
+}
+
+uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight) {
+    const prepared_rows place = place_for(call, x, weight);
+    return place.pair_rows == 0 ? (uint32_t)place.group : place.has_rest ? 2 : 1;
+}
+
+prepared_rows gb_cuda_epilogue_rows(const gb_cuda_call *call) {
+    const gb_cuda_epilogue *epilogue = call->epilogue;
+    return epilogue ? place_for(call, epilogue->as, epilogue->weight) : prepared_rows{};
+}
+
+prepared_rows gb_cuda_prepare(const gb_cuda_call *call, const gb_cuda_tensor *x) {
+    const prepared_rows place = place_for(call, x, call->operands[1]);
+    const size_t columns = x->dims[x->rank - 1];
+    if (!call->has_prepared_rows)
+        launch_prepare(call, row_source{data_of<const float>(x), columns, nullptr, 1},
+                       gb_cuda_elements(x) / columns, place);
+    return place;
+}
+
+void gb_cuda_prepare_entries(const gb_cuda_call *call, const gb_cuda_tensor *x, const int32_t *order,
+                             size_t entries, size_t x_reuse, const prepared_rows &to) {
+    launch_prepare(call, row_source{data_of<const float>(x), x->dims[x->rank - 1], order, x_reuse}, entries,
+                   to);
+}

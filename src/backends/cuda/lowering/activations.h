@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of rows as products on tensor cores take them; gemm/prepared.cuh says what stands in it.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H
+#define GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H
+
+#include "tensor/dtype.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "backends/cuda/lowering/kernels.h"
+
+/* Bytes that rows of that many columns take for a weight of that dtype (GB_QUANTIZED or GB_BF16); the caller
+ * has checked that the product is in range. */
+uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight);
+
+/* What tells the layouts apart that rows have for a product with a weight. */
+uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

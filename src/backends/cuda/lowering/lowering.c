@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/lowering/lowering.h"
+
+#include "backends/cuda/lowering/activations.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+const char *gb_cuda_class_name(gb_cuda_class class) {
+    static const char *const names[GB_CUDA_CLASSES] = {"one token", "decode", "prefill"};
+    return names[class];
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------------------- */
+
+static gumbel_status describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
+                                       gb_cuda_tensor *tensor, gumbel_error *error) {
+    const gb_constant *constant = &options->program->constants[index];
+    tensor->format = constant->format;
+    tensor->is_packed = options->weights->packings[index].block_rows > 0;
+    tensor->takes_bytes = options->weights->takes_bytes[index];
+    if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
+    return GUMBEL_OK;
+}
+
+/* What kernels are chosen by in the place of memory: aligned, and another one for each number. */
+static void *somewhere(uint32_t number) {
+    enum { ALIGNMENT = 256 };
+    return (void *)((uintptr_t)ALIGNMENT * ((uintptr_t)number + 1));
+}
+
+/* All of a value but where it lies. */
+static gumbel_status describe_tensor(const gb_cuda_lowering_options *options, gb_ref ref,
+                                     gb_cuda_tensor *tensor, gumbel_error *error) {
+    const gb_value *value = &options->program->values[ref];
+    tensor->data = somewhere(ref);
+    tensor->dtype = value->type.dtype;
+    tensor->rank = value->type.shape.rank;
+    for (int32_t i = 0; i < tensor->rank; i++)
+        tensor->dims[i] = value->type.shape.dims[i] > 0 ? (size_t)value->type.shape.dims[i] : 0;
+    if (value->kind == GB_VALUE_STATE) {
+        const gb_state_place *state = &options->states->places[value->index];
+        tensor->slot_bytes = (size_t)gb_state_area(options->states, state)->stride;
+        if (state->kind != GB_STATE_RECURRENT)
+            tensor->dims[0] = (size_t)state->rows;
+    }
+    return value->kind == GB_VALUE_CONSTANT ? describe_constant(options, value->index, tensor, error)
+                                            : GUMBEL_OK;
+}
+
+static void bind_dims(const gb_program *program, gb_cuda_tensor *tensors, uint32_t tokens, uint32_t rows) {
+    for (gb_ref i = 0; i < program->value_count; i++) {
+        const gb_shape *shape = &program->values[i].type.shape;
+        if (shape->rank > 0 && shape->dims[0] < 0)
+            tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? tokens : rows;
+    }
+}
+
+/* ---- Steps as problems --------------------------------------------------------------------------------- */
+
+/* Whether all weights are float32: such a program has none but true float32 products. */
+static bool is_float32_program(const gb_program *program) {
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_dtype dtype = program->constants[i].type.dtype;
+        if (dtype == GB_BF16 || dtype == GB_F16 || dtype == GB_QUANTIZED)
+            return false;
+    }
+    return true;
+}
+
+/* What takes() needs to know. */
+typedef struct lowering {
+    const gb_cuda_lowering_options *options;
+    gb_cuda_tensor *tensors;
+    bool takes_terms;
+} lowering;
+
+static const gb_cuda_tensor *tensor_of(const lowering *l, gb_ref value) {
+    return value == GB_NO_VALUE ? NULL : &l->tensors[value];
+}
+
+/* A call of some operands and results. */
+static gb_cuda_call call_of(const lowering *l, const gb_step *step, const gb_node *node) {
+    return (gb_cuda_call){.node = node,
+                          .scratch = l->options->scratch,
+                          .is_prefill = l->options->class == GB_CUDA_PREFILL && !step->needs_rows,
+                          .takes_terms = l->takes_terms,
+                          .stream = l->options->stream};
+}
+
+static gb_cuda_call call_of_node(const lowering *l, const gb_step *step, const gb_node *node) {
+    gb_cuda_call call = call_of(l, step, node);
+    for (uint32_t i = 0; i < node->operand_count; i++)
+        call.operands[i] = tensor_of(l, node->operands[i]);
+    for (uint32_t i = 0; i < node->result_count; i++)
+        call.results[i] = tensor_of(l, node->results[i]);
+    return call;
+}
+
+/* Of a step that executes no node, such as the sampler's. */
+static gb_cuda_call call_of_step(const lowering *l, const gb_step *step, uint32_t operand_count) {
+    gb_cuda_call call = call_of(l, step, NULL);
+    for (uint32_t i = 0; i < operand_count; i++)
+        call.operands[i] = tensor_of(l, step->operands[i]);
+    call.results[0] = tensor_of(l, step->results[0]);
+    return call;
+}
+
+static uint32_t count_parts(const gb_step *step) {
+    return step->kind == GB_STEP_FUSED ? step->fused->node_count : 1;
+}
+
+/* Fills in a step's problem, whose memory is given: a call and a part for each of its parts, and a tensor for
+ * each of its operands. */
+static gb_cuda_problem problem_of(const lowering *l, const gb_step *step, gb_cuda_call *calls,
+                                  const gb_cuda_call **parts, const gb_cuda_tensor **operands) {
+    const uint32_t count = count_parts(step);
+    for (uint32_t i = 0; i < step->operand_count; i++)
+        operands[i] = tensor_of(l, step->operands[i]);
+    for (uint32_t p = 0; p < count; p++) {
+        const gb_node *node = step->kind == GB_STEP_FUSED ? step->fused->nodes[p] : step->node;
+        if (step->kind == GB_STEP_FUSED && node && node->op == GB_OP_IF)
+            calls[p] = call_of_step(l, step, GB_SAMPLE_OPERANDS);
+        else if (step->kind == GB_STEP_FUSED || step->kind == GB_STEP_NODE)
+            calls[p] = node ? call_of_node(l, step, node) : (gb_cuda_call){0};
+        else
+            calls[p] = call_of_step(l, step, step->operand_count);
+        parts[p] = step->kind != GB_STEP_FUSED || node ? &calls[p] : NULL;
+    }
+    return (gb_cuda_problem){.operands = operands,
+                             .parts = parts,
+                             .count = count,
+                             .kept = step->kind == GB_STEP_FUSED ? step->fused->kept : 1};
+}
+
+/* ---- Results that products take ------------------------------------------------------------------------ */
+
+/* What a step multiplies by a quantized matrix: its input, as rows that can be prepared before. */
+typedef struct prepared_input {
+    gb_ref x; /* GB_NO_VALUE: it takes none */
+    gb_ref weight;
+} prepared_input;
+
+static const gb_node *product_of(const gb_step *step) {
+    if (step->kind == GB_STEP_NODE &&
+        (step->node->op == GB_OP_LINEAR || step->node->op == GB_OP_EXPERT_LINEAR))
+        return step->node;
+    if (step->kind != GB_STEP_FUSED)
+        return NULL;
+    return step->fused->kind == GB_FUSED_LINEARS   ? step->fused->nodes[0]
+           : step->fused->kind == GB_FUSED_EXPERTS ? step->fused->nodes[GB_EXPERTS_GATE_UP]
+                                                   : NULL;
+}
+
+static prepared_input prepared_input_of(const gb_program *program, const gb_step *step) {
+    const gb_node *product = product_of(step);
+    if (!product || program->values[product->operands[1]].type.dtype != GB_QUANTIZED)
+        return (prepared_input){GB_NO_VALUE, GB_NO_VALUE};
+    return (prepared_input){product->operands[0], product->operands[1]};
+}
+
+/* Lets the part that makes a product's input write it as the product takes it. */
+static void set_epilogue(const lowering *l, const gb_plan *plan, const gb_cuda_problem *problem,
+                         gb_cuda_call *calls, prepared_input input, gb_cuda_epilogue *epilogue) {
+    const gb_cuda_tensor *made = &l->tensors[plan->places[input.x].storage];
+    *epilogue = (gb_cuda_epilogue){&l->tensors[input.x], &l->tensors[input.weight]};
+    for (uint32_t p = 0; p < problem->count; p++)
+        if (problem->parts[p] && calls[p].results[0] == made)
+            calls[p].epilogue = epilogue;
+}
+
+/* ---- Which fused steps there are ----------------------------------------------------------------------- */
+
+/* The first product of the plan that takes a candidate's result. */
+static prepared_input find_reader(const gb_plan *plan, const gb_step *candidate) {
+    for (uint32_t s = 0; s < plan->step_count; s++) {
+        const prepared_input input = prepared_input_of(plan->program, &plan->steps[s]);
+        if (input.x != GB_NO_VALUE && gb_step_makes(candidate, plan->places[input.x].storage))
+            return input;
+    }
+    return (prepared_input){GB_NO_VALUE, GB_NO_VALUE};
+}
+
+static bool takes(const gb_plan *plan, const gb_step *candidate, void *user) {
+    const lowering *l = user;
+    gb_cuda_call calls[GB_MAX_FUSED_NODES];
+    const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS];
+    const gb_cuda_problem problem = problem_of(l, candidate, calls, parts, operands);
+    const prepared_input input = find_reader(plan, candidate);
+    gb_cuda_epilogue epilogue;
+    if (input.x != GB_NO_VALUE)
+        set_epilogue(l, plan, &problem, calls, input, &epilogue);
+    return gb_cuda_choose(candidate, &problem) != NULL;
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+static bool allocate_launches(gb_cuda_lowered *lowered) {
+    size_t part_count = 0, operand_count = 0;
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        part_count += count_parts(&lowered->plan->steps[s]);
+        operand_count += lowered->plan->steps[s].operand_count;
+    }
+    lowered->launches = gb_allocate(lowered->plan->step_count, sizeof *lowered->launches);
+    lowered->calls = gb_allocate(part_count, sizeof *lowered->calls);
+    lowered->parts = gb_allocate(part_count, sizeof *lowered->parts);
+    lowered->operands = gb_allocate(operand_count, sizeof *lowered->operands);
+    return lowered->launches && lowered->calls && lowered->parts && lowered->operands;
+}
+
+static void describe_launches(const lowering *l, gb_cuda_lowered *lowered) {
+    size_t part = 0, operand = 0;
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        gb_cuda_launch *launch = &lowered->launches[s];
+        launch->step = &lowered->plan->steps[s];
+        launch->calls = lowered->calls + part;
+        launch->problem =
+            problem_of(l, launch->step, launch->calls, lowered->parts + part, lowered->operands + operand);
+        part += launch->problem.count;
+        operand += launch->step->operand_count;
+        lowered->has_branches = lowered->has_branches || launch->step->kind == GB_STEP_BRANCH;
+    }
+}
+
+/* Prepared rows lie in one place, so that a step's epilogue is for the next product that takes such. */
+static void add_epilogues(const lowering *l, gb_cuda_lowered *lowered) {
+    prepared_input next = {GB_NO_VALUE, GB_NO_VALUE};
+    for (uint32_t s = lowered->plan->step_count; s-- > 0;) {
+        gb_cuda_launch *launch = &lowered->launches[s];
+        if (next.x != GB_NO_VALUE)
+            set_epilogue(l, lowered->plan, &launch->problem, launch->calls, next, &launch->epilogue);
+        const prepared_input input = prepared_input_of(lowered->plan->program, launch->step);
+        next = input.x != GB_NO_VALUE ? input : next;
+    }
+}
+
+/* What scratch->prepared has behind a launch. */
+typedef struct prepared_rows {
+    const gb_cuda_tensor *x; /* NULL: nothing that is known */
+    uint32_t kind;
+} prepared_rows;
+
+/* The call of a launch's product, whose input is prepared. */
+static gb_cuda_call *product_call(gb_cuda_launch *launch) {
+    const bool is_experts =
+        launch->step->kind == GB_STEP_FUSED && launch->step->fused->kind == GB_FUSED_EXPERTS;
+    return &launch->calls[is_experts ? GB_EXPERTS_GATE_UP : 0];
+}
+
+/* Takes away the epilogue of a kernel that has none; else notes what it writes. */
+static void settle_epilogue(gb_cuda_launch *launch, prepared_rows *held) {
+    const bool has_one = launch->kernel->has_epilogue && launch->kernel->has_epilogue(&launch->problem);
+    for (uint32_t p = 0; p < launch->problem.count; p++) {
+        gb_cuda_call *call = &launch->calls[p];
+        if (call->epilogue && has_one)
+            *held = (prepared_rows){call->epilogue->as,
+                                    gb_cuda_prepared_kind(call, call->epilogue->as, call->epilogue->weight)};
+        else
+            call->epilogue = NULL;
+    }
+}
+
+/* Finds the products whose input the launches before have prepared. */
+static void find_prepared(gb_cuda_lowered *lowered) {
+    prepared_rows held = {NULL, 0};
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        gb_cuda_launch *launch = &lowered->launches[s];
+        if (lowered->has_branches || !launch->kernel) {
+            held.x = NULL; /* what came before depends on the way */
+            if (!launch->kernel)
+                continue;
+        }
+        if (launch->kernel->takes_prepared) {
+            gb_cuda_call *call = product_call(launch);
+            const gb_cuda_tensor *x = call->operands[0];
+            const prepared_rows wanted = {x, gb_cuda_prepared_kind(call, x, call->operands[1])};
+            call->has_prepared_rows = held.x == wanted.x && held.kind == wanted.kind;
+            held = wanted;
+        }
+        settle_epilogue(launch, &held);
+    }
+}
+
+static gumbel_status choose_kernels(gb_cuda_lowered *lowered, gumbel_error *error) {
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        gb_cuda_launch *launch = &lowered->launches[s];
+        launch->kernel = gb_cuda_choose(launch->step, &launch->problem);
+        if (!launch->kernel && launch->step->kind != GB_STEP_BRANCH && launch->step->kind != GB_STEP_JUMP)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "the cuda backend has no kernel for %s",
+                           gb_step_name(launch->step));
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
+                           gumbel_error *error) {
+    const gb_program *program = options->program;
+    const bool is_one = options->class == GB_CUDA_ONE_TOKEN;
+    *lowered = (gb_cuda_lowered){.class = options->class};
+    lowered->tensors = gb_allocate(program->value_count, sizeof *lowered->tensors);
+    if (!lowered->tensors)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's values");
+    for (gb_ref i = 0; i < program->value_count; i++)
+        GB_TRY(describe_tensor(options, i, &lowered->tensors[i], error));
+    lowering l = {options, lowered->tensors, !is_float32_program(program)};
+    const gb_plan_options plan_options = {.step_tokens = is_one ? 1 : options->backend->step_tokens,
+                                          .slots = is_one ? 1 : options->backend->slots,
+                                          .fuse = options->backend->fuse,
+                                          .takes = takes,
+                                          .user = &l};
+    bind_dims(program, lowered->tensors, plan_options.step_tokens, plan_options.slots);
+    GB_TRY(gb_plan_create(program, &plan_options, &lowered->plan, error));
+    if (!allocate_launches(lowered))
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");
+    describe_launches(&l, lowered);
+    add_epilogues(&l, lowered);
+    GB_TRY(choose_kernels(lowered, error));
+    find_prepared(lowered);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
+                            gumbel_error *error) {
+    uint8_t *const prepared = options->scratch->prepared;
+    options->scratch->prepared = somewhere(0); /* kernels look at it to see whether rows are prepared */
+    const gumbel_status status = lower(options, lowered, error);
+    options->scratch->prepared = prepared;
+    return status;
+}
+
+void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered) {
+    gb_free(lowered->operands);
+    gb_free(lowered->parts);
+    gb_free(lowered->calls);
+    gb_free(lowered->launches);
+    gb_free(lowered->tensors);
+    gb_plan_destroy(lowered->plan);
+    *lowered = (gb_cuda_lowered){0};
+}
+
+void gb_cuda_lowered_bind(gb_cuda_lowered *lowered, uint32_t tokens, uint32_t rows, const gb_cuda_runs *runs,
+                          const gb_cuda_versions *versions) {
+    bind_dims(lowered->plan->program, lowered->tensors, tokens, rows);
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_cuda_launch *launch = &lowered->launches[s];
+        for (uint32_t p = 0; p < launch->problem.count; p++) {
+            launch->calls[p].runs = *runs;
+            launch->calls[p].versions = *versions;
+        }
+    }
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered) {
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_cuda_launch *launch = &lowered->launches[s];
+        const bool takes_any = launch->kernel && launch->kernel->scratch;
+        const uint64_t size = takes_any ? launch->kernel->scratch(&launch->problem) : 0;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+/* Products take prepared rows from there; experts' of matrices that are not quantized have them elsewhere. */
+static bool has_prepared_inputs(const gb_cuda_launch *launch, const gb_node *product,
+                                const gb_cuda_tensor *weight) {
+    return weight->dtype == GB_QUANTIZED ||
+           (product->op == GB_OP_LINEAR && launch->calls[0].scratch->prefill_blocks > 0 &&
+            gb_cuda_is_large_bf16(weight));
+}
+
+uint64_t gb_cuda_lowered_prepared(const gb_cuda_lowered *lowered) {
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
+        const gb_node *product = product_of(lowered->launches[s].step);
+        if (!product)
+            continue;
+        const gb_cuda_tensor *x = &lowered->tensors[product->operands[0]],
+                             *weight = &lowered->tensors[product->operands[1]];
+        const uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
+        if (!has_prepared_inputs(&lowered->launches[s], product, weight))
+            continue;
+        const uint64_t size = gb_cuda_prepared_bytes(rows, columns, weight->dtype);
+        most = size > most ? size : most;
+    }
+    return most;
+}

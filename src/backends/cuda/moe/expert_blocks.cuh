@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the two launches of a mixture of experts for generated tokens share (expert_inner.cuh,
+ * expert_outer.cuh): matrices, blocks of them in shared memory, and sums. Matrices are packed, of 4-bit codes
+ * in groups of 64, and take their inputs in 8 bits. A block of threads has 16 rows of each matrix it takes;
+ * of the sum over k each warp has one, two or four neighbouring groups, and all is added in the order of
+ * few_rows.cuh: the bits are those of the ops one by one.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
+#define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
+
+#include "backends/cuda/device/async_copy.cuh"
+#include "backends/cuda/gemm/few_multiply.cuh"
+#include "backends/cuda/moe/routing.cuh"
+
+namespace gb_cuda {
+
+enum {
+    EXPERT_WARPS = 8, /* of a block */
+    EXPERT_THREADS = EXPERT_WARPS * WARP,
+    EXPERT_GROUP = 64, /* columns of a scale: an atom */
+    ATOM_CODES = 512,
+    ATOM_SCALES = 32, /* bytes of a packed block's atom */
+    ATOM_BYTES = ATOM_CODES + 2 * ATOM_SCALES,
+    MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
+    MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up, */
+    MOST_OUTER_ATOMS = 2               /* and of down */
+};
+
+/* What the kernels of few rows know of the format. */
+template <bool IS_BF16>
+using expert_shape = few_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
+
+/* How many neighbouring atoms a warp has of so many: a power of two, for which all warps have them. */
+__host__ __device__ inline uint32_t atoms_of_warp(uint32_t atoms) {
+    return atoms <= EXPERT_WARPS ? 1 : atoms <= 2 * EXPERT_WARPS ? 2 : 4;
+}
+
+/* What a warp has of a row's atoms; the last warps may have less than others, or none. */
+struct atom_range {
+    uint32_t first, count;
+
+    __device__ atom_range(uint32_t atoms, uint32_t warp) {
+        const uint32_t most = atoms_of_warp(atoms), left = atoms > most * warp ? atoms - most * warp : 0;
+        first = left > 0 ? most * warp : 0;
+        count = left < most ? left : most;
+    }
+};
+
+/* As many matrices as there are experts. */
+struct packed_matrices {
+    const uint8_t *codes, *scales, *biases; /* biases: NULL without */
+    uint32_t code_bytes, scale_bytes;       /* of a block of 16 rows */
+    uint32_t blocks;                        /* of one matrix */
+    uint32_t atoms;                         /* groups of a row */
+    float offset;                           /* what codes are above the format's */
+    bool is_read_once;                      /* there is one token */
+};
+
+/* What the first launch leaves for the second one. Expert number `choices` of a token is the shared one. */
+struct expert_values {
+    float *inner;     /* [tokens, choices + 1, size] */
+    int32_t *experts; /* [tokens, choices] */
+    float *weights;   /* [tokens, choices + 1] */
+    uint32_t choices, size;
+};
+
+/* A block of 16 rows in shared memory: the atoms' codes, their scales, their biases. */
+struct packed_block {
+    uint8_t *at;
+
+    /* A warp begins to copy it; the barrier's phase counts it. */
+    __device__ void copy(const packed_matrices &m, size_t block, copy_barrier *barrier) const {
+        const uint32_t plane = threadIdx.x % WARP;
+        const uint8_t *from = plane == 0 ? m.codes : plane == 1 || !m.biases ? m.scales : m.biases;
+        const uint32_t size = plane == 0 ? m.code_bytes : m.scale_bytes;
+        uint8_t *to = at + (plane > 0 ? m.code_bytes : 0) + (plane > 1 ? m.scale_bytes : 0);
+        copy_by_warp({to, from + block * size, size}, m.biases ? 3 : 2, barrier, m.is_read_once);
+    }
+
+    __device__ static uint32_t bytes(const packed_matrices &m) {
+        return m.code_bytes + m.scale_bytes + (m.biases ? m.scale_bytes : 0);
+    }
+
+    /* Where the lane's codes of an atom are. */
+    __device__ const uint8_t *codes(uint32_t atom) const {
+        return at + atom * ATOM_CODES + threadIdx.x % WARP * 16;
+    }
+
+    /* Scales of the lane's rows r and r + 8 (r = lane / 4), and biases as they are for the codes. */
+    template <bool IS_BF16>
+    __device__ void load_scales(uint32_t atom, const packed_matrices &m, float scale[2],
+                                float bias[2]) const {
+        const uint8_t *from = at + m.code_bytes + atom * ATOM_SCALES + threadIdx.x % WARP / 4 * 4;
+        widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from), scale);
+        if (m.biases) {
+            widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from + m.scale_bytes), bias);
+        } else {
+            bias[0] = -m.offset * scale[0];
+            bias[1] = -m.offset * scale[1];
+        }
+    }
+
+    /* y = an atom of rows r and r + 8 times inputs x, whose scale and sum are of_x. */
+    template <bool IS_BF16>
+    __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 &of_x,
+                             float y[2]) const {
+        uint32_t w[1][4];
+        byte_sums<expert_shape<IS_BF16>, true> sums;
+        float scale[2], bias[2];
+        load_codes<expert_shape<IS_BF16>>(codes(atom), w);
+        load_scales<IS_BF16>(atom, m, scale, bias);
+        sums.add(w, 0, [&](int) { return x; });
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+            y[half] = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half));
+    }
+};
+
+/* Puts a warp's sums where all of a block's rows meet. */
+__device__ inline void store_sums(float (*sums)[FEW_BLOCK_ROWS], const float y[2]) {
+    const uint32_t lane = threadIdx.x % WARP;
+    if (lane % 4 == 0) {
+        sums[threadIdx.x / WARP][lane / 4] = y[0];
+        sums[threadIdx.x / WARP][lane / 4 + 8] = y[1];
+    }
+}
+
+/* Adds a row's: of a part by twos, then the parts. */
+__device__ inline float add_sums(const float (*sums)[FEW_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
+    const uint32_t warps = FEW_COLUMNS / atoms_of_warp(atoms); /* of a part */
+    float twos[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        twos[i] = sums[2 * i][row] + sums[2 * i + 1][row];
+    if (warps > 2) /* all are one part, or its halves are two */
+        return (twos[0] + twos[1]) + (twos[2] + twos[3]);
+    float total = twos[0];
+#pragma unroll
+    for (uint32_t i = 1; i < 4; i++)
+        if (i * FEW_COLUMNS < atoms)
+            total += twos[i];
+    return total;
+}
+
+} // namespace gb_cuda
+
+#endif

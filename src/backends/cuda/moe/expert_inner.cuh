@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first launch of a mixture of experts for generated tokens: a token's experts, and the inner values of
+ * each of them and of a shared one, silu(gate) * up.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
+#define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
+
+#include "backends/cuda/moe/expert_blocks.cuh"
+#include "backends/cuda/norm/row_ops.cuh"
+
+namespace gb_cuda {
+
+struct expert_inner {
+    packed_matrices weight;                 /* gate above up */
+    packed_matrices shared_gate, shared_up; /* one matrix each */
+    packed_matrices next;  /* down, of which the chosen ones are brought nearer; no codes: none */
+    const uint4 *x;        /* [tokens, atoms, 4], */
+    const float2 *x_sums;  /* [tokens, atoms]: prepared in 8 bits */
+    const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
+    const int32_t *chosen; /* [tokens, choices], */
+    const float *chosen_weights;
+    const float *shared_logit; /* [tokens] */
+    uint32_t experts;
+    uint32_t next_share; /* blocks of next that a block of threads brings nearer */
+    bool normalized;
+    expert_values to;
+};
+
+/* Memory of a block: its rows' sums lie where routing.keys are free again. */
+union inner_memory {
+    block_routing routing;
+    float sums[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
+};
+
+static_assert(sizeof(inner_memory::sums) <= sizeof(block_routing::keys), "what is chosen stays");
+
+/* Number `number` of the token's experts. All threads call it. */
+__device__ inline size_t choose_expert(const expert_inner &p, size_t token, uint32_t number,
+                                       block_routing &memory) {
+    if (!p.logits)
+        return (size_t)p.chosen[token * p.to.choices + number];
+    choose_in_block(p.logits + token * p.experts, p.experts, memory);
+    return memory.chosen_experts[number];
+}
+
+/* Notes all of the token's experts, where they have been chosen. */
+__device__ inline void note_experts(const expert_inner &p, size_t token, const block_routing &memory) {
+    const uint32_t t = threadIdx.x, choices = p.to.choices;
+    const size_t at = token * choices + t;
+    if (t >= choices)
+        return;
+    p.to.experts[at] = p.logits ? (int32_t)memory.chosen_experts[t] : p.chosen[at];
+    p.to.weights[at + token] = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
+}
+
+/* The block's threads bring a share of an expert's next matrix nearer: next_share blocks of 16 rows. */
+__device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
+    const packed_matrices &m = p.next;
+    const uint32_t first = blockIdx.x * p.next_share, thread = threadIdx.x * CACHE_LINE;
+    const uint32_t end = first + p.next_share < m.blocks ? first + p.next_share : m.blocks;
+    const size_t from = expert * m.blocks + first;
+    if (first >= end)
+        return;
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.code_bytes; at += EXPERT_THREADS * CACHE_LINE)
+        prefetch_line(m.codes + from * m.code_bytes + at);
+#pragma unroll 1
+    for (uint32_t at = thread; at < (end - first) * m.scale_bytes; at += EXPERT_THREADS * CACHE_LINE) {
+        prefetch_line(m.scales + from * m.scale_bytes + at);
+        if (m.biases)
+            prefetch_line(m.biases + from * m.scale_bytes + at);
+    }
+}
+
+/* The first two warps copy a block of the gate's rows and one of up's. */
+__device__ inline void copy_gate_up(const packed_matrices &gate, const packed_matrices &up, size_t of_gate,
+                                    size_t of_up, const packed_block to[2], copy_barrier *arrived) {
+    const uint32_t warp = threadIdx.x / WARP;
+    if (warp >= 2)
+        return;
+    announce_by_warp(arrived, packed_block::bytes(gate));
+    if (warp == 0)
+        to[0].copy(gate, of_gate, arrived);
+    else
+        to[1].copy(up, of_up, arrived);
+}
+
+/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. They come out
+ * side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
+ * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
+template <bool IS_BF16>
+__device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,
+                                        uint32_t count, const uint4 &x, const float2 &of_x,
+                                        float of_rows[2][2]) {
+    const uint32_t lane = threadIdx.x % WARP;
+    const bool is_there = lane % 4 < count;
+    byte_sums<expert_shape<IS_BF16>, true> sums;
+    static_assert(2 * (int)MOST_INNER_ATOMS == (int)FEW_COLUMNS,
+                  "gate and up of an atom have two of eight columns");
+#pragma unroll
+    for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
+        if (column / 2 >= count)
+            break;
+        uint32_t w[1][4];
+        load_codes<expert_shape<IS_BF16>>(of[column % 2].codes(first + column / 2), w);
+        sums.add(w, 0, [&](int) { return lane / 4 == column ? x : uint4{0, 0, 0, 0}; });
+    }
+#pragma unroll
+    for (int up = 0; up < 2; up++) {
+        float scale[2], bias[2];
+        of[up].load_scales<IS_BF16>(first + (is_there ? lane % 4 : 0), m, scale, bias);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float sum = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half + up));
+            sum = is_there ? sum : 0.0f;
+            sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+            sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+            of_rows[up][half] = sum;
+        }
+    }
+}
+
+/* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
+template <bool IS_BF16>
+static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
+    make_inner_values(GB_GRID_CONSTANT expert_inner p) {
+    GB_DYNAMIC_SHARED(uint8_t, memory);
+    __shared__ copy_barrier arrived;
+    __shared__ inner_memory shared;
+    const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, block = blockIdx.x;
+    const uint32_t number = blockIdx.y, choices = p.to.choices;
+    const size_t token = blockIdx.z;
+    const atom_range mine(p.weight.atoms, warp);
+    const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
+    if (threadIdx.x == 0) {
+        begin_barrier(&arrived, 2);
+        finish_barriers();
+    }
+    __syncthreads();
+    if (number == choices)
+        copy_gate_up(p.shared_gate, p.shared_up, block, block, of, &arrived);
+    wait_alone();
+    const size_t of_token = token * p.weight.atoms + mine.first;
+    const uint4 x = p.x[(of_token + (lane / 8 < mine.count ? lane / 8 : 0)) * 4 + lane % 4];
+    const float2 x_sums = p.x_sums[of_token + (lane % 4 < mine.count ? lane % 4 : 0)];
+    if (number < choices) {
+        const size_t expert = choose_expert(p, token, number, shared.routing);
+        const size_t of_gate = expert * p.weight.blocks + block;
+        copy_gate_up(p.weight, p.weight, of_gate, of_gate + p.weight.blocks / 2, of, &arrived);
+        if (p.next.codes)
+            prefetch_share(p, expert);
+        if (block == 0 && number == 0)
+            note_experts(p, token, shared.routing);
+    } else if (block == 0 && threadIdx.x == 0) {
+        p.to.weights[token * (choices + 1) + choices] = sigmoid(p.shared_logit[token]);
+    }
+    wait_for_block_copies(&arrived, 0);
+    let_next_begin();
+    float of_rows[2][2];
+    multiply_gate_up<IS_BF16>(p.weight, of, mine.first, mine.count, x, x_sums, of_rows);
+    store_sums(shared.sums[0], of_rows[0]);
+    store_sums(shared.sums[1], of_rows[1]);
+    __syncthreads();
+    if (warp == 0) {
+        const float sum = add_sums(shared.sums[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS, p.weight.atoms);
+        const float of_up = __shfl_xor_sync(0xffffffffu, sum, FEW_BLOCK_ROWS);
+        if (lane < FEW_BLOCK_ROWS)
+            p.to.inner[(token * (choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =
+                silu(sum) * of_up;
+    }
+}
+
+} // namespace gb_cuda
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products with chosen experts. A row of y is a (token, choice) pair. Few of them are computed one by one;
+ * many, and all of a prompt on Hopper, are first put in the order of their experts, on the device, and cut
+ * into tiles of one expert each. A prompt's are prepared in that order, so that a tile's inputs stand side by
+ * side. With matrices that are neither quantized nor large they are computed one by one.
+ */
+#include "backends/cuda/gemm/row_lists.cuh"
+#include "backends/cuda/lowering/activations.h"
+
+using namespace gb_cuda;
+
+enum { FEW_PAIRS = 256, ALIGNMENT = 256, MOST_GRID_Y = 65535 };
+
+static uint64_t aligned(uint64_t bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Of either kernel: tiles of MANY_ROWS are more than those of gb_cuda_prefill_tile_rows. */
+static uint64_t list_bytes(const gb_cuda_call *call) {
+    const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
+    return aligned(gb_cuda_list_bytes(pairs, experts, GB_CUDA_MANY_ROWS));
+}
+
+/* The rows of y, of each the row of x that it is made of. */
+static row_lists pairs_of(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *experts = call->operands[2];
+    row_lists lists = {};
+    lists.rows = gb_cuda_elements(experts);
+    lists.outputs = call->operands[1]->dims[1];
+    lists.x_reuse = x->rank == 3 ? 1 : experts->dims[1];
+    return lists;
+}
+
+/* The same one by one. */
+static row_lists single_pairs_of(const gb_cuda_call *call) {
+    row_lists lists = pairs_of(call);
+    lists.expert = data_of<const int32_t>(call->operands[2]);
+    return lists;
+}
+
+/* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
+
+static bool takes_prefill(const gb_cuda_problem *problem) {
+    return gb_cuda_takes_prefill(problem->parts[0], problem->parts[0]->operands[1]);
+}
+
+static uint64_t prefill_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const gb_cuda_tensor *weight = call->operands[1];
+    const size_t pairs = gb_cuda_elements(call->operands[2]);
+    return list_bytes(call) + gb_cuda_prepared_bytes(gb_cuda_list_entries(pairs, weight->dims[0]),
+                                                     weight->dims[2], weight->dtype);
+}
+
+static void launch_prefill(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const gb_cuda_tensor *weight = call->operands[1];
+    row_lists lists = pairs_of(call);
+    const size_t experts = weight->dims[0], entries = gb_cuda_list_entries(lists.rows, experts),
+                 tile_rows = gb_cuda_prefill_tile_rows(weight);
+    prepared_rows x = {};
+    x.values = reinterpret_cast<uint32_t *>(call->scratch->bytes + list_bytes(call));
+    x.units = weight->dims[2] / UNIT;
+    x.pair_rows = entries;
+    x.has_rest = weight->dtype == GB_BF16;
+    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, tile_rows,
+                         call->scratch->bytes, &lists);
+    gb_cuda_prepare_entries(call, call->operands[0], lists.order, entries, lists.x_reuse, x);
+    gb_cuda_prefill_product(call, x, weight, lists, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
+}
+
+/* ---- Pair by pair -------------------------------------------------------------------------------------- */
+
+static bool takes_few(const gb_cuda_problem *problem) {
+    return problem->parts[0]->operands[1]->is_packed && !problem->parts[0]->is_prefill;
+}
+
+static void launch_few(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    gb_cuda_few_pairs(call, call->operands[0], call->operands[1], single_pairs_of(call));
+}
+
+typedef void (*pair_kernel)(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                            const row_lists &lists);
+
+/* As many at a time as a grid has blocks for. */
+static void launch_pairs(const gb_cuda_call *call, pair_kernel kernel) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    const row_lists lists = single_pairs_of(call);
+    const size_t most = MOST_GRID_Y / lists.x_reuse * lists.x_reuse;
+    for (size_t first = 0; first < lists.rows; first += most) {
+        gb_cuda_tensor x = *call->operands[0], y = *call->results[0];
+        gb_cuda_call some = *call;
+        row_lists of_some = lists;
+        x.data = data_of<float>(&x) + first / lists.x_reuse * weight->dims[2];
+        y.data = data_of<float>(&y) + first * lists.outputs;
+        some.results[0] = &y;
+        of_some.rows = lists.rows - first < most ? lists.rows - first : most;
+        of_some.expert += first;
+        kernel(&some, &x, weight, of_some);
+    }
+}
+
+static bool takes_dense_rows(const gb_cuda_problem *problem) {
+    return gb_cuda_takes_dense_pairs(problem->parts[0]->operands[1]);
+}
+static void launch_dense_rows(const gb_cuda_problem *problem) {
+    launch_pairs(problem->parts[0], gb_cuda_dense_pairs);
+}
+
+static bool is_dense(const gb_cuda_problem *problem) {
+    return problem->parts[0]->operands[1]->dtype != GB_QUANTIZED;
+}
+static void launch_dense(const gb_cuda_problem *problem) {
+    launch_pairs(problem->parts[0], gb_cuda_dense_product);
+}
+
+/* ---- Other formats: few pairs one by one, many in the order of the experts ----------------------------- */
+
+static uint64_t lists_scratch(const gb_cuda_problem *problem) {
+    return list_bytes(problem->parts[0]);
+}
+
+static void launch_quantized(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const gb_cuda_tensor *weight = call->operands[1];
+    row_lists lists = pairs_of(call);
+    if (lists.rows <= FEW_PAIRS) {
+        gb_cuda_quantized_product(call, call->operands[0], weight, single_pairs_of(call), 0);
+        return;
+    }
+    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), weight->dims[0], GB_CUDA_MANY_ROWS,
+                         call->scratch->bytes, &lists);
+    gb_cuda_quantized_product(call, call->operands[0], weight, lists,
+                              gb_cuda_list_tiles(lists.rows, weight->dims[0], GB_CUDA_MANY_ROWS));
+}
+
+static const gb_cuda_kernel kernels[] = {
+    {"expert_prefill", takes_prefill, launch_prefill, prefill_scratch, nullptr, false},
+    {"expert_few", takes_few, launch_few, nullptr, nullptr, true},
+    {"expert_dense_rows", takes_dense_rows, launch_dense_rows, nullptr, nullptr, false},
+    {"expert_dense", is_dense, launch_dense, nullptr, nullptr, false},
+    {"expert_quantized", nullptr, launch_quantized, lists_scratch, nullptr, true},
+};
+
+extern "C" const gb_cuda_registry gb_cuda_expert_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/moe/expert_inner.cuh"
+#include "backends/cuda/moe/expert_outer.cuh"
+
+#include "backends/cuda/lowering/activations.h"
+
+using namespace gb_cuda;
+
+/* ---- Which ones it can be ------------------------------------------------------------------------------ */
+
+enum {
+    MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
+    MOST_SIZE = MOST_OUTER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
+    OWN_BYTES = 8 << 10 /* more than join_outputs' own variables */
+};
+
+/* Whether a weight [.., outputs, inputs] is one that the kernels take. */
+static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
+    return weight->is_packed && weight->takes_bytes && weight->format.bits == 4 &&
+           weight->format.group == EXPERT_GROUP && weight->dims[weight->rank - 1] <= most_columns;
+}
+
+/* Whether a weight is such, in the format of the experts' down. */
+static bool is_like_down(const gb_cuda_problem *problem, int number, size_t outputs, size_t inputs,
+                         size_t most_columns) {
+    const gb_cuda_tensor *weight = problem->operands[number];
+    return is_taken(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
+           weight->dims[weight->rank - 1] == inputs &&
+           gb_format_equal(&weight->format, &problem->operands[GB_EXPERTS_DOWN_WEIGHT]->format);
+}
+
+/* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
+ */
+static unsigned outer_rounds(size_t blocks, size_t tokens) {
+    return blocks_for(blocks * tokens, 2 * gb_cuda_find_facts()->multiprocessors);
+}
+
+/* Whether a block of threads has room for what join_outputs has at a time. */
+static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choices) {
+    const unsigned rounds = outer_rounds(down->dims[1] / FEW_BLOCK_ROWS, tokens);
+    const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_GROUP);
+    return outer_bytes(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1) + OWN_BYTES <= most_shared_bytes();
+}
+
+bool gb_cuda_takes_experts(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *x = problem->operands[GB_EXPERTS_X],
+                         *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
+    return !route->is_prefill && x->rank == 2 && choices <= MOST_CHOICES &&
+           outputs_fit(down, x->dims[0], choices) &&
+           is_like_down(problem, GB_EXPERTS_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
+           is_like_down(problem, GB_EXPERTS_GATE_UP_WEIGHT, 2 * size, hidden, MOST_HIDDEN) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_GATE_WEIGHT, size, hidden, MOST_HIDDEN) &&
+           is_like_down(problem, GB_EXPERTS_SHARED_UP_WEIGHT, size, hidden, MOST_HIDDEN);
+}
+
+/* ---- What the kernels take ----------------------------------------------------------------------------- */
+
+static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) {
+    const uint8_t *data = data_of<const uint8_t>(weight);
+    packed_matrices m = {};
+    m.codes = data + weight->planes.codes.offset;
+    m.scales = data + weight->planes.scales.offset;
+    m.biases = weight->format.has_bias ? data + weight->planes.biases.offset : nullptr;
+    m.code_bytes = (uint32_t)(weight->planes.codes.row_bytes * FEW_BLOCK_ROWS);
+    m.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * FEW_BLOCK_ROWS);
+    m.blocks = (uint32_t)(weight->dims[weight->rank - 2] / FEW_BLOCK_ROWS);
+    m.atoms = (uint32_t)(weight->dims[weight->rank - 1] / EXPERT_GROUP);
+    m.offset = (float)gb_format_center(&weight->format);
+    m.is_read_once = tokens == 1;
+    return m;
+}
+
+/* Inner values of all chosen experts and the shared one, and which they are. */
+uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_tensor *chosen = problem->parts[GB_EXPERTS_ROUTE]->results[0];
+    const uint64_t size = problem->operands[GB_EXPERTS_DOWN_WEIGHT]->dims[2];
+    return (uint64_t)chosen->dims[0] * (chosen->dims[1] + 1) *
+           (size * sizeof(float) + sizeof(float) + sizeof(int32_t));
+}
+
+static expert_values values_in(const gb_cuda_scratch *scratch, size_t tokens, size_t choices, size_t size) {
+    expert_values v = {};
+    v.inner = reinterpret_cast<float *>(scratch->bytes);
+    v.weights = v.inner + tokens * (choices + 1) * size;
+    v.experts = reinterpret_cast<int32_t *>(v.weights + tokens * (choices + 1));
+    v.choices = (uint32_t)choices;
+    v.size = (uint32_t)size;
+    return v;
+}
+
+/* One token's experts are found by all blocks at once, those of several by a launch before. */
+static expert_inner inner_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+    const gb_cuda_tensor *const *operands = problem->operands;
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const prepared_rows x = gb_cuda_prepare(problem->parts[GB_EXPERTS_GATE_UP], operands[GB_EXPERTS_X]);
+    expert_inner p = {};
+    p.weight = matrices_of(operands[GB_EXPERTS_GATE_UP_WEIGHT], tokens);
+    p.x = reinterpret_cast<const uint4 *>(x.values);
+    p.x_sums = reinterpret_cast<const float2 *>(x.sums);
+    p.experts = (uint32_t)operands[GB_EXPERTS_LOGITS]->dims[1];
+    p.normalized = gb_node_int(route->node, GB_ATTRIBUTE_NORMALIZE) != 0;
+    if (tokens == 1 && p.experts <= BLOCK_EXPERTS) {
+        p.logits = data_of<const float>(operands[GB_EXPERTS_LOGITS]);
+        p.next = matrices_of(operands[GB_EXPERTS_DOWN_WEIGHT], tokens);
+        p.next_share = blocks_for(p.next.blocks, p.weight.blocks / 2);
+    } else {
+        gb_cuda_route_top_k(route);
+        p.chosen = data_of<const int32_t>(route->results[0]);
+        p.chosen_weights = data_of<const float>(route->results[1]);
+    }
+    p.shared_gate = matrices_of(operands[GB_EXPERTS_SHARED_GATE_WEIGHT], tokens);
+    p.shared_up = matrices_of(operands[GB_EXPERTS_SHARED_UP_WEIGHT], tokens);
+    p.shared_logit = data_of<const float>(operands[GB_EXPERTS_SHARED_LOGIT]);
+    p.to = values;
+    return p;
+}
+
+static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values &values, size_t tokens) {
+    const gb_cuda_tensor *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    expert_outer p = {};
+    p.weight = matrices_of(down, tokens);
+    p.shared = matrices_of(problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT], tokens);
+    p.from = values;
+    p.residual = data_of<const float>(problem->operands[GB_EXPERTS_RESIDUAL]);
+    p.y = data_of<float>(problem->parts[GB_EXPERTS_RESULT]->results[0]);
+    p.outputs = (uint32_t)down->dims[1];
+    return p;
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+template <bool IS_BF16>
+static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
+    const auto kernel = make_inner_values<IS_BF16>;
+    const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
+    GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
+}
+
+template <bool IS_BF16>
+static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
+    const auto kernel = join_outputs<IS_BF16>;
+    const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
+    const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
+    const size_t bytes = outer_bytes(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
+    GB_LAUNCH(kernel, grid, EXPERT_THREADS, bytes, stream, p);
+}
+
+template <bool IS_BF16>
+static void launch(cudaStream_t stream, const expert_inner &inner, const expert_outer &outer, size_t tokens) {
+    launch_inner<IS_BF16>(stream, inner, tokens);
+    launch_outer<IS_BF16>(stream, outer, tokens);
+}
+
+void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
+    const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
+    const gb_cuda_tensor *experts = route->results[0], *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
+    const size_t tokens = experts->dims[0], choices = experts->dims[1];
+    const expert_values values = values_in(route->scratch, tokens, choices, down->dims[2]);
+    const expert_inner inner = inner_of(problem, values, tokens);
+    const expert_outer outer = outer_of(problem, values, tokens);
+    if (down->format.scale == GB_BF16)
+        launch<true>(route->stream, inner, outer, tokens);
+    else
+        launch<false>(route->stream, inner, outer, tokens);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The experts of each token, which a block of threads or a warp chooses (moe/routing.cuh).
+ */
+#include "backends/cuda/moe/routing.cuh"
+
+using namespace gb_cuda;
+
+struct route_call {
+    const float *logits; /* [tokens, experts] */
+    int experts, choices;
+    bool normalized;
+    int32_t *chosen; /* [tokens, choices] */
+    float *weights;  /* likewise */
+};
+
+static __global__ void __launch_bounds__(BLOCK_EXPERTS) route_in_block(GB_GRID_CONSTANT route_call p) {
+    __shared__ block_routing memory;
+    const size_t m = blockIdx.x;
+    wait_for_earlier();
+    const uint32_t t = threadIdx.x, choices = (uint32_t)p.choices;
+    choose_in_block(p.logits + m * (size_t)p.experts, (uint32_t)p.experts, memory);
+    if (t < choices) {
+        p.chosen[m * choices + t] = (int32_t)memory.chosen_experts[t];
+        p.weights[m * choices + t] = memory.weight(t, choices, p.normalized);
+    }
+}
+
+template <int EACH>
+static __global__ void __launch_bounds__(WARP) route_in_warp(GB_GRID_CONSTANT route_call p) {
+    const int lane = (int)threadIdx.x;
+    const size_t m = blockIdx.x;
+    wait_for_earlier();
+    warp_routing<EACH> row;
+    row.create(p.logits + m * (size_t)p.experts, p.experts);
+    int32_t *const chosen = p.chosen + m * (size_t)p.choices;
+    float *const weights = p.weights + m * (size_t)p.choices;
+    float sum = 0;
+    for (int t = 0; t < p.choices; t++) {
+        float probability;
+        const int expert = row.take(&probability);
+        sum += probability;
+        if (t % WARP == lane) {
+            chosen[t] = expert;
+            weights[t] = probability;
+        }
+    }
+    for (int t = lane; p.normalized && t < p.choices; t += WARP) /* the lane's own */
+        weights[t] /= sum;
+}
+
+void gb_cuda_route_top_k(const gb_cuda_call *call) {
+    const gb_cuda_tensor *logits = call->operands[0], *chosen = call->results[0];
+    const unsigned tokens = (unsigned)logits->dims[0];
+    const route_call p = {data_of<const float>(logits), (int)logits->dims[1],
+                          (int)chosen->dims[1],         gb_node_int(call->node, GB_ATTRIBUTE_NORMALIZE) != 0,
+                          data_of<int32_t>(chosen),     data_of<float>(call->results[1])};
+    static_assert(GB_MAX_EXPERTS <= 128 * WARP, "a warp has a row in registers");
+    const bool is_small = p.experts <= BLOCK_EXPERTS;
+    if (is_small && p.choices <= MOST_BLOCK_CHOICES) {
+        GB_LAUNCH(route_in_block, tokens, BLOCK_EXPERTS, 0, call->stream, p);
+        return;
+    }
+    const auto kernel = is_small ? route_in_warp<8> : route_in_warp<128>;
+    GB_LAUNCH(kernel, tokens, WARP, 0, call->stream, p);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops whose elements do not depend on each other, with the bits of the portable kernels.
+ */
+#include "backends/cuda/gemm/prepared.cuh"
+#include "backends/cuda/norm/row_ops.cuh"
+
+using namespace gb_cuda;
+
+enum { THREADS = 256 };
+
+template <typename Function>
+static __global__ void map_elements(size_t count, float *y, Function function) {
+    wait_for_earlier();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < count)
+        y[i] = function(i);
+}
+
+template <typename Function>
+static void launch_map(const gb_cuda_call *call, Function function) {
+    const gb_cuda_tensor *y = call->results[0];
+    const size_t count = gb_cuda_elements(y);
+    float *to = data_of<float>(y);
+    GB_LAUNCH(map_elements<Function>, blocks_for(count, THREADS), THREADS, 0, call->stream, count, to,
+              function);
+}
+
+struct add_function {
+    const float *a, *b;
+    __device__ float operator()(size_t i) const {
+        return a[i] + b[i];
+    }
+};
+struct multiply_function {
+    const float *a, *b;
+    __device__ float operator()(size_t i) const {
+        return a[i] * b[i];
+    }
+};
+struct scale_function {
+    const float *x;
+    const void *factor;
+    gb_dtype dtype;
+    __device__ float operator()(size_t i) const {
+        return x[i] * load_float(factor, dtype, 0);
+    }
+};
+struct gelu_function {
+    const float *x;
+    __device__ float operator()(size_t i) const {
+        return gelu_tanh(x[i]);
+    }
+};
+struct silu_function {
+    const float *x;
+    __device__ float operator()(size_t i) const {
+        return silu(x[i]);
+    }
+};
+struct sigmoid_function {
+    const float *x;
+    __device__ float operator()(size_t i) const {
+        return sigmoid(x[i]);
+    }
+};
+struct soft_cap_function {
+    const float *x;
+    float cap;
+    __device__ float operator()(size_t i) const {
+        return cap * gb_tanh(x[i] / cap);
+    }
+};
+struct delta_decay_function {
+    const float *x;
+    const void *a_log, *bias;
+    gb_dtype a_log_dtype, bias_dtype;
+    size_t heads;
+    __device__ float operator()(size_t i) const {
+        const size_t h = i % heads;
+        return delta_decay(x[i], load_float(a_log, a_log_dtype, h), load_float(bias, bias_dtype, h));
+    }
+};
+struct scale_rows_function {
+    const float *x, *factor;
+    size_t width;
+    __device__ float operator()(size_t i) const {
+        return x[i] * factor[i / width];
+    }
+};
+struct combine_function {
+    const float *x, *weights;
+    size_t choices, width;
+    __device__ float operator()(size_t i) const {
+        const size_t m = i / width, k = i % width;
+        const float *from = x + m * choices * width + k, *weight = weights + m * choices;
+        float sum = from[0] * weight[0];
+        for (size_t t = 1; t < choices; t++)
+            sum += from[t * width] * weight[t];
+        return sum;
+    }
+};
+
+static const float *operand(const gb_cuda_call *call, int i) {
+    return data_of<const float>(call->operands[i]);
+}
+
+/* Products that are prepared as well; a row of the result is that of the product that follows. */
+static __global__ void multiply_and_prepare(multiply_function function, size_t columns,
+                                            prepared_rows prepared, float *y) {
+    wait_for_earlier();
+    const size_t row = blockIdx.y, quarter = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    float v[8];
+    for (size_t i = 0; i < 8; i++) {
+        const size_t column = quarter * 8 + i;
+        v[i] = 0;
+        if (column < columns)
+            y[row * columns + column] = v[i] = function(row * columns + column);
+    }
+    prepare_quarter(prepared, row, quarter, v);
+}
+
+void gb_cuda_add(const gb_cuda_call *call) {
+    launch_map(call, add_function{operand(call, 0), operand(call, 1)});
+}
+void gb_cuda_multiply(const gb_cuda_call *call) {
+    const multiply_function function = {operand(call, 0), operand(call, 1)};
+    const gb_cuda_tensor *y = call->results[0];
+    if (!call->epilogue) {
+        launch_map(call, function);
+        return;
+    }
+    const size_t columns = gb_cuda_epilogue_columns(call);
+    const prepared_rows prepared = gb_cuda_epilogue_rows(call);
+    const dim3 grid(blocks_for(prepared.units * 4, THREADS), (unsigned)(gb_cuda_elements(y) / columns));
+    GB_LAUNCH(multiply_and_prepare, grid, THREADS, 0, call->stream, function, columns, prepared,
+              data_of<float>(y));
+}
+void gb_cuda_scale(const gb_cuda_call *call) {
+    launch_map(call, scale_function{operand(call, 0), call->operands[1]->data, call->operands[1]->dtype});
+}
+void gb_cuda_gelu_tanh(const gb_cuda_call *call) {
+    launch_map(call, gelu_function{operand(call, 0)});
+}
+void gb_cuda_silu(const gb_cuda_call *call) {
+    launch_map(call, silu_function{operand(call, 0)});
+}
+void gb_cuda_sigmoid(const gb_cuda_call *call) {
+    launch_map(call, sigmoid_function{operand(call, 0)});
+}
+void gb_cuda_soft_cap(const gb_cuda_call *call) {
+    launch_map(call, soft_cap_function{operand(call, 0), (float)gb_node_float(call->node, GB_ATTRIBUTE_CAP)});
+}
+void gb_cuda_delta_decay(const gb_cuda_call *call) {
+    const gb_cuda_tensor *a_log = call->operands[1], *bias = call->operands[2];
+    launch_map(call, delta_decay_function{operand(call, 0), a_log->data, bias->data, a_log->dtype,
+                                          bias->dtype, call->operands[0]->dims[1]});
+}
+void gb_cuda_scale_rows(const gb_cuda_call *call) {
+    launch_map(call, scale_rows_function{operand(call, 0), operand(call, 1), call->operands[0]->dims[1]});
+}
+void gb_cuda_combine_experts(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    launch_map(call, combine_function{operand(call, 0), operand(call, 1), x->dims[1], x->dims[2]});
+}
+void gb_cuda_move(const gb_cuda_call *call) {
+    const gb_cuda_tensor *to = call->results[0];
+    cudaMemcpyAsync(to->data, call->operands[0]->data, gb_cuda_elements(to) * gb_dtype_size(to->dtype),
+                    cudaMemcpyDeviceToDevice, call->stream);
+}

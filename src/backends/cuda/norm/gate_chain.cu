@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gates of generated tokens: an activation's values times others, of one tensor or of two side by side. A
+ * warp has a group of columns of the product's row and rounds it to bytes in registers. Functions are those
+ * of row_chain.cu, and so are the bits.
+ */
+#include "backends/cuda/norm/row_chain.cuh"
+
+using namespace gb_cuda;
+
+enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535 };
+
+/* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
+ * grid's second dim count. */
+struct gate {
+    row_view x, other;
+    float *kept; /* [rows, parts * columns] */
+    prepared_rows prepared;
+    unsigned columns, parts;
+};
+
+struct gate_chain {
+    gate of;
+    unsigned rows;
+};
+
+template <chain_kind KIND>
+__device__ static float activation(float x) {
+    return KIND == CHAIN_GELU ? gelu_tanh(x) : KIND == CHAIN_SILU ? silu(x) : sigmoid(x);
+}
+
+template <int EACH>
+__device__ static void load_columns(const row_view &view, unsigned row, unsigned column, float v[EACH]) {
+    const float *from = view.data + row * view.stride + place_of(view, column);
+#pragma unroll
+    for (int i = 0; i < EACH; i += 2) {
+        const float2 two = *reinterpret_cast<const float2 *>(from + i);
+        v[i] = two.x, v[i + 1] = two.y;
+    }
+}
+
+template <chain_kind KIND, int EACH>
+static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTANT gate_chain c) {
+    let_next_begin();
+    const gate &g = c.of;
+    const unsigned column = (blockIdx.x * THREADS + threadIdx.x) * EACH, number = blockIdx.y;
+    const unsigned row = number / g.parts, part = number % g.parts;
+    const bool is_there = row < c.rows && column < g.columns;
+    float x[EACH] = {}, other[EACH] = {};
+    wait_for_earlier();
+    if (is_there) {
+        load_columns<EACH>(g.x, row, part * g.columns + column, x);
+        load_columns<EACH>(g.other, row, part * g.columns + column, other);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            x[i] = activation<KIND>(x[i]) * other[i];
+    }
+    if (g.prepared.values && row < c.rows)
+        store_in_bytes<EACH>(g.prepared, number, column, x);
+    float *to = g.kept + (size_t)number * g.columns + column;
+    if (is_there)
+#pragma unroll
+        for (int i = 0; i < EACH; i += 2)
+            *reinterpret_cast<float2 *>(to + i) = float2{x[i], x[i + 1]};
+}
+
+/* ---- From a step to a gate ----------------------------------------------------------------------------- */
+
+/* A thread's columns lie side by side, and can be loaded by two. */
+static bool is_loadable(const row_view &view) {
+    return (uintptr_t)view.data % 8 == 0 && view.stride % 2 == 0 && view.inner % 4 == 0 &&
+           view.outer % 2 == 0;
+}
+
+static row_view operand_view(const gb_cuda_tensor *x, const gb_cuda_call *slice) {
+    const row_view view = view_of_rows(x);
+    return slice ? slice_of(view, slice) : view;
+}
+
+static gate_chain chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
+    const unsigned width = row_width(last->results[0]);
+    gate_chain c = {};
+    gate &g = c.of;
+    c.rows = (unsigned)last->results[0]->dims[0];
+    g.x = operand_view(problem->operands[GB_GATED_X], problem->parts[GB_GATED_X_SLICE]);
+    g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
+    g.kept = data_of<float>(last->results[0]);
+    g.prepared = gb_cuda_epilogue_rows(last);
+    g.columns = g.prepared.values ? (unsigned)gb_cuda_epilogue_columns(last) : width;
+    g.parts = width / g.columns;
+    return c;
+}
+
+/* Columns of a thread: a warp has a group of the product's. 0: it cannot have it. */
+static unsigned columns_of_thread(const gate &g) {
+    if (!g.prepared.values)
+        return 2;
+    const bool is_warps =
+        (g.prepared.group == 64 || g.prepared.group == 128) && g.columns % g.prepared.group == 0;
+    return is_warps ? (unsigned)g.prepared.group / WARP : 0;
+}
+
+template <chain_kind KIND>
+static void launch(const gate_chain &c, cudaStream_t stream) {
+    const unsigned each = columns_of_thread(c.of);
+    const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
+    auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
+    GB_LAUNCH(kernel, grid, THREADS, 0, stream, c);
+}
+
+bool gb_cuda_takes_gated(const gb_cuda_problem *problem) {
+    const gate_chain c = chain_of(problem);
+    const unsigned each = columns_of_thread(c.of);
+    return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
+           (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
+           (uintptr_t)c.of.kept % 8 == 0;
+}
+
+void gb_cuda_gate_chain(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_GATED_RESULT];
+    const gate_chain c = chain_of(problem);
+    const gb_op activation = problem->parts[GB_GATED_ACTIVATION]->node->op;
+    if (activation == GB_OP_GELU_TANH)
+        launch<CHAIN_GELU>(c, last->stream);
+    else if (activation == GB_OP_SILU)
+        launch<CHAIN_SILU>(c, last->stream);
+    else
+        launch<CHAIN_SIGMOID>(c, last->stream);
+}

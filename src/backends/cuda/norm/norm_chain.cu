@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches of the chains of norm_chain.cuh.
+ */
+#include "backends/cuda/norm/norm_chain.cuh"
+
+using namespace gb_cuda;
+
+/* Grid: [rows, blocks that share a row]. */
+template <int EACH, typename Element>
+static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CONSTANT norm_chain c) {
+    GB_DYNAMIC_SHARED(float, shared);
+    __shared__ float partial[2][WARP];
+    let_next_begin();
+    run_whole_row<EACH, Element>(c, blockIdx.x, row_share{blockIdx.y, gridDim.y}, partial, shared);
+}
+
+/* ---- From a step to a chain ---------------------------------------------------------------------------- */
+
+static float *kept_rows(const gb_cuda_problem *problem, uint32_t part) {
+    return gb_cuda_is_kept(problem, part) ? data_of<float>(problem->parts[part]->results[0]) : nullptr;
+}
+
+norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *parts = problem->parts;
+    const gb_cuda_tensor *added = problem->operands[GB_NORMS_ADDED],
+                         *scale = problem->operands[GB_NORMS_SCALE_FACTOR];
+    norm_chain c = {};
+    c.width = row_width(parts[GB_NORMS_LAST]->results[0]);
+    c.x = data_of<const float>(problem->operands[GB_NORMS_X]);
+    c.x_stride = c.added_stride = c.width;
+    c.has_first = parts[GB_NORMS_FIRST] != nullptr;
+    if (c.has_first)
+        c.first = normalization_of(parts[GB_NORMS_FIRST]);
+    c.added = data_or_null<const float>(added);
+    c.scale = scale ? scale->data : nullptr;
+    c.scale_dtype = scale ? scale->dtype : GB_F32;
+    c.has_last = true;
+    c.last = normalization_of(parts[GB_NORMS_LAST]);
+    c.first_kept = kept_rows(problem, GB_NORMS_FIRST);
+    c.added_kept = kept_rows(problem, GB_NORMS_ADD);
+    c.scaled_kept = kept_rows(problem, GB_NORMS_SCALE);
+    c.last_kept = kept_rows(problem, GB_NORMS_LAST);
+    c.prepared = gb_cuda_epilogue_rows(parts[GB_NORMS_LAST]);
+    return c;
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
+template <typename Element>
+static void launch(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+    auto kernel = norm_piece(c.width) == 4 ? run_norm_chain<4, Element> : run_norm_chain<8, Element>;
+    const dim3 grid(rows, blocks_of_row(c.prepared, rows, c.width));
+    GB_LAUNCH(kernel, grid, threads_of_row(c.width), shared_of_row(c.prepared, c.width), stream, c);
+}
+
+/* The chain, if the kernels can have it. */
+static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream) {
+    if (!can_launch(c))
+        return false;
+    if (has_dtypes(c, GB_BF16))
+        launch<uint16_t>(c, rows, stream);
+    else
+        launch<float>(c, rows, stream);
+    return true;
+}
+
+bool gb_cuda_takes_norms(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    const norm_chain c = gb_cuda_norm_chain_of(problem);
+    return can_launch(c) && (!last->epilogue || gb_cuda_epilogue_columns(last) == c.width);
+}
+
+void gb_cuda_norm_chain(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    launch_chain(gb_cuda_norm_chain_of(problem), (unsigned)last->results[0]->dims[0], last->stream);
+}
+
+bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, const prepared_rows &prepared) {
+    norm_chain c = {};
+    c.x = data_of<const float>(call->operands[0]);
+    c.x_stride = norm.size;
+    c.width = (unsigned)norm.size;
+    c.has_last = true;
+    c.last = norm;
+    c.last_kept = data_of<float>(call->results[0]);
+    c.prepared = prepared;
+    return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->stream);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of ops on rows, for kernels of one op (elementwise.cu, rows.cu) and of several
+ * (row_chain.cu).
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_NORM_ROW_OPS_CUH
+#define GUMBEL_BACKENDS_CUDA_NORM_ROW_OPS_CUH
+
+#include "backends/cuda/device/device.cuh"
+
+namespace gb_cuda {
+
+/* Norms of longer rows are a block's, of NORM_THREADS; those of others a warp's. */
+enum { LONGEST_WARP_ROW = 1024, NORM_THREADS = 1024 };
+
+__device__ inline float gelu_tanh(float x) {
+    const float sqrt_2_over_pi = 0x1.988454p-1f;
+    const float inner = sqrt_2_over_pi * (x + 0.044715f * (x * x * x));
+    return 0.5f * x * (1.0f + gb_tanh(inner));
+}
+
+__device__ inline float silu(float x) {
+    return x / (1.0f + gb_exp(-x));
+}
+
+__device__ inline float sigmoid(float x) {
+    return 1.0f / (1.0f + gb_exp(-x));
+}
+
+__device__ inline float delta_decay(float x, float a_log, float bias) {
+    const float value = x + bias;
+    /* softplus = log(1 + e^value), with the rounding of 1 + e undone. (Kahan's log1p) */
+    const float magnitude = value < 0.0f ? -value : value, e = gb_exp(-magnitude), rounded = 1.0f + e;
+    const float quotient = gb_log(rounded) * (e / (rounded == 1.0f ? 1.0f : rounded - 1.0f));
+    const float softplus = (value > 0.0f ? value : 0.0f) + (rounded == 1.0f ? e : quotient);
+    return gb_exp(-(gb_exp(a_log) * softplus));
+}
+
+/* y = x * factor * (weight_offset + weight); factor = scale / sqrt(sum of squares / divisor + epsilon). */
+struct normalization {
+    const void *weight; /* or NULL */
+    gb_dtype dtype;
+    size_t size;
+    float divisor, epsilon, scale, weight_offset;
+};
+
+/* That of a call of rms_norm or l2_normalize. */
+inline normalization normalization_of(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *weight = call->operands[1];
+    const bool is_mean = call->node->op == GB_OP_RMS_NORM;
+    normalization n = {};
+    n.size = x->dims[x->rank - 1];
+    n.weight = is_mean && weight ? weight->data : nullptr;
+    n.dtype = n.weight ? weight->dtype : GB_F32;
+    n.divisor = is_mean ? (float)n.size : 1.0f;
+    n.epsilon = (float)gb_node_float(call->node, GB_ATTRIBUTE_EPSILON);
+    n.scale = is_mean ? 1.0f : (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    n.weight_offset = is_mean ? (float)gb_node_float(call->node, GB_ATTRIBUTE_WEIGHT_OFFSET) : 0.0f;
+    return n;
+}
+
+__device__ inline float norm_factor(const normalization &n, float sum_of_squares) {
+    return n.scale / sqrtf(sum_of_squares / n.divisor + n.epsilon);
+}
+
+/* The sum of squares of a long row, in every thread of a block of whole warps: a thread has neighbouring
+ * columns, of every NORM_THREADS-th piece of norm_piece(size), one after the other. partial: WARP floats of
+ * shared memory, free before; after, once all threads have come by. */
+__host__ __device__ constexpr unsigned norm_piece(unsigned size) {
+    return size <= 4 * NORM_THREADS ? 4 : 8;
+}
+
+__device__ inline float norm_sum(float value, float *partial) {
+    const unsigned lane = threadIdx.x % WARP;
+    value = warp_sum(value);
+    if (lane == 0)
+        partial[threadIdx.x / WARP] = value;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / WARP ? partial[lane] : 0.0f);
+}
+
+__device__ inline float normalized(const normalization &n, float x, float factor, size_t i) {
+    const float value = x * factor;
+    return n.weight ? value * (n.weight_offset + load_float(n.weight, n.dtype, i)) : value;
+}
+
+} // namespace gb_cuda
+
+#endif

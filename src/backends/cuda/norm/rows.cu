@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ops on rows: embedding, gathering, slices, norms, rotary positions.
+ */
+#include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/prepared.cuh"
+#include "backends/cuda/norm/row_chain.cuh"
+
+using namespace gb_cuda;
+
+enum { THREADS = 256 };
+
+/* ---- Rows that are taken from somewhere ---------------------------------------------------------------- */
+
+/* A token that is not in the table has a row of zeros. */
+static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix matrix, const int32_t *ids,
+                             size_t rows, size_t width, float scale, float *y) {
+    wait_for_earlier();
+    const size_t m = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (k >= width)
+        return;
+    const int32_t id = ids[m];
+    float value = 0;
+    if (id >= 0 && (size_t)id < rows)
+        value = scale * (dtype == GB_QUANTIZED ? dequantize(matrix, (size_t)id, k)
+                                               : load_float(table, dtype, (size_t)id * width + k));
+    y[m * width + k] = value;
+}
+
+void gb_cuda_embedding(const gb_cuda_call *call) {
+    const gb_cuda_tensor *table = call->operands[0], *ids = call->operands[1], *y = call->results[0];
+    const size_t width = table->dims[1];
+    const dim3 grid(blocks_for(width, THREADS), (unsigned)ids->dims[0]);
+    const quantized_matrix matrix = matrix_of(table);
+    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    GB_LAUNCH(embed, grid, THREADS, 0, call->stream, table->data, table->dtype, matrix,
+              data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
+}
+
+static __global__ void gather(const float *x, const int32_t *rows, size_t row_count, size_t width, float *y) {
+    wait_for_earlier();
+    const size_t b = blockIdx.y, k = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    const int32_t row = rows[b];
+    if (k < width)
+        y[b * width + k] = row >= 0 && (size_t)row < row_count ? x[(size_t)row * width + k] : 0.0f;
+}
+
+void gb_cuda_gather_rows(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *rows = call->operands[1];
+    const dim3 grid(blocks_for(x->dims[1], THREADS), (unsigned)rows->dims[0]);
+    GB_LAUNCH(gather, grid, THREADS, 0, call->stream, data_of<const float>(x), data_of<const int32_t>(rows),
+              x->dims[0], x->dims[1], data_of<float>(call->results[0]));
+}
+
+static __global__ void take_columns(const float *x, size_t from_width, size_t count, size_t width, float *y) {
+    wait_for_earlier();
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < count)
+        y[i] = x[i / width * from_width + i % width];
+}
+
+void gb_cuda_slice(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *y = call->results[0];
+    const float *from = data_of<const float>(x) + gb_node_int(call->node, GB_ATTRIBUTE_START);
+    const size_t count = gb_cuda_elements(y);
+    GB_LAUNCH(take_columns, blocks_for(count, THREADS), THREADS, 0, call->stream, from, x->dims[x->rank - 1],
+              count, y->dims[y->rank - 1], data_of<float>(y));
+}
+
+/* ---- Norms --------------------------------------------------------------------------------------------- */
+
+/* A thread's part of a row's sum of squares. */
+__device__ static float squares(const float *x, unsigned size) {
+    const unsigned piece = size <= LONGEST_WARP_ROW ? 1 : norm_piece(size);
+    float sum = 0;
+    for (unsigned first = threadIdx.x * piece; first < size; first += blockDim.x * piece)
+        for (unsigned i = first; i < first + piece && i < size; i++)
+            sum += x[i] * x[i];
+    return sum;
+}
+
+/* A row is a block's. Where `prepared` is somewhere, y is prepared, too. */
+static __global__ void normalize(normalization n, const float *x, prepared_rows prepared, float *y) {
+    wait_for_earlier();
+    __shared__ float partial[WARP];
+    x += blockIdx.x * n.size;
+    y += blockIdx.x * n.size;
+    const float factor = norm_factor(n, norm_sum(squares(x, (unsigned)n.size), partial));
+    if (!prepared.values) {
+        for (size_t i = threadIdx.x; i < n.size; i += blockDim.x)
+            y[i] = normalized(n, x[i], factor, i);
+        return;
+    }
+    for (size_t first = 0; first < prepared.units * 4; first += blockDim.x) {
+        const size_t quarter = first + threadIdx.x;
+        float v[8];
+        for (size_t i = 0; i < 8; i++) {
+            const size_t column = quarter * 8 + i;
+            v[i] = 0;
+            if (column < n.size)
+                y[column] = v[i] = normalized(n, x[column], factor, column);
+        }
+        prepare_quarter(prepared, blockIdx.x, quarter, v);
+    }
+}
+
+static void launch_norm(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    const normalization n = normalization_of(call);
+    prepared_rows prepared = {};
+    if (call->epilogue && gb_cuda_epilogue_columns(call) == n.size)
+        prepared = gb_cuda_epilogue_rows(call);
+    if (gb_cuda_long_norm(call, n, prepared))
+        return;
+    const unsigned rows = (unsigned)(gb_cuda_elements(x) / n.size);
+    const unsigned threads = n.size <= LONGEST_WARP_ROW ? (unsigned)WARP : (unsigned)NORM_THREADS;
+    GB_LAUNCH(normalize, rows, threads, 0, call->stream, n, data_of<const float>(x), prepared,
+              data_of<float>(call->results[0]));
+}
+
+void gb_cuda_rms_norm(const gb_cuda_call *call) {
+    launch_norm(call);
+}
+
+void gb_cuda_l2_normalize(const gb_cuda_call *call) {
+    launch_norm(call);
+}
+
+/* ---- Rotary positions ---------------------------------------------------------------------------------- */
+
+/* A thread has one element of a head; the second of a pair is its partner's to write. */
+static __global__ void rotate(const float *x, const int32_t *positions, const float *frequencies,
+                              size_t frequency_count, size_t pair_offset, size_t heads, size_t size,
+                              float *y) {
+    wait_for_earlier();
+    const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (h >= heads)
+        return;
+    x += (m * heads + h) * size;
+    y += (m * heads + h) * size;
+    for (size_t d = i; d < size; d += blockDim.x) {
+        if (d < frequency_count) {
+            float sine, cosine;
+            const float a = x[d], b = x[d + pair_offset];
+            gb_sin_cos((float)positions[m] * frequencies[d], &sine, &cosine);
+            y[d] = a * cosine - b * sine;
+            y[d + pair_offset] = b * cosine + a * sine;
+        } else if (d < pair_offset || d >= pair_offset + frequency_count) {
+            y[d] = x[d];
+        }
+    }
+}
+
+void gb_cuda_rope(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0], *frequencies = call->operands[2];
+    const size_t heads = x->dims[1];
+    const dim3 block(64, 4), grid(blocks_for(heads, 4), (unsigned)x->dims[0]);
+    const size_t pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    GB_LAUNCH(rotate, grid, block, 0, call->stream, data_of<const float>(x),
+              data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
+              frequencies->dims[0], pair_offset, heads, x->dims[2], data_of<float>(call->results[0]));
+}

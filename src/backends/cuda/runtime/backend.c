@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/executor.h"
+#include "backends/cuda/runtime/limits.h"
+#include "backends/cuda/runtime/slots.h"
+#include "backends/cuda/runtime/weights.h"
+#include "base/memory.h"
+#include "base/text_sink.h"
+
+#include <stdio.h>
+
+/* A grid has at most so many blocks along its second and third dims, which are tokens. */
+enum { MOST_STEP_TOKENS = 32768 };
+
+typedef struct cuda_backend {
+    gb_backend base;
+    cudaStream_t stream;
+    gb_cuda_weights weights;
+    gb_cuda_slots slots;
+    gb_cuda_executor *executor;
+} cuda_backend;
+
+static cuda_backend *cuda(gb_backend *backend) {
+    return (cuda_backend *)backend;
+}
+
+static void destroy(gb_backend *backend) {
+    cuda_backend *b = cuda(backend);
+    gb_cuda_executor_destroy(b->executor);
+    gb_cuda_slots_destroy(&b->slots);
+    gb_cuda_weights_destroy(&b->weights);
+    if (b->stream)
+        cudaStreamDestroy(b->stream);
+    gb_free(b);
+}
+
+static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *error) {
+    return gb_cuda_executor_run(cuda(backend)->executor, batch, error);
+}
+
+/* The slots' states, as the steps that were asked for have left them. */
+static gb_cuda_slots *slots_of(gb_backend *backend) {
+    gb_cuda_executor_settle(cuda(backend)->executor);
+    return &cuda(backend)->slots;
+}
+
+static void reset_slot(gb_backend *backend, uint32_t slot) {
+    gb_cuda_slots_reset(slots_of(backend), slot);
+}
+
+static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
+                               gumbel_error *error) {
+    return gb_cuda_slots_copy(slots_of(backend), from, to, position, error);
+}
+
+static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
+                                   gumbel_error *error) {
+    return gb_cuda_slots_take_snapshot(slots_of(backend), slot, position, error);
+}
+
+static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
+    gb_states_restore_snapshot(&slots_of(backend)->states, slot, position);
+}
+
+static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_save_stream write,
+                               void *user, gumbel_error *error) {
+    return gb_cuda_slots_save(slots_of(backend), slot, position, write, user, error);
+}
+
+static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_load_stream read,
+                               void *user, gumbel_error *error) {
+    return gb_cuda_slots_load(slots_of(backend), slot, position, read, user, error);
+}
+
+/* Far more than the device's caches hold. */
+static const uint64_t measured_bytes = (uint64_t)512 << 20;
+
+static gumbel_status measure_limits(gb_backend *backend, gumbel_machine_limits *limits, gumbel_error *error) {
+    return gb_cuda_measure_read_rate(cuda(backend)->stream, measured_bytes, &limits->read_bytes_per_second,
+                                     error);
+}
+
+static const gb_backend_functions functions = {
+    .destroy = destroy,
+    .step = step,
+    .reset_slot = reset_slot,
+    .copy_slot = copy_slot,
+    .take_snapshot = take_snapshot,
+    .restore_snapshot = restore_snapshot,
+    .save_slot = save_slot,
+    .load_slot = load_slot,
+    .measure_limits = measure_limits,
+};
+
+static gumbel_status find_device(struct cudaDeviceProp *device, gumbel_error *error) {
+    int count = 0;
+    cudaError_t result = cudaGetDeviceCount(&count);
+    if (result != cudaSuccess || count == 0)
+        return gb_fail(error, GUMBEL_ERROR_BACKEND, "cuda: this machine has no CUDA device: %s",
+                       cudaGetErrorString(result == cudaSuccess ? cudaErrorNoDevice : result));
+    GB_TRY(gb_cuda_check(cudaGetDeviceProperties(device, 0), "asking for the device's properties", error));
+    if (device->major < 8)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "cuda: %s has compute capability %d.%d: expected 8.0 or more", device->name,
+                       device->major, device->minor);
+    return gb_cuda_check(cudaSetDevice(0), "taking the device", error);
+}
+
+static gumbel_status check_options(const gb_backend_options *options, gumbel_error *error) {
+    if (options->cpu_isa)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "instruction set \"%s\": the cuda backend has none (leave out --cpu-isa)",
+                       options->cpu_isa);
+    if (options->threads < 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 0 or more", options->threads);
+    if (options->step_tokens > MOST_STEP_TOKENS)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u tokens in a step: the cuda backend takes up to %d",
+                       options->step_tokens, MOST_STEP_TOKENS);
+    return GUMBEL_OK;
+}
+
+static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,
+                             gumbel_error *error) {
+    struct cudaDeviceProp device;
+    GB_TRY(check_options(options, error));
+    GB_TRY(find_device(&device, error));
+    GB_TRY(gb_cuda_check(cudaStreamCreateWithFlags(&b->stream, cudaStreamNonBlocking), "making a stream",
+                         error));
+    GB_TRY(gb_cuda_weights_create(program, options, b->stream, &b->weights, error));
+    GB_TRY(gb_cuda_slots_create(program, options, b->stream, &b->slots, error));
+    const gb_cuda_resources resources = {.program = program,
+                                         .backend = options,
+                                         .slots = &b->slots,
+                                         .weights = &b->weights,
+                                         .stream = b->stream};
+    GB_TRY(gb_cuda_executor_create(&resources, &b->executor, error));
+    snprintf(b->base.description, sizeof b->base.description, "cuda %.80s", device.name);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend_options *options,
+                                     gb_backend **backend, gumbel_error *error) {
+    *backend = NULL;
+    cuda_backend *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
+    made->base.functions = &functions;
+    made->base.most_following = GB_CUDA_MOST_AHEAD;
+    gumbel_status status = prepare(made, program, options, error);
+    if (status != GUMBEL_OK) {
+        destroy(&made->base);
+        return status;
+    }
+    *backend = &made->base;
+    return GUMBEL_OK;
+}
+
+void gb_cuda_describe(gumbel_write_callback write, void *user) {
+    const gb_text_sink sink = {write, user};
+    struct cudaDeviceProp device;
+    gumbel_error error;
+    if (find_device(&device, &error) == GUMBEL_OK)
+        gb_print(&sink, "%s, %.0f GB; ", device.name, (double)device.totalGlobalMem / 1e9);
+    else
+        gb_print(&sink, "no device; ");
+    gb_print(
+        &sink,
+        "quantized products take 8-bit inputs for generated tokens, bfloat16 ones for prompts; attention "
+        "takes 16 bits of its inputs (8 of a prompt's over bfloat16 caches) unless all weights are "
+        "float32; on Hopper prompts' products with large bfloat16 matrices take 16 bits of theirs; the "
+        "rest is float32");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/runtime/graphs.h"
+
+#include "backends/cuda/runtime/device.h"
+
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows) {
+    for (uint32_t i = 0; i < graphs->count; i++)
+        if (graphs->graphs[i].tokens == tokens && graphs->graphs[i].rows == rows)
+            return &graphs->graphs[i];
+    if (graphs->count == GB_CUDA_MOST_GRAPHS)
+        return NULL;
+    gb_cuda_graph *made = &graphs->graphs[graphs->count++];
+    *made = (gb_cuda_graph){.tokens = tokens, .rows = rows};
+    return made;
+}
+
+gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,
+                                    gumbel_status (*enqueue)(void *user, gumbel_error *error), void *user,
+                                    gumbel_error *error) {
+    static const char doing[] = "capturing a step";
+    cudaGraph_t captured = NULL;
+    /* Relaxed: a kernel that is launched for the first time is loaded meanwhile. */
+    GB_TRY(gb_cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), doing, error));
+    gumbel_status status = enqueue(user, error);
+    cudaError_t result = cudaStreamEndCapture(stream, &captured);
+    if (status == GUMBEL_OK)
+        status = gb_cuda_check(result, doing, error);
+    if (status == GUMBEL_OK)
+        status = gb_cuda_check(cudaGraphInstantiate(&graph->instance, captured, 0), doing, error);
+    if (status == GUMBEL_OK)
+        status = gb_cuda_check(cudaGraphUpload(graph->instance, stream), doing, error);
+    if (captured)
+        cudaGraphDestroy(captured);
+    if (status != GUMBEL_OK)
+        cudaGetLastError(); /* it would be found after the next launch */
+    return status;
+}
+
+void gb_cuda_graphs_destroy(gb_cuda_graphs *graphs) {
+    for (uint32_t i = 0; i < graphs->count; i++)
+        if (graphs->graphs[i].instance)
+            cudaGraphExecDestroy(graphs->graphs[i].instance);
+    graphs->count = 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The launches of steps of decoding as graphs of CUDA, one for each size of a batch.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
+#define GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
+
+#include "base/status.h"
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GB_CUDA_MOST_GRAPHS = 64 };
+
+typedef struct gb_cuda_graph {
+    uint32_t tokens, rows;
+    cudaGraphExec_t instance; /* NULL: not captured */
+    bool has_failed;          /* to be captured, once */
+} gb_cuda_graph;
+
+typedef struct gb_cuda_graphs {
+    gb_cuda_graph graphs[GB_CUDA_MOST_GRAPHS];
+    uint32_t count;
+} gb_cuda_graphs;
+
+/* The graph of a batch's size, which may have to be captured. NULL where there are too many sizes. */
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows);
+
+/* Captures what enqueue puts into the stream, and sends it to the device. Errors: BACKEND. */
+gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,
+                                    gumbel_status (*enqueue)(void *user, gumbel_error *error), void *user,
+                                    gumbel_error *error);
+
+void gb_cuda_graphs_destroy(gb_cuda_graphs *graphs);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/runtime/launches.h"
+
+#include "backends/cuda/runtime/device.h"
+
+#include <stdio.h>
+
+/* ---- Values -------------------------------------------------------------------------------------------- */
+
+/* Where a value lies that has memory of its own. */
+static void *memory_of(const gb_cuda_launches *l, const gb_cuda_lowered *lowered,
+                       const gb_cuda_resources *resources, gb_ref ref) {
+    const gb_value *value = &l->program->values[ref];
+    const gb_place *place = &lowered->plan->places[ref];
+    if (place->in_arena)
+        return l->arena + place->offset;
+    if (value->kind == GB_VALUE_STATE) {
+        const gb_states *states = &resources->slots->states;
+        return gb_state_memory(states, &states->places[value->index], 0);
+    }
+    return value->kind == GB_VALUE_CONSTANT
+               ? resources->weights->memory + resources->weights->offsets[value->index]
+               : NULL;
+}
+
+/* Gives every value that lies where the one with that storage does its data. */
+static void move_storage(const gb_cuda_launches *l, gb_cuda_lowered *lowered, gb_ref storage, void *data) {
+    for (gb_ref v = 0; v < l->program->value_count; v++)
+        if (lowered->plan->places[v].storage == storage)
+            lowered->tensors[v].data = data;
+}
+
+/* Logits, which the host may read, lie where it can without a copy being made for it. */
+static gumbel_status place_logits(gb_cuda_launches *l, gb_cuda_lowered *lowered, gumbel_error *error) {
+    const gb_ref value = gb_program_output(l->program, GB_ROLE_LOGITS);
+    if (value == GB_NO_VALUE)
+        return GUMBEL_OK;
+    const gb_ref storage = lowered->plan->places[value].storage;
+    if (!lowered->plan->places[storage].in_arena)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "logits that no op makes: the cuda backend does not have that");
+    move_storage(l, lowered, storage, l->logits);
+    return GUMBEL_OK;
+}
+
+static gumbel_status place_tensors(gb_cuda_launches *l, gb_cuda_lowered *lowered,
+                                   const gb_cuda_resources *resources, const gb_cuda_inputs *inputs,
+                                   gumbel_error *error) {
+    for (gb_ref i = 0; i < l->program->value_count; i++)
+        lowered->tensors[i].data = memory_of(l, lowered, resources, i);
+    for (uint32_t i = 0; i < l->program->input_count; i++)
+        lowered->tensors[l->program->inputs[i].value].data = inputs->device + inputs->offsets[i];
+    for (gb_ref i = 0; i < l->program->value_count; i++)
+        lowered->tensors[i].data = lowered->tensors[lowered->plan->places[i].storage].data;
+    return place_logits(l, lowered, error);
+}
+
+/* The logits of a step begin with those of the batch's row first_row. */
+static void shift_logits(gb_cuda_launches *l, gb_cuda_lowered *lowered, uint32_t first_row) {
+    const gb_ref output = gb_program_output(l->program, GB_ROLE_LOGITS);
+    if (output != GB_NO_VALUE)
+        move_storage(l, lowered, lowered->plan->places[output].storage,
+                     l->logits + first_row * lowered->tensors[output].dims[1]);
+}
+
+static gb_cuda_class class_of(const gb_cuda_step_sizes *sizes) {
+    if (sizes->is_prefill)
+        return GB_CUDA_PREFILL;
+    return sizes->tokens == 1 ? GB_CUDA_ONE_TOKEN : GB_CUDA_DECODE;
+}
+
+void gb_cuda_launches_bind(gb_cuda_launches *l, const gb_cuda_step_sizes *sizes) {
+    gb_cuda_lowered *lowered = &l->of[class_of(sizes)];
+    gb_cuda_lowered_bind(lowered, sizes->tokens, sizes->rows, &sizes->runs, &sizes->versions);
+    if (sizes->first_row != lowered->first_row)
+        shift_logits(l, lowered, sizes->first_row);
+    lowered->first_row = sizes->first_row;
+    l->bound = lowered;
+    l->sizes = *sizes;
+}
+
+/* ---- Making them --------------------------------------------------------------------------------------- */
+
+static gumbel_status lower_classes(gb_cuda_launches *l, const gb_cuda_resources *resources,
+                                   gumbel_error *error) {
+    gb_cuda_lowering_options options = {.program = resources->program,
+                                        .backend = resources->backend,
+                                        .weights = resources->weights,
+                                        .states = &resources->slots->states,
+                                        .scratch = &l->scratch,
+                                        .stream = l->stream};
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
+        options.class = (gb_cuda_class)i;
+        GB_TRY(gb_cuda_lower(&options, &l->of[i], error));
+    }
+    return GUMBEL_OK;
+}
+
+/* The largest of what the classes take of each kind of memory, and of the logits. */
+typedef struct memory_sizes {
+    uint64_t arena, scratch, prepared, logits;
+} memory_sizes;
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static memory_sizes sizes_of(const gb_cuda_launches *l) {
+    const gb_ref logits = gb_program_output(l->program, GB_ROLE_LOGITS);
+    memory_sizes sizes = {0};
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++) {
+        const gb_plan *plan = l->of[i].plan;
+        sizes.arena = larger(sizes.arena, plan->arena_bytes);
+        sizes.scratch = larger(sizes.scratch, gb_cuda_lowered_scratch(&l->of[i]));
+        sizes.prepared = larger(sizes.prepared, gb_cuda_lowered_prepared(&l->of[i]));
+        if (logits != GB_NO_VALUE)
+            sizes.logits = larger(sizes.logits, plan->places[plan->places[logits].storage].size);
+    }
+    return sizes;
+}
+
+static gumbel_status reserve(gb_cuda_launches *l, gumbel_error *error) {
+    const memory_sizes sizes = sizes_of(l);
+    void *memory;
+    GB_TRY(gb_cuda_allocate(sizes.arena, "the values of a step", &memory, error));
+    l->arena = memory;
+    GB_TRY(gb_cuda_allocate_managed(sizes.logits, "a step's logits", &memory, error));
+    l->logits = memory;
+    GB_TRY(gb_cuda_allocate_pinned(sizeof *l->condition, "a branch's condition", &memory, error));
+    l->condition = memory;
+    GB_TRY(gb_cuda_allocate(sizes.scratch, "what kernels put down", &memory, error));
+    l->scratch.bytes = memory;
+    l->scratch.size = sizes.scratch;
+    GB_TRY(gb_cuda_allocate(sizes.prepared, "the inputs of products", &memory, error));
+    l->scratch.prepared = memory;
+    GB_TRY(gb_cuda_allocate(GB_CUDA_ARRIVALS * sizeof(uint32_t), "counting blocks", &memory, error));
+    l->scratch.arrivals = memory;
+    return gb_cuda_check(cudaMemsetAsync(memory, 0, GB_CUDA_ARRIVALS * sizeof(uint32_t), l->stream),
+                         "clearing counters", error);
+}
+
+gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const gb_cuda_inputs *inputs,
+                                      gb_cuda_launches *launches, gumbel_error *error) {
+    gb_cuda_launches *l = launches;
+    *l = (gb_cuda_launches){.program = resources->program,
+                            .stream = resources->stream,
+                            .bound = &l->of[GB_CUDA_ONE_TOKEN],
+                            .scratch = {.prefill_blocks = gb_cuda_prefill_blocks()},
+                            .profile = resources->backend->profile,
+                            .profile_user = resources->backend->profile_user};
+    GB_TRY(lower_classes(l, resources, error));
+    GB_TRY(reserve(l, error));
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
+        GB_TRY(place_tensors(l, &l->of[i], resources, inputs, error));
+    if (!l->profile)
+        return GUMBEL_OK;
+    GB_TRY(gb_cuda_check(cudaEventCreate(&l->begin), "making an event", error));
+    return gb_cuda_check(cudaEventCreate(&l->end), "making an event", error);
+}
+
+void gb_cuda_launches_destroy(gb_cuda_launches *l) {
+    if (l->begin)
+        cudaEventDestroy(l->begin);
+    if (l->end)
+        cudaEventDestroy(l->end);
+    gb_cuda_free(l->logits);
+    gb_cuda_free(l->scratch.bytes);
+    gb_cuda_free(l->scratch.prepared);
+    gb_cuda_free(l->scratch.arrivals);
+    gb_cuda_free(l->arena);
+    gb_cuda_free_pinned(l->condition);
+    for (uint32_t i = 0; i < GB_CUDA_CLASSES; i++)
+        gb_cuda_lowered_destroy(&l->of[i]);
+    *l = (gb_cuda_launches){0};
+}
+
+/* ---- Steps --------------------------------------------------------------------------------------------- */
+
+static gumbel_status launch(const gb_cuda_launch *launched, gumbel_error *error) {
+    char doing[96];
+    launched->kernel->launch(&launched->problem);
+    cudaError_t result = cudaGetLastError();
+    if (result == cudaSuccess)
+        return GUMBEL_OK;
+    snprintf(doing, sizeof doing, "launching %s", launched->kernel->name);
+    return gb_cuda_check(result, doing, error);
+}
+
+static gumbel_status launch_timed(gb_cuda_launches *l, const gb_cuda_launch *launched, gumbel_error *error) {
+    const gb_constant *weight = gb_step_weight(l->program, launched->step);
+    float milliseconds = 0;
+    GB_TRY(gb_cuda_check(cudaEventRecord(l->begin, l->stream), "timing a step", error));
+    GB_TRY(launch(launched, error));
+    GB_TRY(gb_cuda_check(cudaEventRecord(l->end, l->stream), "timing a step", error));
+    GB_TRY(gb_cuda_check(cudaEventSynchronize(l->end), "waiting for a step", error));
+    GB_TRY(gb_cuda_check(cudaEventElapsedTime(&milliseconds, l->begin, l->end), "timing a step", error));
+    l->profile(l->profile_user, launched->kernel->name, weight ? weight->name : NULL,
+               1e-3 * (double)milliseconds);
+    return GUMBEL_OK;
+}
+
+/* Where to go on after a branch: the host waits to read its condition. */
+static gumbel_status follow_branch(gb_cuda_launches *l, const gb_cuda_launch *branch, uint32_t *next,
+                                   gumbel_error *error) {
+    if (branch->step->kind == GB_STEP_BRANCH) {
+        cudaError_t result = cudaMemcpyAsync(l->condition, branch->problem.operands[0]->data,
+                                             sizeof *l->condition, cudaMemcpyDeviceToHost, l->stream);
+        if (result == cudaSuccess)
+            result = cudaStreamSynchronize(l->stream);
+        GB_TRY(gb_cuda_check(result, "reading a condition", error));
+        if (*l->condition)
+            return GUMBEL_OK;
+    }
+    *next = branch->step->target;
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gumbel_error *error) {
+    const gb_cuda_lowered *lowered = l->bound;
+    for (uint32_t s = 0, next; s < lowered->plan->step_count; s = next) {
+        const gb_cuda_launch *launched = &lowered->launches[s];
+        next = s + 1;
+        if (launched->step->needs_rows && l->sizes.rows == 0)
+            continue;
+        if (!launched->kernel)
+            GB_TRY(follow_branch(l, launched, &next, error));
+        else if (l->profile)
+            GB_TRY(launch_timed(l, launched, error));
+        else
+            GB_TRY(launch(launched, error));
+    }
+    return GUMBEL_OK;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/runtime/slots.h"
+
+#include "backends/cuda/runtime/device.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+
+enum {
+    ALIGNMENT = 256,
+    TOGETHER = 256 /* positions that are given memory at once; kernels may read so far past the last one */
+};
+
+/* ---- Reserving ----------------------------------------------------------------------------------------- */
+
+static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error) {
+    gb_slot_area *area = &slots->states.recurrent;
+    uint64_t size;
+    void *memory;
+    if (!gb_multiply_size((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, area->bytes, &size))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
+    GB_TRY(gb_cuda_allocate(size, "the recurrent states of all slots", &memory, error));
+    area->memory = memory;
+    area->stride = area->bytes;
+    return size == 0 ? GUMBEL_OK /* all of it, because it is copied with what lies between the states */
+                     : gb_cuda_check(cudaMemsetAsync(memory, 0, (size_t)size, slots->stream),
+                                     "clearing recurrent states", error);
+}
+
+static gumbel_status reserve_region(uint32_t slot_count, const char *what, gb_slot_area *area,
+                                    gb_cuda_region *region, gumbel_error *error) {
+    GB_TRY(gb_cuda_region_create(slot_count, area->bytes, what, region, error));
+    area->memory = region->memory;
+    area->stride = region->slot_bytes;
+    return GUMBEL_OK;
+}
+
+static void copy_bytes(void *stream, void *to, const void *from, size_t size) {
+    if (size > 0)
+        cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, stream);
+}
+
+static void clear_bytes(void *stream, void *at, size_t size) {
+    cudaMemsetAsync(at, 0, size, stream);
+}
+
+gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
+                                   cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error) {
+    gb_states *states = &slots->states;
+    *slots = (gb_cuda_slots){.slot_count = options->slots, .stream = stream};
+    states->copy = copy_bytes;
+    states->clear = clear_bytes;
+    states->user = stream;
+    states->places = gb_allocate(program->state_count, sizeof *states->places);
+    slots->positions = gb_allocate(options->slots, sizeof *slots->positions);
+    slots->is_empty = gb_allocate(options->slots, sizeof *slots->is_empty);
+    if (!states->places || !slots->positions || !slots->is_empty)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the lists of states and slots");
+    GB_TRY(gb_states_place(program, options->max_context, ALIGNMENT, states, error));
+    GB_TRY(reserve_region(options->slots, "the caches of all slots (see --max-context)", &states->caches,
+                          &slots->caches, error));
+    if (options->snapshots)
+        GB_TRY(reserve_region(options->slots, "the snapshots of all slots", &states->snapshots,
+                              &slots->snapshots, error));
+    GB_TRY(reserve_recurrent(slots, error));
+    void *staging;
+    GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
+    slots->staging = staging;
+    GB_TRY(gb_cuda_slots_cover(slots, 0, options->step_tokens, error)); /* the first prompt need not wait */
+    for (uint32_t slot = 0; slot < slots->slot_count; slot++)
+        gb_cuda_slots_reset(slots, slot);
+    return GUMBEL_OK;
+}
+
+void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
+    gb_cuda_region_destroy(&slots->caches);
+    gb_cuda_region_destroy(&slots->snapshots);
+    gb_cuda_free(slots->states.recurrent.memory);
+    gb_cuda_free_pinned(slots->staging);
+    gb_free(slots->states.places);
+    gb_free(slots->positions);
+    gb_free(slots->is_empty);
+    *slots = (gb_cuda_slots){0};
+}
+
+/* ---- Giving memory ------------------------------------------------------------------------------------- */
+
+/* Takes the memory of empty slots back, but for one's; false: they had none. */
+static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
+    const uint64_t before = slots->caches.covered_bytes + slots->snapshots.covered_bytes;
+    cudaStreamSynchronize(slots->stream);
+    for (uint32_t slot = 0; slot < slots->slot_count; slot++) {
+        if (slot == but || !slots->is_empty[slot])
+            continue;
+        gb_cuda_region_uncover(&slots->caches, slot);
+        gb_cuda_region_uncover(&slots->snapshots, slot);
+        slots->positions[slot] = 0;
+    }
+    return slots->caches.covered_bytes + slots->snapshots.covered_bytes < before;
+}
+
+static gumbel_status cover_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+    char what[96];
+    snprintf(what, sizeof what, "the caches of slot %u up to position %u (see --max-context)", slot, count);
+    for (uint32_t i = 0; i < slots->states.count; i++) {
+        const gb_state_place *state = &slots->states.places[i];
+        if (state->kind != GB_STATE_RECURRENT)
+            GB_TRY(gb_cuda_region_cover(&slots->caches, slot, state->offset,
+                                        gb_state_used_bytes(state, count), what, error));
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+    slots->is_empty[slot] = false;
+    if (count <= slots->positions[slot])
+        return GUMBEL_OK;
+    const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
+    gumbel_status status = cover_states(slots, slot, rounded, error);
+    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+        status = cover_states(slots, slot, rounded, error);
+    if (status == GUMBEL_OK)
+        slots->positions[slot] = rounded;
+    return status;
+}
+
+static gumbel_status cover_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_error *error) {
+    char what[48];
+    snprintf(what, sizeof what, "the snapshot of slot %u", slot);
+    return gb_cuda_region_cover(&slots->snapshots, slot, 0, slots->states.snapshots.bytes, what, error);
+}
+
+/* ---- Moving states ------------------------------------------------------------------------------------- */
+
+/* Nothing reads a cache's row before it is written, so only recurrent states have to be made zero. */
+void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
+    const gb_slot_area *area = &slots->states.recurrent;
+    slots->is_empty[slot] = true;
+    if (area->memory)
+        cudaMemsetAsync(gb_slot_part(area, slot), 0, (size_t)area->bytes, slots->stream);
+}
+
+void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t to) {
+    const gb_slot_area *area = &slots->states.recurrent;
+    if (area->memory && from != to)
+        copy_bytes(slots->stream, gb_slot_part(area, to), gb_slot_part(area, from), (size_t)area->bytes);
+}
+
+gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
+                                 gumbel_error *error) {
+    GB_TRY(gb_cuda_slots_cover(slots, to, position, error));
+    gb_states_copy(&slots->states, from, to, position);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, uint32_t position,
+                                          gumbel_error *error) {
+    if (!slots->snapshots.memory)
+        return GUMBEL_OK;
+    gumbel_status status = cover_snapshot(slots, slot, error);
+    if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
+        status = cover_snapshot(slots, slot, error);
+    GB_TRY(status);
+    gb_states_take_snapshot(&slots->states, slot, position);
+    return GUMBEL_OK;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/runtime/weights.h"
+
+#include "backends/cuda/runtime/device.h"
+#include "backends/threads/cores.h"
+#include "backends/threads/team.h"
+#include "base/memory.h"
+#include "program/constant_packing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 256,
+    PADDING = 64, /* after each constant: kernels read whole words of its last row */
+    STAGING_BYTES = 32 << 20,
+    STAGINGS = 2, /* one is filled while the other is copied */
+    MOST_THREADS = 16,
+    NOTICES = 10
+};
+
+static const uint64_t long_upload = (uint64_t)4 << 30; /* bytes from which on the progress is told */
+
+static const char doing[] = "copying the weights";
+
+typedef struct upload {
+    const gb_backend_options *options;
+    gb_cuda_weights *weights;
+    cudaStream_t stream;
+    gb_team *team;
+    unsigned threads;
+    uint8_t *staging[STAGINGS];
+    uint8_t *canonical; /* STAGING_BYTES, between two packings */
+    cudaEvent_t copied[STAGINGS];
+    unsigned turn;
+    uint64_t done;
+    unsigned told; /* notices */
+} upload;
+
+/* What the threads put into staging memory: units first .. first + count - 1 of a plane, a unit being as many
+ * rows as the blocks of both packings need, or a byte. */
+typedef struct piece {
+    const upload *upload;
+    const gb_constant *constant;
+    const gb_packing *wanted;
+    gb_plane_kind kind;
+    uint64_t columns, unit_rows, unit_bytes;
+    uint64_t count;
+    const uint8_t *from;
+    uint8_t *to;
+} piece;
+
+/* Inputs in 8 bits go through kernels by pairs of units. */
+enum { BYTES_COLUMNS = 64 };
+
+static void choose_layouts(const gb_program *program, gb_constant_use *uses, gb_cuda_weights *weights) {
+    gb_find_constant_uses(program, uses);
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const gb_shape *shape = &constant->type.shape;
+        weights->packings[i] = gb_constant_wanted_packing(constant, &uses[i], GB_ORDER_FRAGMENTS);
+        weights->takes_bytes[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
+                                  constant->format.group > 0 &&
+                                  shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
+    }
+}
+
+gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *weights,
+                                    gumbel_error *error) {
+    *weights = (gb_cuda_weights){0};
+    weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
+    weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
+    weights->takes_bytes = gb_allocate(program->constant_count, sizeof *weights->takes_bytes);
+    gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
+    if (uses && weights->packings && weights->takes_bytes)
+        choose_layouts(program, uses, weights);
+    bool is_made = weights->offsets && weights->packings && weights->takes_bytes && uses;
+    gb_free(uses);
+    if (!is_made)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        if (!constant->data)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no data: not read from a file",
+                           constant->name);
+        if (!gb_align_size(weights->size, ALIGNMENT, &weights->offsets[i]) ||
+            !gb_add_size(weights->offsets[i], constant->size, &weights->size) ||
+            !gb_add_size(weights->size, PADDING, &weights->size))
+            return gb_fail(error, GUMBEL_ERROR_FORMAT, "the sizes of the constants are out of range");
+    }
+    return GUMBEL_OK;
+}
+
+static void tell_progress(upload *u) {
+    char line[80];
+    if (!u->options->log || u->weights->size < long_upload)
+        return;
+    unsigned part = (unsigned)(u->done * NOTICES / u->weights->size);
+    if (part == u->told)
+        return;
+    u->told = part;
+    snprintf(line, sizeof line, "cuda: %.1f of %.1f GB of weights are on the device", (double)u->done / 1e9,
+             (double)u->weights->size / 1e9);
+    u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
+}
+
+/* The next staging memory, once what was in it has been copied. */
+static gumbel_status take_staging(upload *u, uint8_t **staging, gumbel_error *error) {
+    unsigned turn = u->turn % STAGINGS;
+    *staging = u->staging[turn];
+    return gb_cuda_check(cudaEventSynchronize(u->copied[turn]), doing, error);
+}
+
+/* Copies what was put into the staging memory. */
+static gumbel_status send_staging(upload *u, uint8_t *to, size_t size, gumbel_error *error) {
+    unsigned turn = u->turn++ % STAGINGS;
+    GB_TRY(gb_cuda_check(cudaMemcpyAsync(to, u->staging[turn], size, cudaMemcpyHostToDevice, u->stream),
+                         doing, error));
+    GB_TRY(gb_cuda_check(cudaEventRecord(u->copied[turn], u->stream), doing, error));
+    u->done += size;
+    tell_progress(u);
+    return GUMBEL_OK;
+}
+
+/* ---- Filling the staging memory ------------------------------------------------------------------------ */
+
+/* The thread's share of a piece, from one packing into the other. */
+static void rearrange_share(void *user, unsigned index) {
+    const piece *p = user;
+    const gb_constant *constant = p->constant;
+    const gb_format *format = &constant->format;
+    uint64_t first = p->count * index / p->upload->threads;
+    uint64_t rows = (p->count * (index + 1) / p->upload->threads - first) * p->unit_rows;
+    const uint8_t *from = p->from + first * p->unit_bytes;
+    uint8_t *to = p->to + first * p->unit_bytes;
+    if (rows == 0)
+        return;
+    if (constant->packing.block_rows > 0) {
+        uint8_t *canonical = p->wanted->block_rows > 0 ? p->upload->canonical + first * p->unit_bytes : to;
+        gb_unpack_rows(&constant->packing, format, p->kind, rows, p->columns, from, canonical);
+        from = canonical;
+    }
+    if (p->wanted->block_rows > 0)
+        gb_pack_rows(p->wanted, format, p->kind, rows, p->columns, from, to);
+}
+
+static void copy_share(void *user, unsigned index) {
+    const piece *p = user;
+    uint64_t first = p->count * index / p->upload->threads;
+    uint64_t end = p->count * (index + 1) / p->upload->threads;
+    memcpy(p->to + first, p->from + first, (size_t)(end - first));
+}
+
+/* Takes the bytes of a plane, or any, through the staging memory. */
+static gumbel_status send_pieces(upload *u, uint8_t *to, piece p, uint64_t size, gb_team_work fill,
+                                 gumbel_error *error) {
+    uint64_t most = STAGING_BYTES / p.unit_bytes * p.unit_bytes;
+    if (most == 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s: its packed rows are too long",
+                       p.constant->name);
+    const uint8_t *from = p.from;
+    for (uint64_t done = 0; done < size; done += most) {
+        uint64_t part = size - done < most ? size - done : most;
+        GB_TRY(take_staging(u, &p.to, error));
+        p.from = from + done;
+        p.count = part / p.unit_bytes;
+        gb_team_run(u->team, fill, &p);
+        GB_TRY(send_staging(u, to + done, (size_t)part, error));
+    }
+    return GUMBEL_OK;
+}
+
+static uint64_t common_multiple(uint64_t a, uint64_t b) {
+    uint64_t multiple = a;
+    while (multiple % b != 0)
+        multiple += a;
+    return multiple;
+}
+
+static gumbel_status rearrange_constant(upload *u, uint8_t *to, const gb_constant *constant,
+                                        const gb_packing *wanted, gumbel_error *error) {
+    uint64_t rows, columns;
+    gb_planes planes;
+    if (!gb_constant_matrix(constant, &rows, &columns) || !gb_constant_planes(constant, &planes))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s has no format", constant->name);
+    uint64_t from_rows = constant->packing.block_rows, to_rows = wanted->block_rows;
+    piece p = {.upload = u, .constant = constant, .wanted = wanted, .columns = columns};
+    p.unit_rows = common_multiple(from_rows ? from_rows : 1, to_rows ? to_rows : 1);
+    for (p.kind = GB_PLANE_CODES; p.kind < GB_PLANE_KINDS; p.kind++) {
+        const gb_plane *plane = gb_plane_of(&planes, p.kind);
+        p.unit_bytes = p.unit_rows * plane->row_bytes;
+        p.from = constant->data + plane->offset;
+        if (plane->row_bytes > 0)
+            GB_TRY(send_pieces(u, to + plane->offset, p, rows * plane->row_bytes, rearrange_share, error));
+    }
+    return GUMBEL_OK;
+}
+
+static gumbel_status copy_constants(upload *u, const gb_program *program, gumbel_error *error) {
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *constant = &program->constants[i];
+        const gb_packing *wanted = &u->weights->packings[i];
+        uint8_t *to = u->weights->memory + u->weights->offsets[i];
+        piece bytes = {.upload = u, .constant = constant, .unit_bytes = 1, .from = constant->data};
+        if (!gb_packing_equal(&constant->packing, wanted))
+            GB_TRY(rearrange_constant(u, to, constant, wanted, error));
+        else
+            GB_TRY(send_pieces(u, to, bytes, constant->size, copy_share, error));
+    }
+    return gb_cuda_check(cudaStreamSynchronize(u->stream), doing, error);
+}
+
+/* Says how much is laid out in another way. */
+static void tell_rearranging(const gb_program *program, const upload *u) {
+    char line[160];
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (!gb_packing_equal(&program->constants[i].packing, &u->weights->packings[i]))
+            size += program->constants[i].size;
+    if (size == 0 || !u->options->log)
+        return;
+    snprintf(line, sizeof line,
+             "cuda: %.1f MB of weights are laid out for this backend while they are copied; gumbel pack "
+             "--backend cuda makes a program that has them so",
+             (double)size / 1e6);
+    u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
+}
+
+static gumbel_status begin_upload(upload *u, gumbel_error *error) {
+    unsigned cores = gb_available_cores();
+    u->threads = cores < MOST_THREADS ? cores : MOST_THREADS;
+    GB_TRY(gb_team_create(u->threads, &u->team, error));
+    u->canonical = gb_allocate(STAGING_BYTES, 1);
+    if (!u->canonical)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for laying the weights out");
+    for (unsigned i = 0; i < STAGINGS; i++) {
+        void *staging;
+        GB_TRY(gb_cuda_allocate_pinned(STAGING_BYTES, doing, &staging, error));
+        u->staging[i] = staging;
+        GB_TRY(gb_cuda_check(cudaEventCreate(&u->copied[i]), "making an event", error));
+    }
+    return GUMBEL_OK;
+}
+
+static void end_upload(upload *u) {
+    gb_team_destroy(u->team);
+    gb_free(u->canonical);
+    for (unsigned i = 0; i < STAGINGS; i++) {
+        gb_cuda_free_pinned(u->staging[i]);
+        if (u->copied[i])
+            cudaEventDestroy(u->copied[i]);
+    }
+}
+
+gumbel_status gb_cuda_weights_create(const gb_program *program, const gb_backend_options *options,
+                                     cudaStream_t stream, gb_cuda_weights *weights, gumbel_error *error) {
+    *weights = (gb_cuda_weights){0};
+    GB_TRY(gb_cuda_weights_place(program, weights, error));
+    void *memory;
+    GB_TRY(gb_cuda_allocate(weights->size, "the weights", &memory, error));
+    weights->memory = memory;
+    upload u = {.options = options, .weights = weights, .stream = stream};
+    tell_rearranging(program, &u);
+    gumbel_status status = begin_upload(&u, error);
+    if (status == GUMBEL_OK)
+        status = copy_constants(&u, program, error);
+    end_upload(&u);
+    return status;
+}
+
+void gb_cuda_weights_destroy(gb_cuda_weights *weights) {
+    gb_cuda_free(weights->memory);
+    gb_free(weights->offsets);
+    gb_free(weights->packings);
+    gb_free(weights->takes_bytes);
+    *weights = (gb_cuda_weights){0};
+}

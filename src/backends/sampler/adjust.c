@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/sampler/adjust.h"
+
+#include "backends/sampler/rule.h"
+
+#include <string.h>
+
+static uint32_t bias_entries(const gb_bias_list *bias) {
+    uint32_t entries = 0;
+    while (entries < bias->limit && bias->ids[entries] >= 0)
+        entries++;
+    return entries;
+}
+
+uint32_t gb_add_biases(float *logits, uint32_t count, const gb_bias_list *bias, float *saved) {
+    const uint32_t entries = bias_entries(bias);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < entries; i++) {
+        const uint32_t id = (uint32_t)bias->ids[i];
+        if (id >= count)
+            continue;
+        if (saved)
+            saved[changed] = logits[id];
+        changed++;
+        logits[id] = gb_biased(logits[id], bias->values[i]);
+    }
+    return changed;
+}
+
+/* Backwards, since an id may stand in the list twice. */
+void gb_restore_biases(float *logits, uint32_t count, const gb_bias_list *bias, const float *saved) {
+    uint32_t changed = 0;
+    const uint32_t entries = bias_entries(bias);
+    for (uint32_t i = 0; i < entries; i++)
+        changed += (uint32_t)bias->ids[i] < count;
+    for (uint32_t i = entries; i-- > 0;)
+        if ((uint32_t)bias->ids[i] < count)
+            logits[bias->ids[i]] = saved[--changed];
+}
+
+static bool have_effect(const gb_penalties *penalties) {
+    return penalties->repetition != 1.0f || penalties->frequency != 0.0f || penalties->presence != 0.0f;
+}
+
+static uint32_t count_entries(const gb_penalties *penalties) {
+    return have_effect(penalties) ? penalties->limit : 0;
+}
+
+static float penalized(float x, const gb_token_count *token, const gb_penalties *penalties) {
+    const int32_t repeats = token->generated + (penalties->prompt & GB_PROMPT_REPEATS ? token->prompt : 0);
+    const int32_t occurs = token->generated + (penalties->prompt & GB_PROMPT_OCCURS ? token->prompt : 0);
+    if (repeats != 0)
+        x = gb_repetition_penalized(x, penalties->repetition);
+    if (occurs != 0)
+        x = gb_occurrence_penalized(x, (float)occurs, penalties->frequency, penalties->presence);
+    return x;
+}
+
+uint32_t gb_add_penalties(float *logits, uint32_t count, const gb_penalties *penalties, float *saved) {
+    const uint32_t entries = count_entries(penalties);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < entries && penalties->counts[i].id >= 0; i++) {
+        const uint32_t id = (uint32_t)penalties->counts[i].id;
+        if (id >= count)
+            continue;
+        if (saved)
+            saved[changed] = logits[id];
+        changed++;
+        logits[id] = penalized(logits[id], &penalties->counts[i], penalties);
+    }
+    return changed;
+}
+
+void gb_restore_penalties(float *logits, uint32_t count, const gb_penalties *penalties, const float *saved) {
+    const uint32_t entries = count_entries(penalties);
+    uint32_t restored = 0;
+    for (uint32_t i = 0; i < entries && penalties->counts[i].id >= 0; i++)
+        if ((uint32_t)penalties->counts[i].id < count)
+            logits[penalties->counts[i].id] = saved[restored++];
+}
+
+void gb_apply_bias(const float *logits, uint32_t count, const gb_bias_list *bias, float *y) {
+    memcpy(y, logits, count * sizeof *y);
+    gb_add_biases(y, count, bias, NULL);
+}
+
+void gb_penalize(const float *logits, uint32_t count, const gb_penalties *penalties, float *y) {
+    memcpy(y, logits, count * sizeof *y);
+    gb_add_penalties(y, count, penalties, NULL);
+}
+
+size_t gb_sample_adjusted_scratch_bytes(uint32_t count, uint32_t bias_limit, uint32_t count_limit) {
+    return gb_sample_scratch_bytes(count) + ((size_t)bias_limit + count_limit) * sizeof(float);
+}
+
+int32_t gb_sample_adjusted_row(float *logits, uint32_t count, const gb_bias_list *bias,
+                               const gb_penalties *penalties, const gb_row_settings *settings,
+                               void *scratch) {
+    float *before_bias = (float *)scratch + gb_sample_scratch_bytes(count) / sizeof(float);
+    float *before_penalties = before_bias + gb_add_biases(logits, count, bias, before_bias);
+    gb_add_penalties(logits, count, penalties, before_penalties);
+    const int32_t token = gb_sample_row(logits, count, settings, scratch);
+    gb_restore_penalties(logits, count, penalties, before_penalties);
+    gb_restore_biases(logits, count, bias, before_bias);
+    return token;
+}

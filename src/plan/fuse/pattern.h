@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Patterns of ops as data, and matching one in a plan. Only this folder includes it.
+ */
+#ifndef GUMBEL_PLAN_FUSE_PATTERN_H
+#define GUMBEL_PLAN_FUSE_PATTERN_H
+
+#include "plan/plan.h"
+
+enum { GB_MOST_PATTERN_OPERANDS = 7 };
+
+typedef enum gb_source_kind {
+    GB_SOURCE_ANY = 0, /* is not looked at */
+    GB_SOURCE_PART,    /* result `result` of part `index` */
+    GB_SOURCE_OPERAND  /* operand `index` of the fused step: the same value wherever it stands */
+} gb_source_kind;
+
+typedef struct gb_pattern_source {
+    gb_source_kind kind;
+    uint8_t index, result;
+} gb_pattern_source;
+
+typedef enum gb_part_flag {
+    GB_PART_OPTIONAL = 1, /* where it is missing, its first operand stands for its result */
+    GB_PART_RESULT = 2,   /* steps behind may read its result */
+    GB_PART_WORK = 4,     /* kernels put its results down, even where nobody else reads them */
+    GB_PART_OUTSIDE = 8   /* is where matching begins, but stays a step of its own */
+} gb_part_flag;
+
+/* One op of a pattern. The sources of an operand that the op lacks do not count; those of an addition or a
+ * multiplication may be exchanged. */
+typedef struct gb_pattern_part {
+    uint64_t ops; /* a bit each: one of them */
+    uint32_t flags;
+    gb_pattern_source operands[GB_MOST_PATTERN_OPERANDS];
+} gb_pattern_part;
+
+struct gb_match;
+
+typedef struct gb_pattern {
+    gb_fused_kind kind;
+    const gb_pattern_part *parts; /* in an order in which they can be executed */
+    uint32_t part_count, operand_count;
+    uint32_t root;         /* the part that matching begins with */
+    uint32_t fewest_nodes; /* to be worth a step */
+    /* NULL, or what attributes and shapes must be beside the edges. */
+    bool (*fits)(const gb_program *program, const struct gb_match *match);
+} gb_pattern;
+
+/* The table, in the order in which patterns are tried; the first ones take more. */
+extern const gb_pattern gb_patterns[];
+extern const size_t gb_pattern_count;
+
+typedef struct gb_match {
+    const gb_node *nodes[GB_MAX_FUSED_NODES]; /* by part; NULL: it is missing */
+    gb_ref operands[GB_MAX_STEP_OPERANDS];    /* by number; GB_NO_VALUE: it is missing */
+} gb_match;
+
+/* What a plan's steps are while they are being fused. */
+typedef struct gb_fuser {
+    gb_plan *plan;
+    const gb_plan_options *options;
+    uint32_t *step_of;      /* [node_count]: the step that executes the node alone, or GB_NO_STEP */
+    uint32_t *reader_count; /* [value_count]: by storage, operands of steps, and outputs */
+    uint32_t end;           /* of the steps that may be moved: nothing passes a branch */
+    uint32_t fused_count;   /* of plan->fused */
+} gb_fuser;
+
+#define GB_NO_STEP UINT32_MAX
+
+/* Matches a pattern whose root is that node. */
+bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const gb_node *root,
+                        gb_match *match);
+
+/* ---- Steps (fuse.c) ------------------------------------------------------------------------------------ */
+
+/* A fused step that may take the place of others. */
+typedef struct gb_candidate {
+    gb_fused fused; /* all but kept */
+    uint32_t flags[GB_MAX_FUSED_NODES];
+    gb_ref operands[GB_MAX_STEP_OPERANDS];
+    uint32_t operand_count;
+    uint32_t steps[GB_MAX_FUSED_NODES]; /* which it replaces */
+    uint32_t step_count;
+    bool moves_up; /* it stands where the first of them does, else where the last one does */
+} gb_candidate;
+
+/* Adds what the candidate's parts read and do not make to its operands; false: there are too many. */
+bool gb_candidate_add_operands(const gb_fuser *fuser, gb_candidate *candidate);
+
+/* Puts the candidate into the plan if order, readers and the backend allow it. */
+bool gb_fuse_candidate(gb_fuser *fuser, const gb_candidate *candidate);
+
+/* Whether a step reads the bytes of a value. */
+bool gb_step_reads(const gb_fuser *fuser, const gb_step *step, gb_ref value);
+
+/* Products of one input (linears.c), with the norms before them; chains of ops on rows (rows.c). */
+void gb_fuse_linears(gb_fuser *fuser);
+void gb_fuse_rows(gb_fuser *fuser);
+
+/* Takes out what was replaced, so that steps stand side by side. */
+void gb_fuse_compact(gb_fuser *fuser);
+
+static inline bool gb_is_op(const gb_step *step, gb_op op) {
+    return step->kind == GB_STEP_NODE && step->node->op == op;
+}
+
+/* A step that was replaced has no kind. */
+static inline bool gb_is_replaced(const gb_step *step) {
+    return step->kind == 0;
+}
+
+/* Bytes of a value: the value whose storage it views. */
+static inline gb_ref gb_storage(const gb_fuser *fuser, gb_ref value) {
+    return fuser->plan->places[value].storage;
+}
+
+static inline uint32_t gb_step_of(const gb_fuser *fuser, const gb_node *node) {
+    return fuser->step_of[node - fuser->plan->program->nodes];
+}
+
+#endif

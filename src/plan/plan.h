@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a verified graph to a plan: the list of steps that a backend executes in order, and where in one block
+ * of memory each value lies while it is needed. Nothing here knows a backend.
+ */
+#ifndef GUMBEL_PLAN_PLAN_H
+#define GUMBEL_PLAN_PLAN_H
+
+#include "plan/fuse/fused.h"
+#include "program/program.h"
+
+typedef enum gb_step_kind {
+    GB_STEP_NODE = 1,   /* executes node */
+    GB_STEP_SAMPLE = 2, /* draws one token per row; operands by the GB_SAMPLE_ numbers, result i32[B] */
+    GB_STEP_BRANCH = 3, /* where operand 0 is false, goes on at target */
+    GB_STEP_JUMP = 4,   /* goes on at target */
+    GB_STEP_MOVE = 5,   /* result 0 = operand 0, of the same type: a region's yield becomes its if's result */
+    GB_STEP_FUSED = 6   /* executes fused; operands by the numbers of its kind */
+} gb_step_kind;
+
+typedef struct gb_step {
+    gb_step_kind kind;
+    bool needs_rows; /* has no effect in a batch without rows: a backend leaves it out then */
+    uint8_t operand_count, result_count;
+    uint32_t target;       /* BRANCH and JUMP: a later step, or step_count */
+    const gb_node *node;   /* NODE, and of SAMPLE the `if` that it replaces; otherwise NULL */
+    const gb_fused *fused; /* FUSED; otherwise NULL */
+    /* GB_NO_VALUE: an operand that is missing. A fused step's results are what others read of it, and what
+     * its kernels put down on the way. */
+    gb_ref operands[GB_MAX_STEP_OPERANDS], results[GB_MAX_STEP_RESULTS];
+} gb_step;
+
+/* Where a value's bytes are, row-major. */
+typedef struct gb_place {
+    gb_ref storage;  /* the value itself, or the one whose bytes it views under another shape */
+    bool in_arena;   /* otherwise an input, a constant, a state, a view, or never made */
+    uint64_t offset; /* in_arena: into the arena, a multiple of 64 */
+    uint64_t size;   /* in_arena: bytes at the largest batch */
+} gb_place;
+
+struct gb_plan;
+
+typedef struct gb_plan_options {
+    uint32_t step_tokens; /* largest N, at least 1 */
+    uint32_t slots;       /* largest B, at least 1 */
+    bool fuse;            /* replace sub-graphs by fused steps: the sampler, and what the backend takes */
+    /* Whether the backend takes a fused step, which is asked before it is put into the plan; what it does not
+     * take stays as it is. NULL: it takes none. */
+    bool (*takes)(const struct gb_plan *plan, const gb_step *candidate, void *user);
+    void *user;
+} gb_plan_options;
+
+typedef struct gb_plan {
+    const gb_program *program;
+    gb_step *steps;
+    uint32_t step_count;
+    gb_fused *fused;  /* those of the steps */
+    gb_place *places; /* [program->value_count] */
+    uint64_t arena_bytes;
+} gb_plan;
+
+/* Makes the plan of a program, which must outlive it. Outputs stay in place until the next batch. Free with
+ * gb_plan_destroy. Errors: MEMORY; FORMAT where sizes overflow. */
+gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *options, gb_plan **plan,
+                             gumbel_error *error);
+void gb_plan_destroy(gb_plan *plan);
+
+/* What a step is called: its op's name, or that of what the plan made of several. */
+const char *gb_step_name(const gb_step *step);
+
+/* Whether a value is one of the step's results. */
+bool gb_step_makes(const gb_step *step, gb_ref value);
+
+/* The first matrix of weights among a step's operands, or NULL. */
+const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step);
+
+/* Bytes that the intermediate values of one step of that size need together: the arena of its plan. */
+gumbel_status gb_plan_scratch_bytes(const gb_program *program, const gb_plan_options *options,
+                                    uint64_t *bytes, gumbel_error *error);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps of a plan as text.
+ */
+#ifndef GUMBEL_PLAN_PRINT_PLAN_H
+#define GUMBEL_PLAN_PRINT_PLAN_H
+
+#include "base/text_sink.h"
+#include "plan/plan.h"
+
+/* A line: the step's number and name, the kernel that a backend has chosen for it ("" for a branch), the ops
+ * that it replaces where it is fused, and its first matrix. */
+void gb_print_step(const gb_plan *plan, uint32_t step, const char *kernel, const gb_text_sink *sink);
+
+/* The line above those: what the columns are. */
+void gb_print_step_columns(const gb_text_sink *sink);
+
+#endif

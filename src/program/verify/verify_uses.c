@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/infer.h"
+#include "program/verify/verify.h"
+
+#include <string.h>
+
+static bool has_name(const char *name, size_t length, const char *expected) {
+    return strlen(expected) == length && memcmp(name, expected, length) == 0;
+}
+
+/* Rule 31: operands that index something come straight from the engine, which has checked them. */
+static gumbel_status check_engine_operand(gb_verification *verification, const gb_node *node,
+                                          uint32_t operand) {
+    static const gb_role roles[] = {GB_ROLE_TOKENS, GB_ROLE_POSITIONS, GB_ROLE_SLOTS, GB_ROLE_ROWS};
+    size_t length;
+    const char *name = gb_op_operand_name(node->op, operand, &length);
+    for (size_t i = 0; name && i < sizeof roles / sizeof *roles; i++) {
+        const char *role = gb_role_find(roles[i])->name;
+        if (has_name(name, length, role) &&
+            node->operands[operand] != gb_program_input(verification->program, roles[i]))
+            return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                           "%s: operand %s is value %u, expected the input %s", gb_op_find(node->op)->name,
+                           role, node->operands[operand], role);
+    }
+    return GUMBEL_OK;
+}
+
+/* Rules 29 and 30: one use, and always executed, so that what a slot holds depends on its own tokens alone.
+ */
+static gumbel_status check_state_operand(gb_verification *verification, gb_ref ref, int depth) {
+    const gb_value *value = &verification->program->values[ref];
+    if (value->kind != GB_VALUE_STATE)
+        return GUMBEL_OK;
+    const char *name = verification->program->states[value->index].name;
+    if (verification->values[ref] & GB_VALUE_USED)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used twice", name);
+    if (depth > 0)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used within an if", name);
+    verification->values[ref] |= GB_VALUE_USED;
+    return GUMBEL_OK;
+}
+
+/* Rule 32. */
+static gumbel_status check_attention(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_state *key = &program->states[program->values[node->operands[5]].index];
+    const gb_state *value = &program->states[program->values[node->operands[6]].index];
+    int64_t window = gb_node_int(node, GB_ATTRIBUTE_WINDOW);
+    if (key->kind == GB_STATE_RECURRENT || key->kind != value->kind || key->window != value->window)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "attention: %s and %s are not two caches of one kind and window", key->name,
+                       value->name);
+    if (key->kind == GB_STATE_RING && window != key->window)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "attention: window = %lld, its ring %s is for %u", (long long)window, key->name,
+                       key->window);
+    return GUMBEL_OK;
+}
+
+/* Rule 33. */
+static gumbel_status check_embedding(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    int64_t rows = program->values[node->operands[0]].type.shape.dims[0];
+    if ((uint64_t)rows < program->metadata.vocab_size)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "embedding: a table of %lld rows, vocab_size is %llu", (long long)rows,
+                       (unsigned long long)program->metadata.vocab_size);
+    return GUMBEL_OK;
+}
+
+/* Rule 38: what has no rows per position is no cache. */
+static gumbel_status check_recurrent(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const gb_value *value = &program->values[node->operands[i]];
+        if (value->kind == GB_VALUE_STATE && program->states[value->index].kind != GB_STATE_RECURRENT)
+            return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                           "%s: state %s is a %s, expected recurrent", gb_op_find(node->op)->name,
+                           program->states[value->index].name,
+                           gb_state_kind_name(program->states[value->index].kind));
+    }
+    return GUMBEL_OK;
+}
+
+/* Rule 39: the experts were chosen among as many as the weight has. */
+static gumbel_status check_experts(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_value *experts = &program->values[node->operands[2]];
+    int64_t count = program->values[node->operands[1]].type.shape.dims[0];
+    const gb_node *router = experts->kind == GB_VALUE_RESULT ? &program->nodes[experts->index] : NULL;
+    if (!router || router->op != GB_OP_ROUTE_TOP_K || router->results[0] != node->operands[2] ||
+        program->values[router->operands[0]].type.shape.dims[1] != count)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "expert_linear: operand experts is not chosen by route_top_k from %lld experts",
+                       (long long)count);
+    return GUMBEL_OK;
+}
+
+/* Rule 40: history is indexed by position. */
+static gumbel_status check_count_tokens(gb_verification *verification, const gb_node *node) {
+    const gb_program *program = verification->program;
+    const gb_state *history = &program->states[program->values[node->operands[5]].index];
+    if (history->kind != GB_STATE_CACHE)
+        return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
+                       "count_tokens: state %s is of kind %s, expected cache", history->name,
+                       gb_state_kind_name(history->kind));
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth) {
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        GB_TRY(check_engine_operand(verification, node, i));
+        GB_TRY(check_state_operand(verification, node->operands[i], depth));
+    }
+    if (node->op == GB_OP_ATTENTION)
+        return check_attention(verification, node);
+    if (node->op == GB_OP_EMBEDDING)
+        return check_embedding(verification, node);
+    if (node->op == GB_OP_CAUSAL_CONV || node->op == GB_OP_GATED_DELTA)
+        return check_recurrent(verification, node);
+    if (node->op == GB_OP_EXPERT_LINEAR)
+        return check_experts(verification, node);
+    if (node->op == GB_OP_COUNT_TOKENS)
+        return check_count_tokens(verification, node);
+    return GUMBEL_OK;
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# What takes longer than .ci/run may: harnesses and fuzzers, which go on for as long as they are given, and tests of many
+# minutes. Prints what was run, with its counts; exit status 1 where something failed.
+#
+#     tools/long.sh [--minutes N] [--seed N] [--record]
+#
+# --minutes: all stages together, 240 by default; builds come on top. Each stage has a share of it (the list below); what
+# its share does not allow is left out, and the log says so. --seed: where the harnesses begin; by default another number
+# each day. --record: puts the log into docs/testing.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=240
+seed=$(($(date +%s) / 86400 * 1000000))
+record=false
+while [ $# -gt 0 ]; do
+    case $1 in
+    --minutes) minutes=$2 && shift ;;
+    --seed) seed=$2 && shift ;;
+    --record) record=true ;;
+    *)
+        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+
+out=build/long-logs
+log=$out/log.txt
+failures=0
+mkdir -p $out
+: >$log
+
+say() {
+    echo "$*" | tee -a $log
+}
+
+fail() { # what, file with its output
+    failures=$((failures + 1))
+    say "FAILED  $1"
+    tail -n 40 "$2"
+}
+
+# ---- Stages: each is given its seconds -----------------------------------------------------------------------
+
+harness() { # seconds, build, name
+    local output="$out/$3-$(basename "$2").txt" program="$2/tests/fuzz/harness_$3"
+    if "$program" --seconds "$1" --seed "$seed" >"$output" 2>&1; then
+        say "$(tail -n 1 "$output") ($(basename "$2"))"
+    else
+        fail "$3 ($(basename "$2"))" "$output"
+    fi
+}
+
+fuzzers() { # seconds
+    local count seconds output=$out/fuzz.txt
+    count=$(find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d | wc -l)
+    seconds=$(($1 * 2 / count + 1)) # two at a time
+    if tools/fuzz.sh $seconds >$output 2>&1; then
+        say "fuzzers: $count, $seconds s each; $(count_fuzzed) inputs"
+    else
+        fail "fuzzers" $output
+    fi
+}
+
+count_fuzzed() {
+    grep -o 'Done [0-9]* runs' build/fuzz/Testing/Temporary/LastTest.log | awk '{count += $2} END {print count + 0}'
+}
+
+# Tests one by one, for as long as there is time.
+tests() { # seconds, name, build, arguments of ctest that choose them
+    local end=$((SECONDS + $1)) title=$2 build=$3 total=0 passed=0 ended=0 output=$out/tests.txt test left
+    shift 3
+    for test in $(ctest --test-dir "$build" "$@" -N | sed -n 's/^ *Test *#[0-9]*: //p'); do
+        total=$((total + 1))
+        left=$((end - SECONDS))
+        [ $left -gt 0 ] || continue
+        if timeout $left ctest --test-dir "$build" -R "^${test//./\\.}\$" --timeout 36000 --output-on-failure >$output 2>&1; then
+            passed=$((passed + 1))
+        elif [ $? = 124 ]; then
+            ended=$((ended + 1))
+        else
+            fail "$title: $test" $output
+        fi
+    done
+    say "$title: $passed of $total tests passed$([ $passed = $total ] || echo ", for the others there was no time ($ended had begun)")"
+}
+
+neon() { # seconds
+    local output=$out/neon.txt status=0
+    if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+        say "NEON under qemu: skipped, this machine has no aarch64 compiler or no qemu (tools/neon.sh)"
+        return
+    fi
+    timeout "$1" tools/neon.sh >$output 2>&1 || status=$?
+    case $status in
+    0) say "NEON under qemu: $(grep -c '^[a-z0-9-]*: [a-z_]*$' $output) test programs passed" ;;
+    124) say "NEON under qemu: no time for all of it ($(grep -c '^[a-z0-9-]*: [a-z_]*$' $output) test programs had begun)" ;;
+    *) fail "NEON under qemu" $output ;;
+    esac
+}
+
+# The library's kernels for each architecture that users get.
+cuda() { # seconds
+    local output=$out/cuda.txt status=0
+    if ! cmake --preset user -B build/long-cuda -DGUMBEL_CUDA=ON -DGUMBEL_MLX=OFF >$output 2>&1; then
+        say "CUDA for all architectures: skipped, nvcc was not found"
+        return
+    fi
+    timeout "$1" cmake --build build/long-cuda --target gumbel_cuda >$output 2>&1 || status=$?
+    case $status in
+    0) say "CUDA for all architectures: built" ;;
+    124) say "CUDA for all architectures: no time for all of it ($(tail -n 1 $output | grep -o '^\[[0-9/]*\]') were built)" ;;
+    *) fail "CUDA for all architectures" $output ;;
+    esac
+}
+
+# ---- Builds --------------------------------------------------------------------------------------------------
+
+build() { # folder, targets, arguments of cmake
+    local folder=$1 targets=$2
+    shift 2
+    cmake -B "$folder" "$@" >$out/build.txt 2>&1 && # shellcheck disable=SC2086 # a list of targets
+        cmake --build "$folder" --target $targets >$out/build.txt 2>&1 ||
+        { tail -n 40 $out/build.txt && exit 1; }
+}
+
+begun=$SECONDS
+build build/long "harnesses long_tests" --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_LONG_TESTS=ON
+build build/asan harnesses --preset asan
+build build/tsan harness_soak --preset tsan
+built=$((SECONDS - begun))
+
+# ---- The stages and their shares, in percent -----------------------------------------------------------------
+
+share() { # percent, stage and its arguments
+    local seconds=$((minutes * 60 * $1 / 100))
+    shift
+    local name=$1
+    shift
+    "$name" $seconds "$@"
+}
+
+state=$(git diff --quiet HEAD 2>/dev/null && echo "" || echo " with changes")
+say "commit $(git rev-parse --short HEAD)$state, $(date -u +%Y-%m-%d), $minutes minutes of tests, $((built / 60)) of builds before them"
+say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname -m)"
+begun=$SECONDS
+share 10 harness build/asan mutation
+share 8 harness build/long mutation
+share 8 harness build/asan soak
+share 8 harness build/long soak
+share 4 harness build/tsan soak
+share 10 harness build/long replay
+share 8 harness build/long allocation
+share 8 harness build/long command_allocation
+share 14 fuzzers
+share 12 tests "long tests on the emulated CUDA device" build/long -L '^long$'
+share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'
+share 3 neon
+share 3 cuda
+say "$failures failures, $(((SECONDS - begun + 30) / 60)) minutes"
+
+if $record; then
+    {
+        sed '/^<!-- log -->$/q' docs/testing.md
+        printf '\n'
+        sed 's/^/    /' $log
+        printf '\n'
+        sed -n '/^<!-- end of the log -->$/,$p' docs/testing.md
+    } >$out/testing.md
+    cp $out/testing.md docs/testing.md
+fi
+[ $failures = 0 ]
