@@ -103,7 +103,7 @@ static weights new_weights(const bench_shape *shape, bool is_bf16) {
     if (!is_bf16) {
         w.matrix.dtype = GB_QUANTIZED;
         w.matrix.format = format;
-        w.matrix.is_packed = w.matrix.takes_bytes = true;
+        w.matrix.is_packed = w.matrix.int8_input = true;
         if (!gb_format_planes(&format, shape->outputs, shape->inputs, &w.matrix.planes))
             exit(1);
         w.size = (size_t)w.matrix.planes.size;
@@ -130,7 +130,7 @@ static int compare_floats(const void *a, const void *b) {
 /* PRODUCTS products, each with the next copy of the weights. */
 static void launch_products(gb_cuda_call *call, const weights *w) {
     const gb_cuda_call *const part = call;
-    const gb_cuda_problem problem = {.operands = call->operands, .parts = &part, .count = 1, .kept = 1};
+    const gb_cuda_problem problem = {.operands = call->operands, .parts = &part, .count = 1, .live = 1};
     for (size_t i = 0; i < PRODUCTS; i++) {
         gb_cuda_tensor matrix = w->matrix;
         matrix.data = w->memory + i % w->copies * w->size;
@@ -174,7 +174,7 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
                          cudaStream_t stream) {
     gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
                    y = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->outputs}};
-    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     const gb_node node = {.op = GB_OP_LINEAR};
     gb_cuda_call call = {.node = &node,
                          .operands = {&x, &w->matrix},
@@ -193,7 +193,7 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
     check(cudaMemcpy(x.data, values, rows * shape->inputs * sizeof *values, cudaMemcpyHostToDevice),
           "copying rows");
     scratch.prepared = allocate((size_t)gb_cuda_prepared_bytes(rows, shape->inputs, w->matrix.dtype));
-    scratch.bytes = allocate((size_t)gb_cuda_linear_scratch(&call) + 1);
+    scratch.bytes = allocate((size_t)gb_cuda_gemv_scratch(&call) + 1);
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
     const double seconds = time_of_product(&call, w);

@@ -383,6 +383,104 @@ GUMBEL_API gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, c
  * there are no tools), or NULL where there is none. It lives as long as the tokenizer. */
 GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, const char *name);
 
+/* ---- Replies ------------------------------------------------------------------------------------------- */
+
+/* What a model writes is one text in which thoughts, the answer and calls of tools stand between marks. A
+ * reply takes it apart as it is generated, by the reply format that the program carries
+ * (docs/reply-format.md). Marks that the tokenizer has tokens for are recognized by these, never by text that
+ * spells them; the others as text. Without a format all is content. */
+typedef struct gumbel_reply gumbel_reply;
+
+typedef enum gumbel_part_type {
+    GUMBEL_PART_CONTENT = 0,   /* the answer */
+    GUMBEL_PART_REASONING = 1, /* a thought */
+    GUMBEL_PART_TOOL_CALL = 2, /* a call that is whole and well-formed */
+    GUMBEL_PART_OTHER = 3      /* a field that the format has besides these; name says which */
+} gumbel_part_type;
+
+typedef struct gumbel_reply_options {
+    size_t size;
+    /* The tools that the model was given, a JSON list as in OpenAI's or Anthropic's API: arguments get the
+     * types of their schemas. NULL: they are as the model wrote them. */
+    const char *tools;
+    /* What the model replies to, or its end, which shows what the generation prompt has opened or begun: the
+     * tokens, or the text where there are none. */
+    const int32_t *prompt;
+    size_t prompt_count;
+    const char *prompt_text;
+    size_t prompt_text_length;
+    size_t max_call_bytes; /* a longer call is content; 0: 1 MiB */
+} gumbel_reply_options;
+
+/* Begins a reply. options may be NULL; nothing of it is used afterwards. Destroy before the tokenizer. A
+ * reply is used by one thread at a time. Errors: ARGUMENT (tools, naming the place; a token), MEMORY. */
+GUMBEL_API gumbel_status gumbel_reply_create(const gumbel_tokenizer *tokenizer,
+                                             const gumbel_reply_options *options, gumbel_reply **reply,
+                                             gumbel_error *error);
+
+/* NULL is allowed. */
+GUMBEL_API void gumbel_reply_destroy(gumbel_reply *reply);
+
+/* Adds a token that was generated, or text where there are no tokens, whose characters may be cut. Errors:
+ * ARGUMENT (the token is not in the vocabulary, or the reply has ended), LIMIT (64 MiB of text), MEMORY,
+ * after which only what was given out counts. */
+GUMBEL_API gumbel_status gumbel_reply_add_token(gumbel_reply *reply, int32_t token, gumbel_error *error);
+GUMBEL_API gumbel_status gumbel_reply_add_text(gumbel_reply *reply, const char *text, size_t length,
+                                               gumbel_error *error);
+
+/* Ends the reply: what was held back is given out. A call whose end is missing counts if it is whole. Errors:
+ * as above. */
+GUMBEL_API gumbel_status gumbel_reply_end(gumbel_reply *reply, gumbel_error *error);
+
+/* What has become certain of a part. Strings are valid until something is added to the reply. */
+typedef struct gumbel_reply_delta {
+    size_t size;
+    size_t part; /* its number, from 0 in the order of the text: parts are never taken back */
+    gumbel_part_type type;
+    bool begins;        /* the first of this part */
+    int32_t call;       /* TOOL_CALL: its number among the calls; otherwise -1 */
+    const char *id;     /* TOOL_CALL: unique; the model's, or made of prompt and reply; otherwise NULL */
+    const char *name;   /* TOOL_CALL: of the function; OTHER: of the field; otherwise NULL */
+    const char *text;   /* text_length bytes of UTF-8 to append to the part; TOOL_CALL: of its arguments, a */
+    size_t text_length; /* JSON object; OTHER: of a JSON value */
+    const char *warning; /* why a call has become text, or is odd; NULL: nothing to say */
+} gumbel_reply_delta;
+
+/* Takes the next delta; false: there is none until more is added. delta->size must be set. White space around
+ * texts is left out where the format says so. Held back is what may be part of a mark, white space, and a
+ * call until its end. */
+GUMBEL_API bool gumbel_reply_next(gumbel_reply *reply, gumbel_reply_delta *delta);
+
+/* A part so far. Strings are valid until something is added to the reply. */
+typedef struct gumbel_reply_part {
+    size_t size;
+    gumbel_part_type type;
+    int32_t call; /* id, name, text, warning as in gumbel_reply_delta */
+    const char *id, *name;
+    const char *text;
+    size_t text_length;
+    const char *raw; /* what the model wrote, with its marks; those of all parts joined are the whole text */
+    size_t raw_length;
+    const char *warning;
+} gumbel_reply_part;
+
+GUMBEL_API size_t gumbel_reply_part_count(const gumbel_reply *reply);
+
+/* part->size must be set. Errors: ARGUMENT (there is no such part). */
+GUMBEL_API gumbel_status gumbel_reply_get_part(const gumbel_reply *reply, size_t index,
+                                               gumbel_reply_part *part, gumbel_error *error);
+
+/* Writes the parts so far as an assistant's message of OpenAI's API, a JSON object with content,
+ * reasoning_content and tool_calls. Texts of several parts are joined by the format's separator. Errors:
+ * MEMORY. */
+GUMBEL_API gumbel_status gumbel_reply_message(const gumbel_reply *reply, gumbel_write_callback write,
+                                              void *user, gumbel_error *error);
+
+/* Replaces the tokenizer's reply format by the JSON description at path (docs/reply-format.md). Not while
+ * another thread uses the tokenizer, or a reply of it lives. Errors: IO, FORMAT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_reply_format_load(gumbel_tokenizer *tokenizer, const char *path,
+                                                  gumbel_error *error);
+
 /* ---- Engines ------------------------------------------------------------------------------------------- */
 
 typedef struct gumbel_engine gumbel_engine;

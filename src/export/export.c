@@ -11,6 +11,7 @@
 #include "export/models/model.h"
 #include "export/parallel.h"
 #include "export/source.h"
+#include "export/text/reply_families.h"
 #include "export/text/text_sections.h"
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
@@ -33,6 +34,7 @@ typedef struct export_job {
     gb_weights *weights;
     gb_builder *builder;
     gb_text_sections text;
+    gb_byte_buffer reply_format; /* JSON and a zero, or empty */
     gb_generation_config generation;
     gb_program *program;
     gb_output_totals written;
@@ -187,7 +189,10 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
         report(job, GUMBEL_LOG_WARNING,
                "the tokenizer has %" PRId32 " ids but the model only %" PRIu64 "; some text cannot be run",
                job->text.token_count, vocab_size);
-    return GUMBEL_OK;
+    if (job->text.token_count == 0)
+        return GUMBEL_OK;
+    return gb_choose_reply_format(job->source.is_gguf ? NULL : job->source.directory, job->model->name,
+                                  options->log, options->log_user, &job->reply_format, error);
 }
 
 static void add_stop(export_job *job, int32_t token) {
@@ -224,6 +229,8 @@ static void set_metadata(export_job *job) {
                                                 : "random weights";
     metadata->exporter = GUMBEL_VERSION;
     metadata->recipe = gb_recipe_name(job->recipe);
+    if (job->reply_format.size > 0)
+        metadata->reply_format = (const char *)job->reply_format.data;
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
     metadata->has_bos_token = generation->bos_token >= 0;
     if (metadata->has_bos_token)
@@ -302,6 +309,7 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     gb_weights_destroy(job.weights);
     gb_recipe_close(job.recipe);
     gb_text_sections_free(&job.text);
+    gb_buffer_free(&job.reply_format);
     gb_source_close(&job.source);
     return status;
 }

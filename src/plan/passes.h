@@ -21,15 +21,15 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
 /* Removes steps whose results nothing reads and that change no state. */
 gumbel_status gb_plan_remove_dead_steps(gb_plan *plan, gumbel_error *error);
 
-/* Puts fused steps in the place of those that patterns match and the backend takes. */
+/* Replaces what patterns match by fused steps, where the backend supports them. */
 gumbel_status gb_plan_fuse(gb_plan *plan, const gb_plan_options *options, gumbel_error *error);
 
-/* Gives every value that a step makes its bytes in the arena, such that values that are needed at the same
- * time do not overlap. */
+/* Gives every value that a step computes its bytes in the arena, such that values that are needed at the
+ * same time do not overlap. */
 gumbel_status gb_plan_place_values(gb_plan *plan, const gb_plan_options *options, gumbel_error *error);
 
-/* The node that makes a value, or NULL for an input, constant or state. */
-static inline const gb_node *gb_maker(const gb_program *program, gb_ref value) {
+/* The node that computes a value, or NULL for an input, constant or state. */
+static inline const gb_node *gb_producer(const gb_program *program, gb_ref value) {
     const gb_value *v = &program->values[value];
     return v->kind == GB_VALUE_RESULT ? &program->nodes[v->index] : NULL;
 }

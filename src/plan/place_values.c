@@ -18,7 +18,7 @@ typedef struct hole {
 typedef struct placer {
     gb_plan *plan;
     const gb_plan_options *options;
-    uint32_t *last_use; /* by value: one more than the last step that reads or makes it */
+    uint32_t *last_use; /* by value: one more than the last step that reads or computes it */
     hole *holes;        /* by ascending offset, never adjacent, all below arena_bytes */
     size_t hole_count, capacity;
 } placer;
@@ -88,7 +88,7 @@ static gumbel_status take_end(placer *p, gb_place *place, gumbel_error *error) {
 static gumbel_status take(placer *p, gb_ref value, gumbel_error *error) {
     gb_place *place = &p->plan->places[value];
     if (place->in_arena)
-        return GUMBEL_OK; /* an if's result: made by the first region's move */
+        return GUMBEL_OK; /* an if's result: stored by the first region's move */
     place->in_arena = true;
     GB_TRY(value_bytes(p, value, &place->size, error));
     size_t index = best_hole(p, place->size);

@@ -7,7 +7,7 @@
 void gb_plan_find_views(gb_plan *plan) {
     const gb_program *program = plan->program;
     for (gb_ref i = 0; i < program->value_count; i++) { /* operands are numbered before results */
-        const gb_node *node = gb_maker(program, i);
+        const gb_node *node = gb_producer(program, i);
         bool is_view = node && (node->op == GB_OP_SPLIT_HEADS || node->op == GB_OP_MERGE_HEADS);
         plan->places[i].storage = is_view ? plan->places[node->operands[0]].storage : i;
     }
@@ -17,7 +17,7 @@ static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, g
     gb_plan_find_views(plan);
     GB_TRY(gb_plan_list_steps(plan, options->fuse, error));
     GB_TRY(gb_plan_remove_dead_steps(plan, error));
-    if (options->fuse && options->takes)
+    if (options->fuse && options->supports)
         GB_TRY(gb_plan_fuse(plan, options, error));
     return gb_plan_place_values(plan, options, error);
 }
@@ -28,20 +28,20 @@ gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *o
     if (options->step_tokens == 0 || options->slots == 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "plan for %u tokens and %u slots: expected at least 1",
                        options->step_tokens, options->slots);
-    gb_plan *made = gb_allocate(1, sizeof *made);
-    if (made)
-        made->places = gb_allocate(program->value_count, sizeof *made->places);
-    if (!made || !made->places) {
-        gb_plan_destroy(made);
+    gb_plan *created = gb_allocate(1, sizeof *created);
+    if (created)
+        created->places = gb_allocate(program->value_count, sizeof *created->places);
+    if (!created || !created->places) {
+        gb_plan_destroy(created);
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan");
     }
-    made->program = program;
-    gumbel_status status = run_passes(made, options, error);
+    created->program = program;
+    gumbel_status status = run_passes(created, options, error);
     if (status != GUMBEL_OK) {
-        gb_plan_destroy(made);
+        gb_plan_destroy(created);
         return status;
     }
-    *plan = made;
+    *plan = created;
     return GUMBEL_OK;
 }
 
@@ -71,7 +71,7 @@ const char *gb_step_name(const gb_step *step) {
     }
 }
 
-bool gb_step_makes(const gb_step *step, gb_ref value) {
+bool gb_step_produces(const gb_step *step, gb_ref value) {
     for (uint32_t i = 0; i < step->result_count; i++)
         if (step->results[i] == value)
             return true;

@@ -20,20 +20,20 @@ typedef enum gb_step_kind {
 
 typedef struct gb_step {
     gb_step_kind kind;
-    bool needs_rows; /* has no effect in a batch without rows: a backend leaves it out then */
+    bool needs_rows; /* has no effect in a batch without rows, where a backend skips it */
     uint8_t operand_count, result_count;
     uint32_t target;       /* BRANCH and JUMP: a later step, or step_count */
     const gb_node *node;   /* NODE, and of SAMPLE the `if` that it replaces; otherwise NULL */
     const gb_fused *fused; /* FUSED; otherwise NULL */
-    /* GB_NO_VALUE: an operand that is missing. A fused step's results are what others read of it, and what
-     * its kernels put down on the way. */
+    /* GB_NO_VALUE: a missing operand. A fused step's results are those that others read, and what its
+     * kernels store on the way. */
     gb_ref operands[GB_MAX_STEP_OPERANDS], results[GB_MAX_STEP_RESULTS];
 } gb_step;
 
 /* Where a value's bytes are, row-major. */
 typedef struct gb_place {
     gb_ref storage;  /* the value itself, or the one whose bytes it views under another shape */
-    bool in_arena;   /* otherwise an input, a constant, a state, a view, or never made */
+    bool in_arena;   /* otherwise an input, a constant, a state, a view, or never computed */
     uint64_t offset; /* in_arena: into the arena, a multiple of 64 */
     uint64_t size;   /* in_arena: bytes at the largest batch */
 } gb_place;
@@ -43,10 +43,10 @@ struct gb_plan;
 typedef struct gb_plan_options {
     uint32_t step_tokens; /* largest N, at least 1 */
     uint32_t slots;       /* largest B, at least 1 */
-    bool fuse;            /* replace sub-graphs by fused steps: the sampler, and what the backend takes */
-    /* Whether the backend takes a fused step, which is asked before it is put into the plan; what it does not
-     * take stays as it is. NULL: it takes none. */
-    bool (*takes)(const struct gb_plan *plan, const gb_step *candidate, void *user);
+    bool fuse;            /* replace sub-graphs by fused steps: the sampler, and what the backend supports */
+    /* Whether the backend has a kernel for a fused step; called before the step is put into the plan. What
+     * it does not support stays as it is. NULL: it supports none. */
+    bool (*supports)(const struct gb_plan *plan, const gb_step *candidate, void *user);
     void *user;
 } gb_plan_options;
 
@@ -65,11 +65,11 @@ gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *o
                              gumbel_error *error);
 void gb_plan_destroy(gb_plan *plan);
 
-/* What a step is called: its op's name, or that of what the plan made of several. */
+/* A step's name: its op's, or that of the fused step. */
 const char *gb_step_name(const gb_step *step);
 
 /* Whether a value is one of the step's results. */
-bool gb_step_makes(const gb_step *step, gb_ref value);
+bool gb_step_produces(const gb_step *step, gb_ref value);
 
 /* The first matrix of weights among a step's operands, or NULL. */
 const gb_constant *gb_step_weight(const gb_program *program, const gb_step *step);

@@ -10,6 +10,7 @@
 #include "program/file/reader.h"
 #include "program/print/printer.h"
 #include "run/handles.h"
+#include "text/reply/use_format.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -140,5 +141,14 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
     GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat, tokenizer, error));
     gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
-    return GUMBEL_OK;
+    const char *reply_format = graph->metadata.reply_format;
+    if (!*reply_format)
+        return GUMBEL_OK;
+    gumbel_status status = gb_tokenizer_use_reply_format(*tokenizer, reply_format, strlen(reply_format),
+                                                         "the program's reply_format", error);
+    if (status != GUMBEL_OK) {
+        gumbel_tokenizer_destroy(*tokenizer);
+        *tokenizer = NULL;
+    }
+    return status;
 }

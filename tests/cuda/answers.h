@@ -62,7 +62,7 @@ static inline int32_t step(gumbel_session *session, int32_t token, bool wants_to
     return result.token;
 }
 
-/* An answer of count tokens, asked for step by step, of which nothing is known beforehand. The last token is
+/* An answer of count tokens, run step by step, of which nothing is known beforehand. The last token is
  * not run. */
 static inline void answer_in_steps(gumbel_session *session, int kind, int count, int32_t *tokens) {
     assert_ok(gumbel_session_append(session, prompt, PROMPT - 1, &error), &error);

@@ -16,7 +16,7 @@ typedef struct attention_case {
     size_t tokens, heads, kv_heads, key_size, value_size, window, capacity;
     gb_dtype cache;
     double scale;
-    bool takes_terms; /* the call's */
+    bool allows_bf16; /* the call's */
 } attention_case;
 
 typedef struct tokens {
@@ -105,7 +105,7 @@ static inline void attend(const attention_case *c, const tokens *t, gb_cuda_tens
         .results = {&tensors[6]},
         .runs = {tensors[5].data, (uint32_t)batch.slots},
         .is_prefill = batch.is_prefill,
-        .takes_terms = c->takes_terms,
+        .allows_bf16 = c->allows_bf16,
         .scratch = &scratch,
         .epilogue = &epilogue};
     static const uint32_t zeros[GB_CUDA_ARRIVALS];

@@ -16,20 +16,20 @@ static inline const gb_cuda_kernel *kernel_from(const gb_cuda_registry *registry
 }
 
 static inline void launch_from(const gb_cuda_registry *registry, const gb_cuda_call *call) {
-    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .kept = 1};
+    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .live = 1};
     kernel_from(registry, &problem)->launch(&problem);
 }
 
 /* Bytes of scratch that a call takes. */
 static inline size_t scratch_from(const gb_cuda_registry *registry, const gb_cuda_call *call) {
-    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .kept = 1};
+    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .live = 1};
     const gb_cuda_kernel *kernel = kernel_from(registry, &problem);
     return kernel->scratch ? (size_t)kernel->scratch(&problem) : 0;
 }
 
 /* Whether the call's kernel writes its epilogue. */
 static inline bool has_epilogue(const gb_cuda_registry *registry, const gb_cuda_call *call) {
-    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .kept = 1};
+    const gb_cuda_problem problem = {.operands = call->operands, .parts = &call, .count = 1, .live = 1};
     const gb_cuda_kernel *kernel = kernel_from(registry, &problem);
     return kernel->has_epilogue && kernel->has_epilogue(&problem);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a kernel has prepared for a product in passing.
+ * The prepared rows that a kernel's epilogue has stored.
  */
 #ifndef GUMBEL_TESTS_CUDA_PREPARED_PAIRS_H
 #define GUMBEL_TESTS_CUDA_PREPARED_PAIRS_H

@@ -63,7 +63,7 @@ static int make_inputs(void **state) {
 
 typedef struct layer {
     gb_cuda_tensor x, a, b, z, taps, rate, bias, norm, slots, tail, memory;
-    gb_cuda_tensor made[STEPS], heads[STEPS]; /* the calls' results, and as heads where they are taken so */
+    gb_cuda_tensor result[STEPS], heads[STEPS]; /* the calls' results, and as heads where they are taken so */
     gb_node nodes[STEPS];
     gb_cuda_call calls[STEPS];
     gb_cuda_scratch scratch;
@@ -119,26 +119,27 @@ static void set_nodes(layer *l, bool is_tiled) {
 static void set_operands(layer *l) {
     const gb_cuda_tensor *operands[STEPS][7] = {
         [CONV] = {&l->x, &l->taps, &l->slots, &l->tail},
-        [MIXED] = {&l->made[CONV]},
-        [QUERY] = {&l->made[MIXED]},
-        [KEY] = {&l->made[MIXED]},
-        [VALUE] = {&l->made[MIXED]},
+        [MIXED] = {&l->result[CONV]},
+        [QUERY] = {&l->result[MIXED]},
+        [KEY] = {&l->result[MIXED]},
+        [VALUE] = {&l->result[MIXED]},
         [QUERY_UNIT] = {&l->heads[QUERY]},
         [KEY_UNIT] = {&l->heads[KEY]},
         [DECAY] = {&l->a, &l->rate, &l->bias},
         [BETA] = {&l->b},
-        [DELTA] = {&l->heads[QUERY_UNIT], &l->heads[KEY_UNIT], &l->heads[VALUE], &l->made[DECAY],
-                   &l->made[BETA], &l->slots, &l->memory},
+        [DELTA] = {&l->heads[QUERY_UNIT], &l->heads[KEY_UNIT], &l->heads[VALUE], &l->result[DECAY],
+                   &l->result[BETA], &l->slots, &l->memory},
         [GATE] = {&l->z},
         [NORM] = {&l->heads[DELTA], &l->norm},
-        [RESULT] = {&l->made[NORM], &l->made[GATE]},
+        [RESULT] = {&l->result[NORM], &l->result[GATE]},
     };
     for (int i = 0; i < STEPS; i++) {
-        l->calls[i] = (gb_cuda_call){.node = &l->nodes[i], .results = {&l->made[i]}, .scratch = &l->scratch};
+        l->calls[i] =
+            (gb_cuda_call){.node = &l->nodes[i], .results = {&l->result[i]}, .scratch = &l->scratch};
         memcpy(l->calls[i].operands, operands[i], sizeof operands[i]);
         l->calls[i].runs.first = l->run_first;
     }
-    l->epilogue.as = &l->made[RESULT];
+    l->epilogue.as = &l->result[RESULT];
     l->calls[RESULT].epilogue = &l->epilogue;
 }
 
@@ -175,8 +176,8 @@ static layer *make_layer(bool is_tiled) {
     l->memory = state_part(states, TAIL, 3, HEADS, SIZE, SIZE);
     for (int i = 0; i < STEPS; i++) {
         const size_t heads = heads_of[i] ? heads_of[i] : 1;
-        l->made[i] = device_tensor(GB_F32, NULL, 2, TOKENS, heads_of[i] ? heads * SIZE : width_of[i], 1);
-        l->heads[i] = l->made[i];
+        l->result[i] = device_tensor(GB_F32, NULL, 2, TOKENS, heads_of[i] ? heads * SIZE : width_of[i], 1);
+        l->heads[i] = l->result[i];
         l->heads[i].rank = 3;
         l->heads[i].dims[1] = heads;
         l->heads[i].dims[2] = SIZE;
@@ -191,11 +192,11 @@ static layer *make_layer(bool is_tiled) {
 
 static void free_layer(layer *l) {
     for (int i = 0; i < STEPS; i++)
-        free_on_device(&l->made[i]);
-    const gb_cuda_tensor *const made[] = {&l->x,    &l->a,    &l->b,    &l->z,    &l->slots,
-                                          &l->taps, &l->rate, &l->bias, &l->norm, &l->tail};
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        free_on_device(made[i]);
+        free_on_device(&l->result[i]);
+    const gb_cuda_tensor *const result[] = {&l->x,    &l->a,    &l->b,    &l->z,    &l->slots,
+                                            &l->taps, &l->rate, &l->bias, &l->norm, &l->tail};
+    for (size_t i = 0; i < sizeof result / sizeof *result; i++)
+        free_on_device(result[i]);
     assert_cuda(cudaFree(l->scratch.prepared));
     assert_cuda(cudaFree(l->scratch.arrivals));
     assert_cuda(cudaFree(l->run_first));
@@ -225,7 +226,7 @@ static void send_tokens(layer *l, size_t first, size_t count) {
     begin[runs] = (int32_t)count;
     assert_cuda(cudaMemcpy(l->run_first, begin, (runs + 1) * sizeof *begin, cudaMemcpyHostToDevice));
     for (int i = 0; i < STEPS; i++) {
-        l->made[i].dims[0] = l->heads[i].dims[0] = count;
+        l->result[i].dims[0] = l->heads[i].dims[0] = count;
         l->calls[i].runs.count = runs;
     }
 }
@@ -257,7 +258,7 @@ static void run(bool is_tiled, bool is_one, size_t at_once, layer_results *resul
             assert_true(launch_fused(GB_FUSED_DELTA, &layer_problem));
         for (int i = 0; i < STEPS && !is_one; i++)
             alone[i](&l->calls[i]);
-        fetch_tensor(&l->made[RESULT], results->y + first * WIDTH);
+        fetch_tensor(&l->result[RESULT], results->y + first * WIDTH);
         if (is_one)
             check_prepared(l->scratch.prepared, results->y + first * WIDTH, count, WIDTH);
     }

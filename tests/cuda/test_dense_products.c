@@ -33,7 +33,7 @@ static const case_of wide_cases[] = {
 static gb_cuda_scratch new_scratch(const case_of *c, size_t rows) {
     const uint64_t bytes = gb_cuda_prepared_bytes(rows, c->inputs, GB_BF16);
     return (gb_cuda_scratch){.prepared = device_copy(NULL, (size_t)bytes),
-                             .prefill_blocks = gb_cuda_prefill_blocks()};
+                             .wgmma_blocks = gb_cuda_wgmma_blocks()};
 }
 
 typedef struct matrix {
@@ -204,7 +204,7 @@ static void multiply_by_experts(const experts_case *e, const matrix *m, const fl
                                             : device_tensor(GB_F32, x, 3, tokens, CHOICES, c->inputs),
                    experts = device_tensor(GB_I32, chosen, 2, tokens, CHOICES, 1),
                    to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, c->outputs[0]);
-    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     weight.rank = 3;
     weight.dims[0] = EXPERTS;
     weight.dims[1] = c->outputs[0];

@@ -62,10 +62,10 @@ static void make_probabilities(const float *logits, size_t count, float *p) {
 }
 
 /* The largest of p, the first among equals, that is not taken; NaNs in their order. */
-static size_t best_left(const float *p, const bool *is_taken, size_t count) {
+static size_t best_left(const float *p, const bool *is_supported, size_t count) {
     size_t best = count;
     for (size_t i = 0; i < count; i++)
-        if (!is_taken[i] && (best == count || p[i] > p[best]))
+        if (!is_supported[i] && (best == count || p[i] > p[best]))
             best = i;
     return best;
 }
@@ -73,12 +73,12 @@ static size_t best_left(const float *p, const bool *is_taken, size_t count) {
 static void compare_choice(const float *logits, size_t experts, size_t count, bool normalize,
                            const int32_t *found, const float *weights) {
     float p[MOST_EXPERTS], sum = 0;
-    bool is_taken[MOST_EXPERTS] = {false};
+    bool is_supported[MOST_EXPERTS] = {false};
     make_probabilities(logits, experts, p);
     for (size_t t = 0; t < count; t++) {
-        size_t best = best_left(p, is_taken, experts);
+        size_t best = best_left(p, is_supported, experts);
         assert_int_equal(found[t], best);
-        is_taken[best] = true;
+        is_supported[best] = true;
         sum += p[best];
     }
     for (size_t t = 0; t < count; t++) {
@@ -193,19 +193,19 @@ static gb_cuda_tensor new_weight(const mixture *c, size_t experts, size_t rows, 
         }
     assert_true(gb_packing_fragments(&c->format, all, columns, &packing));
     gb_pack_matrix(&packing, &c->format, all, columns, data, packed);
-    gb_cuda_tensor made = {.dtype = GB_QUANTIZED,
-                           .rank = experts ? 3 : 2,
-                           .format = c->format,
-                           .planes = planes,
-                           .is_packed = true,
-                           .takes_bytes = true,
-                           .data = device_copy(packed, planes.size)};
-    made.dims[0] = experts ? experts : rows;
-    made.dims[1] = experts ? rows : columns;
-    made.dims[2] = experts ? columns : 0;
+    gb_cuda_tensor result = {.dtype = GB_QUANTIZED,
+                             .rank = experts ? 3 : 2,
+                             .format = c->format,
+                             .planes = planes,
+                             .is_packed = true,
+                             .int8_input = true,
+                             .data = device_copy(packed, planes.size)};
+    result.dims[0] = experts ? experts : rows;
+    result.dims[1] = experts ? rows : columns;
+    result.dims[2] = experts ? columns : 0;
     free(data);
     free(packed);
-    return made;
+    return result;
 }
 
 static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
@@ -213,9 +213,9 @@ static gb_cuda_tensor new_rows(size_t rows, size_t width, uint64_t *random) {
     assert_non_null(values);
     for (size_t i = 0; i < rows * width; i++)
         values[i] = next_float(random);
-    gb_cuda_tensor made = device_tensor(GB_F32, values, 2, rows, width, 1);
+    gb_cuda_tensor result = device_tensor(GB_F32, values, 2, rows, width, 1);
     free(values);
-    return made;
+    return result;
 }
 
 /* What the steps take. */
@@ -306,11 +306,11 @@ static bool launch_steps(const gb_cuda_tensor *const *operands, gb_cuda_call *ca
     const gb_cuda_problem problem = {operands, list, GB_EXPERTS_PARTS, 1u << GB_EXPERTS_RESULT};
     for (int i = 0; i < GB_EXPERTS_PARTS; i++)
         list[i] = &calls[i];
-    const bool are_taken = together && launch_fused(GB_FUSED_EXPERTS, &problem);
-    for (int i = 0; i < GB_EXPERTS_PARTS && !are_taken; i++)
+    const bool are_fused = together && launch_fused(GB_FUSED_EXPERTS, &problem);
+    for (int i = 0; i < GB_EXPERTS_PARTS && !are_fused; i++)
         alone[i](&calls[i]);
     assert_cuda(cudaGetLastError());
-    return are_taken;
+    return are_fused;
 }
 
 /* Bytes that the experts' products take one by one, and together. */

@@ -31,10 +31,10 @@ static gb_cuda_tensor random_tensor(uint32_t rows, uint32_t width, uint64_t *ran
     assert_non_null(values);
     for (size_t i = 0; i < (size_t)rows * width; i++)
         values[i] = next_float(random);
-    gb_cuda_tensor made = rows == 1 ? device_tensor(GB_F32, values, 1, width, 1, 1)
-                                    : device_tensor(GB_F32, values, 2, rows, width, 1);
+    gb_cuda_tensor result = rows == 1 ? device_tensor(GB_F32, values, 1, width, 1, 1)
+                                      : device_tensor(GB_F32, values, 2, rows, width, 1);
     free(values);
-    return made;
+    return result;
 }
 
 static const gb_node nodes[] = {
@@ -81,7 +81,7 @@ static void make_norms(norms_step *s, const part *parts, const gb_cuda_call *con
     s->problem = (gb_cuda_problem){s->operands, s->parts, GB_NORMS_PARTS + product_count, 0};
     for (uint32_t p = 0; p < GB_NORMS_PARTS; p++)
         if (s->parts[p] && (p != GB_NORMS_LAST || keeps_last))
-            s->problem.kept |= 1u << p;
+            s->problem.live |= 1u << p;
 }
 
 /* One launch for the norms (too long ones are a chain of rows), and as few as there can be for the products.
@@ -89,10 +89,10 @@ static void make_norms(norms_step *s, const part *parts, const gb_cuda_call *con
 static void launch_apart(const norms_step *s) {
     gb_cuda_problem norms = s->problem;
     norms.count = GB_NORMS_PARTS;
-    norms.kept |= 1u << GB_NORMS_LAST;
+    norms.live |= 1u << GB_NORMS_LAST;
     if (!launch_fused(GB_FUSED_NORMS, &norms)) {
         const gb_cuda_call *chain[GB_NORMS_PARTS];
-        gb_cuda_problem rows = {.parts = chain, .kept = ~0u};
+        gb_cuda_problem rows = {.parts = chain, .live = ~0u};
         for (uint32_t p = 0; p < GB_NORMS_PARTS; p++)
             if (s->parts[p])
                 chain[rows.count++] = s->parts[p];
@@ -104,21 +104,21 @@ static void launch_apart(const norms_step *s) {
 /* The results of all of a case's ops, [count, ROWS, width], in one launch or in one each. */
 static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratch, float *results) {
     uint64_t random = 11;
-    gb_cuda_tensor x = random_tensor(ROWS, c->width, &random), others[MOST_OPS], made[MOST_OPS];
+    gb_cuda_tensor x = random_tensor(ROWS, c->width, &random), others[MOST_OPS], result[MOST_OPS];
     gb_cuda_call calls[MOST_OPS] = {0};
     const gb_cuda_call *list[MOST_OPS] = {NULL};
     norms_step step;
     for (uint32_t k = 0; k < c->count; k++) {
         const uint32_t rows = c->parts[k] == ADD ? ROWS : 1, width = c->parts[k] == SCALE ? 1 : c->width;
         others[k] = random_tensor(rows, width, &random);
-        made[k] = device_tensor(GB_F32, NULL, 2, ROWS, c->width, 1);
+        result[k] = device_tensor(GB_F32, NULL, 2, ROWS, c->width, 1);
         calls[k] = (gb_cuda_call){.node = &nodes[c->parts[k]],
-                                  .operands = {k ? &made[k - 1] : &x, &others[k]},
-                                  .results = {&made[k]},
+                                  .operands = {k ? &result[k - 1] : &x, &others[k]},
+                                  .results = {&result[k]},
                                   .scratch = scratch};
         list[k] = &calls[k];
     }
-    const gb_cuda_epilogue epilogue = {&made[c->count - 1], NULL};
+    const gb_cuda_epilogue epilogue = {&result[c->count - 1], NULL};
     calls[c->count - 1].epilogue = is_chain ? &epilogue : NULL;
     make_norms(&step, c->parts, list, c->count, NULL, 0, true);
     if (is_chain)
@@ -126,11 +126,11 @@ static void run_case(const chain_case *c, bool is_chain, gb_cuda_scratch *scratc
     for (uint32_t k = 0; k < c->count; k++) {
         if (!is_chain)
             alone[c->parts[k]](&calls[k]);
-        fetch_tensor(&made[k], results + (size_t)k * ROWS * c->width);
+        fetch_tensor(&result[k], results + (size_t)k * ROWS * c->width);
     }
     for (uint32_t k = 0; k < c->count; k++) {
         free_on_device(&others[k]);
-        free_on_device(&made[k]);
+        free_on_device(&result[k]);
     }
     free_on_device(&x);
 }
@@ -163,7 +163,7 @@ typedef struct product_case {
     uint32_t width, count, outputs[MOST_PRODUCTS];
     gb_dtype dtype;
     size_t group; /* the row is also rounded to 8 bits in groups of that many; 0: it is not */
-    bool is_taken;
+    bool is_supported;
 } product_case;
 
 static const product_case product_cases[] = {
@@ -183,10 +183,10 @@ static gb_cuda_tensor random_matrix(const product_case *c, uint32_t outputs, uin
         halves[i] = c->dtype == GB_BF16 ? gb_bf16_from_float(values[i]) : gb_f16_from_float(values[i]);
     }
     const void *data = c->dtype == GB_F32 ? (const void *)values : halves;
-    gb_cuda_tensor made = device_tensor(c->dtype, data, 2, outputs, c->width, 1);
+    gb_cuda_tensor result = device_tensor(c->dtype, data, 2, outputs, c->width, 1);
     free(values);
     free(halves);
-    return made;
+    return result;
 }
 
 /* The results of the chain and of the products, and the row as it is prepared, in one launch or in one each.
@@ -199,8 +199,8 @@ static bool run_products(const product_case *c, bool together, float *results, u
     gb_cuda_tensor x = random_tensor(1, c->width, &random), other = random_tensor(1, c->width, &random),
                    weight = random_tensor(1, c->width, &random);
     gb_cuda_tensor sum = device_tensor(GB_F32, NULL, 2, 1, c->width, 1), row = sum, matrices[MOST_PRODUCTS],
-                   made[MOST_PRODUCTS];
-    const gb_cuda_tensor next = {.format.group = (uint32_t)c->group, .takes_bytes = c->group > 0};
+                   result[MOST_PRODUCTS];
+    const gb_cuda_tensor next = {.format.group = (uint32_t)c->group, .int8_input = c->group > 0};
     x.rank = other.rank = 2;
     x.dims[1] = other.dims[1] = x.dims[0];
     x.dims[0] = other.dims[0] = 1;
@@ -216,9 +216,9 @@ static bool run_products(const product_case *c, bool together, float *results, u
     norm.epilogue = c->group > 0 ? &epilogue : NULL;
     for (uint32_t i = 0; i < c->count; i++) {
         matrices[i] = random_matrix(c, c->outputs[i], &random);
-        made[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        result[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
         products[i] =
-            (gb_cuda_call){.operands = {&row, &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
+            (gb_cuda_call){.operands = {&row, &matrices[i]}, .results = {&result[i]}, .scratch = &scratch};
     }
     make_norms(&step, parts, chain, 2, list, c->count, true);
     const bool is_one = together && launch_fused(GB_FUSED_NORM_LINEARS, &step.problem);
@@ -228,9 +228,9 @@ static bool run_products(const product_case *c, bool together, float *results, u
     fetch_tensor(&row, results + c->width);
     results += 2 * c->width;
     for (uint32_t i = 0; i < c->count; i++) {
-        fetch_tensor(&made[i], results);
+        fetch_tensor(&result[i], results);
         results += c->outputs[i];
-        free_on_device(&made[i]);
+        free_on_device(&result[i]);
         free_on_device(&matrices[i]);
     }
     assert_cuda(cudaMemcpy(prepared, scratch.prepared, prepared_size, cudaMemcpyDeviceToHost));
@@ -250,7 +250,7 @@ static void products_have_the_bits_that_they_have_alone(void **unused) {
         uint8_t *expected_row = calloc(1, prepared_size), *found_row = calloc(1, prepared_size);
         assert_true(expected && found && expected_row && found_row);
         run_products(c, false, expected, expected_row);
-        assert_int_equal(run_products(c, true, found, found_row), c->is_taken);
+        assert_int_equal(run_products(c, true, found, found_row), c->is_supported);
         assert_memory_equal(expected, found, count * sizeof *found);
         assert_memory_equal(expected_row, found_row, prepared_size);
         free(expected);
@@ -268,7 +268,7 @@ enum { LINEAR_OPS = 3, GROUP = 64 };
 typedef struct linear_case {
     uint32_t width, outputs[MOST_PRODUCTS];
     gb_dtype scale;
-    bool has_bias, is_taken;
+    bool has_bias, is_supported;
 } linear_case;
 
 static const linear_case linear_cases[] = {
@@ -300,16 +300,16 @@ static gb_cuda_tensor random_quantized(const linear_case *c, uint32_t outputs, u
         const uint16_t half = c->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
         memcpy(bytes + i, &half, sizeof half);
     }
-    const gb_cuda_tensor made = {.data = device_copy(bytes, (size_t)planes.size),
-                                 .dtype = GB_QUANTIZED,
-                                 .rank = 2,
-                                 .dims = {outputs, c->width},
-                                 .format = format,
-                                 .planes = planes,
-                                 .is_packed = true,
-                                 .takes_bytes = true};
+    const gb_cuda_tensor result = {.data = device_copy(bytes, (size_t)planes.size),
+                                   .dtype = GB_QUANTIZED,
+                                   .rank = 2,
+                                   .dims = {outputs, c->width},
+                                   .format = format,
+                                   .planes = planes,
+                                   .is_packed = true,
+                                   .int8_input = true};
     free(bytes);
-    return made;
+    return result;
 }
 
 /* The results of the norm's chain and of the products, in one launch or in one each. Returns whether it could
@@ -319,7 +319,7 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
     uint64_t random = 31;
     gb_cuda_scratch scratch = {.prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3)};
     gb_cuda_tensor x = random_row(c->width, &random), others[LINEAR_OPS], rows[LINEAR_OPS],
-                   matrices[MOST_PRODUCTS], made[MOST_PRODUCTS];
+                   matrices[MOST_PRODUCTS], result[MOST_PRODUCTS];
     gb_cuda_call ops[LINEAR_OPS] = {0}, products[MOST_PRODUCTS] = {0};
     const gb_cuda_call *const chain[] = {&ops[0], &ops[1], &ops[2]}, *const list[] = {&products[0],
                                                                                       &products[1]};
@@ -333,9 +333,9 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
     }
     for (uint32_t i = 0; i < MOST_PRODUCTS; i++) {
         matrices[i] = random_quantized(c, c->outputs[i], &random);
-        made[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
+        result[i] = device_tensor(GB_F32, NULL, 2, 1, c->outputs[i], 1);
         products[i] = (gb_cuda_call){
-            .operands = {&rows[LINEAR_OPS - 1], &matrices[i]}, .results = {&made[i]}, .scratch = &scratch};
+            .operands = {&rows[LINEAR_OPS - 1], &matrices[i]}, .results = {&result[i]}, .scratch = &scratch};
     }
     const gb_cuda_epilogue epilogue = {&rows[LINEAR_OPS - 1], &matrices[0]};
     ops[LINEAR_OPS - 1].epilogue = &epilogue;
@@ -351,8 +351,8 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
         free_on_device(&others[k]);
     }
     for (uint32_t i = 0; i < MOST_PRODUCTS; results += c->outputs[i], i++) {
-        fetch_tensor(&made[i], results);
-        free_on_device(&made[i]);
+        fetch_tensor(&result[i], results);
+        free_on_device(&result[i]);
         free_on_device(&matrices[i]);
     }
     free_on_device(&x);
@@ -368,7 +368,7 @@ static void quantized_products_have_the_bits_that_they_have_alone(void **unused)
         float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
         assert_true(expected && found);
         run_linears(c, false, expected);
-        assert_int_equal(run_linears(c, true, found), c->is_taken);
+        assert_int_equal(run_linears(c, true, found), c->is_supported);
         assert_memory_equal(expected, found, count * sizeof *found);
         free(expected);
         free(found);

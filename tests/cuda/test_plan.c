@@ -102,13 +102,13 @@ static void classes_have_kernels_of_their_own(void **unused) {
     (void)unused;
     const launch_list one = printed_list("one token"), decode = printed_list("decode"),
                       prefill = printed_list("prefill");
-    assert_string_equal(one.names[1], "norm_products");
+    assert_string_equal(one.names[1], "norm_gemv_small");
     assert_string_equal(decode.names[1], "norm_chain");
     assert_string_equal(prefill.names[1], "norm_chain");
-    assert_true(has_name(&one, "norm_linear") && has_name(&one, "expert_mlp"));
-    assert_true(has_name(&decode, "linear_few") && has_name(&decode, "expert_mlp"));
-    if (gb_cuda_prefill_blocks() > 0)
-        assert_true(has_name(&prefill, "linear_prefill") && has_name(&prefill, "expert_prefill"));
+    assert_true(has_name(&one, "norm_gemv") && has_name(&one, "expert_mlp"));
+    assert_true(has_name(&decode, "gemv") && has_name(&decode, "expert_mlp"));
+    if (gb_cuda_wgmma_blocks() > 0)
+        assert_true(has_name(&prefill, "gemm_wgmma") && has_name(&prefill, "expert_wgmma"));
     assert_true(has_name(&one, "sample_logprob"));
 }
 

@@ -92,7 +92,7 @@ static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
         m.tensor.dims[2] = c->inputs;
     }
     m.tensor.is_packed = c >= cases + FIRST_PACKED;
-    m.tensor.takes_bytes = c->in_bytes;
+    m.tensor.int8_input = c->in_bytes;
     m.tensor.data = m.tensor.is_packed ? packed_copy(c, &m, rows) : device_copy(m.data, m.planes.size);
     return m;
 }
@@ -118,7 +118,7 @@ typedef struct product {
 
 static void run_product(const gb_cuda_registry *registry, const product *p) {
     gb_node node = {.op = p->experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR};
-    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
     gb_cuda_call call = {.node = &node,
                          .operands = {p->x, p->weight, p->experts},
                          .results = {p->y},
@@ -193,8 +193,8 @@ static double exact_sum(const case_of *c, const matrix *m, size_t row, const flo
 
 /* A prompt's products with 4-bit codes that are packed have rounded weights, on devices that can. */
 static bool has_rounded_weights(const matrix *m, bool is_prefill) {
-    gb_cuda_scratch scratch = {.prefill_blocks = gb_cuda_prefill_blocks()};
-    return gb_cuda_takes_prefill(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    return gb_cuda_supports_wgmma(&(gb_cuda_call){.scratch = &scratch, .is_prefill = is_prefill}, &m->tensor);
 }
 
 static void assert_sum(const case_of *c, const matrix *m, size_t row, const float *x, bool is_prefill,

@@ -13,7 +13,7 @@ enum { MOST_TENSORS = 32, MOST_CALLS = 8 };
 typedef struct chain {
     gb_node nodes[MOST_CALLS];
     gb_cuda_call calls[MOST_CALLS];
-    uint32_t kept; /* bit i: the result of call i is needed later */
+    uint32_t live; /* bit i: the result of call i is needed later */
     uint32_t count;
     gb_fused_kind kind;
     const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* by the numbers of the kind */
@@ -40,9 +40,9 @@ static gb_cuda_tensor *random_floats(chain *c, int32_t rank, size_t a, size_t b,
     assert_non_null(values);
     for (size_t i = 0; i < count; i++)
         values[i] = 3 * next_float(&c->random);
-    gb_cuda_tensor *made = add_tensor(c, device_tensor(GB_F32, values, rank, a, b, width));
+    gb_cuda_tensor *result = add_tensor(c, device_tensor(GB_F32, values, rank, a, b, width));
     free(values);
-    return made;
+    return result;
 }
 
 /* [rows, width], or with parts [rows, parts, width]. */
@@ -57,34 +57,34 @@ static gb_cuda_tensor *norm_weight(chain *c, size_t width) {
     assert_non_null(values);
     for (size_t i = 0; i < width; i++)
         values[i] = gb_bf16_from_float(next_float(&c->random));
-    gb_cuda_tensor *made = add_tensor(c, device_tensor(GB_BF16, values, 1, width, 1, 1));
+    gb_cuda_tensor *result = add_tensor(c, device_tensor(GB_BF16, values, 1, width, 1, 1));
     free(values);
-    return made;
+    return result;
 }
 
 /* The op's result, of the shape [rows, a] or [rows, a, b]. */
 static gb_cuda_tensor *add_op(chain *c, gb_op op, gb_cuda_tensor *x, gb_cuda_tensor *y, size_t a, size_t b) {
     assert_true(c->count < MOST_CALLS);
-    gb_cuda_tensor *made = add_tensor(c, device_tensor(GB_F32, NULL, b ? 3 : 2, c->rows, a, b ? b : 1));
+    gb_cuda_tensor *result = add_tensor(c, device_tensor(GB_F32, NULL, b ? 3 : 2, c->rows, a, b ? b : 1));
     c->nodes[c->count] = (gb_node){.op = op};
-    c->calls[c->count] = (gb_cuda_call){.node = &c->nodes[c->count], .operands = {x, y}, .results = {made}};
+    c->calls[c->count] = (gb_cuda_call){.node = &c->nodes[c->count], .operands = {x, y}, .results = {result}};
     c->count++;
-    return made;
+    return result;
 }
 
 static gb_cuda_tensor *same_shape(chain *c, gb_op op, gb_cuda_tensor *x, gb_cuda_tensor *y) {
     return add_op(c, op, x, y, x->dims[1], x->rank > 2 ? x->dims[2] : 0);
 }
 
-static gb_cuda_tensor *keep(chain *c, gb_cuda_tensor *made) {
-    c->kept |= 1u << (c->count - 1);
-    return made;
+static gb_cuda_tensor *keep(chain *c, gb_cuda_tensor *result) {
+    c->live |= 1u << (c->count - 1);
+    return result;
 }
 
 /* The op that was added last is that part of the step. */
-static gb_cuda_tensor *as_part(chain *c, uint32_t part, gb_cuda_tensor *made) {
+static gb_cuda_tensor *as_part(chain *c, uint32_t part, gb_cuda_tensor *result) {
     c->parts[part] = c->count;
-    return made;
+    return result;
 }
 
 static gb_cuda_tensor *as_operand(chain *c, uint32_t operand, gb_cuda_tensor *x) {
@@ -94,22 +94,22 @@ static gb_cuda_tensor *as_operand(chain *c, uint32_t operand, gb_cuda_tensor *x)
 
 static gb_cuda_tensor *norm(chain *c, gb_cuda_tensor *x, bool has_weight) {
     gb_cuda_tensor *weight = has_weight ? norm_weight(c, x->dims[x->rank - 1]) : NULL;
-    gb_cuda_tensor *made = same_shape(c, GB_OP_RMS_NORM, x, weight);
+    gb_cuda_tensor *result = same_shape(c, GB_OP_RMS_NORM, x, weight);
     gb_node *node = &c->nodes[c->count - 1];
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_EPSILON, GB_ATTRIBUTE_FLOAT, {.f = 1e-6}};
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_WEIGHT_OFFSET, GB_ATTRIBUTE_FLOAT, {.f = 1}};
-    return made;
+    return result;
 }
 
 static gb_cuda_tensor *slice(chain *c, gb_cuda_tensor *x, size_t start, size_t width) {
-    gb_cuda_tensor *made = x->rank > 2 ? add_op(c, GB_OP_SLICE, x, NULL, x->dims[1], width)
-                                       : add_op(c, GB_OP_SLICE, x, NULL, width, 0);
+    gb_cuda_tensor *result = x->rank > 2 ? add_op(c, GB_OP_SLICE, x, NULL, x->dims[1], width)
+                                         : add_op(c, GB_OP_SLICE, x, NULL, width, 0);
     gb_node *node = &c->nodes[c->count - 1];
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_START, GB_ATTRIBUTE_INT, {.i = (int64_t)start}};
-    return made;
+    return result;
 }
 
 typedef struct rotary {
@@ -127,23 +127,23 @@ static rotary make_rotary(chain *c, size_t pairs, size_t pair_offset) {
 }
 
 static gb_cuda_tensor *rotate(chain *c, const rotary *r, gb_cuda_tensor *x) {
-    gb_cuda_tensor *made = same_shape(c, GB_OP_ROPE, x, r->positions);
+    gb_cuda_tensor *result = same_shape(c, GB_OP_ROPE, x, r->positions);
     c->calls[c->count - 1].operands[2] = r->frequencies;
     gb_node *node = &c->nodes[c->count - 1];
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_PAIR_OFFSET, GB_ATTRIBUTE_INT, {.i = (int64_t)r->pair_offset}};
-    return made;
+    return result;
 }
 
 /* The result is prepared in bytes for a product of rows of that many columns, or where the group is 0 as
  * bfloat16. */
-static void prepare_for(chain *c, gb_cuda_tensor *made, size_t columns, uint32_t group) {
-    c->product = (gb_cuda_tensor){.takes_bytes = group > 0, .format = {.group = group}};
-    c->as = (gb_cuda_tensor){.data = made->data, .dtype = GB_F32, .rank = 2};
-    c->as.dims[0] = gb_cuda_elements(made) / columns;
+static void prepare_for(chain *c, gb_cuda_tensor *result, size_t columns, uint32_t group) {
+    c->product = (gb_cuda_tensor){.int8_input = group > 0, .format = {.group = group}};
+    c->as = (gb_cuda_tensor){.data = result->data, .dtype = GB_F32, .rank = 2};
+    c->as.dims[0] = gb_cuda_elements(result) / columns;
     c->as.dims[1] = columns;
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->calls[i].results[0] == made) {
+        if (c->calls[i].results[0] == result) {
             c->epilogue = (gb_cuda_epilogue){&c->as, &c->product};
             c->calls[i].epilogue = &c->epilogue;
         }
@@ -207,8 +207,8 @@ static gb_cuda_tensor *gate(chain *c, gb_op activation, gb_cuda_tensor *x, gb_cu
         as_operand(c, GB_GATED_X, x);
     if (!c->operands[GB_GATED_OTHER])
         as_operand(c, GB_GATED_OTHER, other);
-    gb_cuda_tensor *made = as_part(c, GB_GATED_ACTIVATION, same_shape(c, activation, x, NULL));
-    return keep(c, as_part(c, GB_GATED_RESULT, same_shape(c, GB_OP_MULTIPLY, made, other)));
+    gb_cuda_tensor *result = as_part(c, GB_GATED_ACTIVATION, same_shape(c, activation, x, NULL));
+    return keep(c, as_part(c, GB_GATED_RESULT, same_shape(c, GB_OP_MULTIPLY, result, other)));
 }
 
 static void gelu_gate(chain *c) {
@@ -293,9 +293,9 @@ static const chain_case cases[] = {
     {"norms with scale", norms_with_scale},
 };
 
-static void make_chain(chain *c, const chain_case *made, size_t rows, gb_dtype weights) {
+static void make_chain(chain *c, const chain_case *result, size_t rows, gb_dtype weights) {
     *c = (chain){.rows = rows, .weights = weights, .random = 11};
-    made->make(c);
+    result->make(c);
 }
 
 static void free_chain(chain *c) {
@@ -331,19 +331,19 @@ typedef struct outcome {
 } outcome;
 
 static outcome fetch_outcome(const chain *c, const gb_cuda_scratch *scratch, size_t prepared_bytes) {
-    outcome made = {.size = prepared_bytes};
+    outcome result = {.size = prepared_bytes};
     for (uint32_t i = 0; i < c->count; i++)
-        made.size += (c->kept >> i & 1u) ? gb_cuda_elements(c->calls[i].results[0]) * sizeof(float) : 0;
-    made.bytes = malloc(made.size);
-    assert_non_null(made.bytes);
-    assert_cuda(cudaMemcpy(made.bytes, scratch->prepared, prepared_bytes, cudaMemcpyDeviceToHost));
+        result.size += (c->live >> i & 1u) ? gb_cuda_elements(c->calls[i].results[0]) * sizeof(float) : 0;
+    result.bytes = malloc(result.size);
+    assert_non_null(result.bytes);
+    assert_cuda(cudaMemcpy(result.bytes, scratch->prepared, prepared_bytes, cudaMemcpyDeviceToHost));
     size_t at = prepared_bytes;
     for (uint32_t i = 0; i < c->count; i++)
-        if ((c->kept >> i & 1u)) {
-            fetch_tensor(c->calls[i].results[0], made.bytes + at);
+        if ((c->live >> i & 1u)) {
+            fetch_tensor(c->calls[i].results[0], result.bytes + at);
             at += gb_cuda_elements(c->calls[i].results[0]) * sizeof(float);
         }
-    return made;
+    return result;
 }
 
 /* How the calls are launched. */
@@ -357,7 +357,7 @@ static void launch_step(const chain *c) {
         if (c->parts[p] == 0)
             continue;
         parts[p] = &c->calls[c->parts[p] - 1];
-        problem.kept |= (c->kept >> (c->parts[p] - 1) & 1u) << p;
+        problem.live |= (c->live >> (c->parts[p] - 1) & 1u) << p;
         problem.count = p + 1;
     }
     assert_true(launch_fused(c->kind, &problem));
@@ -371,7 +371,7 @@ static void launch_chain(const chain *c, way how) {
         launch_step(c);
     else if (how != ONE_BY_ONE)
         assert_true(launch_fused(GB_FUSED_ROWS,
-                                 &(gb_cuda_problem){.parts = list, .count = c->count, .kept = c->kept}));
+                                 &(gb_cuda_problem){.parts = list, .count = c->count, .live = c->live}));
     else
         for (uint32_t i = 0; i < c->count; i++)
             kernel_of(c->nodes[i].op)(list[i]);
@@ -390,10 +390,10 @@ static outcome run_chain(const chain_case *which, size_t rows, gb_dtype weights,
     for (uint32_t i = 0; i < c.count; i++)
         c.calls[i].scratch = &scratch;
     launch_chain(&c, how);
-    const outcome made = fetch_outcome(&c, &scratch, prepared_bytes);
+    const outcome result = fetch_outcome(&c, &scratch, prepared_bytes);
     assert_cuda(cudaFree(scratch.prepared));
     free_chain(&c);
-    return made;
+    return result;
 }
 
 static void check_case(const chain_case *which, size_t rows, gb_dtype weights, way how) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps that the CUDA backend begins before they are asked for: the answer is that of steps one by one, and
- * whatever is done instead of taking them finds the session as if they had not run.
+ * Lookahead: steps that the CUDA backend begins before a batch does: the answer is that of steps one by one,
+ * and whatever is done instead of taking them finds the session as if they had not run.
  */
 #include "cuda/answers.h"
 #include "support/test_arguments.h"

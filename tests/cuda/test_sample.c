@@ -24,7 +24,7 @@ static const uint32_t long_sizes[] = {262144, 248320, 262143, 151936};
 
 typedef struct random_batch {
     sample_rows rows;
-    bool is_made;
+    bool is_ready;
     uint32_t kind;
     row_result expected[MOST_ROWS];
 } random_batch;
@@ -33,8 +33,8 @@ static void *make_batch(void *argument) {
     random_batch *batch = argument;
     sample_rows *r = &batch->rows;
     void *scratch = gb_allocate_aligned(gb_sample_adjusted_scratch_bytes(r->size, BIASES, r->count_limit), 1);
-    batch->is_made = make_rows(r, batch->kind) && scratch;
-    for (uint32_t b = 0; batch->is_made && b < r->count; b++)
+    batch->is_ready = make_rows(r, batch->kind) && scratch;
+    for (uint32_t b = 0; batch->is_ready && b < r->count; b++)
         batch->expected[b] = sample_on_cpu(r, b, scratch);
     gb_free(scratch);
     return NULL;
@@ -58,7 +58,7 @@ static uint32_t compare_batches(uint32_t first, uint32_t count, const uint32_t *
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (uint32_t i = 0; i < count; i++) {
-        assert_true(batches[i].is_made);
+        assert_true(batches[i].is_ready);
         compare_with_device(&batches[i].rows, batches[i].expected, batches[i].kind);
         compared += batches[i].rows.count;
         free_rows(&batches[i].rows);

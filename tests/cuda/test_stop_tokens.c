@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that end in a stop token while steps are under way behind it: however the session goes on then, it
+ * Answers that end in a stop token while steps are in flight behind it: however the session goes on then, it
  * is as if these had not run.
  */
 #include "cuda/answers.h"
@@ -129,7 +129,7 @@ static void many_stop_tokens(void **unused) {
     compare_stopped(append_prompt, MANY);
 }
 
-/* An answer that is taken up with other stop tokens while steps are under way that come to one: these ended
+/* An answer that is taken up with other stop tokens while steps are in flight that come to one: these ended
  * there or went on by the ones of before. */
 static void stops_change_under_way(void **unused) {
     (void)unused;

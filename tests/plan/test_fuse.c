@@ -30,8 +30,8 @@ static bool take_patterns(const gb_plan *plan, const gb_step *candidate, void *u
 
 typedef bool (*taking)(const gb_plan *plan, const gb_step *candidate, void *user);
 
-static gb_plan *new_plan(const gb_program *program, taking takes) {
-    const gb_plan_options options = {TOKENS, SLOTS, true, takes, NULL};
+static gb_plan *new_plan(const gb_program *program, taking supports) {
+    const gb_plan_options options = {TOKENS, SLOTS, true, supports, NULL};
     gb_plan *plan;
     gumbel_error error;
     assert_ok(gb_plan_create(program, &options, &plan, &error), &error);
@@ -48,9 +48,9 @@ static gb_program *read_program(const char *config) {
 
 /* ---- What is matched ----------------------------------------------------------------------------------- */
 
-static void assert_steps(const char *config, taking takes, const char *const *names, uint32_t count) {
+static void assert_steps(const char *config, taking supports, const char *const *names, uint32_t count) {
     gb_program *program = read_program(config);
-    gb_plan *plan = new_plan(program, takes);
+    gb_plan *plan = new_plan(program, supports);
     for (uint32_t i = 0; i < count; i++) {
         assert_true(i < plan->step_count);
         if (strcmp(gb_step_name(&plan->steps[i]), names[i]) != 0)
@@ -60,8 +60,8 @@ static void assert_steps(const char *config, taking takes, const char *const *na
     gb_program_destroy(program);
 }
 
-#define ASSERT_STEPS(config, takes, ...)                                                                     \
-    assert_steps(config, takes, (const char *const[]){__VA_ARGS__},                                          \
+#define ASSERT_STEPS(config, supports, ...)                                                                  \
+    assert_steps(config, supports, (const char *const[]){__VA_ARGS__},                                       \
                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
 /* A layer of each kind. */
@@ -96,9 +96,9 @@ static void operands_have_names(void **unused) {
     assert_int_equal(norms->operands[GB_NORMS_ADDED],
                      add->operands[add->operands[0] == first->results[0] ? 1 : 0]);
     assert_int_equal(norms->operands[GB_NORMS_SCALE_FACTOR], GB_NO_VALUE);
-    assert_int_equal(norms->fused->kept, 1u << GB_NORMS_ADD | 1u << GB_NORMS_LAST);
-    assert_true(gb_step_makes(norms, add->results[0]));
-    assert_false(gb_step_makes(norms, first->results[0]));
+    assert_int_equal(norms->fused->live, 1u << GB_NORMS_ADD | 1u << GB_NORMS_LAST);
+    assert_true(gb_step_produces(norms, add->results[0]));
+    assert_false(gb_step_produces(norms, first->results[0]));
     const gb_step *sample = find_step(plan, GB_FUSED_LOGPROB);
     assert_int_equal(sample->operands[GB_SAMPLE_TEMPERATURE], gb_program_input(program, GB_ROLE_TEMPERATURE));
     assert_int_equal(sample->operands[GB_SAMPLE_LOGITS],
@@ -135,7 +135,7 @@ static void assert_needs_op(gb_program *program, gb_fused_kind kind, const gb_no
 }
 
 /* What is made an output has bytes, whatever was fused. */
-static void assert_output_is_made(gb_program *program, gb_ref value) {
+static void assert_output_is_produced(gb_program *program, gb_ref value) {
     gb_binding *output = &program->outputs[program->output_count - 1];
     const gb_ref before = output->value;
     output->value = value;
@@ -158,7 +158,7 @@ static void check_near_misses(const char *config, uint32_t *seen) {
                 continue;
             assert_needs_op(program, fused->kind, fused->nodes[p]);
             for (uint32_t r = 0; r < fused->nodes[p]->result_count; r++)
-                assert_output_is_made(program, fused->nodes[p]->results[r]);
+                assert_output_is_produced(program, fused->nodes[p]->results[r]);
         }
     }
     gb_plan_destroy(plan);

@@ -175,7 +175,7 @@ static uint64_t unshared_bytes(const gb_plan *plan) {
 
 /* ---- Fused steps --------------------------------------------------------------------------------------- */
 
-/* A backend that takes some of what it is asked about. */
+/* A backend that supports some of the candidates. */
 static bool take_at_random(const gb_plan *plan, const gb_step *candidate, void *user) {
     uint32_t *state = user;
     (void)plan;
@@ -208,8 +208,8 @@ static bool has_operand(const gb_plan *plan, const gb_step *step, gb_ref value) 
 /* Every value is made before it is read, by a node of an earlier step or of the same one; what a step reads
  * of others is its operand, and what others read of it is its result. Returns how many steps are fused. */
 static uint32_t check_order(const gb_plan *plan) {
-    uint32_t *maker = calloc(plan->program->value_count, sizeof *maker), fused = 0; /* step + 1 */
-    assert_non_null(maker);
+    uint32_t *producer = calloc(plan->program->value_count, sizeof *producer), fused = 0; /* step + 1 */
+    assert_non_null(producer);
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const gb_step *step = &plan->steps[s];
         const gb_node *nodes[GB_MAX_FUSED_NODES];
@@ -220,21 +220,21 @@ static uint32_t check_order(const gb_plan *plan) {
                 const gb_ref storage = plan->places[nodes[n]->operands[i]].storage;
                 if (plan->program->values[storage].kind != GB_VALUE_RESULT)
                     continue;
-                assert_int_not_equal(maker[storage], 0);
-                if (maker[storage] == s + 1)
+                assert_int_not_equal(producer[storage], 0);
+                if (producer[storage] == s + 1)
                     continue;
                 assert_true(has_operand(plan, step, storage));
-                assert_true(gb_step_makes(&plan->steps[maker[storage] - 1], storage));
+                assert_true(gb_step_produces(&plan->steps[producer[storage] - 1], storage));
             }
             for (uint32_t r = 0; r < nodes[n]->result_count; r++) {
-                assert_int_equal(maker[nodes[n]->results[r]], 0);
-                maker[nodes[n]->results[r]] = s + 1;
+                assert_int_equal(producer[nodes[n]->results[r]], 0);
+                producer[nodes[n]->results[r]] = s + 1;
             }
         }
     }
     for (uint32_t i = 0; i < plan->program->output_count; i++)
-        assert_int_not_equal(maker[plan->places[plan->program->outputs[i].value].storage], 0);
-    free(maker);
+        assert_int_not_equal(producer[plan->places[plan->program->outputs[i].value].storage], 0);
+    free(producer);
     return fused;
 }
 

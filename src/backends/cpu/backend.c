@@ -142,18 +142,18 @@ gumbel_status gb_cpu_backend_create_sharing(const gb_program *program, const gb_
                                             uint64_t least_shared_work, gb_backend **backend,
                                             gumbel_error *error) {
     *backend = NULL;
-    cpu_backend *made = gb_allocate(1, sizeof *made);
-    if (!made)
+    cpu_backend *created = gb_allocate(1, sizeof *created);
+    if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
-    made->base.functions = &functions;
-    made->program = program;
-    made->lock = options->lock;
-    gumbel_status status = prepare(made, options, least_shared_work, error);
+    created->base.functions = &functions;
+    created->program = program;
+    created->lock = options->lock;
+    gumbel_status status = prepare(created, options, least_shared_work, error);
     if (status != GUMBEL_OK) {
-        destroy(&made->base);
+        destroy(&created->base);
         return status;
     }
-    *backend = &made->base;
+    *backend = &created->base;
     return GUMBEL_OK;
 }
 

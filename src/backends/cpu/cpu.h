@@ -11,7 +11,7 @@
 
 /* Makes a backend for the program, which must outlive it and whose constants must have their data. The
  * calling thread is one of the team's; options->threads = 0 asks for one per physical core that the process
- * may use. A snapshot keeps what a truncation could not bring back: rings and recurrent states whole, of full
+ * may use. A snapshot keeps what a truncation could not restore: rings and recurrent states whole, of full
  * caches nothing, since rows below the snapshot's position stay as they are until the slot goes back before
  * it. Errors: ARGUMENT (an instruction set that is unknown or that this machine lacks), UNSUPPORTED, MEMORY,
  * IO (lock refused). */

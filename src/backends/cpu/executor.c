@@ -4,7 +4,7 @@
 #include "backends/batch/batch.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/ready_steps.h"
-#include "backends/threads/pace.h"
+#include "backends/threads/team_trial.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
@@ -20,7 +20,7 @@ struct gb_executor {
     gb_cpu_tensor *tensors;        /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     gb_ready_steps steps;
-    gb_pace pace;
+    gb_team_trial trial;
     uint8_t *arena;
     uint8_t *scratch; /* [thread_count, scratch_bytes] */
     uint8_t *shared;  /* of all threads */
@@ -125,7 +125,7 @@ static bool fetch_more(void *user) {
 }
 
 static void wait_for_others(walker *w) {
-    if (!w->executor->steps.is_alone)
+    if (!w->executor->steps.is_single)
         gb_team_wait_with(w->executor->team, fetch_more, w);
 }
 
@@ -192,17 +192,17 @@ static const void *output_data(const gb_executor *e, gb_role role) {
 
 /* With the team, or with one thread where that is no slower. */
 static void run_steps(gb_executor *e, const gb_batch *batch) {
-    const bool has_pace = e->thread_count > 1 && e->least_shared_work > 0;
-    const bool is_alone = has_pace && gb_pace_is_alone(&e->pace);
+    const bool has_trial = e->thread_count > 1 && e->least_shared_work > 0;
+    const bool is_single = has_trial && gb_team_trial_is_single(&e->trial);
     const double begin = gb_seconds();
-    gb_ready_steps_schedule(&e->steps, batch, is_alone ? 1 : e->thread_count, e->least_shared_work,
+    gb_ready_steps_schedule(&e->steps, batch, is_single ? 1 : e->thread_count, e->least_shared_work,
                             e->shared);
-    if (e->steps.is_alone)
+    if (e->steps.is_single)
         walk(e, 0);
     else
         gb_team_run(e->team, walk, e);
-    if (has_pace && e->steps.is_alone == is_alone)
-        gb_pace_record(&e->pace, e->steps.work, gb_seconds() - begin);
+    if (has_trial && e->steps.is_single == is_single)
+        gb_team_trial_record(&e->trial, e->steps.work, gb_seconds() - begin);
 }
 
 void gb_executor_run(gb_executor *e, gb_batch *batch) {
@@ -260,36 +260,36 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
                                  gumbel_error *error) {
     *executor = NULL;
     const gb_plan *plan = options->plan;
-    gb_executor *made = gb_allocate(1, sizeof *made);
-    if (!made)
+    gb_executor *created = gb_allocate(1, sizeof *created);
+    if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
-    made->plan = plan;
-    made->weights = options->weights;
-    made->team = options->team;
-    made->thread_count = options->thread_count;
-    made->least_shared_work = options->least_shared_work;
-    made->profile = options->profile;
-    made->profile_user = options->profile_user;
+    created->plan = plan;
+    created->weights = options->weights;
+    created->team = options->team;
+    created->thread_count = options->thread_count;
+    created->least_shared_work = options->least_shared_work;
+    created->profile = options->profile;
+    created->profile_user = options->profile_user;
     gumbel_status status = GUMBEL_OK;
-    if (!reserve(made))
+    if (!reserve(created))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",
                          (unsigned long long)plan->arena_bytes);
     if (status == GUMBEL_OK)
-        place_tensors(made, options->states);
+        place_tensors(created, options->states);
     if (status == GUMBEL_OK)
-        status = gb_ready_steps_create(plan, made->tensors, options->vector, made->thread_count, &made->steps,
-                                       error);
+        status = gb_ready_steps_create(plan, created->tensors, options->vector, created->thread_count,
+                                       &created->steps, error);
     if (status == GUMBEL_OK) {
-        made->shared = gb_allocate_aligned((size_t)made->steps.shared_bytes + 1, 1);
-        if (!made->shared)
+        created->shared = gb_allocate_aligned((size_t)created->steps.shared_bytes + 1, 1);
+        if (!created->shared)
             status =
                 gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the activations of a step: %llu bytes",
-                        (unsigned long long)made->steps.shared_bytes);
+                        (unsigned long long)created->steps.shared_bytes);
     }
     if (status != GUMBEL_OK)
-        gb_executor_destroy(made);
+        gb_executor_destroy(created);
     else
-        *executor = made;
+        *executor = created;
     return status;
 }
 

@@ -46,14 +46,14 @@ static gumbel_status count_shared_bytes(const maker *m, const gb_ready_step *ste
 static gumbel_status add_before(maker *m, const gb_ready_step *step, gb_kernel before, gumbel_error *error) {
     if (before == gb_kernel_quantize && is_rounded(m, step))
         return GUMBEL_OK;
-    gb_ready_step *made = &m->steps->list[m->steps->count++];
-    *made = *step;
-    made->kernel = before;
-    made->traits = gb_find_traits(step->call.node->op, true);
-    memset(made->call.results, 0, sizeof made->call.results);
+    gb_ready_step *created = &m->steps->list[m->steps->count++];
+    *created = *step;
+    created->kernel = before;
+    created->traits = gb_find_traits(step->call.node->op, true);
+    memset(created->call.results, 0, sizeof created->call.results);
     if (before == gb_kernel_quantize)
-        m->rounded = made;
-    return count_shared_bytes(m, made, error);
+        m->rounded = created;
+    return count_shared_bytes(m, created, error);
 }
 
 static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *error) {
@@ -208,9 +208,9 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
     }
     steps->shape = shape;
     gb_schedule_begin(&steps->schedule, shared);
-    steps->is_alone = true;
+    steps->is_single = true;
     steps->work = 0;
-    bool must_meet = false; /* a way through the branches may have brought anything */
+    bool must_meet = false; /* a path through the branches may have written anything */
     for (uint32_t s = 0; s < steps->count; s++) {
         gb_ready_step *step = &steps->list[s];
         must_meet = must_meet || step->is_target;
@@ -231,7 +231,7 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         step->meets_first = must_meet || conflicts;
         share_out(step, units, thread_count);
         must_meet = false;
-        steps->is_alone = steps->is_alone && step->call.split == GB_SPLIT_ALONE;
+        steps->is_single = steps->is_single && step->call.split == GB_SPLIT_ALONE;
     }
     fill_queues(steps);
 }

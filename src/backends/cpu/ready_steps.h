@@ -36,7 +36,7 @@ typedef struct gb_ready_steps {
     gb_ready_step *list;
     uint32_t count;
     uint64_t shared_bytes; /* that kernels keep for the kernels after them, at the largest batch */
-    bool is_alone;         /* in this batch: thread 0 executes every step */
+    bool is_single;        /* in this batch: thread 0 executes every step */
     uint64_t work;         /* of this batch, about, as gb_kernel_work has it */
     gb_batch_shape shape;  /* of this batch */
     gb_schedule schedule;

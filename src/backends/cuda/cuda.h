@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA backend: weights, states and the whole step, sampler included, on one GPU. A step of decoding is a
- * captured graph. In a build without CUDA the same functions say how to get it.
+ * The CUDA backend: weights, states and the whole step, sampler included, on one GPU. Decode steps are
+ * captured graphs. In a build without CUDA stub.c has the same functions, which say how to get it.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_CUDA_H
 #define GUMBEL_BACKENDS_CUDA_CUDA_H

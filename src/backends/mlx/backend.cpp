@@ -115,7 +115,7 @@ static const T *data_of(std::optional<mx::array> &array) {
     return array->data<T>();
 }
 
-static void hand_out(step_outputs &outputs, gb_batch &batch) {
+static void post_results(step_outputs &outputs, gb_batch &batch) {
     if (const int32_t *next = data_of<int32_t>(outputs.next))
         std::memcpy(batch.next, next, batch.row_count * sizeof *next);
     batch.logits = data_of<float>(outputs.logits);
@@ -156,7 +156,7 @@ static begun_step &begin(mlx_backend &b, const gb_batch &batch, const step_outpu
     return *b.begun[slot];
 }
 
-/* The outputs of a step that is under way already, if this is the one. */
+/* The outputs of a step that is in flight already, if this is the one. */
 static std::optional<step_outputs> take_begun(mlx_backend &b, const gb_batch &batch) {
     std::optional<begun_step> &begun = b.begun[static_cast<uint32_t>(batch.slots[0])];
     if (!begun || batch.token_count != 1 || batch.row_count != 1 || batch.tokens[0] != begun->token ||
@@ -175,7 +175,7 @@ static step_outputs start(mlx_backend &b, const gb_batch &batch) {
     return built.outputs;
 }
 
-/* While a step is under way MLX cannot write to its caches in place: the next one, enqueued then, copies
+/* While a step is in flight MLX cannot write to its caches in place: the next one, enqueued then, copies
  * them. Up to this size that takes less time than the device would wait. */
 enum { MOST_COPIED_BYTES = 16 << 20 };
 
@@ -188,7 +188,7 @@ static void execute(mlx_backend &b, gb_batch &batch) {
     else if (batch.following)
         begin(b, *batch.following, outputs);
     b.outputs = outputs;
-    hand_out(b.outputs, batch);
+    post_results(b.outputs, batch);
     if (batch.following) {
         b.begun[slot]->token = batch.next[0];
         enqueue(b.begun[slot]->built);
@@ -299,12 +299,12 @@ gumbel_status gb_mlx_backend_create(const gb_program *program, const gb_backend_
         check_options(*options);
         const mx::Stream stream = mx::new_thread_unsafe_stream(mx::default_device());
         return guarded(stream, error, [&] {
-            auto *made = new mlx_backend(*program, *options, stream);
-            made->base.functions = &functions;
-            made->base.most_following = 1;
-            snprintf(made->base.description, sizeof made->base.description, "mlx %s %s", mx::version(),
+            auto *created = new mlx_backend(*program, *options, stream);
+            created->base.functions = &functions;
+            created->base.most_following = 1;
+            snprintf(created->base.description, sizeof created->base.description, "mlx %s %s", mx::version(),
                      device_name(stream.device));
-            *backend = &made->base;
+            *backend = &created->base;
         });
     } catch (const failure &reason) {
         return gb_fail(error, reason.status, "%s", reason.what());

@@ -107,8 +107,8 @@ const step::rotation &step::rotation_of(gb_ref positions, gb_ref frequencies, co
     const auto known_rotation = rotations.find({positions, frequencies, heads});
     if (known_rotation != rotations.end())
         return known_rotation->second;
-    const auto keep = [&](const rotation &made) -> const rotation & {
-        return rotations.emplace(std::tuple(positions, frequencies, heads), made).first->second;
+    const auto keep = [&](const rotation &created) -> const rotation & {
+        return rotations.emplace(std::tuple(positions, frequencies, heads), created).first->second;
     };
     if (heads > 1) {
         const rotation &single = rotation_of(positions, frequencies, numbers, 1);
@@ -142,26 +142,26 @@ void require_input(const gb_program &program, const gb_node &node, int operand, 
 lowered_program::lowered_program(const gb_program &program, const gb_backend_options &options,
                                  bool has_fused_kernels) {
     const gb_plan_options plan_options = {options.step_tokens, options.slots, false, nullptr, nullptr};
-    gb_plan *made = nullptr;
+    gb_plan *created = nullptr;
     gumbel_error error;
-    if (gb_plan_create(&program, &plan_options, &made, &error) != GUMBEL_OK)
+    if (gb_plan_create(&program, &plan_options, &created, &error) != GUMBEL_OK)
         throw failure(error.status, error.message);
-    made_plan.reset(made);
-    for (uint32_t i = 0; i < made->step_count; i++)
-        if (made->steps[i].kind == GB_STEP_NODE)
-            find_maker(made->steps[i].node->op);
+    owned_plan.reset(created);
+    for (uint32_t i = 0; i < created->step_count; i++)
+        if (created->steps[i].kind == GB_STEP_NODE)
+            find_maker(created->steps[i].node->op);
     weights constants(program, has_fused_kernels);
-    operations.resize(made->step_count);
-    for (uint32_t i = 0; i < made->step_count; i++)
-        if (made->steps[i].kind == GB_STEP_NODE)
-            operations[i] = find_maker(made->steps[i].node->op)(*made->steps[i].node, constants);
+    operations.resize(created->step_count);
+    for (uint32_t i = 0; i < created->step_count; i++)
+        if (created->steps[i].kind == GB_STEP_NODE)
+            operations[i] = find_maker(created->steps[i].node->op)(*created->steps[i].node, constants);
     constants.finish(options.log, options.log_user);
 }
 
 void lowered_program::build(step &s) const {
     const bool has_rows = s.batch.row_count > 0;
-    for (uint32_t i = 0; i < made_plan->step_count;) {
-        const gb_step &next = made_plan->steps[i];
+    for (uint32_t i = 0; i < owned_plan->step_count;) {
+        const gb_step &next = owned_plan->steps[i];
         const uint32_t index = i++;
         if (!has_rows && (next.needs_rows || !s.has_operands(next)))
             continue;

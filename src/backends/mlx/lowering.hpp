@@ -126,11 +126,11 @@ class lowered_program {
     }
 
     const gb_plan &plan() const {
-        return *made_plan;
+        return *owned_plan;
     }
 
   private:
-    std::unique_ptr<gb_plan, plan_deleter> made_plan;
+    std::unique_ptr<gb_plan, plan_deleter> owned_plan;
     std::vector<operation> operations; /* by step of the plan; empty where it is no node */
 };
 

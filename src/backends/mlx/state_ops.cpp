@@ -152,10 +152,10 @@ static delta_results update_memory(const delta_operands &operands, bool is_tiled
     const auto each_head = [&](const mx::array &x) {
         return one_text(is_tiled && shared > 1 ? mx::tile(x, {1, shared, 1}) : x);
     };
-    const std::vector<mx::array> made = mx::fast::gated_delta_update(
+    const std::vector<mx::array> updated = mx::fast::gated_delta_update(
         each_head(operands.query), each_head(operands.key), one_text(operands.value),
         one_text(operands.decay), one_text(operands.write), operands.memory);
-    return {mx::squeeze(made[0], 0), made[1]};
+    return {mx::squeeze(updated[0], 0), updated[1]};
 }
 
 /* The same for one token, as products of a row and a matrix: half the time of what MLX makes of its kernel.
@@ -194,11 +194,11 @@ static operation gated_delta(const gb_node &node, weights &from) {
             const auto operand = [&](size_t i) { return of_run(s, operands[i], run); };
             const delta_operands given = {operand(0), operand(1), operand(2),
                                           operand(3), operand(4), s.states.recurrent(run.slot, memory)};
-            const delta_results made = run.count == 1 && !has_fused_kernels
-                                           ? update_memory_once(given, is_tiled)
-                                           : update_memory(given, is_tiled);
-            parts.push_back(made.y);
-            s.states.set_recurrent(run.slot, memory, made.memory);
+            const delta_results updated = run.count == 1 && !has_fused_kernels
+                                              ? update_memory_once(given, is_tiled)
+                                              : update_memory(given, is_tiled);
+            parts.push_back(updated.y);
+            s.states.set_recurrent(run.slot, memory, updated.memory);
         }
         s.set(y, joined(parts));
     };

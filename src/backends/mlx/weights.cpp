@@ -187,16 +187,16 @@ matrix weights::load_one_level(const canonical_constant &constant, const gb_plan
         const mx::array values = wrap(constant, from.offset, stored, dtype_of(constant.format.scale));
         return evaluated(mx::contiguous(mx::broadcast_to(mx::astype(values, mx::float32), wanted)));
     };
-    matrix made(codes_of(constant, planes));
-    made.group = group;
-    made.bits = constant.format.bits;
-    made.widens_for_prompts = !has_fused_kernels && may_widen(constant);
-    made.scales = plane(planes.scales);
-    made.biases =
-        constant.format.has_bias ? plane(planes.biases) : center_bias(*made.scales, constant.format);
+    matrix result(codes_of(constant, planes));
+    result.group = group;
+    result.bits = constant.format.bits;
+    result.widens_for_prompts = !has_fused_kernels && may_widen(constant);
+    result.scales = plane(planes.scales);
+    result.biases =
+        constant.format.has_bias ? plane(planes.biases) : center_bias(*result.scales, constant.format);
     if (constant.format.group == 0)
-        regrouped.add(made.scales->nbytes());
-    return made;
+        regrouped.add(result.scales->nbytes());
+    return result;
 }
 
 matrix weights::load_two_level(const canonical_constant &constant, const gb_planes &planes) {
@@ -209,15 +209,16 @@ matrix weights::load_two_level(const canonical_constant &constant, const gb_plan
         scales[i] = affine.scale;
         biases[i] = affine.bias;
     }
-    matrix made(codes_of(constant, planes));
-    made.group = static_cast<int>(planes.group);
-    made.bits = constant.format.bits;
-    made.widens_for_prompts = !has_fused_kernels && may_widen(constant);
-    made.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
-    made.biases = constant.format.has_bias ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
-                                           : center_bias(*made.scales, constant.format);
-    converted.add(made.scales->nbytes());
-    return made;
+    matrix result(codes_of(constant, planes));
+    result.group = static_cast<int>(planes.group);
+    result.bits = constant.format.bits;
+    result.widens_for_prompts = !has_fused_kernels && may_widen(constant);
+    result.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
+    result.biases = constant.format.has_bias
+                        ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
+                        : center_bias(*result.scales, constant.format);
+    converted.add(result.scales->nbytes());
+    return result;
 }
 
 matrix weights::dequantize(const canonical_constant &constant, const gb_planes &planes) {
@@ -240,7 +241,7 @@ void weights::conversion::add(size_t more_bytes) {
     bytes += more_bytes;
 }
 
-void weights::conversion::tell(gumbel_log_callback log, void *user, const char *what) const {
+void weights::conversion::report(gumbel_log_callback log, void *user, const char *what) const {
     if (count == 0 || !log)
         return;
     const std::string line = "mlx: " + std::to_string(count) + (count == 1 ? " matrix " : " matrices ") +
@@ -253,11 +254,11 @@ void weights::finish(gumbel_log_callback log, void *user) {
     for (const auto &[index, loaded] : matrices)
         all.push_back(loaded->weight);
     mx::eval(all);
-    unpacked.tell(log, user, "laid out for another backend: unpacked (gumbel pack does that once)");
-    widened.tell(log, user, "widened to float32");
-    regrouped.tell(log, user, "with a scale per row: scales repeated per group");
-    converted.tell(log, user, "with scales of two levels: scales and biases computed");
-    dequantized.tell(log, user, "in a format that mlx lacks: dequantized to float32");
+    unpacked.report(log, user, "laid out for another backend: unpacked (gumbel pack does that once)");
+    widened.report(log, user, "widened to float32");
+    regrouped.report(log, user, "with a scale per row: scales repeated per group");
+    converted.report(log, user, "with scales of two levels: scales and biases computed");
+    dequantized.report(log, user, "in a format that mlx lacks: dequantized to float32");
 }
 
 } // namespace gb_mlx

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The constants of a program as MLX's arrays. They wrap the file's mapping where MLX allows that, and are
- * converted where MLX computes on nothing of the kind; the conversions are counted, so that they can be told.
+ * converted where MLX computes on nothing of the kind; the conversions are counted, so that they can be
+ * reported.
  */
 #ifndef GUMBEL_RUN_MLX_WEIGHTS_HPP
 #define GUMBEL_RUN_MLX_WEIGHTS_HPP
@@ -64,7 +65,7 @@ class weights {
     /* A dense constant of any shape as float32, not counted as converted. */
     mx::array numbers_of(gb_ref value) const;
 
-    /* Makes sure that every matrix is in memory, and tells what was converted. */
+    /* Makes sure that every matrix is in memory, and reports what was converted. */
     void finish(gumbel_log_callback log, void *user);
 
     const gb_program &program;
@@ -78,7 +79,7 @@ class weights {
         unsigned count = 0;
         size_t bytes = 0;
         void add(size_t more_bytes);
-        void tell(gumbel_log_callback log, void *user, const char *what) const;
+        void report(gumbel_log_callback log, void *user, const char *what) const;
     };
     conversion unpacked, widened, regrouped, converted, dequantized;
     std::set<uint32_t> multiplied; /* constants that a matrix product takes */

@@ -124,22 +124,22 @@ static bool start_threads(gb_team *team) {
 
 gumbel_status gb_team_create(unsigned count, gb_team **team, gumbel_error *error) {
     *team = NULL;
-    gb_team *made = gb_allocate_aligned(1, sizeof *made);
-    if (!made)
+    gb_team *created = gb_allocate_aligned(1, sizeof *created);
+    if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u threads", count);
-    made->count = count;
-    made->has_cores = count <= gb_available_threads();
-    pthread_mutex_init(&made->mutex, NULL);
-    pthread_cond_init(&made->awake, NULL);
-    made->threads = gb_allocate(count, sizeof *made->threads);
-    made->members = gb_allocate(count, sizeof *made->members);
-    bool reserved = made->threads && made->members;
-    if (!reserved || !start_threads(made)) {
-        gb_team_destroy(made);
+    created->count = count;
+    created->has_cores = count <= gb_available_threads();
+    pthread_mutex_init(&created->mutex, NULL);
+    pthread_cond_init(&created->awake, NULL);
+    created->threads = gb_allocate(count, sizeof *created->threads);
+    created->members = gb_allocate(count, sizeof *created->members);
+    bool reserved = created->threads && created->members;
+    if (!reserved || !start_threads(created)) {
+        gb_team_destroy(created);
         return gb_fail(error, GUMBEL_ERROR_MEMORY,
                        reserved ? "the system refuses %u threads" : "no memory for %u threads", count);
     }
-    *team = made;
+    *team = created;
     return GUMBEL_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "export/text/chat_template.h"
 #include "export/text/chat_tokens.h"
+#include "export/text/reply_families.h"
 #include "export/text/tokenizer_gguf.h"
 #include "export/text/tokenizer_json.h"
 #include "text/tokenizer/tokenizer.h"
@@ -144,5 +145,11 @@ gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer *
     if (status == GUMBEL_OK)
         status = create_owning(&sections, tokenizer, error);
     gb_text_sections_free(&sections);
+    if (status == GUMBEL_OK)
+        status = gb_give_reply_format(checkpoint, *tokenizer, error);
+    if (status != GUMBEL_OK) {
+        gumbel_tokenizer_destroy(*tokenizer);
+        *tokenizer = NULL;
+    }
     return status;
 }

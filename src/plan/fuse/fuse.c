@@ -30,7 +30,7 @@ static bool is_read_outside(const gb_fuser *fuser, const gb_candidate *c, gb_ref
     return fuser->reader_count[gb_storage(fuser, value)] > count_inner_reads(fuser, c, value);
 }
 
-/* Fills in the step's results and which are kept; false where others read what they must not. */
+/* Fills in the step's results and which are live; false where others read what they must not. */
 static bool find_results(const gb_fuser *fuser, gb_candidate *c, gb_step *step) {
     for (uint32_t p = 0; p < c->fused.node_count; p++) {
         const gb_node *node = c->fused.nodes[p];
@@ -44,13 +44,13 @@ static bool find_results(const gb_fuser *fuser, gb_candidate *c, gb_step *step) 
                 return false;
             step->results[step->result_count++] = node->results[i];
             if (is_read && i == 0)
-                c->fused.kept |= 1u << p;
+                c->fused.live |= 1u << p;
         }
     }
     return true;
 }
 
-static bool is_made_inside(const gb_fuser *fuser, const gb_candidate *c, gb_ref value) {
+static bool is_produced_inside(const gb_fuser *fuser, const gb_candidate *c, gb_ref value) {
     for (uint32_t p = 0; p < c->fused.node_count; p++)
         for (uint32_t i = 0; c->fused.nodes[p] && i < c->fused.nodes[p]->result_count; i++)
             if (c->fused.nodes[p]->results[i] == gb_storage(fuser, value))
@@ -62,7 +62,7 @@ bool gb_candidate_add_operands(const gb_fuser *fuser, gb_candidate *c) {
     for (uint32_t p = 0; p < c->fused.node_count; p++) {
         const gb_node *node = c->fused.nodes[p];
         for (uint32_t i = 0; node && i < node->operand_count; i++) {
-            bool is_there = is_made_inside(fuser, c, node->operands[i]);
+            bool is_there = is_produced_inside(fuser, c, node->operands[i]);
             for (uint32_t o = 0; o < c->operand_count && !is_there; o++)
                 is_there = c->operands[o] == node->operands[i];
             if (is_there)
@@ -98,7 +98,7 @@ static bool is_in_the_way(const gb_fuser *fuser, const gb_step *step, const gb_c
     if (gb_is_replaced(step))
         return false;
     for (uint32_t i = 0; i < step->operand_count; i++)
-        if (step->operands[i] != GB_NO_VALUE && is_made_inside(fuser, c, step->operands[i]))
+        if (step->operands[i] != GB_NO_VALUE && is_produced_inside(fuser, c, step->operands[i]))
             return true;
     return share_state(fuser, step, c);
 }
@@ -143,7 +143,8 @@ bool gb_fuse_candidate(gb_fuser *fuser, const gb_candidate *candidate) {
                     .operand_count = (uint8_t)c.operand_count,
                     .fused = &c.fused};
     memcpy(step.operands, c.operands, sizeof step.operands);
-    if (!find_results(fuser, &c, &step) || !fuser->options->takes(fuser->plan, &step, fuser->options->user))
+    if (!find_results(fuser, &c, &step) ||
+        !fuser->options->supports(fuser->plan, &step, fuser->options->user))
         return false;
     replace_steps(fuser, &c, &step, c.moves_up ? first : last);
     return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fused steps: what one launch of a backend may do in place of several ops. The ops that a fused step
- * replaces are its definition, and stand in it by the names of its pattern's parts.
+ * Fused steps: several ops that one kernel computes. The ops are its definition, and stand in it by the names
+ * of the pattern's parts.
  */
 #ifndef GUMBEL_PLAN_FUSE_FUSED_H
 #define GUMBEL_PLAN_FUSE_FUSED_H
@@ -11,7 +11,7 @@
 
 typedef enum gb_fused_kind {
     GB_FUSED_NONE = 0,
-    GB_FUSED_EXPERTS,      /* from the choice of experts to what is added to the residual */
+    GB_FUSED_EXPERTS,      /* from routing to the sum with the residual */
     GB_FUSED_DELTA,        /* a delta net from its convolution to its gated, normalized result */
     GB_FUSED_HEADS,        /* norms and rotary positions of queries, keys and values */
     GB_FUSED_NORMS,        /* norms around a residual */
@@ -167,7 +167,7 @@ typedef struct gb_fused {
     gb_fused_kind kind;
     uint32_t node_count;                      /* parts */
     const gb_node *nodes[GB_MAX_FUSED_NODES]; /* by part, in an order of execution; NULL: it is missing */
-    uint32_t kept;                            /* bit i: steps behind this one read result 0 of part i */
+    uint32_t live;                            /* bit i: a later step reads result 0 of part i */
 } gb_fused;
 
 /* "experts" */

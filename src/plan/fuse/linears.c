@@ -6,7 +6,7 @@
 /* Products of one input, and the norms before them. All else that products read are constants, so that they
  * can stand with the first of them. */
 
-/* What products of one input are in the plan: steps of one or more. */
+/* Steps with GEMMs of one input. */
 typedef struct input_products {
     uint32_t steps[GB_MAX_FUSED_NODES];
     uint32_t count;
@@ -34,7 +34,7 @@ static bool add_step(gb_fuser *fuser, gb_candidate *c, uint32_t s) {
     return true;
 }
 
-/* Fuses the product at `first` with as many of those that follow as the backend takes. */
+/* Fuses the GEMM at `first` with as many of those that follow as the backend supports. */
 static void fuse_with_followers(gb_fuser *fuser, uint32_t first) {
     for (uint32_t s = first + 1, count = 1; s < fuser->end && count < GB_MOST_LINEARS; s++) {
         gb_candidate c = {.fused = {.kind = GB_FUSED_LINEARS}, .moves_up = true};
@@ -48,7 +48,7 @@ static void fuse_with_followers(gb_fuser *fuser, uint32_t first) {
 
 /* ---- Order --------------------------------------------------------------------------------------------- */
 
-/* Whether products are of matrices of few outputs that are not quantized, as a router and gates are. */
+/* Whether the matrices are small and not quantized, such as a router's. */
 static bool is_small(const gb_fuser *fuser, const gb_step *step) {
     enum { FEW_OUTPUTS = 1024 };
     const gb_value *values = fuser->plan->program->values;
@@ -65,8 +65,8 @@ static void move_up(gb_fuser *fuser, uint32_t from, uint32_t to) {
     steps[to] = moved;
 }
 
-/* Brings the other products of the input of the one at `first` to it, small ones first: what follows a large
- * product then does not wait for them. Returns where they end. */
+/* Moves the other GEMMs of the input of the one at `first` behind it, small ones first, so that what
+ * follows a large one does not wait for them. Returns their end. */
 static uint32_t gather(gb_fuser *fuser, uint32_t first) {
     uint32_t end = first + 1;
     for (uint32_t s = first + 1; s < fuser->end; s++) {
@@ -85,7 +85,7 @@ static uint32_t gather(gb_fuser *fuser, uint32_t first) {
 
 /* ---- Norms before products ----------------------------------------------------------------------------- */
 
-/* Fuses norms with the products that come first of their last result. */
+/* Fuses norms with the first GEMMs of their last result. */
 static void fuse_with_norms(gb_fuser *fuser, uint32_t norms, uint32_t products) {
     const gb_step *step = &fuser->plan->steps[norms];
     if (step->kind != GB_STEP_FUSED || step->fused->kind != GB_FUSED_NORMS ||

@@ -11,8 +11,8 @@ typedef struct matcher {
 
 static bool match_node(matcher *m, uint32_t part, const gb_node *node);
 
-/* The node that makes a value's bytes, if it is a step of its own. */
-static const gb_node *maker_of(const matcher *m, gb_ref value) {
+/* The node that computes a value's bytes, if it is a step of its own. */
+static const gb_node *producer_of(const matcher *m, gb_ref value) {
     const gb_program *program = m->fuser->plan->program;
     const gb_value *bytes = &program->values[gb_storage(m->fuser, value)];
     const gb_node *node = bytes->kind == GB_VALUE_RESULT ? &program->nodes[bytes->index] : NULL;
@@ -46,7 +46,7 @@ static bool match_source(matcher *m, const gb_pattern_source *source, gb_ref val
     if (source->kind == GB_SOURCE_OPERAND)
         return match_operand(m, source->index, value);
     const gb_pattern_part *part = &m->pattern->parts[source->index];
-    const gb_node *bound = m->match.nodes[source->index], *node = maker_of(m, value);
+    const gb_node *bound = m->match.nodes[source->index], *node = producer_of(m, value);
     if (bound)
         return same_bytes(m, bound->results[source->result], value);
     if (is_op_of(part, node) && same_bytes(m, node->results[source->result], value) &&
@@ -66,16 +66,16 @@ static bool match_sources(matcher *m, const gb_pattern_part *part, const gb_node
     return true;
 }
 
-/* Whether the first operands fit better exchanged: the part that a source names has made the other one. */
+/* Whether the first operands match better exchanged: the part that a source names computes the other one. */
 static bool begins_exchanged(const matcher *m, const gb_pattern_part *part, const gb_node *node) {
     for (uint32_t i = 0; i < 2; i++) {
         const gb_pattern_source *source = &part->operands[i];
         if (source->kind != GB_SOURCE_PART)
             continue;
         const gb_pattern_part *wanted = &m->pattern->parts[source->index];
-        if (is_op_of(wanted, maker_of(m, node->operands[i])))
+        if (is_op_of(wanted, producer_of(m, node->operands[i])))
             return false;
-        if (is_op_of(wanted, maker_of(m, node->operands[1 - i])))
+        if (is_op_of(wanted, producer_of(m, node->operands[1 - i])))
             return true;
     }
     return false;

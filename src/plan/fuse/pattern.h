@@ -21,10 +21,10 @@ typedef struct gb_pattern_source {
 } gb_pattern_source;
 
 typedef enum gb_part_flag {
-    GB_PART_OPTIONAL = 1, /* where it is missing, its first operand stands for its result */
+    GB_PART_OPTIONAL = 1, /* where missing, its first operand stands for its result */
     GB_PART_RESULT = 2,   /* steps behind may read its result */
-    GB_PART_WORK = 4,     /* kernels put its results down, even where nobody else reads them */
-    GB_PART_OUTSIDE = 8   /* is where matching begins, but stays a step of its own */
+    GB_PART_WORK = 4,     /* kernels store its results, whoever reads them */
+    GB_PART_OUTSIDE = 8   /* the root of the match, which stays a step of its own */
 } gb_part_flag;
 
 /* One op of a pattern. The sources of an operand that the op lacks do not count; those of an addition or a
@@ -47,7 +47,7 @@ typedef struct gb_pattern {
     bool (*fits)(const gb_program *program, const struct gb_match *match);
 } gb_pattern;
 
-/* The table, in the order in which patterns are tried; the first ones take more. */
+/* The table in order of preference: larger patterns come first. */
 extern const gb_pattern gb_patterns[];
 extern const size_t gb_pattern_count;
 
@@ -56,7 +56,7 @@ typedef struct gb_match {
     gb_ref operands[GB_MAX_STEP_OPERANDS];    /* by number; GB_NO_VALUE: it is missing */
 } gb_match;
 
-/* What a plan's steps are while they are being fused. */
+/* The state of fusing a plan's steps. */
 typedef struct gb_fuser {
     gb_plan *plan;
     const gb_plan_options *options;
@@ -76,19 +76,19 @@ bool gb_pattern_matches(const gb_fuser *fuser, const gb_pattern *pattern, const 
 
 /* A fused step that may take the place of others. */
 typedef struct gb_candidate {
-    gb_fused fused; /* all but kept */
+    gb_fused fused; /* all but live */
     uint32_t flags[GB_MAX_FUSED_NODES];
     gb_ref operands[GB_MAX_STEP_OPERANDS];
     uint32_t operand_count;
     uint32_t steps[GB_MAX_FUSED_NODES]; /* which it replaces */
     uint32_t step_count;
-    bool moves_up; /* it stands where the first of them does, else where the last one does */
+    bool moves_up; /* it stands in the first one's place, otherwise in the last one's */
 } gb_candidate;
 
-/* Adds what the candidate's parts read and do not make to its operands; false: there are too many. */
+/* Adds to the candidate's operands what its parts read and do not compute; false: too many. */
 bool gb_candidate_add_operands(const gb_fuser *fuser, gb_candidate *candidate);
 
-/* Puts the candidate into the plan if order, readers and the backend allow it. */
+/* Puts the candidate into the plan where order, readers and the backend allow it. */
 bool gb_fuse_candidate(gb_fuser *fuser, const gb_candidate *candidate);
 
 /* Whether a step reads the bytes of a value. */
@@ -98,7 +98,7 @@ bool gb_step_reads(const gb_fuser *fuser, const gb_step *step, gb_ref value);
 void gb_fuse_linears(gb_fuser *fuser);
 void gb_fuse_rows(gb_fuser *fuser);
 
-/* Takes out what was replaced, so that steps stand side by side. */
+/* Removes replaced steps. */
 void gb_fuse_compact(gb_fuser *fuser);
 
 static inline bool gb_is_op(const gb_step *step, gb_op op) {

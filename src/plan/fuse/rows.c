@@ -70,8 +70,8 @@ static bool goes_on(const gb_fuser *fuser, const gb_step *step) {
            rows_of(fuser, step) == rows_of(fuser, step - 1);
 }
 
-/* The chain from a step on, of so many steps. All its results lie somewhere: what does not fit into a block's
- * memory is put there. */
+/* The chain of so many steps from one on. All its results have memory, for those that do not fit into a
+ * block's shared memory. */
 static bool fuse_chain(gb_fuser *fuser, uint32_t first, uint32_t count) {
     gb_candidate c = {.fused = {.kind = GB_FUSED_ROWS, .node_count = count}, .step_count = count};
     for (uint32_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ void gb_fuse_rows(gb_fuser *fuser) {
         while (s + count < fuser->end && count < GB_MOST_ROWS &&
                goes_on(fuser, &fuser->plan->steps[s + count]))
             count++;
-        for (uint32_t taken = count; taken > 0 && !fuse_chain(fuser, s, taken); taken--)
+        for (uint32_t length = count; length > 0 && !fuse_chain(fuser, s, length); length--)
             ;
     }
 }

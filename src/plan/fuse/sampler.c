@@ -18,28 +18,28 @@
  *
  * with greedy = argmax(x). Each name may stand for several equal nodes, inside or outside the `if`. */
 
-/* The node that makes value if it is of that op, else NULL. */
-static const gb_node *made_by(const gb_program *program, gb_ref value, gb_op op) {
-    const gb_node *node = gb_maker(program, value);
+/* The node that computes a value if it is of that op, else NULL. */
+static const gb_node *produced_by(const gb_program *program, gb_ref value, gb_op op) {
+    const gb_node *node = gb_producer(program, value);
     return node && node->op == op ? node : NULL;
 }
 
 static bool is_zero_of(const gb_program *program, gb_ref value, gb_ref temperature) {
-    const gb_node *node = made_by(program, value, GB_OP_IS_ZERO);
+    const gb_node *node = produced_by(program, value, GB_OP_IS_ZERO);
     return node && node->operands[0] == temperature;
 }
 
 static bool is_greedy(const gb_program *program, gb_ref value, gb_ref logits) {
-    const gb_node *node = made_by(program, value, GB_OP_ARGMAX);
+    const gb_node *node = produced_by(program, value, GB_OP_ARGMAX);
     return node && node->operand_count == 1 && node->operands[0] == logits;
 }
 
 /* Whether value is select(is_zero(t), 1, t); gives t. */
 static bool match_divisor(const gb_program *program, gb_ref value, gb_ref *temperature) {
-    const gb_node *select = made_by(program, value, GB_OP_SELECT);
+    const gb_node *select = produced_by(program, value, GB_OP_SELECT);
     if (!select || !is_zero_of(program, select->operands[0], select->operands[2]))
         return false;
-    const gb_node *one = made_by(program, select->operands[1], GB_OP_FILL_LIKE);
+    const gb_node *one = produced_by(program, select->operands[1], GB_OP_FILL_LIKE);
     if (!one || gb_node_float(one, GB_ATTRIBUTE_VALUE) != 1)
         return false;
     *temperature = select->operands[2];
@@ -57,7 +57,7 @@ static bool match_masks(const gb_program *program, gb_ref keep, gb_ref scaled, g
 #include "program/roles.def"
     };
     for (size_t i = sizeof masks / sizeof *masks; i-- > 0;) {
-        const gb_node *mask = made_by(program, keep, masks[i].op);
+        const gb_node *mask = produced_by(program, keep, masks[i].op);
         if (!mask)
             continue;
         if (mask->operands[0] != scaled)
@@ -65,22 +65,22 @@ static bool match_masks(const gb_program *program, gb_ref keep, gb_ref scaled, g
         step->operands[masks[i].setting] = mask->operands[2];
         keep = mask->operands[1];
     }
-    const gb_node *candidates = made_by(program, keep, GB_OP_CANDIDATES);
+    const gb_node *candidates = produced_by(program, keep, GB_OP_CANDIDATES);
     return candidates && candidates->operands[0] == step->operands[GB_SAMPLE_LOGITS];
 }
 
 /* Matches the argmax of the noisy scores; gives every operand of the sample step. */
 static bool match_draw(const gb_program *program, gb_ref value, gb_step *step) {
-    const gb_node *argmax = made_by(program, value, GB_OP_ARGMAX);
+    const gb_node *argmax = produced_by(program, value, GB_OP_ARGMAX);
     if (!argmax || argmax->operand_count != 2)
         return false;
-    const gb_node *add = made_by(program, argmax->operands[0], GB_OP_ADD);
+    const gb_node *add = produced_by(program, argmax->operands[0], GB_OP_ADD);
     if (!add)
         return false;
     gb_ref scaled = add->operands[0];
-    const gb_node *temper = made_by(program, scaled, GB_OP_APPLY_TEMPERATURE);
-    const gb_node *noise = made_by(program, add->operands[1], GB_OP_GUMBEL_NOISE);
-    const gb_node *bits = noise ? made_by(program, noise->operands[0], GB_OP_RANDOM_BITS) : NULL;
+    const gb_node *temper = produced_by(program, scaled, GB_OP_APPLY_TEMPERATURE);
+    const gb_node *noise = produced_by(program, add->operands[1], GB_OP_GUMBEL_NOISE);
+    const gb_node *bits = noise ? produced_by(program, noise->operands[0], GB_OP_RANDOM_BITS) : NULL;
     if (!temper || !bits)
         return false;
     step->operands[GB_SAMPLE_LOGITS] = temper->operands[0];
@@ -91,12 +91,12 @@ static bool match_draw(const gb_program *program, gb_ref value, gb_step *step) {
 
 /* Goes from the logits that are drawn from back to those before penalties and biases. */
 static void match_adjustments(const gb_program *program, gb_step *step) {
-    const gb_node *penalize = made_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_PENALIZE);
+    const gb_node *penalize = produced_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_PENALIZE);
     for (uint32_t i = 1; penalize && i < penalize->operand_count; i++)
         step->operands[GB_SAMPLE_COUNTS + i - 1] = penalize->operands[i];
     if (penalize)
         step->operands[GB_SAMPLE_LOGITS] = penalize->operands[0];
-    const gb_node *bias = made_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_APPLY_BIAS);
+    const gb_node *bias = produced_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_APPLY_BIAS);
     if (!bias)
         return;
     step->operands[GB_SAMPLE_BIAS_IDS] = bias->operands[1];
@@ -133,11 +133,11 @@ bool gb_match_sampler(const gb_program *program, const gb_node *node, gb_step *s
     const gb_region *greedy = &program->regions[node->regions[1]];
     if (node->result_count != 1 || sampled->yield_count != 1 || greedy->yield_count != 1)
         return false;
-    const gb_node *choose = made_by(program, sampled->yields[0], GB_OP_CHOOSE_TOKEN);
+    const gb_node *choose = produced_by(program, sampled->yields[0], GB_OP_CHOOSE_TOKEN);
     if (!choose || !match_draw(program, choose->operands[2], step))
         return false;
     gb_ref logits = step->operands[GB_SAMPLE_LOGITS], temperature = step->operands[GB_SAMPLE_TEMPERATURE];
-    const gb_node *any = made_by(program, node->operands[0], GB_OP_ANY_FALSE);
+    const gb_node *any = produced_by(program, node->operands[0], GB_OP_ANY_FALSE);
     match_adjustments(program, step);
     return any && is_zero_of(program, any->operands[0], temperature) &&
            is_zero_of(program, choose->operands[0], temperature) &&

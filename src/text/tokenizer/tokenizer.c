@@ -2,6 +2,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include "base/memory.h"
+#include "text/reply/reply_format.h"
 #include "text/tokenizer/text_steps.h"
 
 #include <string.h>
@@ -111,6 +112,8 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     for (uint32_t i = 0; i < GB_MAX_TEXT_STEPS; i++)
         gb_splitter_free(tokenizer->splitters[i]);
     gb_chat_section_free(&tokenizer->chat);
+    gb_reply_format_destroy(tokenizer->reply_format);
+    gb_free(tokenizer->reply_marks);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
 }

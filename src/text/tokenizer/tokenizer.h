@@ -19,6 +19,9 @@ struct gumbel_tokenizer {
     gb_added_tokens raw_added;                 /* found before normalizing */
     gb_added_tokens normalized_added;          /* found after it */
     gb_chat_section chat;                      /* zeroed where there is none */
+    struct gb_reply_format *reply_format;      /* owned; NULL: none */
+    struct gb_mark *reply_marks;               /* owned: tokens that it is spelled with */
+    size_t reply_mark_count;
     uint32_t id_limit; /* at least the tokenizer's own count; ids without a spelling below it give no text */
     void *storage;     /* what gb_tokenizer_keep was given */
 };

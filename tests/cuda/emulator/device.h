@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a kernel may use of CUDA C++, as host C++: the .cu files compile unchanged with this in place of
- * nvcc's built-ins. The threads of a block are fibers; a barrier or an exchange within a warp hands over to
+ * nvcc's built-ins. The threads of a block are fibers; a barrier or an exchange within a warp switches to
  * the next one. Blocks run one after the other, in both orders of threads by turns, so that a missing barrier
  * shows. A mask must name all threads of the warp that have not returned.
  */
@@ -131,7 +131,7 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
     return result;
 }
 
-/* Atomic accesses, which are in order with one another, are told apart from those that GCC tells of. */
+/* Atomic accesses, which are in order with one another, are distinguished from those that GCC reports. */
 #define EMULATED_ATOMIC(name, result)                                                                        \
     template <typename T>                                                                                    \
     __attribute__((no_sanitize("thread"))) T name(T *at, T value) {                                          \

@@ -14,21 +14,21 @@
 size_t emulated_memory_bytes = (size_t)8 << 30;
 bool emulated_driver_has_no_memory = false;
 
-static size_t taken_bytes;
+static size_t used_bytes;
 static std::map<void *, size_t> blocks;                          /* their sizes */
 static std::map<CUmemGenericAllocationHandle, size_t> pieces;    /* of virtual memory, not yet released */
 static std::map<CUdeviceptr, CUmemGenericAllocationHandle> maps; /* by address */
 static std::map<CUdeviceptr, size_t> map_sizes;
 
 static bool take(size_t size) {
-    if (size > emulated_memory_bytes - taken_bytes)
+    if (size > emulated_memory_bytes - used_bytes)
         return false;
-    taken_bytes += size;
+    used_bytes += size;
     return true;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-    *free_bytes = emulated_memory_bytes - taken_bytes;
+    *free_bytes = emulated_memory_bytes - used_bytes;
     *total_bytes = emulated_memory_bytes;
     return cudaSuccess;
 }
@@ -51,7 +51,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size) {
         blocks[*pointer] = size;
         emulated::set_unwritten(*pointer, size);
     } else {
-        taken_bytes -= size;
+        used_bytes -= size;
     }
     return result;
 }
@@ -65,7 +65,7 @@ cudaError_t cudaFreeHost(void *pointer) {
 cudaError_t cudaFree(void *pointer) {
     const auto block = blocks.find(pointer);
     if (block != blocks.end()) {
-        taken_bytes -= block->second;
+        used_bytes -= block->second;
         emulated::set_written(pointer, block->second);
         blocks.erase(block);
     }
@@ -109,7 +109,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size, const 
 }
 
 static CUresult release(CUmemGenericAllocationHandle handle) {
-    taken_bytes -= pieces.at(handle);
+    used_bytes -= pieces.at(handle);
     pieces.erase(handle);
     return CUDA_SUCCESS;
 }

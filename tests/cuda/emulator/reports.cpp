@@ -16,11 +16,11 @@ constexpr size_t MOST_REPORTS = 40;
 typedef std::array<void *, FRAMES> call_chain;
 
 struct reports {
-    std::set<call_chain> told;
+    std::set<call_chain> reported;
     ~reports() {
-        if (told.empty())
+        if (reported.empty())
             return;
-        fprintf(stderr, "emulated device: %zu reports\n", told.size());
+        fprintf(stderr, "emulated device: %zu reports\n", reported.size());
         fflush(nullptr);
         _exit(STATUS);
     }
@@ -31,7 +31,7 @@ struct reports {
 void emulated::report(const char *format, ...) {
     call_chain frames = {};
     const int count = backtrace(frames.data(), FRAMES);
-    if (all.told.size() >= MOST_REPORTS || !all.told.insert(frames).second)
+    if (all.reported.size() >= MOST_REPORTS || !all.reported.insert(frames).second)
         return;
     va_list arguments;
     va_start(arguments, format);

@@ -35,7 +35,7 @@ typedef struct gb_kernel_traits {
 
 typedef struct gb_kernel_call {
     const gb_node *node;                                 /* for its attributes; NULL for a fused step */
-    const gb_cpu_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
+    const gb_cpu_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: missing */
     const gb_cpu_tensor *results[GB_MAX_RESULTS];
     const gb_vector_kernels *vector;
     gb_split split;             /* in this batch; with ALONE the worker is the only one */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention over the caches: which kernels a call takes. Heads of the tensor cores' sizes are theirs, but not
- * those of float32 programs: generated tokens and tokens of prompts have kernels of their own. Everything
- * else is read in float32.
+ * The registry of attention over KV caches: kernels of the tensor cores for decode and prefill where the
+ * heads' size and the program allow them, else float32.
  */
 #include "backends/cuda/attention/attention.cuh"
 
@@ -49,7 +48,7 @@ static cache cache_of(const gb_cuda_tensor *tensor) {
 /* As attention.terms says it. Fewer rows than a tile has keys would wrap more than once. */
 static unsigned terms_of(const gb_cuda_call *call, const cache &keys, const cache &values) {
     const size_t size = keys.size;
-    if (!call->takes_terms || (size != 128 && size != 256 && size != 512) || values.size != size ||
+    if (!call->allows_bf16 || (size != 128 && size != 256 && size != 512) || values.size != size ||
         keys.dtype != values.dtype || keys.capacity < 64)
         return 0;
     return keys.dtype == GB_BF16 ? 1 : 2;
@@ -78,7 +77,7 @@ static attention attention_of(const gb_cuda_call *call) {
 
 /* ---- The kernels --------------------------------------------------------------------------------------- */
 
-static bool takes_decode(const gb_cuda_problem *problem) {
+static bool supports_decode(const gb_cuda_problem *problem) {
     return attention_of(problem->parts[0]).terms > 0 && !problem->parts[0]->is_prefill;
 }
 
@@ -89,28 +88,28 @@ static bool decode_has_epilogue(const gb_cuda_problem *problem) {
     if (!call->epilogue || gb_cuda_epilogue_columns(call) != a.heads * a.values.size)
         return false;
     const gb_cuda_tensor *weight = call->epilogue->weight;
-    return !weight || !weight->takes_bytes || a.values.size % weight->format.group == 0;
+    return !weight || !weight->int8_input || a.values.size % weight->format.group == 0;
 }
 
 static void launch_decode(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const attention a = attention_of(call);
-    attend_generated(a, gb_cuda_epilogue_rows(call), call->scratch, call->stream);
+    attend_decode(a, gb_cuda_epilogue_rows(call), call->scratch, call->stream);
 }
 
 static uint64_t decode_scratch(const gb_cuda_problem *problem) {
-    return attend_generated_scratch(attention_of(problem->parts[0]));
+    return attend_decode_scratch(attention_of(problem->parts[0]));
 }
 
-static bool takes_prompt(const gb_cuda_problem *problem) {
+static bool supports_prefill(const gb_cuda_problem *problem) {
     const attention a = attention_of(problem->parts[0]);
     return a.terms > 0 && prompt_fits(a);
 }
 
-static void launch_prompt(const gb_cuda_problem *problem) {
+static void launch_prefill(const gb_cuda_problem *problem) {
     const attention a = attention_of(problem->parts[0]);
     append_to_caches(a, problem->parts[0]->stream);
-    attend_prompt(a, problem->parts[0]->stream);
+    attend_prefill(a, problem->parts[0]->stream);
 }
 
 static void launch_float(const gb_cuda_problem *problem) {
@@ -125,8 +124,8 @@ static uint64_t float_scratch(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"attention_decode", takes_decode, launch_decode, decode_scratch, decode_has_epilogue, false},
-    {"attention_prompt", takes_prompt, launch_prompt, nullptr, nullptr, false},
+    {"attention_decode", supports_decode, launch_decode, decode_scratch, decode_has_epilogue, false},
+    {"attention_prefill", supports_prefill, launch_prefill, nullptr, nullptr, false},
     {"attention_float", nullptr, launch_float, float_scratch, nullptr, false},
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernels of attention share: the caches, which of their rows a query reads, and the tiles of
- * queries that a block takes of a batch. attention.cu chooses among the kernels.
+ * What the attention kernels share: caches, the rows that a query reads, and a block's tile of queries.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_CUH
@@ -27,7 +26,7 @@ struct attention {
     float scale;
     float *y;                         /* [tokens, heads, value size] */
     unsigned group;                   /* heads of a kv head */
-    unsigned tile_heads, tile_tokens; /* of the queries that a block takes at a time */
+    unsigned tile_heads, tile_tokens; /* of a block's queries */
     unsigned parts;                   /* blocks that share a kv head's queries of a token */
     unsigned terms;                   /* bfloat16 for a cached number on tensor cores; 0: it is not theirs */
 };
@@ -97,13 +96,13 @@ uint64_t attend_in_float_scratch(const attention &a);
 
 /* What the tensor cores take. Tokens of which each continues its slot: appends, reads, and prepares the
  * result where `prepared` is somewhere; scratch has arrivals. attention_decode.cu */
-void attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
-                      cudaStream_t stream);
-uint64_t attend_generated_scratch(const attention &a);
+void attend_decode(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
+                   cudaStream_t stream);
+uint64_t attend_decode_scratch(const attention &a);
 
 /* The same. Tokens of prompts, already appended; where the device's blocks have the shared memory that its
- * tiles take. attention_prompt.cu */
-void attend_prompt(attention a, cudaStream_t stream);
+ * tiles take. attention_prefill.cu */
+void attend_prefill(attention a, cudaStream_t stream);
 bool prompt_fits(const attention &a);
 
 } // namespace gb_cuda

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of generated tokens on the tensor cores. The positions that a token reads are cut into spans,
- * as many and as long as its own position alone says. A block computes spans for all query heads of a kv head
- * (attention_span.cuh); the last block of some spans to be done puts these together in the order of
- * positions, and the last of those that did this does it with what they made (Dao et al., Flash-Decoding,
- * 2023).
+ * Attention of decode on tensor cores. A token's positions are cut into spans by its own position alone
+ * (split-K). A block computes spans for all query heads of a kv head (attention_span.cuh); the last block of
+ * some spans to finish reduces these in order of positions, and the last of those reduces their results (Dao
+ * et al., Flash-Decoding, 2023).
  */
 #include "backends/cuda/attention/attention_span.cuh"
 #include "backends/cuda/device/last_block.cuh"
@@ -126,7 +125,7 @@ __device__ static __noinline__ void join(const decoding &d, query_tile t, sums f
     }
 }
 
-/* Counts the spans up to `number` that the block has put down since the last time. Whether the result is
+/* Counts the spans up to `number` that the block has stored since the last time. Whether the result is
  * there. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static bool join_spans(const decoding &d, const query_tile &t, const span &all, unsigned number,
@@ -148,7 +147,7 @@ __device__ static bool join_spans(const decoding &d, const query_tile &t, const 
     return true;
 }
 
-/* The result leaves the block, also as the next product takes it. */
+/* Stores the result, also as prepared rows of the next GEMV. */
 template <unsigned SIZE, unsigned TERMS>
 __device__ static void finish(const decoding &d, const query_tile &t,
                               const decode_memory<SIZE, TERMS> &shared) {
@@ -230,7 +229,7 @@ static size_t tokens_at_once(const attention &a) {
     return a.tokens < most ? a.tokens : most;
 }
 
-uint64_t gb_cuda::attend_generated_scratch(const attention &a) {
+uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
     const uint64_t tokens = a.tokens < MOST_TOKENS ? a.tokens : MOST_TOKENS;
     return tokens * a.heads * most_spans(a) * (a.values.size + 4) * sizeof(float);
 }
@@ -268,8 +267,8 @@ static attention some_tokens(attention a, size_t first, size_t count) {
     return a;
 }
 
-void gb_cuda::attend_generated(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
-                               cudaStream_t stream) {
+void gb_cuda::attend_decode(attention a, const prepared_rows &prepared, const gb_cuda_scratch *scratch,
+                            cudaStream_t stream) {
     set_tiles(a, SPAN_QUERIES);
     a.tile_tokens = 1;
     const size_t at_once = tokens_at_once(a), rows = at_once * a.heads;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention in float32 over caches of any size. Keys come in spans that begin at multiples of SPAN positions.
- * A span's softmax is computed whole; spans are put together in the order of positions (Milakov and
- * Gimelshein, Online normalizer calculation for softmax, 2018). With few tokens each span is a block's and a
- * second kernel puts them together; with many a block walks all spans of some queries that read the same
- * keys. Both give the same bits.
+ * Attention in float32 over caches of any size. Keys come in spans that begin at multiples of SPAN positions;
+ * a span's softmax is whole, and spans are reduced in order of positions (Milakov and Gimelshein, Online
+ * normalizer calculation for softmax, 2018). With few tokens a span is a block's and a second kernel reduces;
+ * with many a block walks all spans of queries that read the same keys. Both have the same bits.
  */
 #include "backends/cuda/attention/attention.cuh"
 

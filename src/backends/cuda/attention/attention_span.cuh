@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block's work on a span of positions of one generated token: scores of its keys, weights and the sum of
- * its values for up to eight queries of a kv head. Every row of the caches is read once, straight into
- * registers in the order in which the tensor cores take it. The first rows are on their way before the kernel
- * before this one ends, because earlier steps wrote them.
+ * A block's span of a decode token's positions: scores, weights and the sum of values for up to eight query
+ * heads of a kv head. A cached row is read once, straight into registers in the tensor cores' order; the
+ * first rows are prefetched before earlier kernels end, because earlier steps wrote them.
  *
- * Queries and weights go into the products as two bfloat16 each, x = high + low, so that a product has 16
- * bits of them. Cached keys and values are bfloat16 anyway (TERMS is 1) or float32 (2): then they do so, too,
- * and what low numbers give one another is left out.
+ * Queries and weights enter the products as two bfloat16 terms, high + low, which keep 16 bits. Cached rows
+ * are bfloat16 (TERMS 1) or float32, which enter as two terms as well (2), without the product of the low
+ * ones.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SPAN_CUH
 #define GUMBEL_BACKENDS_CUDA_ATTENTION_ATTENTION_SPAN_CUH

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands between the products of an attention layer and its attention: queries', keys' and values' heads
- * are normalized and turned by their positions, each part of it where it is there. A head is a warp's and
- * stays in registers, its elements by lanes; sines and cosines, which all heads of a row share, are the
- * block's. Functions and orders of sums are those of row_chain.cu, and so are the bits.
+ * Norms and rotary positions of queries, keys and values, each part where there is one. A head is a warp's,
+ * in registers; sines and cosines, which the heads of a row share, are the block's. The bits are those of
+ * row_chain.cu.
  */
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -158,9 +157,9 @@ static unsigned size_of_heads(const gb_cuda_problem *problem) {
     return (unsigned)size;
 }
 
-/* Whether only what has been turned is kept of what is turned. */
+/* Whether nothing later reads what rotary positions are applied to. */
 static bool keeps_last(const gb_cuda_problem *problem, uint32_t norm, uint32_t turn) {
-    return !problem->parts[turn] || !gb_cuda_is_kept(problem, norm);
+    return !problem->parts[turn] || !gb_cuda_is_live(problem, norm);
 }
 
 template <int EACH, int PAIR>
@@ -212,7 +211,7 @@ static head_launch launch_of(const gb_cuda_problem *problem, const head_chain &c
     return launch_of(size, c.frequencies ? c.pair_offset : size / 2);
 }
 
-bool gb_cuda_takes_heads(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_heads(const gb_cuda_problem *problem) {
     const head_chain c = chain_of(problem);
     gb_dtype dtype;
     return c.pairs <= MOST_PAIRS && find_dtype(c, &dtype) && launch_of(problem, c) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two recurrences of a delta net: the causal convolution over a few tokens and the memory.
+ * The recurrences of a delta net for prefill: the causal convolution and the delta rule.
  */
 #include "backends/cuda/device/tiles.cuh"
 
@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     wait_for_earlier();
     const size_t first = (size_t)v.run_first[blockIdx.z],
                  tokens = (size_t)v.run_first[blockIdx.z + 1] - first;
-    const size_t c = (size_t)blockIdx.x * CHANNELS + threadIdx.x, kept = v.width - 1;
+    const size_t c = (size_t)blockIdx.x * CHANNELS + threadIdx.x, tail_rows = v.width - 1;
     const size_t begin = blockIdx.y * v.tile, end = begin + v.tile < tokens ? begin + v.tile : tokens;
     if (c >= v.channels || begin >= tokens)
         return;
@@ -46,16 +46,17 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
         float sum = 0;
         for (size_t w = 0; w < v.width; w++) {
             const size_t row = n + w; /* of the tail and the run's x, one after the other */
-            const float of_row = row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
+            const float of_row =
+                row < tail_rows ? tail[row * v.channels + c] : x[(row - tail_rows) * v.channels + c];
             const float product = of_row * load_float(v.weight, v.dtype, c * v.width + w);
             sum = w == 0 ? product : sum + product;
         }
         v.y[(first + n) * v.channels + c] = sum;
     }
-    for (size_t r = 0; r < kept && begin == 0; r++) {
+    for (size_t r = 0; r < tail_rows && begin == 0; r++) {
         const size_t row = r + tokens;
         new_tail[r * v.channels + c] =
-            row < kept ? tail[row * v.channels + c] : x[(row - kept) * v.channels + c];
+            row < tail_rows ? tail[row * v.channels + c] : x[(row - tail_rows) * v.channels + c];
     }
 }
 
@@ -81,7 +82,7 @@ void gb_cuda_causal_conv(const gb_cuda_call *call) {
 
 /* A block has COLUMNS columns of one head's memory, in registers, for all tokens of a run. PARTS neighbouring
  * lanes share PAIR columns: part p has rows 32 i + 4 p .. 32 i + 4 p + 3 of each step i. The next STAGED
- * tokens are on their way to shared memory while these are computed. */
+ * tokens are in flight to shared memory while these are computed. */
 constexpr unsigned COLUMNS = 32, PARTS = 8, PAIR = 2, THREADS = COLUMNS / PAIR * PARTS, STAGED = 16;
 constexpr unsigned STEP_ROWS = 4 * PARTS, LANES_A_TOKEN = THREADS / STAGED;
 
@@ -190,25 +191,25 @@ __device__ static token_rows<STEPS> load_rows(const staged_tokens<STEPS> &tokens
     return rows;
 }
 
-/* One token: both products with the memory are taken from what it held before. With S the decayed memory,
- * S' = S + key change^T and query^T S' = query^T S + (query key) change. */
+/* One token: both products with the memory are computed from its value before the token. With S the decayed
+ * memory, S' = S + key change^T and query^T S' = query^T S + (query key) change. */
 template <unsigned STEPS>
 __device__ static void update(float memory[STEPS][4][PAIR], const token_rows<STEPS> &rows,
                               const staged_tokens<STEPS> &tokens, unsigned token, float y[PAIR]) {
     const float decay = tokens.decay[token], beta = tokens.beta[token], product = tokens.product[token];
-    float recalled[2][PAIR] = {}, asked[2][PAIR] = {}, change[PAIR]; /* of even and odd rows */
+    float recalled[2][PAIR] = {}, answered[2][PAIR] = {}, change[PAIR]; /* of even and odd rows */
 #pragma unroll
     for (unsigned i = 0; i < STEPS * 4; i++) {
 #pragma unroll
         for (unsigned c = 0; c < PAIR; c++) {
             recalled[i % 2][c] = fmaf(rows.key[i / 4][i % 4], memory[i / 4][i % 4][c], recalled[i % 2][c]);
-            asked[i % 2][c] = fmaf(rows.query[i / 4][i % 4], memory[i / 4][i % 4][c], asked[i % 2][c]);
+            answered[i % 2][c] = fmaf(rows.query[i / 4][i % 4], memory[i / 4][i % 4][c], answered[i % 2][c]);
         }
     }
 #pragma unroll
     for (unsigned c = 0; c < PAIR; c++) {
         const float recall = part_sum(recalled[0][c] + recalled[1][c]) * decay;
-        const float answer = part_sum(asked[0][c] + asked[1][c]) * decay;
+        const float answer = part_sum(answered[0][c] + answered[1][c]) * decay;
         change[c] = (tokens.value[token][threadIdx.x / PARTS * PAIR + c] - recall) * beta;
         y[c] = fmaf(product, change[c], answer);
     }

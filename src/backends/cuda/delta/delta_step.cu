@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A delta net's layer between its products, for generated tokens. Some blocks share a head of
- * a run's values: each has columns of its memory in registers, which are on their way before the kernel
- * before this one ends, because what they hold was written a step ago. Queries and keys are convolved by
- * every block that reads them; the last of these to have read their tail stores the new one. The first block
- * of a head collects its result, which is normalized as a whole. Convolution and activations are those of the
- * ops' own kernels; sums over a head have an order of their own.
+ * The delta net of a decode step, in one launch: convolution, norms, decay, the delta rule, output norm and
+ * gate. Some blocks (a cluster on Hopper) share a head of a run's values; each has columns of its memory in
+ * registers, prefetched before earlier kernels end, because the last step wrote them. Queries and keys are
+ * convolved by every block that reads them; the last to read their tail stores the new one, and the head's
+ * first block normalizes its result. Convolution and activations have the bits of the ops' own kernels; sums
+ * over a head have an order of their own.
  */
 #include "backends/cuda/delta/delta_step.cuh"
 
@@ -171,7 +171,7 @@ static size_t start_of(const gb_cuda_call *slice) {
     return (size_t)gb_node_int(slice->node, GB_ATTRIBUTE_START);
 }
 
-bool gb_cuda_takes_delta(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_delta(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *memory = problem->operands[GB_DELTA_MEMORY];
     const gb_cuda_call *rule = problem->parts[GB_DELTA_RULE];
     const gb_cuda_tensor *normed = problem->parts[GB_DELTA_NORM]->operands[0];
@@ -226,7 +226,7 @@ bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem) {
         gb_cuda_epilogue_columns(result) != problem->operands[GB_DELTA_MEMORY]->dims[0] * SIZE)
         return false;
     const gb_cuda_tensor *weight = result->epilogue->weight;
-    return !weight || !weight->takes_bytes || SIZE % weight->format.group == 0;
+    return !weight || !weight->int8_input || SIZE % weight->format.group == 0;
 }
 
 /* Up to so many runs are done soonest by several blocks a head; more keep the device busy anyway. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Of a delta net's step for a generated token (delta_step.cu): how blocks share a head, the convolution, and
- * the head's memory.
+ * Parts of delta_step.cu: how blocks share a head, the convolution, and the head's memory.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DELTA_DELTA_STEP_CUH
 #define GUMBEL_BACKENDS_CUDA_DELTA_DELTA_STEP_CUH
@@ -16,10 +15,10 @@ constexpr unsigned SIZE = GB_CUDA_DELTA_SIZE, WIDTH = GB_CUDA_DELTA_WIDTH, TAIL 
 
 enum part { QUERY, KEY, VALUE, PARTS };
 
-/* A block of some that share a head. Its first warps convolve queries, keys and values, a channel a thread;
- * the next three have something else to do each. Some of all have the memory, of which a thread has four
- * columns of some rows: rows come in GROUPS of four neighbours by turns, and their sums are taken in the same
- * order however many blocks share a head. */
+/* One of the blocks that share a head. Its first warps convolve queries, keys and values, a channel a
+ * thread; the next three do one thing each. Threads of the memory warps have four columns of some rows:
+ * rows come in GROUPS of four neighbours by turns, and are added in one order however many blocks share a
+ * head. */
 template <unsigned SHARES>
 struct step_shape {
     static constexpr unsigned COLUMNS = SIZE / SHARES, UNIT_WARPS = 2 * SIZE / WARP, GROUPS = 8,
@@ -67,7 +66,7 @@ struct step_memory {
     alignas(16) float y[2][SIZE],
         weight[SIZE]; /* in the first block: the head's, of tokens by turns; its norm's */
     float recalled[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES]; /* by warp: sums over its rows */
-    float asked[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES];
+    float answered[step_shape<SHARES>::MEMORY_WARPS][SIZE / SHARES];
     float squares[2][SIZE / WARP];
     float decay, beta, rate, bias;
     bool is_last; /* of the blocks that read the tail of the queries and keys */
@@ -219,7 +218,7 @@ __device__ inline void multiply(const float4 *memory, step_memory<SHARES> &share
     using shape = step_shape<SHARES>;
     static_assert(shape::EACH == 1 || (shape::EACH == 2 && shape::ROWS == 1),
                   "neighbours are added in pairs");
-    float recalled[shape::EACH][4] = {}, asked[shape::EACH][4] = {};
+    float recalled[shape::EACH][4] = {}, answered[shape::EACH][4] = {};
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++) {
         const unsigned row = row_of<SHARES>(i / shape::EACH, i % shape::EACH);
@@ -228,17 +227,17 @@ __device__ inline void multiply(const float4 *memory, step_memory<SHARES> &share
 #pragma unroll
         for (unsigned c = 0; c < 4; c++) {
             recalled[i % shape::EACH][c] = fmaf(key, of_row[c], recalled[i % shape::EACH][c]);
-            asked[i % shape::EACH][c] = fmaf(query, of_row[c], asked[i % shape::EACH][c]);
+            answered[i % shape::EACH][c] = fmaf(query, of_row[c], answered[i % shape::EACH][c]);
         }
     }
 #pragma unroll
     for (unsigned c = 0; c < 4; c++) {
         const float of_key = sum_neighbours<SHARES>(&recalled[0][c]);
-        const float of_query = sum_neighbours<SHARES>(&asked[0][c]);
+        const float of_query = sum_neighbours<SHARES>(&answered[0][c]);
         if (threadIdx.x % WARP < shape::COLUMN_LANES) {
             const unsigned column = threadIdx.x % WARP * 4 + c;
             shared.recalled[threadIdx.x / WARP][column] = of_key;
-            shared.asked[threadIdx.x / WARP][column] = of_query;
+            shared.answered[threadIdx.x / WARP][column] = of_query;
         }
     }
 }
@@ -269,21 +268,22 @@ template <unsigned SHARES>
 __device__ inline void change_column(unsigned column, float value, const unit_factors &unit, float *y,
                                      step_memory<SHARES> &shared) {
     using shape = step_shape<SHARES>;
-    float recalled = 0, asked = 0;
+    float recalled = 0, answered = 0;
 #pragma unroll
     for (unsigned group = 0; group < shape::GROUPS; group++) {
-        float of_key = shared.recalled[group][column], of_query = shared.asked[group][column];
+        float of_key = shared.recalled[group][column], of_query = shared.answered[group][column];
         if (shape::MEMORY_WARPS > shape::GROUPS) {
             of_key += shared.recalled[(group + shape::GROUPS) % shape::MEMORY_WARPS][column];
-            of_query += shared.asked[(group + shape::GROUPS) % shape::MEMORY_WARPS][column];
+            of_query += shared.answered[(group + shape::GROUPS) % shape::MEMORY_WARPS][column];
         }
         recalled += of_key;
-        asked += of_query;
+        answered += of_query;
     }
     const float decay = shared.decay;
     const float change = (value - recalled * unit.key * decay) * shared.beta;
     shared.change[column] = unit.key * change;
-    store_in_first_block(y, fmaf(unit.product * unit.key * unit.query, change, asked * unit.query * decay));
+    store_in_first_block(y,
+                         fmaf(unit.product * unit.key * unit.query, change, answered * unit.query * decay));
 }
 
 template <unsigned SHARES>

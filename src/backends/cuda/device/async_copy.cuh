@@ -126,7 +126,7 @@ __device__ inline void copy_bulk_once(void *to, const void *from, unsigned bytes
 
 #else
 
-/* Copies are made at once. */
+/* Emulated: copies are done at once. */
 using emulated::arrive_expecting;
 using emulated::begin_barrier;
 using emulated::copy_barrier;

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_DEVICE_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_DEVICE_CUH
 
-/* GB_DYNAMIC_SHARED: from a line of memory on, because what the copy engine brings to other places, it brings
+/* GB_DYNAMIC_SHARED: from a line of memory on, because what the copy engine copies to other places, it copies
  * in two pieces a line: products of one row were 2 to 11 % slower sixteen bytes further on. */
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
@@ -71,22 +71,20 @@ void launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t 
 }
 #endif
 
-/* The next kernel may get ready once a thread of each block of this one has said so, or the block has ended;
- * it will wait for this one to end before it reads or writes what any kernel writes. Small kernels before
- * products say it at once, so that weights come while even the kernel before them is at work; others not
- * before they have waited, so that what is written long before is. Kernels whose blocks have few weights each
- * say it when these have come, as the next one's would compete with them for memory. */
+/* Trigger: the next kernel may start once a thread of each block has called this or the block has ended;
+ * it waits for this kernel before it reads or writes what kernels write. Small kernels before GEMVs call
+ * it at once, so that weights are prefetched early. Kernels with few weights a block call it when these
+ * have arrived, because the next one's would compete for memory. */
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/* What earlier kernels write is there from here on. In every launch some thread waits, with it or with
- * wait_for_earlier, and none writes before; so the kernel before the last one has ended when a kernel begins,
- * unless the last one let it begin before it waited itself. Weights may be read before, and what was written
- * long before: a step's inputs, and what earlier steps left in caches and states. The next kernel may not get
- * ready yet: let_next_begin comes later. */
+/* Wait: what earlier kernels wrote is visible from here on. In every launch some thread waits and none
+ * writes before; so the kernel before the last has ended when one starts, unless the last one triggered
+ * before it waited. Weights, a step's inputs and what earlier steps left in caches and states may be read
+ * before. Does not trigger. */
 __device__ inline void wait_alone() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -185,7 +183,7 @@ inline T *data_of(const gb_cuda_tensor *tensor) {
     return static_cast<T *>(tensor->data);
 }
 
-/* Like data_of, NULL for an absent operand. */
+/* Like data_of, NULL for a missing operand. */
 template <typename T>
 inline T *data_or_null(const gb_cuda_tensor *tensor) {
     return tensor ? static_cast<T *>(tensor->data) : nullptr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several blocks that work on one thing, of which the last to be done goes on with what all have found: a
+ * Reductions over blocks in one launch: the last block to finish goes on with the results of all, because a
  * second launch would cost more.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_LAST_BLOCK_CUH
@@ -10,9 +10,8 @@
 
 namespace gb_cuda {
 
-/* Whether this block is the last of `blocks` to come here, or stands for the last `mine` of them; to it, what
- * the others wrote before is visible. *counter is 0 before the first comes, and again after the last. Needs
- * all threads. */
+/* Whether this block is the last of `blocks` to arrive, or stands for the last `mine` of them; it sees
+ * what the others wrote. *counter is 0 before the first arrives and after the last. Needs all threads. */
 __device__ inline bool is_last_block(uint32_t *counter, unsigned blocks, unsigned mine = 1) {
     bool is_last = false;
     __syncthreads();

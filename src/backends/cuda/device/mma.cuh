@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tensor cores' product of bfloat16 matrices, a warp at a time: m16n8k16 with float32 sums. Lane l has,
- * with r = l / 4 and t = l % 4, of a [16, 16]: row r's columns 2t, 2t + 1 in a[0] and 2t + 8, 2t + 9 in a[2],
- * row r + 8's in a[1] and a[3]; of b [16, 8]: column r's rows 2t, 2t + 1 in b[0], 2t + 8, 2t + 9 in b[1]; of
- * c [16, 8]: row r's columns 2t, 2t + 1 in c[0], c[1], row r + 8's in c[2], c[3]. The lower bits hold the
- * lower index.
+ * The tensor cores' bfloat16 product of a warp: m16n8k16 with float32 sums. With r = l / 4 and t = l % 4,
+ * lane l has of a [16, 16]: row r's columns 2t, 2t + 1 in a[0] and 2t + 8, 2t + 9 in a[2], row r + 8's in
+ * a[1] and a[3]; of b [16, 8]: column r's rows 2t, 2t + 1 in b[0], 2t + 8, 2t + 9 in b[1]; of c [16, 8]: row
+ * r's columns 2t, 2t + 1 in c[0], c[1], row r + 8's in c[2], c[3]. The lower bits hold the lower index.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_MMA_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_MMA_CUH

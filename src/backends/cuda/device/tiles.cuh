@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies in shared memory: how it comes there while the block computes (cp.async), and how a warp takes
- * from tiles of bfloat16 what mma.cuh multiplies (ldmatrix).
+ * Tiles in shared memory: asynchronous copies into them (cp.async), and loads of the operands of mma.cuh from
+ * them (ldmatrix).
  */
 #ifndef GUMBEL_BACKENDS_CUDA_DEVICE_TILES_CUH
 #define GUMBEL_BACKENDS_CUDA_DEVICE_TILES_CUH

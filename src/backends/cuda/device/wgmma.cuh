@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The product of bfloat16 matrices that a warpgroup, 128 threads, starts and that runs by itself (wgmma,
- * sm_90a): 64 rows of a, in registers, against N rows of b, in shared memory, 16 columns of both, added to
- * float32 sums in registers. Warp w of the group has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of every
- * 8 rows of b sums as mma.cuh's c. A row of b is 64 columns, 128 bytes; rows follow one another from a
- * multiple of 1,024 bytes on, their 16-byte pieces exchanged: piece p of row r stands at place p ^ (r % 8).
+ * The asynchronous bfloat16 product of a warpgroup of 128 threads (wgmma, sm_90a): 64 rows of a, in
+ * registers, times N rows of b, in shared memory, 16 columns of both, added to float32 sums in registers.
+ * Warp w has a's rows 16 w .. 16 w + 15 as mma.cuh's a, and of every 8 rows of b sums as mma.cuh's c. A row
+ * of b is 64 columns, 128 bytes; rows follow one another from a multiple of 1,024 bytes on, swizzled: 16-byte
+ * piece p of row r stands at place p ^ (r % 8).
  *
  * Between start_products and wait_for_products nothing may touch the sums or a.
  */
@@ -14,7 +14,7 @@
 #include "backends/cuda/device/async_copy.cuh"
 #include "backends/cuda/device/mma.cuh"
 
-/* Whether this pass makes code for a chip that has it. */
+/* Whether this pass compiles for a chip that has it. */
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define GB_HAS_WGMMA 1
 #endif
@@ -55,7 +55,7 @@ __device__ inline void end_products() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until at most that many batches are under way. */
+/* Waits until at most that many batches are in flight. */
 template <int BATCHES>
 __device__ inline void wait_for_products() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(BATCHES) : "memory");
@@ -146,7 +146,7 @@ __device__ inline void start_products<256>(float (&sums)[128], const uint32_t (&
 
 #else
 
-/* Products are made when they are started. */
+/* Emulated: products are computed when they are started. */
 struct b_operand {
     const uint8_t *rows;
     unsigned column; /* of the 16 columns the first */

@@ -12,7 +12,7 @@ struct row_source {
     size_t x_reuse;
 };
 
-/* The columns of a quarter of row number `row` of those that are made; false: it is none. */
+/* Loads a quarter's columns of prepared row number `row`; false: there is none. */
 __device__ static bool load_quarter(const row_source &from, size_t row, size_t quarter, float v[8]) {
     const int64_t source = from.order ? from.order[row] : (int64_t)row;
     if (source < 0)
@@ -85,13 +85,13 @@ static prepared_rows place_for(const gb_cuda_call *call, const gb_cuda_tensor *x
     prepared_rows place = {};
     place.units = units_of(columns);
     place.values = reinterpret_cast<uint32_t *>(call->scratch->prepared);
-    if (gb_cuda_takes_prefill(call, weight)) {
+    if (gb_cuda_supports_wgmma(call, weight)) {
         place.pair_rows = rounded_rows(rows);
         place.has_rest = weight->dtype == GB_BF16;
         return place;
     }
     place.sums = reinterpret_cast<float *>(place.values + rows * place.units * UNIT_WORDS);
-    if (weight && weight->takes_bytes && !call->is_prefill)
+    if (weight && weight->int8_input && !call->is_prefill)
         place.group = weight->format.group;
     return place;
 }

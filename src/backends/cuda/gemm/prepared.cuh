@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows as products on tensor cores take them: rounded to bfloat16, in units of 32 columns (the last one
- * filled up with zeros). Of a unit the quarter t has 8 columns, as four pairs: pair i is columns i and i + 4
- * of the quarter, as a word of codes has them side by side. There are two layouts of them, and one of 8 bits.
+ * Prepared rows: activations in the layouts that tensor cores read. They are rounded to bfloat16, in units of
+ * 32 columns, the last one filled with zeros. Quarter t of a unit has 8 columns as four pairs: pair i is
+ * columns i and i + 4 of the quarter, as a word of codes has them.
  *
- * By rows, for products of few rows: a quarter's pairs stand in 16 bytes; beside them are the sums of every
- * 16 rounded columns.
+ * By rows, for GEMV: a quarter's pairs stand in 16 bytes; beside them are the sums of every 16 rounded
+ * columns.
  *
- * By rows in 8 bits, for those whose program says so: a pair of units has 64 bytes, of the quarters t = 0 ..
- * 3 those of the first unit's and of the second one's, each its even columns and then its odd ones; beside
- * them are for each group its scale and its scale times the sum of its integers.
+ * By rows in 8 bits (activation quantization): a pair of units has 64 bytes; of each quarter the first unit's
+ * even columns, then its odd ones, then the second unit's; beside them each group's scale, and its scale
+ * times the sum of its integers.
  *
- * By pairs of units, for prefill_tile.cuh: the rows of the first pair of units, then those of the second
- * one and so on; a row of a pair is 128 bytes, a unit's part of it the four quarters' pair 0, their pair 1, 2
- * and 3, and its 16-byte pieces are exchanged as wgmma.cuh says. With the rest: each pair's rows twice,
- * rounded and then what the rounding left, rounded.
+ * By pairs of units, for wgmma_tile.cuh: the rows of the first pair of units, then those of the second and so
+ * on. A row of a pair is 128 bytes; a unit's part is pair 0 of the four quarters, then pairs 1, 2 and 3; its
+ * 16-byte pieces are swizzled as wgmma.cuh says. In two terms: each pair's rows twice, rounded, and the
+ * rounded rest.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_PREPARED_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_PREPARED_CUH
@@ -77,19 +77,19 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
     const bool has_codes = scale > 0;
     const float enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f, divisor = has_codes ? scale * enlarged : 1.0f;
     const float reciprocal = 1.0f / divisor;
-    byte_columns made = {{0, 0}, scale, 0};
+    byte_columns rounded = {{0, 0}, scale, 0};
     int sum = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const float ratio = quotient(v[i] * enlarged, divisor, reciprocal);
         const int code = has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
-        made.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+        rounded.words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
         sum += code;
     }
     for (unsigned distance = 1; distance < lanes; distance *= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
-    made.sum = scale * (float)sum;
-    return made;
+    rounded.sum = scale * (float)sum;
+    return rounded;
 }
 
 /* Rounds and stores EACH columns from `column` on. The lanes of a warp have the columns that follow (zeros
@@ -97,24 +97,24 @@ __device__ inline byte_columns round_to_bytes(const float *v, unsigned lanes) {
 template <int EACH>
 __device__ inline void store_in_bytes(const prepared_rows &to, size_t row, unsigned column, const float *v) {
     const unsigned group = (unsigned)to.group;
-    const byte_columns made = round_to_bytes<EACH>(v, group / EACH);
+    const byte_columns rounded = round_to_bytes<EACH>(v, group / EACH);
     if (column >= to.units * UNIT)
         return;
     const unsigned unit = column / UNIT, quarter = column / 8 % 4;
     uint8_t *at = reinterpret_cast<uint8_t *>(to.values) + row * to.units * UNIT +
                   (unit / 2 * 8 + quarter * 2 + unit % 2) * 8 + column % 8 / 2;
     if (EACH == 8) {
-        *reinterpret_cast<uint2 *>(at) = uint2{made.words[0], made.words[1]};
+        *reinterpret_cast<uint2 *>(at) = uint2{rounded.words[0], rounded.words[1]};
     } else if (EACH == 4) {
-        *reinterpret_cast<uint16_t *>(at) = (uint16_t)made.words[0];
-        *reinterpret_cast<uint16_t *>(at + 4) = (uint16_t)made.words[1];
+        *reinterpret_cast<uint16_t *>(at) = (uint16_t)rounded.words[0];
+        *reinterpret_cast<uint16_t *>(at + 4) = (uint16_t)rounded.words[1];
     } else {
-        at[0] = (uint8_t)made.words[0];
-        at[4] = (uint8_t)made.words[1];
+        at[0] = (uint8_t)rounded.words[0];
+        at[4] = (uint8_t)rounded.words[1];
     }
     if (column % group == 0)
         reinterpret_cast<float2 *>(to.sums)[(row * to.units * UNIT + column) / group] =
-            float2{made.scale, made.sum};
+            float2{rounded.scale, rounded.sum};
 }
 
 /* Stores a quarter's pairs in the layout by pairs of units. */

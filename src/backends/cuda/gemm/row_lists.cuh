@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which rows of x meet which rows of a weight: all of them, or, where each has experts, lists that the device
- * makes, so that the host need not know them.
+ * Which rows of x meet which rows of a weight: all of them, or with experts lists that the device computes,
+ * so that the host need not wait for them.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_ROW_LISTS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_ROW_LISTS_CUH
@@ -18,7 +18,7 @@ struct row_tile {
 struct row_lists {
     size_t rows;           /* of y */
     size_t outputs;        /* rows of the weight, of one expert's */
-    size_t x_reuse;        /* row i of y is made of row i / x_reuse of x */
+    size_t x_reuse;        /* row i of y is computed from row i / x_reuse of x */
     const int32_t *expert; /* [rows]: of each row of y, for products of a row at a time; or NULL */
     const int32_t *order;  /* rows of y in the order of experts, and -1 for none; or NULL */
     const row_tile *tiles; /* in order; the first that is empty is the last; or NULL */
@@ -38,10 +38,10 @@ __device__ inline row_tile tile_of(const row_lists &lists, unsigned tile, unsign
     if (lists.tiles)
         return lists.tiles[tile];
     const size_t first = (size_t)tile * size, end = first + size;
-    row_tile made = {(int32_t)first, (int32_t)(end < lists.rows ? end : lists.rows), 0};
+    row_tile range = {(int32_t)first, (int32_t)(end < lists.rows ? end : lists.rows), 0};
     if (lists.expert) /* tiles of one row */
-        made.expert = lists.expert[first];
-    return made;
+        range.expert = lists.expert[first];
+    return range;
 }
 
 __device__ inline size_t listed_row(const row_lists &lists, int32_t entry) {
@@ -56,27 +56,25 @@ enum { GB_CUDA_MANY_ROWS = 64 };
 void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
                                size_t tile_count);
-/* linear_few.cu: of a packed matrix, pair by pair; lists.expert is given. */
-void gb_cuda_few_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                       const gb_cuda::row_lists &lists);
-/* linear_dense_rows.cu: likewise, of a matrix that it takes. */
-bool gb_cuda_takes_dense_pairs(const gb_cuda_tensor *weight);
-void gb_cuda_dense_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                         const gb_cuda::row_lists &lists);
-void gb_cuda_dense_product(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
-                           const gb_cuda::row_lists &lists);
+/* gemv.cu: of a packed matrix, pair by pair; lists.expert is given. */
+void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                        const gb_cuda::row_lists &lists);
+/* gemv_bf16.cu: likewise, of a matrix that it takes. */
+bool gb_cuda_supports_pairs_bf16(const gb_cuda_tensor *weight);
+void gb_cuda_gemv_bf16_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                             const gb_cuda::row_lists &lists);
+void gb_cuda_gemv_float_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists);
 
-/* The products of a call that gb_cuda_takes_prefill: entry i of the lists is row i of x, which is prepared by
- * pairs of units. Tiles have at most gb_cuda_prefill_tile_rows; there are tile_count where the lists have
- * them. */
+/* The wgmma GEMMs: entry i of the lists is row i of x, prepared by pairs of units. Tiles have at most
+ * gb_cuda_wgmma_tile_rows; where the lists have tiles there are tile_count. */
 enum { GB_CUDA_FRAGMENT_TILE_ROWS = 256, GB_CUDA_BF16_TILE_ROWS = 128 };
-size_t gb_cuda_prefill_tile_rows(const gb_cuda_tensor *weight);
-void gb_cuda_prefill_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
-                             const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
-                             size_t tile_count);
-void gb_cuda_prefill_product_bf16(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
-                                  const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
-                                  size_t tile_count);
+size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight);
+void gb_cuda_wgmma_product(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
+                           const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists, size_t tile_count);
+void gb_cuda_wgmma_product_bf16(const gb_cuda_call *call, const gb_cuda::prepared_rows &x,
+                                const gb_cuda_tensor *weight, const gb_cuda::row_lists &lists,
+                                size_t tile_count);
 
 /* Makes lists.order and lists.tiles of the experts of all rows of y, in `memory`; each expert's entries begin
  * at a multiple of 8, and those that are no row are -1. There are gb_cuda_list_entries of them. */

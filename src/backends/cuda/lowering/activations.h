@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of rows as products on tensor cores take them; gemm/prepared.cuh says what stands in it.
+ * Prepared rows: activations as the tensor cores' GEMMs read them. gemm/prepared.cuh has their layouts.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_ACTIVATIONS_H
@@ -19,7 +19,7 @@ extern "C" {
  * has checked that the product is in range. */
 uint64_t gb_cuda_prepared_bytes(uint64_t rows, uint64_t columns, gb_dtype weight);
 
-/* What tells the layouts apart that rows have for a product with a weight. */
+/* The layout of prepared rows for a weight, as a number. */
 uint32_t gb_cuda_prepared_kind(const gb_cuda_call *call, const gb_cuda_tensor *x,
                                const gb_cuda_tensor *weight);
 

@@ -12,10 +12,10 @@ typedef struct layout {
     gb_cuda_scratch scratch;
 } layout;
 
-/* As gb_cuda_prefill_blocks says of the device. */
-static uint32_t prefill_blocks(void) {
+/* As gb_cuda_wgmma_blocks says of the device. */
+static uint32_t wgmma_blocks(void) {
     const gb_cuda_facts *facts = gb_cuda_find_facts();
-    return facts->is_there ? gb_cuda_prefill_blocks() : facts->multiprocessors;
+    return facts->is_there ? gb_cuda_wgmma_blocks() : facts->multiprocessors;
 }
 
 static gumbel_status make_layout(const gb_program *program, const gb_backend_options *options, layout *l,
@@ -25,7 +25,7 @@ static gumbel_status make_layout(const gb_program *program, const gb_backend_opt
     l->states.places = gb_allocate(program->state_count, sizeof *l->states.places);
     if (!l->states.places)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of states");
-    l->scratch.prefill_blocks = prefill_blocks();
+    l->scratch.wgmma_blocks = wgmma_blocks();
     return gb_states_place(program, options->max_context, ALIGNMENT, &l->states, error);
 }
 

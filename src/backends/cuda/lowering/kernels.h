@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device's kernels as the host sees them: one function per op that launches what computes it, in the
- * stream's order. ops.def has the equations and the portable CPU kernels are the definition. The order of
- * every sum depends on the op's sizes alone, never on N, B or the neighbours in a batch.
+ * The kernels as the host sees them: one function per op that enqueues its launches. ops.def has the
+ * equations, the portable CPU kernels are the definition. The order of a sum depends on the op's sizes alone,
+ * never on N, B or the neighbours in a batch.
  *
- * A product of a quantized matrix takes its input rounded to bfloat16, or to 8 bits in groups where the
- * program says so and the kernels can (gb_cuda_tensor.takes_bytes), and adds in float32. Unless the program's
- * weights are all float32, attention over caches whose sizes tensor cores have takes 16 bits of float32
- * numbers, a prompt's over bfloat16 caches takes queries and weights as bfloat16. A prompt's products with
- * large bfloat16 matrices take 16 bits of their inputs on Hopper. Everything else is float32,
- * as in the definition, but for the order of sums. The sampler's ops have the definition's bits.
+ * Numerics. GEMMs and GEMVs of quantized matrices read activations rounded to bfloat16, or to 8 bits in
+ * groups where the program says so (gb_cuda_tensor.int8_input), and accumulate in float32. GEMMs with large
+ * bfloat16 matrices read 16 bits of their activations on Hopper. Attention on tensor cores reads 16 bits of
+ * float32 numbers; prefill over bfloat16 caches rounds queries and weights to bfloat16; programs whose
+ * weights are all float32 use none of this. Everything else is float32 as in the definition, and the sampler
+ * has its bits.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_KERNELS_H
@@ -28,8 +28,8 @@ typedef struct gb_cuda_tensor {
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
-    bool is_packed;    /* it is in the packing of gb_packing_fragments; otherwise canonical */
-    bool takes_bytes;  /* its product with generated tokens rounds them to 8 bits; only where it is packed */
+    bool is_packed;    /* in the packing gb_packing_fragments; otherwise canonical */
+    bool int8_input;   /* decode rounds its activations to 8 bits; only where packed */
 } gb_cuda_tensor;
 
 enum { GB_CUDA_ARRIVALS = 4096 };
@@ -38,9 +38,9 @@ enum { GB_CUDA_ARRIVALS = 4096 };
 typedef struct gb_cuda_scratch {
     uint8_t *bytes; /* for one op at a time: the largest gb_cuda_scratch_bytes of the plan */
     uint64_t size;
-    uint32_t *arrivals; /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
-    uint8_t *prepared;  /* rows as products on tensor cores take them (activations.h): those of one tensor */
-    uint32_t prefill_blocks; /* gb_cuda_prefill_blocks */
+    uint32_t *arrivals;    /* [GB_CUDA_ARRIVALS] zeros, as every kernel leaves them */
+    uint8_t *prepared;     /* prepared rows (activations.h) of one tensor */
+    uint32_t wgmma_blocks; /* gb_cuda_wgmma_blocks() */
 } gb_cuda_scratch;
 
 /* The batch's runs: run r is the tokens first[r] .. first[r + 1] - 1, all of one slot. */
@@ -49,31 +49,30 @@ typedef struct gb_cuda_runs {
     uint32_t count;
 } gb_cuda_runs;
 
-/* Where the recurrent states of the batch's tokens are read and written, as slots of their memory: [N], on
- * the device. A step that may have to be undone writes to another slot than it reads. NULL: both are the op's
- * operand. */
+/* Slots of memory in which recurrent states are read and written: [N], on the device. A step of a
+ * lookahead writes another slot than it reads. NULL: both are the op's operand. */
 typedef struct gb_cuda_versions {
     const int32_t *from, *to;
 } gb_cuda_versions;
 
-/* Result 0 is also written to scratch->prepared, as the next product takes it. */
+/* Epilogue: result 0 is also stored as prepared rows of the next GEMM. */
 typedef struct gb_cuda_epilogue {
-    const gb_cuda_tensor *as;     /* its bytes, in the shape of the product's input */
-    const gb_cuda_tensor *weight; /* the product's; NULL: one that takes bfloat16 */
+    const gb_cuda_tensor *as;     /* its bytes, in the shape of the GEMM's input */
+    const gb_cuda_tensor *weight; /* the GEMM's; NULL: one with bfloat16 activations */
 } gb_cuda_epilogue;
 
 typedef struct gb_cuda_call {
     const gb_node *node;                                  /* for its attributes; NULL for a sample step */
-    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: absent */
+    const gb_cuda_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: missing */
     const gb_cuda_tensor *results[GB_MAX_RESULTS];
     gb_cuda_runs runs;
     gb_cuda_versions versions; /* of recurrent states */
     gb_cuda_scratch *scratch;
-    /* All tokens are prompts': the kernels for many rows. Otherwise, and where the rows are those that want a
-     * next token, the kernels for few rows, however many there are. */
+    /* All tokens are prompts': GEMM kernels. Otherwise, and for the rows that want a next token, GEMV
+     * kernels, whatever their number. */
     bool is_prefill;
-    bool takes_terms;       /* attention may take numbers as bfloat16: it is no float32 program's call */
-    bool has_prepared_rows; /* of a product: scratch->prepared has its input, as it takes it */
+    bool allows_bf16;                 /* attention may use bfloat16: no call of a float32 program */
+    bool has_prepared_rows;           /* of a GEMM: scratch->prepared has its input */
     const gb_cuda_epilogue *epilogue; /* NULL: result 0 is written as it is alone */
     cudaStream_t stream;
 } gb_cuda_call;
@@ -83,23 +82,23 @@ typedef struct gb_cuda_problem {
     const gb_cuda_tensor *const *operands; /* of the step, by number; NULL: one that is missing */
     const gb_cuda_call *const *parts;      /* likewise */
     uint32_t count;
-    uint32_t kept; /* bit i: steps behind this one read result 0 of part i */
+    uint32_t live; /* bit i: steps behind this one read result 0 of part i */
 } gb_cuda_problem;
 
-/* A kernel, or a few that are launched together. What goes wrong in a launch is found by cudaGetLastError. No
- * dim of an operand is 0. */
+/* A kernel, or a few that are launched together. Errors of a launch are found by cudaGetLastError. No dim
+ * of an operand is 0. */
 typedef struct gb_cuda_kernel {
     const char *name;
     bool (*supports)(const gb_cuda_problem *problem); /* NULL: all problems of its registry */
     void (*launch)(const gb_cuda_problem *problem);
-    uint64_t (*scratch)(const gb_cuda_problem *problem);  /* bytes; NULL: it takes none. Those of the largest
-                                                             batch are enough for all */
-    bool (*has_epilogue)(const gb_cuda_problem *problem); /* whether it writes what its calls' epilogue says;
-                                                             NULL: never */
-    bool takes_prepared; /* its product's input is in scratch->prepared, by this launch or one before it */
+    uint64_t (*scratch)(
+        const gb_cuda_problem *problem); /* bytes, NULL: none; the largest batch's are enough for all */
+    bool (*has_epilogue)(
+        const gb_cuda_problem *problem); /* whether it has the calls' epilogue; NULL: never */
+    bool reads_prepared; /* reads scratch->prepared, stored by this launch or an earlier one */
 } gb_cuda_kernel;
 
-/* Kernels of one kind of problem, the first of which that supports it is chosen. */
+/* Kernels for one kind of problem, in order of preference. */
 typedef struct gb_cuda_registry {
     const gb_cuda_kernel *kernels;
     uint32_t count;
@@ -115,8 +114,8 @@ const gb_cuda_kernel *gb_cuda_choose(const gb_step *step, const gb_cuda_problem 
 /* The first kernel of a registry that supports a problem, or NULL. */
 const gb_cuda_kernel *gb_cuda_choose_from(const gb_cuda_registry *registry, const gb_cuda_problem *problem);
 
-static inline bool gb_cuda_is_kept(const gb_cuda_problem *problem, uint32_t part) {
-    return (problem->kept >> part & 1u) != 0;
+static inline bool gb_cuda_is_live(const gb_cuda_problem *problem, uint32_t part) {
+    return (problem->live >> part & 1u) != 0;
 }
 
 /* elementwise.cu; gb_cuda_move copies operand 0 to result 0. */
@@ -143,82 +142,80 @@ void gb_cuda_rope(const gb_cuda_call *call);
 /* route.cu */
 void gb_cuda_route_top_k(const gb_cuda_call *call);
 
-/* linear_few.cu: products of generated tokens with packed weights, whether two can be of one launch, and up
- * to GB_MOST_LINEARS that all can. */
-bool gb_cuda_linear_joins(const gb_cuda_call *call, const gb_cuda_call *other);
-void gb_cuda_few_linears(const gb_cuda_call *const *calls, uint32_t count);
-uint64_t gb_cuda_linear_scratch(const gb_cuda_call *call);
+/* gemv.cu: decode with packed matrices; whether two can share a launch, and up to GB_MOST_LINEARS that all
+ * can. */
+bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count);
+uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call);
 
-/* linear_dense_few.cu, linear_dense_rows.cu, linear_dense_prompt.cu: products of generated tokens with small
- * matrices that are not quantized and with large bfloat16 ones, and of a prompt's with bfloat16 ones, and
- * which they take: those of the same x are one launch (that join, of large ones). */
-bool gb_cuda_takes_dense_few(const gb_cuda_call *call);
-void gb_cuda_dense_few(const gb_cuda_call *const *calls, uint32_t count);
-bool gb_cuda_takes_dense_rows(const gb_cuda_call *call);
-bool gb_cuda_dense_rows_join(const gb_cuda_call *call, const gb_cuda_call *other); /* of the same x */
-void gb_cuda_dense_rows(const gb_cuda_call *const *calls, uint32_t count);
-bool gb_cuda_takes_dense_prompt(const gb_cuda_call *call);
-void gb_cuda_dense_prompt(const gb_cuda_call *const *calls, uint32_t count);
+/* gemv_small.cu, gemv_bf16.cu: decode with small matrices that are not quantized, and with large bfloat16
+ * ones. gemm_bf16.cu: prefill with bfloat16 ones. Matrices of one input share a launch (large ones of
+ * decode where they join). */
+bool gb_cuda_supports_gemv_small(const gb_cuda_call *call);
+void gb_cuda_gemv_small(const gb_cuda_call *const *calls, uint32_t count);
+bool gb_cuda_supports_gemv_bf16(const gb_cuda_call *call);
+bool gb_cuda_gemv_bf16_joins(const gb_cuda_call *call, const gb_cuda_call *other); /* of the same x */
+void gb_cuda_gemv_bf16(const gb_cuda_call *const *calls, uint32_t count);
+bool gb_cuda_supports_gemm_bf16(const gb_cuda_call *call);
+void gb_cuda_gemm_bf16(const gb_cuda_call *const *calls, uint32_t count);
 
-/* One product each: linear_prefill.cu, linear_quantized.cu, linear_dense_prefill.cu, linear_dense.cu. */
-void gb_cuda_linear_prefill(const gb_cuda_call *call);
-void gb_cuda_linear_quantized(const gb_cuda_call *call);
-void gb_cuda_dense_prefill(const gb_cuda_call *call);
-void gb_cuda_linear_dense(const gb_cuda_call *call);
+/* One matrix each: gemm_wgmma.cu, gemm_quantized.cu, gemm_float.cu, gemv_float.cu. */
+void gb_cuda_gemm_wgmma(const gb_cuda_call *call);
+void gb_cuda_gemm_quantized(const gb_cuda_call *call);
+void gb_cuda_gemm_float(const gb_cuda_call *call);
+void gb_cuda_gemv_float(const gb_cuda_call *call);
 
 /* Most matrices of one launch. */
 enum { GB_CUDA_MOST_JOINED = 6 };
 
-/* Matrices [outputs, columns] whose products a kernel can make with the row that they multiply: small ones,
- * and quantized ones of rows of so many columns. */
+/* Limits of matrices [outputs, columns] that kernels fuse with the norms of their input: small ones, and
+ * quantized ones by columns. */
 enum {
-    GB_CUDA_MOST_FEW_OUTPUTS = 1024,
-    GB_CUDA_MOST_MADE_COLUMNS = 2048,
-    GB_CUDA_MOST_NORMED_COLUMNS = 6144
+    GB_CUDA_MOST_SMALL_OUTPUTS = 1024,
+    GB_CUDA_MOST_SMALL_NORM_COLUMNS = 2048,
+    GB_CUDA_MOST_NORM_COLUMNS = 6144
 };
 
 /* ---- Fused steps: parts by the numbers of fuse/fused.h ------------------------------------------------- */
 
-/* expert_mlp.cu: generated tokens' experts in two launches. */
-bool gb_cuda_takes_experts(const gb_cuda_problem *problem);
+/* expert_mlp.cu: the experts of a decode step in two launches. */
+bool gb_cuda_supports_experts(const gb_cuda_problem *problem);
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem);
 uint64_t gb_cuda_experts_scratch(const gb_cuda_problem *problem);
 
-/* delta_step.cu: generated tokens' delta net, of heads and convolutions of these sizes. */
+/* delta_step.cu: the delta net of a decode step, for heads and convolutions of these sizes. */
 enum { GB_CUDA_DELTA_SIZE = 128, GB_CUDA_DELTA_WIDTH = 4 };
-bool gb_cuda_takes_delta(const gb_cuda_problem *problem);
+bool gb_cuda_supports_delta(const gb_cuda_problem *problem);
 void gb_cuda_delta_step(const gb_cuda_problem *problem);
 bool gb_cuda_delta_has_epilogue(const gb_cuda_problem *problem);
 
 /* head_chain.cu, gate_chain.cu, norm_chain.cu */
-bool gb_cuda_takes_heads(const gb_cuda_problem *problem);
+bool gb_cuda_supports_heads(const gb_cuda_problem *problem);
 void gb_cuda_head_chain(const gb_cuda_problem *problem);
-bool gb_cuda_takes_gated(const gb_cuda_problem *problem);
+bool gb_cuda_supports_gated(const gb_cuda_problem *problem);
 void gb_cuda_gate_chain(const gb_cuda_problem *problem);
-bool gb_cuda_takes_norms(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norms(const gb_cuda_problem *problem);
 void gb_cuda_norm_chain(const gb_cuda_problem *problem);
 
-/* norm_linear.cu, norm_products.cu: one token's norms and products of their last result, with quantized
+/* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
  * matrices and with small ones that are not. */
-bool gb_cuda_takes_norm_linear(const gb_cuda_problem *problem);
-void gb_cuda_norm_linear(const gb_cuda_problem *problem);
-bool gb_cuda_takes_norm_products(const gb_cuda_problem *problem);
-void gb_cuda_norm_products(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
+void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
+void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
 
 /* row_chain.cu */
-bool gb_cuda_takes_rows(const gb_cuda_problem *problem);
+bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
 void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
-/* linear_prefill.cu: how many blocks of Hopper's products of a prompt's tokens run at a time; 0 where the
- * device or this build does not have them. */
-uint32_t gb_cuda_prefill_blocks(void);
+/* gemm_wgmma.cu: how many blocks of its GEMM run at a time; 0 where the device or the build has no wgmma. */
+uint32_t gb_cuda_wgmma_blocks(void);
 
-/* Whether the products of a call with that weight (NULL: none) are such: its tokens are a prompt's, the
- * device can, and the weight has 4-bit codes in the packing for tensor cores or is a large bfloat16 matrix.
- */
-bool gb_cuda_takes_prefill(const gb_cuda_call *call, const gb_cuda_tensor *weight);
+/* Whether wgmma computes a call with that weight (NULL: none): its tokens are prompts', the device has it,
+ * and the weight is packed with 4-bit codes or a large bfloat16 matrix. */
+bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight);
 
-/* linear_prefill_bf16.cu: whether a weight is one for its kernel. */
+/* gemm_wgmma_bf16.cu: whether a weight is one for its kernel. */
 bool gb_cuda_is_large_bf16(const gb_cuda_tensor *weight);
 
 /* delta_net.cu */

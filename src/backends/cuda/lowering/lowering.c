@@ -18,13 +18,13 @@ static gumbel_status describe_constant(const gb_cuda_lowering_options *options, 
     const gb_constant *constant = &options->program->constants[index];
     tensor->format = constant->format;
     tensor->is_packed = options->weights->packings[index].block_rows > 0;
-    tensor->takes_bytes = options->weights->takes_bytes[index];
+    tensor->int8_input = options->weights->int8_input[index];
     if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
     return GUMBEL_OK;
 }
 
-/* What kernels are chosen by in the place of memory: aligned, and another one for each number. */
+/* Stands for memory while kernels are chosen: aligned, and another address for each number. */
 static void *somewhere(uint32_t number) {
     enum { ALIGNMENT = 256 };
     return (void *)((uintptr_t)ALIGNMENT * ((uintptr_t)number + 1));
@@ -69,11 +69,11 @@ static bool is_float32_program(const gb_program *program) {
     return true;
 }
 
-/* What takes() needs to know. */
+/* What supports() needs to know. */
 typedef struct lowering {
     const gb_cuda_lowering_options *options;
     gb_cuda_tensor *tensors;
-    bool takes_terms;
+    bool allows_bf16;
 } lowering;
 
 static const gb_cuda_tensor *tensor_of(const lowering *l, gb_ref value) {
@@ -85,7 +85,7 @@ static gb_cuda_call call_of(const lowering *l, const gb_step *step, const gb_nod
     return (gb_cuda_call){.node = node,
                           .scratch = l->options->scratch,
                           .is_prefill = l->options->class == GB_CUDA_PREFILL && !step->needs_rows,
-                          .takes_terms = l->takes_terms,
+                          .allows_bf16 = l->allows_bf16,
                           .stream = l->options->stream};
 }
 
@@ -131,14 +131,14 @@ static gb_cuda_problem problem_of(const lowering *l, const gb_step *step, gb_cud
     return (gb_cuda_problem){.operands = operands,
                              .parts = parts,
                              .count = count,
-                             .kept = step->kind == GB_STEP_FUSED ? step->fused->kept : 1};
+                             .live = step->kind == GB_STEP_FUSED ? step->fused->live : 1};
 }
 
 /* ---- Results that products take ------------------------------------------------------------------------ */
 
-/* What a step multiplies by a quantized matrix: its input, as rows that can be prepared before. */
+/* A step's GEMM input that an earlier step can store as prepared rows. */
 typedef struct prepared_input {
-    gb_ref x; /* GB_NO_VALUE: it takes none */
+    gb_ref x; /* GB_NO_VALUE: it has none */
     gb_ref weight;
 } prepared_input;
 
@@ -160,29 +160,29 @@ static prepared_input prepared_input_of(const gb_program *program, const gb_step
     return (prepared_input){product->operands[0], product->operands[1]};
 }
 
-/* Lets the part that makes a product's input write it as the product takes it. */
+/* Gives the part that computes a GEMM's input an epilogue that stores prepared rows. */
 static void set_epilogue(const lowering *l, const gb_plan *plan, const gb_cuda_problem *problem,
                          gb_cuda_call *calls, prepared_input input, gb_cuda_epilogue *epilogue) {
-    const gb_cuda_tensor *made = &l->tensors[plan->places[input.x].storage];
+    const gb_cuda_tensor *input_bytes = &l->tensors[plan->places[input.x].storage];
     *epilogue = (gb_cuda_epilogue){&l->tensors[input.x], &l->tensors[input.weight]};
     for (uint32_t p = 0; p < problem->count; p++)
-        if (problem->parts[p] && calls[p].results[0] == made)
+        if (problem->parts[p] && calls[p].results[0] == input_bytes)
             calls[p].epilogue = epilogue;
 }
 
 /* ---- Which fused steps there are ----------------------------------------------------------------------- */
 
-/* The first product of the plan that takes a candidate's result. */
+/* The first GEMM of the plan that reads a candidate's result. */
 static prepared_input find_reader(const gb_plan *plan, const gb_step *candidate) {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prepared_input input = prepared_input_of(plan->program, &plan->steps[s]);
-        if (input.x != GB_NO_VALUE && gb_step_makes(candidate, plan->places[input.x].storage))
+        if (input.x != GB_NO_VALUE && gb_step_produces(candidate, plan->places[input.x].storage))
             return input;
     }
     return (prepared_input){GB_NO_VALUE, GB_NO_VALUE};
 }
 
-static bool takes(const gb_plan *plan, const gb_step *candidate, void *user) {
+static bool supports(const gb_plan *plan, const gb_step *candidate, void *user) {
     const lowering *l = user;
     gb_cuda_call calls[GB_MAX_FUSED_NODES];
     const gb_cuda_call *parts[GB_MAX_FUSED_NODES];
@@ -224,7 +224,7 @@ static void describe_launches(const lowering *l, gb_cuda_lowered *lowered) {
     }
 }
 
-/* Prepared rows lie in one place, so that a step's epilogue is for the next product that takes such. */
+/* There is one place for prepared rows, so an epilogue is for the next GEMM that reads them. */
 static void add_epilogues(const lowering *l, gb_cuda_lowered *lowered) {
     prepared_input next = {GB_NO_VALUE, GB_NO_VALUE};
     for (uint32_t s = lowered->plan->step_count; s-- > 0;) {
@@ -249,7 +249,7 @@ static gb_cuda_call *product_call(gb_cuda_launch *launch) {
     return &launch->calls[is_experts ? GB_EXPERTS_GATE_UP : 0];
 }
 
-/* Takes away the epilogue of a kernel that has none; else notes what it writes. */
+/* Removes the epilogue where the kernel has none; otherwise notes what it writes. */
 static void settle_epilogue(gb_cuda_launch *launch, prepared_rows *held) {
     const bool has_one = launch->kernel->has_epilogue && launch->kernel->has_epilogue(&launch->problem);
     for (uint32_t p = 0; p < launch->problem.count; p++) {
@@ -272,7 +272,7 @@ static void find_prepared(gb_cuda_lowered *lowered) {
             if (!launch->kernel)
                 continue;
         }
-        if (launch->kernel->takes_prepared) {
+        if (launch->kernel->reads_prepared) {
             gb_cuda_call *call = product_call(launch);
             const gb_cuda_tensor *x = call->operands[0];
             const prepared_rows wanted = {x, gb_cuda_prepared_kind(call, x, call->operands[1])};
@@ -308,7 +308,7 @@ static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowe
     const gb_plan_options plan_options = {.step_tokens = is_one ? 1 : options->backend->step_tokens,
                                           .slots = is_one ? 1 : options->backend->slots,
                                           .fuse = options->backend->fuse,
-                                          .takes = takes,
+                                          .supports = supports,
                                           .user = &l};
     bind_dims(program, lowered->tensors, plan_options.step_tokens, plan_options.slots);
     GB_TRY(gb_plan_create(program, &plan_options, &lowered->plan, error));
@@ -358,8 +358,8 @@ uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered) {
     uint64_t most = 0;
     for (uint32_t s = 0; s < lowered->plan->step_count; s++) {
         const gb_cuda_launch *launch = &lowered->launches[s];
-        const bool takes_any = launch->kernel && launch->kernel->scratch;
-        const uint64_t size = takes_any ? launch->kernel->scratch(&launch->problem) : 0;
+        const bool has_scratch = launch->kernel && launch->kernel->scratch;
+        const uint64_t size = has_scratch ? launch->kernel->scratch(&launch->problem) : 0;
         most = size > most ? size : most;
     }
     return most;
@@ -369,7 +369,7 @@ uint64_t gb_cuda_lowered_scratch(const gb_cuda_lowered *lowered) {
 static bool has_prepared_inputs(const gb_cuda_launch *launch, const gb_node *product,
                                 const gb_cuda_tensor *weight) {
     return weight->dtype == GB_QUANTIZED ||
-           (product->op == GB_OP_LINEAR && launch->calls[0].scratch->prefill_blocks > 0 &&
+           (product->op == GB_OP_LINEAR && launch->calls[0].scratch->wgmma_blocks > 0 &&
             gb_cuda_is_large_bf16(weight));
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a program to the launches of a class of batches: the plan whose fused steps the kernels for that class
- * take, and the kernel of each step. What differs from batch to batch of a class is data: sizes, runs and
- * where states lie.
+ * The lowering of a program for a class of batches: a plan whose fused steps have kernels, and the kernel of
+ * each step. What differs within a class is data: sizes, runs of tokens, places of states.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_LOWERING_LOWERING_H
 #define GUMBEL_BACKENDS_CUDA_LOWERING_LOWERING_H
@@ -14,16 +13,16 @@
 #include "plan/plan.h"
 
 typedef enum gb_cuda_class {
-    GB_CUDA_ONE_TOKEN, /* one generated token */
-    GB_CUDA_DECODE,    /* generated tokens */
-    GB_CUDA_PREFILL,   /* tokens of prompts */
+    GB_CUDA_ONE_TOKEN, /* decode of one sequence */
+    GB_CUDA_DECODE,    /* decode of several */
+    GB_CUDA_PREFILL,   /* prompts' tokens */
     GB_CUDA_CLASSES
 } gb_cuda_class;
 
 /* "one token" */
 const char *gb_cuda_class_name(gb_cuda_class class);
 
-/* A step of the plan, and what computes it. */
+/* A step of the plan and its kernel. */
 typedef struct gb_cuda_launch {
     const gb_step *step;
     const gb_cuda_kernel *kernel; /* NULL: a branch or jump */
@@ -54,9 +53,9 @@ typedef struct gb_cuda_lowering_options {
     cudaStream_t stream;
 } gb_cuda_lowering_options;
 
-/* Makes the plan and chooses its kernels; nothing has memory on the device. What options point to must
- * outlive it, but for options->backend. Safe to destroy after a failure. Errors: UNSUPPORTED (a step without
- * a kernel), MEMORY, FORMAT (sizes that overflow). */
+/* Makes the plan and chooses its kernels; allocates nothing on the device. What options point to must
+ * outlive it, but for options->backend. Safe to destroy after a failure. Errors: UNSUPPORTED (a step
+ * without a kernel), MEMORY, FORMAT (sizes that overflow). */
 gumbel_status gb_cuda_lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
                             gumbel_error *error);
 void gb_cuda_lowered_destroy(gb_cuda_lowered *lowered);

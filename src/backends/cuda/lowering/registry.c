@@ -6,7 +6,7 @@
 
 /* ---- Nodes --------------------------------------------------------------------------------------------- */
 
-/* Of these ops a plan has no step, since they are views and jumps, or they have registries of their own. */
+/* Views and jumps, of which a plan has no step, and ops with registries of their own. */
 #define gb_cuda_split_heads(call) (void)(call)
 #define gb_cuda_merge_heads(call) (void)(call)
 #define gb_cuda_if(call) (void)(call)
@@ -26,7 +26,7 @@ static bool always(const gb_cuda_problem *problem) {
     return problem->count > 0;
 }
 
-/* Whether the rows that are normalized are those that the next product takes. */
+/* Whether the rows that are normalized are those of the next GEMM. */
 static bool norms_whole_rows(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *x = problem->parts[0]->operands[0];
     const gb_cuda_epilogue *epilogue = problem->parts[0]->epilogue;
@@ -104,22 +104,22 @@ static const gb_cuda_kernel sample[] = {
 static const gb_cuda_kernel move[] = {{.name = "move", .launch = launch_move}};
 
 static const gb_cuda_kernel experts[] = {
-    {"expert_mlp", gb_cuda_takes_experts, gb_cuda_expert_mlp, gb_cuda_experts_scratch, NULL, true}};
+    {"expert_mlp", gb_cuda_supports_experts, gb_cuda_expert_mlp, gb_cuda_experts_scratch, NULL, true}};
 static const gb_cuda_kernel delta[] = {
-    {"delta_step", gb_cuda_takes_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, false}};
+    {"delta_step", gb_cuda_supports_delta, gb_cuda_delta_step, NULL, gb_cuda_delta_has_epilogue, false}};
 static const gb_cuda_kernel heads[] = {
-    {"head_chain", gb_cuda_takes_heads, gb_cuda_head_chain, NULL, NULL, false}};
+    {"head_chain", gb_cuda_supports_heads, gb_cuda_head_chain, NULL, NULL, false}};
 static const gb_cuda_kernel norms[] = {
-    {"norm_chain", gb_cuda_takes_norms, gb_cuda_norm_chain, NULL, always, false}};
+    {"norm_chain", gb_cuda_supports_norms, gb_cuda_norm_chain, NULL, always, false}};
 static const gb_cuda_kernel gated[] = {
-    {"gate_chain", gb_cuda_takes_gated, gb_cuda_gate_chain, NULL, always, false}};
+    {"gate_chain", gb_cuda_supports_gated, gb_cuda_gate_chain, NULL, always, false}};
 static const gb_cuda_kernel logprob[] = {
     {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, false}};
 static const gb_cuda_kernel norm_linears[] = {
-    {"norm_products", gb_cuda_takes_norm_products, gb_cuda_norm_products, NULL, always, false},
-    {"norm_linear", gb_cuda_takes_norm_linear, gb_cuda_norm_linear, NULL, NULL, false}};
+    {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, false},
+    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, NULL, false}};
 static const gb_cuda_kernel rows[] = {
-    {"row_chain", gb_cuda_takes_rows, gb_cuda_row_chain, NULL, always, false}};
+    {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, false}};
 
 static gb_cuda_registry registry_of_kind(gb_fused_kind kind) {
     switch (kind) {

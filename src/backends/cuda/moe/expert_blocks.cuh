@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two launches of a mixture of experts for generated tokens share (expert_inner.cuh,
- * expert_outer.cuh): matrices, blocks of them in shared memory, and sums. Matrices are packed, of 4-bit codes
- * in groups of 64, and take their inputs in 8 bits. A block of threads has 16 rows of each matrix it takes;
- * of the sum over k each warp has one, two or four neighbouring groups, and all is added in the order of
- * few_rows.cuh: the bits are those of the ops one by one.
+ * What the two launches of a decode step's experts share (expert_inner.cuh, expert_outer.cuh): matrices,
+ * their blocks in shared memory, and sums. Matrices are packed, 4-bit codes in groups of 64, with 8-bit
+ * activations. A block of threads has 16 rows of each matrix; of the sum over k a warp has one, two or four
+ * neighbouring groups, added in the order of gemv_rows.cuh, so that the bits are those of the ops one by one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 
 #include "backends/cuda/device/async_copy.cuh"
-#include "backends/cuda/gemm/few_multiply.cuh"
+#include "backends/cuda/gemm/gemv_multiply.cuh"
 #include "backends/cuda/moe/routing.cuh"
 
 namespace gb_cuda {
@@ -29,7 +28,7 @@ enum {
 
 /* What the kernels of few rows know of the format. */
 template <bool IS_BF16>
-using expert_shape = few_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
+using expert_shape = gemv_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
 
 /* How many neighbouring atoms a warp has of so many: a power of two, for which all warps have them. */
 __host__ __device__ inline uint32_t atoms_of_warp(uint32_t atoms) {
@@ -118,7 +117,7 @@ struct packed_block {
 };
 
 /* Puts a warp's sums where all of a block's rows meet. */
-__device__ inline void store_sums(float (*sums)[FEW_BLOCK_ROWS], const float y[2]) {
+__device__ inline void store_sums(float (*sums)[GEMV_BLOCK_ROWS], const float y[2]) {
     const uint32_t lane = threadIdx.x % WARP;
     if (lane % 4 == 0) {
         sums[threadIdx.x / WARP][lane / 4] = y[0];
@@ -127,8 +126,8 @@ __device__ inline void store_sums(float (*sums)[FEW_BLOCK_ROWS], const float y[2
 }
 
 /* Adds a row's: of a part by twos, then the parts. */
-__device__ inline float add_sums(const float (*sums)[FEW_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
-    const uint32_t warps = FEW_COLUMNS / atoms_of_warp(atoms); /* of a part */
+__device__ inline float add_sums(const float (*sums)[GEMV_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
+    const uint32_t warps = GEMV_COLUMNS / atoms_of_warp(atoms); /* of a part */
     float twos[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -138,7 +137,7 @@ __device__ inline float add_sums(const float (*sums)[FEW_BLOCK_ROWS], uint32_t r
     float total = twos[0];
 #pragma unroll
     for (uint32_t i = 1; i < 4; i++)
-        if (i * FEW_COLUMNS < atoms)
+        if (i * GEMV_COLUMNS < atoms)
             total += twos[i];
     return total;
 }

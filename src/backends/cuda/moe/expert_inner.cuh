@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The first launch of a mixture of experts for generated tokens: a token's experts, and the inner values of
- * each of them and of a shared one, silu(gate) * up.
+ * The first launch of a decode step's experts: routing, and silu(gate) * up of each chosen expert and of the
+ * shared one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_INNER_CUH
@@ -14,7 +14,7 @@ namespace gb_cuda {
 struct expert_inner {
     packed_matrices weight;                 /* gate above up */
     packed_matrices shared_gate, shared_up; /* one matrix each */
-    packed_matrices next;  /* down, of which the chosen ones are brought nearer; no codes: none */
+    packed_matrices next;  /* down, whose chosen experts are prefetched to the L2 cache; no codes: none */
     const uint4 *x;        /* [tokens, atoms, 4], */
     const float2 *x_sums;  /* [tokens, atoms]: prepared in 8 bits */
     const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
@@ -22,7 +22,7 @@ struct expert_inner {
     const float *chosen_weights;
     const float *shared_logit; /* [tokens] */
     uint32_t experts;
-    uint32_t next_share; /* blocks of next that a block of threads brings nearer */
+    uint32_t next_share; /* blocks of next that a block of threads prefetches */
     bool normalized;
     expert_values to;
 };
@@ -30,7 +30,7 @@ struct expert_inner {
 /* Memory of a block: its rows' sums lie where routing.keys are free again. */
 union inner_memory {
     block_routing routing;
-    float sums[2][EXPERT_WARPS][FEW_BLOCK_ROWS];
+    float sums[2][EXPERT_WARPS][GEMV_BLOCK_ROWS];
 };
 
 static_assert(sizeof(inner_memory::sums) <= sizeof(block_routing::keys), "what is chosen stays");
@@ -54,7 +54,7 @@ __device__ inline void note_experts(const expert_inner &p, size_t token, const b
     p.to.weights[at + token] = p.logits ? memory.weight(t, choices, p.normalized) : p.chosen_weights[at];
 }
 
-/* The block's threads bring a share of an expert's next matrix nearer: next_share blocks of 16 rows. */
+/* Prefetches the block's share of an expert's next matrix: next_share blocks of 16 rows. */
 __device__ inline void prefetch_share(const expert_inner &p, size_t expert) {
     const packed_matrices &m = p.next;
     const uint32_t first = blockIdx.x * p.next_share, thread = threadIdx.x * CACHE_LINE;
@@ -87,7 +87,7 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
 }
 
 /* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. They come out
- * side by side, as in one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
+ * side by side, as in gemv_one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
  * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
 template <bool IS_BF16>
 __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,
@@ -96,7 +96,7 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
     const uint32_t lane = threadIdx.x % WARP;
     const bool is_there = lane % 4 < count;
     byte_sums<expert_shape<IS_BF16>, true> sums;
-    static_assert(2 * (int)MOST_INNER_ATOMS == (int)FEW_COLUMNS,
+    static_assert(2 * (int)MOST_INNER_ATOMS == (int)GEMV_COLUMNS,
                   "gate and up of an atom have two of eight columns");
 #pragma unroll
     for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
@@ -163,10 +163,11 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     store_sums(shared.sums[1], of_rows[1]);
     __syncthreads();
     if (warp == 0) {
-        const float sum = add_sums(shared.sums[lane / FEW_BLOCK_ROWS], lane % FEW_BLOCK_ROWS, p.weight.atoms);
-        const float of_up = __shfl_xor_sync(0xffffffffu, sum, FEW_BLOCK_ROWS);
-        if (lane < FEW_BLOCK_ROWS)
-            p.to.inner[(token * (choices + 1) + number) * p.to.size + block * FEW_BLOCK_ROWS + lane] =
+        const float sum =
+            add_sums(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS, p.weight.atoms);
+        const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
+        if (lane < GEMV_BLOCK_ROWS)
+            p.to.inner[(token * (choices + 1) + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =
                 silu(sum) * of_up;
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products with chosen experts. A row of y is a (token, choice) pair. Few of them are computed one by one;
- * many, and all of a prompt on Hopper, are first put in the order of their experts, on the device, and cut
- * into tiles of one expert each. A prompt's are prepared in that order, so that a tile's inputs stand side by
- * side. With matrices that are neither quantized nor large they are computed one by one.
+ * The registry of GEMMs with chosen experts; a row of y is a (token, choice) pair. Few pairs are computed one
+ * by one. Many, and all of prefill on Hopper, are grouped by expert on the device and cut into tiles of one
+ * expert each, with their inputs prepared in that order. Matrices that are neither quantized nor large
+ * bfloat16 are computed pair by pair.
  */
 #include "backends/cuda/gemm/row_lists.cuh"
 #include "backends/cuda/lowering/activations.h"
@@ -16,13 +16,13 @@ static uint64_t aligned(uint64_t bytes) {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Of either kernel: tiles of MANY_ROWS are more than those of gb_cuda_prefill_tile_rows. */
+/* Of either kernel: tiles of MANY_ROWS are more than those of gb_cuda_wgmma_tile_rows. */
 static uint64_t list_bytes(const gb_cuda_call *call) {
     const size_t pairs = gb_cuda_elements(call->operands[2]), experts = call->operands[1]->dims[0];
     return aligned(gb_cuda_list_bytes(pairs, experts, GB_CUDA_MANY_ROWS));
 }
 
-/* The rows of y, of each the row of x that it is made of. */
+/* The rows of y, and the row of x of each. */
 static row_lists pairs_of(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0], *experts = call->operands[2];
     row_lists lists = {};
@@ -41,11 +41,11 @@ static row_lists single_pairs_of(const gb_cuda_call *call) {
 
 /* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
 
-static bool takes_prefill(const gb_cuda_problem *problem) {
-    return gb_cuda_takes_prefill(problem->parts[0], problem->parts[0]->operands[1]);
+static bool supports_wgmma(const gb_cuda_problem *problem) {
+    return gb_cuda_supports_wgmma(problem->parts[0], problem->parts[0]->operands[1]);
 }
 
-static uint64_t prefill_scratch(const gb_cuda_problem *problem) {
+static uint64_t wgmma_scratch(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const gb_cuda_tensor *weight = call->operands[1];
     const size_t pairs = gb_cuda_elements(call->operands[2]);
@@ -53,12 +53,12 @@ static uint64_t prefill_scratch(const gb_cuda_problem *problem) {
                                                      weight->dims[2], weight->dtype);
 }
 
-static void launch_prefill(const gb_cuda_problem *problem) {
+static void launch_wgmma(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
     const gb_cuda_tensor *weight = call->operands[1];
     row_lists lists = pairs_of(call);
     const size_t experts = weight->dims[0], entries = gb_cuda_list_entries(lists.rows, experts),
-                 tile_rows = gb_cuda_prefill_tile_rows(weight);
+                 tile_rows = gb_cuda_wgmma_tile_rows(weight);
     prepared_rows x = {};
     x.values = reinterpret_cast<uint32_t *>(call->scratch->bytes + list_bytes(call));
     x.units = weight->dims[2] / UNIT;
@@ -67,18 +67,18 @@ static void launch_prefill(const gb_cuda_problem *problem) {
     gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, tile_rows,
                          call->scratch->bytes, &lists);
     gb_cuda_prepare_entries(call, call->operands[0], lists.order, entries, lists.x_reuse, x);
-    gb_cuda_prefill_product(call, x, weight, lists, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
+    gb_cuda_wgmma_product(call, x, weight, lists, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
 }
 
 /* ---- Pair by pair -------------------------------------------------------------------------------------- */
 
-static bool takes_few(const gb_cuda_problem *problem) {
+static bool supports_gemv(const gb_cuda_problem *problem) {
     return problem->parts[0]->operands[1]->is_packed && !problem->parts[0]->is_prefill;
 }
 
-static void launch_few(const gb_cuda_problem *problem) {
+static void launch_gemv(const gb_cuda_problem *problem) {
     const gb_cuda_call *call = problem->parts[0];
-    gb_cuda_few_pairs(call, call->operands[0], call->operands[1], single_pairs_of(call));
+    gb_cuda_gemv_pairs(call, call->operands[0], call->operands[1], single_pairs_of(call));
 }
 
 typedef void (*pair_kernel)(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
@@ -102,18 +102,18 @@ static void launch_pairs(const gb_cuda_call *call, pair_kernel kernel) {
     }
 }
 
-static bool takes_dense_rows(const gb_cuda_problem *problem) {
-    return gb_cuda_takes_dense_pairs(problem->parts[0]->operands[1]);
+static bool supports_gemv_bf16(const gb_cuda_problem *problem) {
+    return gb_cuda_supports_pairs_bf16(problem->parts[0]->operands[1]);
 }
-static void launch_dense_rows(const gb_cuda_problem *problem) {
-    launch_pairs(problem->parts[0], gb_cuda_dense_pairs);
+static void launch_gemv_bf16(const gb_cuda_problem *problem) {
+    launch_pairs(problem->parts[0], gb_cuda_gemv_bf16_pairs);
 }
 
 static bool is_dense(const gb_cuda_problem *problem) {
     return problem->parts[0]->operands[1]->dtype != GB_QUANTIZED;
 }
-static void launch_dense(const gb_cuda_problem *problem) {
-    launch_pairs(problem->parts[0], gb_cuda_dense_product);
+static void launch_gemv_float(const gb_cuda_problem *problem) {
+    launch_pairs(problem->parts[0], gb_cuda_gemv_float_product);
 }
 
 /* ---- Other formats: few pairs one by one, many in the order of the experts ----------------------------- */
@@ -137,11 +137,11 @@ static void launch_quantized(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"expert_prefill", takes_prefill, launch_prefill, prefill_scratch, nullptr, false},
-    {"expert_few", takes_few, launch_few, nullptr, nullptr, true},
-    {"expert_dense_rows", takes_dense_rows, launch_dense_rows, nullptr, nullptr, false},
-    {"expert_dense", is_dense, launch_dense, nullptr, nullptr, false},
-    {"expert_quantized", nullptr, launch_quantized, lists_scratch, nullptr, true},
+    {"expert_wgmma", supports_wgmma, launch_wgmma, wgmma_scratch, nullptr, false},
+    {"expert_gemv", supports_gemv, launch_gemv, nullptr, nullptr, true},
+    {"expert_gemv_bf16", supports_gemv_bf16, launch_gemv_bf16, nullptr, nullptr, false},
+    {"expert_gemv_float", is_dense, launch_gemv_float, nullptr, nullptr, false},
+    {"expert_gemm_quantized", nullptr, launch_quantized, lists_scratch, nullptr, true},
 };
 
 extern "C" const gb_cuda_registry gb_cuda_expert_linear_kernels = {kernels, sizeof kernels / sizeof *kernels};

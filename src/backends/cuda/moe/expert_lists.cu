@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows in the order of their experts, made on the device by one block: it counts each expert's rows, adds the
- * counts up to where each begins, and puts the rows there.
+ * Grouping rows by expert, on the device in one block: a histogram of the experts, its prefix sums, and the
+ * rows' places.
  */
 #include "backends/cuda/gemm/row_lists.cuh"
 

@@ -15,8 +15,8 @@ enum {
 };
 
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
-static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
-    return weight->is_packed && weight->takes_bytes && weight->format.bits == 4 &&
+static bool is_supported(const gb_cuda_tensor *weight, size_t most_columns) {
+    return weight->is_packed && weight->int8_input && weight->format.bits == 4 &&
            weight->format.group == EXPERT_GROUP && weight->dims[weight->rank - 1] <= most_columns;
 }
 
@@ -24,7 +24,7 @@ static bool is_taken(const gb_cuda_tensor *weight, size_t most_columns) {
 static bool is_like_down(const gb_cuda_problem *problem, int number, size_t outputs, size_t inputs,
                          size_t most_columns) {
     const gb_cuda_tensor *weight = problem->operands[number];
-    return is_taken(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
+    return is_supported(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
            weight->dims[weight->rank - 1] == inputs &&
            gb_format_equal(&weight->format, &problem->operands[GB_EXPERTS_DOWN_WEIGHT]->format);
 }
@@ -37,12 +37,12 @@ static unsigned outer_rounds(size_t blocks, size_t tokens) {
 
 /* Whether a block of threads has room for what join_outputs has at a time. */
 static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choices) {
-    const unsigned rounds = outer_rounds(down->dims[1] / FEW_BLOCK_ROWS, tokens);
+    const unsigned rounds = outer_rounds(down->dims[1] / GEMV_BLOCK_ROWS, tokens);
     const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_GROUP);
     return outer_bytes(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1) + OWN_BYTES <= most_shared_bytes();
 }
 
-bool gb_cuda_takes_experts(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
     const gb_cuda_tensor *x = problem->operands[GB_EXPERTS_X],
                          *down = problem->operands[GB_EXPERTS_DOWN_WEIGHT];
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
@@ -64,9 +64,9 @@ static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) 
     m.codes = data + weight->planes.codes.offset;
     m.scales = data + weight->planes.scales.offset;
     m.biases = weight->format.has_bias ? data + weight->planes.biases.offset : nullptr;
-    m.code_bytes = (uint32_t)(weight->planes.codes.row_bytes * FEW_BLOCK_ROWS);
-    m.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * FEW_BLOCK_ROWS);
-    m.blocks = (uint32_t)(weight->dims[weight->rank - 2] / FEW_BLOCK_ROWS);
+    m.code_bytes = (uint32_t)(weight->planes.codes.row_bytes * GEMV_BLOCK_ROWS);
+    m.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * GEMV_BLOCK_ROWS);
+    m.blocks = (uint32_t)(weight->dims[weight->rank - 2] / GEMV_BLOCK_ROWS);
     m.atoms = (uint32_t)(weight->dims[weight->rank - 1] / EXPERT_GROUP);
     m.offset = (float)gb_format_center(&weight->format);
     m.is_read_once = tokens == 1;

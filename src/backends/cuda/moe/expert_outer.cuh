@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The second launch of a mixture of experts for generated tokens: the outputs of a token's experts and of the
- * shared one from their inner values, weighted and added to the residual.
+ * The second launch of a decode step's experts: down of the chosen experts and of the shared one, weighted
+ * and added to the residual.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_OUTER_CUH
@@ -39,7 +39,7 @@ struct inner_atoms {
         memcpy(v, halves, sizeof halves);
     }
 
-    /* An atom of all experts: eight lanes have one, and what comes next is under way. */
+    /* An atom of all experts: eight lanes have one, and what comes next is in flight. */
     __device__ void create_atom(const expert_values &from, size_t token, uint32_t atom) const {
         const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8;
         float v[8], next[8];
@@ -49,13 +49,13 @@ struct inner_atoms {
             const uint32_t expert = begin + lane / 8, task = expert * most + atom;
             memcpy(v, next, sizeof v);
             load(from, token, expert + 4, atom, next);
-            const byte_columns made = round_to_bytes<8>(v, 8);
+            const byte_columns rounded = round_to_bytes<8>(v, 8);
             if (expert > from.choices)
                 continue;
             *reinterpret_cast<uint2 *>(bytes + task * EXPERT_GROUP + (quarter % 4 * 2 + quarter / 4) * 8) =
-                uint2{made.words[0], made.words[1]};
+                uint2{rounded.words[0], rounded.words[1]};
             if (quarter == 0)
-                sums[task] = float2{made.scale, made.sum};
+                sums[task] = float2{rounded.scale, rounded.sum};
         }
     }
 
@@ -88,8 +88,8 @@ __device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_
 
 /* Output `row` of a block from its experts' sums: combine_experts, scale_rows of the shared one, and what
  * both are added to. */
-__device__ inline float join_experts(const expert_outer &p, const float (*sums)[FEW_BLOCK_ROWS], uint32_t row,
-                                     const float *weights, float residual) {
+__device__ inline float join_experts(const expert_outer &p, const float (*sums)[GEMV_BLOCK_ROWS],
+                                     uint32_t row, const float *weights, float residual) {
     const uint32_t choices = p.from.choices;
     float sum = sums[0][row] * weights[0];
     for (uint32_t t = 1; t < choices; t++)
@@ -112,7 +112,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
     __shared__ copy_barrier arrived[STAGES];
-    __shared__ float of_warps[MATRICES][EXPERT_WARPS][FEW_BLOCK_ROWS], sums[MATRICES][FEW_BLOCK_ROWS];
+    __shared__ float of_warps[MATRICES][EXPERT_WARPS][GEMV_BLOCK_ROWS], sums[MATRICES][GEMV_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
     const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
@@ -143,8 +143,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
     uint32_t used = 0;
     for (uint32_t block = blockIdx.x; block < p.weight.blocks; block += gridDim.x, used++) {
         const uint32_t next = block + gridDim.x, stage = used % STAGES;
-        const size_t y = token * p.outputs + block * FEW_BLOCK_ROWS + threadIdx.x;
-        const float residual = threadIdx.x < FEW_BLOCK_ROWS ? p.residual[y] : 0.0f;
+        const size_t y = token * p.outputs + block * GEMV_BLOCK_ROWS + threadIdx.x;
+        const float residual = threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
         if (next < p.weight.blocks) {
             copy_shared(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
             copy_chosen(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
@@ -169,11 +169,11 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             store_sums(of_warps[e], of_rows);
         }
         __syncthreads();
-        if (threadIdx.x < matrices * FEW_BLOCK_ROWS)
-            sums[threadIdx.x / FEW_BLOCK_ROWS][threadIdx.x % FEW_BLOCK_ROWS] = add_sums(
-                of_warps[threadIdx.x / FEW_BLOCK_ROWS], threadIdx.x % FEW_BLOCK_ROWS, p.weight.atoms);
+        if (threadIdx.x < matrices * GEMV_BLOCK_ROWS)
+            sums[threadIdx.x / GEMV_BLOCK_ROWS][threadIdx.x % GEMV_BLOCK_ROWS] = add_sums(
+                of_warps[threadIdx.x / GEMV_BLOCK_ROWS], threadIdx.x % GEMV_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
-        if (threadIdx.x < FEW_BLOCK_ROWS)
+        if (threadIdx.x < GEMV_BLOCK_ROWS)
             p.y[y] = join_experts(p, sums, threadIdx.x, weights, residual);
     }
 }

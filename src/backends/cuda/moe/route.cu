@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The experts of each token, which a block of threads or a warp chooses (moe/routing.cuh).
+ * Routing as an op of its own, by a block or a warp (moe/routing.cuh).
  */
 #include "backends/cuda/moe/routing.cuh"
 

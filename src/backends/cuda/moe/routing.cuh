@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A token's experts: the softmax over a row of logits, and the largest of its probabilities. Of up to
- * BLOCK_EXPERTS a block of threads has one each: that is little code, which is fetched anew in every launch.
- * Of more a warp has the row in registers, expert i in lane i % 32. Both add in the same order.
+ * Routing of a token: the softmax over its logits and the largest probabilities. Up to BLOCK_EXPERTS a thread
+ * has an expert, which is little code to fetch in every launch; beyond, a warp has the row in registers,
+ * expert i in lane i % 32. Both add in the same order.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_ROUTING_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_ROUTING_CUH
@@ -18,7 +18,7 @@ enum {
     LISTED_EXPERTS = ROUTING_WARPS * MOST_BLOCK_CHOICES
 };
 
-/* What orders probabilities: their bits and 1, NaN above all others; 0: none, or it was taken. */
+/* Sort key of a probability: its bits and 1, NaN above all others; 0: none, or chosen already. */
 __device__ inline uint32_t probability_key(float p) {
     return p == p ? gb_float_bits(p) + 1 : 0x7f800002u;
 }
@@ -103,9 +103,9 @@ __device__ inline uint32_t rank_in_lists(const uint32_t *keys, uint32_t key, uin
     return rank + __shfl_xor_sync(0xffffffffu, rank, 2);
 }
 
-/* The MOST_BLOCK_CHOICES largest probabilities, the lowest expert's first among equals; of fewer experts the
- * last ones are none. Each warp lists its own, then finds the places of these among all that are listed:
- * by counting, which waits for less than taking one after the other. */
+/* The MOST_BLOCK_CHOICES largest probabilities, the lowest expert first among equals; missing ones last.
+ * Each warp lists its own and then ranks them by counting, which waits less than choosing one after the
+ * other. */
 __device__ inline void choose_in_block(const float *logits, uint32_t count, block_routing &memory) {
     static_assert(MOST_BLOCK_CHOICES * 4 == WARP && ROUTING_WARPS == 2 * 4, "four lanes for a listed key");
     const uint32_t lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

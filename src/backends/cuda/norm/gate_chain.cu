@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gates of generated tokens: an activation's values times others, of one tensor or of two side by side. A
- * warp has a group of columns of the product's row and rounds it to bytes in registers. Functions are those
- * of row_chain.cu, and so are the bits.
+ * Gated values of decode: an activation times another tensor, or the halves of one. A warp has a group of
+ * columns and quantizes it in registers for the next GEMV. The bits are those of row_chain.cu.
  */
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -14,7 +13,7 @@ enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535 };
  * grid's second dim count. */
 struct gate {
     row_view x, other;
-    float *kept; /* [rows, parts * columns] */
+    float *stored; /* [rows, parts * columns] */
     prepared_rows prepared;
     unsigned columns, parts;
 };
@@ -57,7 +56,7 @@ static __global__ void __launch_bounds__(THREADS) run_gate_chain(GB_GRID_CONSTAN
     }
     if (g.prepared.values && row < c.rows)
         store_in_bytes<EACH>(g.prepared, number, column, x);
-    float *to = g.kept + (size_t)number * g.columns + column;
+    float *to = g.stored + (size_t)number * g.columns + column;
     if (is_there)
 #pragma unroll
         for (int i = 0; i < EACH; i += 2)
@@ -85,7 +84,7 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     c.rows = (unsigned)last->results[0]->dims[0];
     g.x = operand_view(problem->operands[GB_GATED_X], problem->parts[GB_GATED_X_SLICE]);
     g.other = operand_view(problem->operands[GB_GATED_OTHER], problem->parts[GB_GATED_OTHER_SLICE]);
-    g.kept = data_of<float>(last->results[0]);
+    g.stored = data_of<float>(last->results[0]);
     g.prepared = gb_cuda_epilogue_rows(last);
     g.columns = g.prepared.values ? (unsigned)gb_cuda_epilogue_columns(last) : width;
     g.parts = width / g.columns;
@@ -109,12 +108,12 @@ static void launch(const gate_chain &c, cudaStream_t stream) {
     GB_LAUNCH(kernel, grid, THREADS, 0, stream, c);
 }
 
-bool gb_cuda_takes_gated(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
     const unsigned each = columns_of_thread(c.of);
     return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
            (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
-           (uintptr_t)c.of.kept % 8 == 0;
+           (uintptr_t)c.of.stored % 8 == 0;
 }
 
 void gb_cuda_gate_chain(const gb_cuda_problem *problem) {

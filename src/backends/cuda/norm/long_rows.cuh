@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows that a block has in registers, for kernels of a few ops on long rows (norm_chain.cuh): a thread has
- * EACH neighbouring columns, which it loads and stores as a whole. Sums are those of norm_sum. A block of
- * fewer threads than a row has pieces has it in rounds: its warps then stand for one after the other of those
- * that a block for the row alone would have.
+ * Long rows in a block's registers, for kernels of a few ops (norm_chain.cuh): a thread has EACH neighbouring
+ * columns, loaded and stored as a whole. Sums are those of norm_sum. A block with fewer threads than pieces
+ * works in rounds, each standing for other warps of the block that a row would have alone.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_LONG_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_LONG_ROWS_CUH
@@ -156,7 +155,7 @@ __device__ inline void normalize_row(row_part<EACH> *row, const normalization &n
         }
 }
 
-/* The block's row as the next product takes it: in bytes from registers, otherwise through shared memory,
+/* The block's row as a prepared row: in bytes from registers, otherwise through shared memory,
  * `width` floats aligned to 16 bytes; then all of the block calls it. */
 template <int EACH>
 __device__ inline void prepare_part(const prepared_rows &to, size_t number, const row_part<EACH> &row,

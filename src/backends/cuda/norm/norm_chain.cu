@@ -17,8 +17,8 @@ static __global__ void __launch_bounds__(NORM_THREADS) run_norm_chain(GB_GRID_CO
 
 /* ---- From a step to a chain ---------------------------------------------------------------------------- */
 
-static float *kept_rows(const gb_cuda_problem *problem, uint32_t part) {
-    return gb_cuda_is_kept(problem, part) ? data_of<float>(problem->parts[part]->results[0]) : nullptr;
+static float *stored_rows(const gb_cuda_problem *problem, uint32_t part) {
+    return gb_cuda_is_live(problem, part) ? data_of<float>(problem->parts[part]->results[0]) : nullptr;
 }
 
 norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
@@ -37,10 +37,10 @@ norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem) {
     c.scale_dtype = scale ? scale->dtype : GB_F32;
     c.has_last = true;
     c.last = normalization_of(parts[GB_NORMS_LAST]);
-    c.first_kept = kept_rows(problem, GB_NORMS_FIRST);
-    c.added_kept = kept_rows(problem, GB_NORMS_ADD);
-    c.scaled_kept = kept_rows(problem, GB_NORMS_SCALE);
-    c.last_kept = kept_rows(problem, GB_NORMS_LAST);
+    c.first_stored = stored_rows(problem, GB_NORMS_FIRST);
+    c.added_stored = stored_rows(problem, GB_NORMS_ADD);
+    c.scaled_stored = stored_rows(problem, GB_NORMS_SCALE);
+    c.last_stored = stored_rows(problem, GB_NORMS_LAST);
     c.prepared = gb_cuda_epilogue_rows(parts[GB_NORMS_LAST]);
     return c;
 }
@@ -65,7 +65,7 @@ static bool launch_chain(const norm_chain &c, unsigned rows, cudaStream_t stream
     return true;
 }
 
-bool gb_cuda_takes_norms(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_norms(const gb_cuda_problem *problem) {
     const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
     const norm_chain c = gb_cuda_norm_chain_of(problem);
     return can_launch(c) && (!last->epilogue || gb_cuda_epilogue_columns(last) == c.width);
@@ -83,7 +83,7 @@ bool gb_cuda_long_norm(const gb_cuda_call *call, const normalization &norm, cons
     c.width = (unsigned)norm.size;
     c.has_last = true;
     c.last = norm;
-    c.last_kept = data_of<float>(call->results[0]);
+    c.last_stored = data_of<float>(call->results[0]);
     c.prepared = prepared;
     return launch_chain(c, (unsigned)(gb_cuda_elements(call->operands[0]) / norm.size), call->stream);
 }

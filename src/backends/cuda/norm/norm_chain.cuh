@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The chains that stand around every layer, of long rows: a norm, a residual that is added, a factor and the
- * next norm, each of which may be missing. A block has a row in registers; weights come before the
- * wait, and all loads of a row are under way at once. Functions and orders of sums are those of row_chain.cu,
- * and so are the bits.
+ * Norms around a residual, of long rows: a norm, an added residual, a factor and the next norm, all but the
+ * last optional. A block has a row in registers; weights are loaded before the wait, and all loads of a row
+ * are in flight at once. The bits are those of row_chain.cu.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_NORM_CHAIN_CUH
@@ -21,8 +20,8 @@ struct norm_chain {
     normalization first, last;
     const void *scale; /* or NULL */
     gb_dtype scale_dtype;
-    float *first_kept, *added_kept, *scaled_kept, *last_kept; /* or NULL */
-    prepared_rows prepared;                                   /* of the last result */
+    float *first_stored, *added_stored, *scaled_stored, *last_stored; /* or NULL */
+    prepared_rows prepared;                                           /* of the last result */
     unsigned width;
 };
 
@@ -35,25 +34,24 @@ inline bool has_dtypes(const norm_chain &c, gb_dtype dtype) {
 inline bool can_launch(const norm_chain &c) {
     return fits_block(c.width) && (has_dtypes(c, GB_BF16) || has_dtypes(c, GB_F32)) && is_aligned(c.x) &&
            is_aligned(c.added) && c.x_stride % 4 == 0 && c.added_stride % 4 == 0 &&
-           is_aligned(c.first_kept) && is_aligned(c.added_kept) && is_aligned(c.scaled_kept) &&
-           is_aligned(c.last_kept) && can_prepare(c.prepared, c.width);
+           is_aligned(c.first_stored) && is_aligned(c.added_stored) && is_aligned(c.scaled_stored) &&
+           is_aligned(c.last_stored) && can_prepare(c.prepared, c.width);
 }
 
-/* Stores the columns that are the block's to store, where they are kept. */
+/* Stores the block's share of the columns, where the result has a place. */
 template <int EACH, typename Block>
-__device__ inline void keep(const row_part<EACH> *row, const Block &block, const row_share &share,
-                            float *kept, size_t number, unsigned width) {
+__device__ inline void store_columns(const row_part<EACH> *row, const Block &block, const row_share &share,
+                                     float *stored, size_t number, unsigned width) {
 #pragma unroll
     for (int r = 0; r < Block::ROUNDS; r++) {
         const unsigned column = column_of<EACH>(block, r);
-        if (kept && column < width && share.is_mine(block.warp(r), block.warps()))
-            row[r].store(kept + number * width, column);
+        if (stored && column < width && share.is_mine(block.warp(r), block.warps()))
+            row[r].store(stored + number * width, column);
     }
 }
 
-/* row[rounds] = row `number` of a chain: the last result, of which what is past the row's end is zeros. Loads
- * weights, waits for the kernels before, and does the rest. partial: shared memory. All that the block has
- * the row by call it. */
+/* row[rounds] = the last result of row `number` of a chain, zeros past its end. Loads weights, waits for
+ * earlier kernels, and computes. partial: shared memory. Needs all threads of the block that has the row. */
 template <int EACH, typename Element, typename Block>
 __device__ inline void run_chain_row(const norm_chain &c, size_t number, const Block &block,
                                      const row_share &share, float partial[2][WARP], row_part<EACH> *row) {
@@ -86,23 +84,23 @@ __device__ inline void run_chain_row(const norm_chain &c, size_t number, const B
     }
     if (c.has_first) {
         normalize_row(row, c.first, first_weight, block, partial[0]);
-        keep(row, block, share, c.first_kept, number, c.width);
+        store_columns(row, block, share, c.first_stored, number, c.width);
     }
     if (c.added) {
 #pragma unroll
         for (int i = 0; i < ROUNDS * EACH; i++)
             row[i / EACH].v[i % EACH] += added[i / EACH].v[i % EACH];
-        keep(row, block, share, c.added_kept, number, c.width);
+        store_columns(row, block, share, c.added_stored, number, c.width);
     }
     if (c.scale) {
 #pragma unroll
         for (int i = 0; i < ROUNDS * EACH; i++)
             row[i / EACH].v[i % EACH] *= scale;
-        keep(row, block, share, c.scaled_kept, number, c.width);
+        store_columns(row, block, share, c.scaled_stored, number, c.width);
     }
     if (c.has_last) {
         normalize_row(row, c.last, last_weight, block, partial[1]);
-        keep(row, block, share, c.last_kept, number, c.width);
+        store_columns(row, block, share, c.last_stored, number, c.width);
     }
 }
 
@@ -121,7 +119,7 @@ __device__ inline row_part<EACH> run_whole_row(const norm_chain &c, size_t numbe
 
 } // namespace gb_cuda
 
-/* norm_chain.cu: the chain of a step's parts, whose last result is stored where it is kept. */
+/* norm_chain.cu: the chain of a fused step, whose last result is stored where it is live. */
 gb_cuda::norm_chain gb_cuda_norm_chain_of(const gb_cuda_problem *problem);
 
 #endif

@@ -29,8 +29,8 @@ struct block_place {
 __device__ static void put(const chain_op &op, const block_place &place, unsigned i, float value) {
     if (op.offset >= 0)
         place.shared[(unsigned)op.offset + i - place.begin] = value;
-    if (op.kept)
-        op.kept[place.row * op.width + i] = value;
+    if (op.stored)
+        op.stored[place.row * op.width + i] = value;
 }
 
 /* The op's function of element i; y is b's element, or a norm's weight. */
@@ -150,7 +150,8 @@ __device__ static void combine(const chain_op &op, const block_place &place) {
 
 __device__ static void prepare_result(const chain_op &op, const block_place &place) {
     __syncthreads();
-    const float *y = op.offset >= 0 ? place.shared + op.offset - place.begin : op.kept + place.row * op.width;
+    const float *y =
+        op.offset >= 0 ? place.shared + op.offset - place.begin : op.stored + place.row * op.width;
     const unsigned columns = op.prepared_columns, of_row = (unsigned)op.prepared.units * 4;
     const unsigned rows = op.width / columns;
     const unsigned end = place.end < op.width ? place.end / 8 : rows * of_row;
@@ -180,7 +181,7 @@ __device__ static void execute(const chain_op &op, const block_place &place, flo
     map_elements(op, place, place.begin + threadIdx.x, blockDim.x, place.end, 0, factor);
 }
 
-/* Norms' weights are on their way before the rows are there. */
+/* Norms' weights are in flight before the rows are there. */
 __device__ static void prefetch_weights(const row_chain &chain) {
     for (unsigned k = 0; k < chain.count; k++) {
         const chain_op &op = chain.ops[k];
@@ -220,52 +221,53 @@ enum { MOST_SHARED = 20 * 1024 };
 struct chain_builder {
     row_chain chain;
     const gb_cuda_call *const *calls;
-    unsigned shared;                /* floats in use */
-    const void *made[GB_MOST_ROWS]; /* results so far, */
-    row_view views[GB_MOST_ROWS];   /* where they are, */
-    int makers[GB_MOST_ROWS];       /* and the op that makes them; -1: they are in memory already */
-    unsigned made_count;
+    unsigned shared;                    /* floats in use */
+    const void *produced[GB_MOST_ROWS]; /* results so far, */
+    row_view views[GB_MOST_ROWS];       /* where they are, */
+    int producers[GB_MOST_ROWS];        /* and the op that computes them; -1: they are in memory already */
+    unsigned produced_count;
 };
 
-/* The view of a call's operand, and the op of the chain that makes it, or -1. */
-static row_view view_of(const chain_builder &b, const gb_cuda_tensor *operand, int *maker) {
-    *maker = -1;
-    for (unsigned i = b.made_count; i-- > 0;)
-        if (b.made[i] == operand->data) {
-            *maker = b.makers[i];
+/* The view of a call's operand, and the op of the chain that computes it, or -1. */
+static row_view view_of(const chain_builder &b, const gb_cuda_tensor *operand, int *producer) {
+    *producer = -1;
+    for (unsigned i = b.produced_count; i-- > 0;)
+        if (b.produced[i] == operand->data) {
+            *producer = b.producers[i];
             return b.views[i];
         }
     return view_of_rows(operand);
 }
 
-static void note_made(chain_builder *b, const gb_cuda_tensor *result, const row_view &view, int maker) {
-    b->made[b->made_count] = result->data;
-    b->views[b->made_count] = view;
-    b->makers[b->made_count++] = maker;
+static void note_produced(chain_builder *b, const gb_cuda_tensor *result, const row_view &view,
+                          int producer) {
+    b->produced[b->produced_count] = result->data;
+    b->views[b->produced_count] = view;
+    b->producers[b->produced_count++] = producer;
 }
 
 /* Makes a slice a view of its operand, where it can be one. */
 static bool view_slice(chain_builder *b, const gb_cuda_call *call) {
-    int maker;
-    const row_view view = view_of(*b, call->operands[0], &maker);
+    int producer;
+    const row_view view = view_of(*b, call->operands[0], &producer);
     if (view.inner)
         return false;
-    note_made(b, call->results[0], slice_of(view, call), maker);
+    note_produced(b, call->results[0], slice_of(view, call), producer);
     return true;
 }
 
-/* Ops whose thread i reads what thread i of another such op made. */
+/* Ops whose thread i reads what thread i of another such op computed. */
 static bool is_by_elements(const chain_op &op) {
     return op.kind <= CHAIN_SCALE_ROWS;
 }
 
-/* Whether an op must wait for the one that makes its operand. */
-static bool must_wait(const chain_builder &b, const chain_op &op, const row_view &view, int maker) {
-    if (maker < 0)
+/* Whether an op must wait for the one that computes its operand. */
+static bool must_wait(const chain_builder &b, const chain_op &op, const row_view &view, int producer) {
+    if (producer < 0)
         return false;
-    const chain_op &made = b.chain.ops[maker];
-    return !is_by_elements(op) || !is_by_elements(made) || made.width != op.width || view.inner ||
-           (view.data ? view.data != made.kept : view.offset != (unsigned)made.offset);
+    const chain_op &before = b.chain.ops[producer];
+    return !is_by_elements(op) || !is_by_elements(before) || before.width != op.width || view.inner ||
+           (view.data ? view.data != before.stored : view.offset != (unsigned)before.offset);
 }
 
 static chain_kind kind_of(gb_op op) {
@@ -302,7 +304,7 @@ static void set_weight(chain_op *op, const gb_cuda_tensor *weight) {
     op->norm.dtype = weight->dtype;
 }
 
-/* What the op takes beside rows. */
+/* What the op has beside rows. */
 static void set_constants(chain_op *op, const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     switch (op->kind) {
@@ -333,25 +335,25 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
 }
 
 /* Both operands are rows. */
-static bool takes_two(chain_kind kind) {
+static bool has_two_operands(chain_kind kind) {
     return kind == CHAIN_ADD || kind == CHAIN_MULTIPLY || kind == CHAIN_SCALE_ROWS || kind == CHAIN_COMBINE;
 }
 
-static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
+static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_live) {
     const gb_cuda_tensor *y = call->results[0];
-    int makers[2] = {-1, -1};
+    int producers[2] = {-1, -1};
     chain_op op = {};
     op.kind = kind_of(call->node->op);
     if (op.kind == CHAIN_COPY) { /* as a view of its operand, which is then copied */
         chain_builder aside = *b;
         view_slice(&aside, call);
-        op.a = view_of(aside, y, &makers[0]);
+        op.a = view_of(aside, y, &producers[0]);
     } else {
-        op.a = view_of(*b, call->operands[0], &makers[0]);
+        op.a = view_of(*b, call->operands[0], &producers[0]);
     }
     op.width = row_width(y);
-    if (takes_two(op.kind))
-        op.b = view_of(*b, call->operands[1], &makers[1]);
+    if (has_two_operands(op.kind))
+        op.b = view_of(*b, call->operands[1], &producers[1]);
     set_constants(&op, call);
     op.offset = -1;
     const unsigned room = b->chain.columns ? b->chain.columns : op.width;
@@ -359,17 +361,17 @@ static void add_op(chain_builder *b, const gb_cuda_call *call, bool is_kept) {
         op.offset = (int)b->shared;
         b->shared += room;
     }
-    op.kept = is_kept || op.offset < 0 ? data_of<float>(y) : nullptr;
-    op.waits = must_wait(*b, op, op.a, makers[0]) || must_wait(*b, op, op.b, makers[1]);
+    op.stored = is_live || op.offset < 0 ? data_of<float>(y) : nullptr;
+    op.waits = must_wait(*b, op, op.a, producers[0]) || must_wait(*b, op, op.b, producers[1]);
     if (call->epilogue) {
         op.prepared = gb_cuda_epilogue_rows(call);
         op.prepared_columns = (unsigned)gb_cuda_epilogue_columns(call);
     }
-    row_view made = {};
-    made.data = op.offset < 0 ? op.kept : nullptr;
-    made.stride = op.offset < 0 ? op.width : 0;
-    made.offset = op.offset < 0 ? 0 : (unsigned)op.offset;
-    note_made(b, y, made, (int)b->chain.count);
+    row_view view = {};
+    view.data = op.offset < 0 ? op.stored : nullptr;
+    view.stride = op.offset < 0 ? op.width : 0;
+    view.offset = op.offset < 0 ? 0 : (unsigned)op.offset;
+    note_produced(b, y, view, (int)b->chain.count);
     b->chain.ops[b->chain.count++] = op;
 }
 
@@ -381,7 +383,7 @@ static unsigned head_size(const gb_cuda_call *call) {
     return has_heads ? (unsigned)call->results[0]->dims[2] : 0;
 }
 
-static bool is_made_before(const gb_cuda_call *const *calls, unsigned i, const gb_cuda_tensor *x) {
+static bool is_produced_before(const gb_cuda_call *const *calls, unsigned i, const gb_cuda_tensor *x) {
     for (unsigned j = 0; x && j < i; j++)
         if (calls[j]->results[0]->data == x->data)
             return true;
@@ -396,7 +398,7 @@ static unsigned columns_of_block(const gb_cuda_call *const *calls, unsigned coun
     for (unsigned i = 0; i < count; i++) {
         const gb_cuda_call *call = calls[i];
         const chain_kind kind = kind_of(call->node->op);
-        const bool is_inner_slice = kind == CHAIN_COPY && is_made_before(calls, i, call->operands[0]);
+        const bool is_inner_slice = kind == CHAIN_COPY && is_produced_before(calls, i, call->operands[0]);
         by_heads = by_heads && head_size(call) == head && !is_inner_slice && !call->epilogue;
         by_parts = by_parts && kind <= CHAIN_COPY && row_width(call->results[0]) == width &&
                    !is_inner_slice && (!call->epilogue || gb_cuda_epilogue_columns(call) % UNIT == 0);
@@ -433,15 +435,15 @@ static chain_builder chain_of(const gb_cuda_problem *problem) {
     b.calls = calls;
     b.chain.columns = columns_of_block(calls, problem->count);
     for (unsigned i = 0; i < problem->count; i++) {
-        const bool is_kept = gb_cuda_is_kept(problem, i);
-        if (is_kept || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
-            add_op(&b, calls[i], is_kept);
+        const bool is_live = gb_cuda_is_live(problem, i);
+        if (is_live || calls[i]->node->op != GB_OP_SLICE || !view_slice(&b, calls[i]))
+            add_op(&b, calls[i], is_live);
     }
     return b;
 }
 
 /* One op has a kernel of its own; norms of whole rows are quicker as a chain, also alone. */
-bool gb_cuda_takes_rows(const gb_cuda_problem *problem) {
+bool gb_cuda_supports_rows(const gb_cuda_problem *problem) {
     const gb_cuda_call *first = problem->parts[0];
     return problem->count > 1 || (first->node->op == GB_OP_RMS_NORM && first->operands[0]->rank == 2);
 }

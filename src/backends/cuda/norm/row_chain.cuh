@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several ops on rows in one launch: a block has one row of all of them and goes from op to op, with what is
- * only needed on the way in shared memory. The functions and the order of sums are those of the ops' own
- * kernels, so that the bits are the same. Where every op is of single elements, or of heads, several blocks
- * share a row.
+ * Several ops on rows in one launch: a block has a row of all of them and goes from op to op, with
+ * intermediate results in shared memory. The bits are those of the ops' own kernels. Where every op is of
+ * single elements, or of heads, several blocks share a row.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_NORM_ROW_CHAIN_CUH
 #define GUMBEL_BACKENDS_CUDA_NORM_ROW_CHAIN_CUH
@@ -41,10 +40,10 @@ struct row_view {
 
 struct chain_op {
     chain_kind kind;
-    bool waits;     /* other threads have made what it reads */
+    bool waits;     /* other threads compute what it reads */
     unsigned width; /* elements of a row of the result */
     row_view a, b;
-    float *kept;        /* where rows of the result are needed later; or NULL */
+    float *stored;      /* where the result is stored; or NULL */
     int offset;         /* of the result in shared memory; -1: it is not there */
     normalization norm; /* of other ops than norms: its weight alone */
     const void *bias;   /* DECAY */

@@ -63,9 +63,9 @@ __device__ inline float norm_factor(const normalization &n, float sum_of_squares
     return n.scale / sqrtf(sum_of_squares / n.divisor + n.epsilon);
 }
 
-/* The sum of squares of a long row, in every thread of a block of whole warps: a thread has neighbouring
- * columns, of every NORM_THREADS-th piece of norm_piece(size), one after the other. partial: WARP floats of
- * shared memory, free before; after, once all threads have come by. */
+/* The sum of squares of a long row, in every thread of a block of whole warps. A thread adds every
+ * NORM_THREADS-th piece of norm_piece(size) neighbouring columns, in order. partial: WARP floats of shared
+ * memory, free before, and after once all threads have passed. */
 __host__ __device__ constexpr unsigned norm_piece(unsigned size) {
     return size <= 4 * NORM_THREADS ? 4 : 8;
 }

@@ -10,7 +10,8 @@ using namespace gb_cuda;
 
 enum { THREADS = 256 };
 
-/* ---- Rows that are taken from somewhere ---------------------------------------------------------------- */
+/* ---- Rows that are gathered
+ * ------------------------------------------------------------------------------ */
 
 /* A token that is not in the table has a row of zeros. */
 static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix matrix, const int32_t *ids,

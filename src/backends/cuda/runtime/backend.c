@@ -39,9 +39,9 @@ static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *er
     return gb_cuda_executor_run(cuda(backend)->executor, batch, error);
 }
 
-/* The slots' states, as the steps that were asked for have left them. */
+/* The slots' states, as the steps of batches have left them. */
 static gb_cuda_slots *slots_of(gb_backend *backend) {
-    gb_cuda_executor_settle(cuda(backend)->executor);
+    gb_cuda_executor_roll_back(cuda(backend)->executor);
     return &cuda(backend)->slots;
 }
 
@@ -142,17 +142,17 @@ static gumbel_status prepare(cuda_backend *b, const gb_program *program, const g
 gumbel_status gb_cuda_backend_create(const gb_program *program, const gb_backend_options *options,
                                      gb_backend **backend, gumbel_error *error) {
     *backend = NULL;
-    cuda_backend *made = gb_allocate(1, sizeof *made);
-    if (!made)
+    cuda_backend *created = gb_allocate(1, sizeof *created);
+    if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a backend");
-    made->base.functions = &functions;
-    made->base.most_following = GB_CUDA_MOST_AHEAD;
-    gumbel_status status = prepare(made, program, options, error);
+    created->base.functions = &functions;
+    created->base.most_following = GB_CUDA_MOST_AHEAD;
+    gumbel_status status = prepare(created, program, options, error);
     if (status != GUMBEL_OK) {
-        destroy(&made->base);
+        destroy(&created->base);
         return status;
     }
-    *backend = &made->base;
+    *backend = &created->base;
     return GUMBEL_OK;
 }
 

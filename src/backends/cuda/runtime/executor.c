@@ -7,17 +7,17 @@
 #include "backends/cuda/runtime/results.h"
 #include "base/memory.h"
 
-/* A step's results are read before so many more are begun. */
-enum { RING_ENTRIES = 2 * GB_CUDA_MOST_AHEAD };
+/* A step's results are read before so many more are enqueued. */
+enum { MAILBOX_ENTRIES = 2 * GB_CUDA_MOST_AHEAD };
 
-/* Steps of one sequence that follow on one another. */
-typedef struct gb_cuda_course {
-    bool goes_on;       /* the inputs, here and on the device, are those of the step after the last one */
+/* Steps of one sequence, each of which continues the last one. */
+typedef struct gb_cuda_lookahead {
+    bool continues;     /* the inputs, here and on the device, are those of the step after the last one */
     uint32_t slot;      /* the sequence's */
-    uint32_t last;      /* number of the last step that was asked for */
+    uint32_t last;      /* number of the last step of a batch */
     uint32_t version;   /* where that step left recurrent states, 0: in the slot */
     uint32_t confirmed; /* steps that came as they were announced, up to GB_CUDA_MOST_AHEAD */
-} gb_cuda_course;
+} gb_cuda_lookahead;
 
 struct gb_cuda_executor {
     const gb_program *program;
@@ -28,25 +28,25 @@ struct gb_cuda_executor {
     gb_cuda_passes passes;
     gb_cuda_results results;
     gb_cuda_graphs graphs;
-    gb_cuda_course course;
+    gb_cuda_lookahead lookahead;
     uint32_t number; /* of the last step that was enqueued */
 };
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* The kernels of the step that is bound, in the stream's order, and handing out what they found. */
+/* The kernels of the bound step in the stream's order, then the post of its results. */
 static gumbel_status enqueue(void *user, gumbel_error *error) {
     gb_cuda_executor *e = user;
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     GB_TRY(gb_cuda_launches_enqueue(&e->launches, error));
-    gb_cuda_handing handing = {.number = gb_cuda_inputs_number(&e->inputs)};
-    gb_cuda_results_to_hand(&e->results, e->launches.bound->tensors, sizes->rows, &handing);
+    gb_cuda_post post = {.number = gb_cuda_inputs_number(&e->inputs)};
+    gb_cuda_results_describe(&e->results, e->launches.bound->tensors, sizes->rows, &post);
     const gb_ref next = gb_program_output(e->program, GB_ROLE_NEXT);
     if (next != GB_NO_VALUE && !sizes->is_prefill && sizes->rows == sizes->tokens)
-        handing.advance = gb_cuda_inputs_advancing(&e->inputs, e->launches.bound->tensors[next].data,
-                                                   sizes->rows, GB_CUDA_MOST_AHEAD);
-    gb_cuda_hand_out(&handing, e->stream);
-    return gb_cuda_check(cudaGetLastError(), "handing out a step's tokens", error);
+        post.advance = gb_cuda_inputs_advancing(&e->inputs, e->launches.bound->tensors[next].data,
+                                                sizes->rows, GB_CUDA_MOST_AHEAD);
+    gb_cuda_post_results(&post, e->stream);
+    return gb_cuda_check(cudaGetLastError(), "posting a step's tokens", error);
 }
 
 /* Whether the launches of a step depend on its sizes alone. */
@@ -74,12 +74,12 @@ static gumbel_status launch(gb_cuda_executor *e, gumbel_error *error) {
     return gb_cuda_check(cudaGraphLaunch(graph->instance, e->stream), "launching a step", error);
 }
 
-/* Waits until the device has handed out a step: while it decodes, by looking at its memory, which is quicker
+/* Waits until the device has posted a step. While it decodes the host polls the mailbox, which is quicker
  * than the driver. */
 static gumbel_status wait_for(gb_cuda_executor *e, uint32_t number, gumbel_error *error) {
-    enum { LOOKS = 1 << 12 }; /* before the driver is asked whether something went wrong */
+    enum { LOOKS = 1 << 12 }; /* between queries of the stream for errors */
     for (uint32_t looks = 1; !e->launches.sizes.is_prefill && !e->launches.profile; looks++) {
-        if (gb_cuda_results_are_there(&e->results, number))
+        if (gb_cuda_results_are_posted(&e->results, number))
             return GUMBEL_OK;
         if (looks % LOOKS == 0 && cudaStreamQuery(e->stream) != cudaErrorNotReady)
             break;
@@ -99,7 +99,7 @@ static void bind(gb_cuda_executor *e, bool is_prefill, uint32_t first_row) {
 
 /* ---- Passes -------------------------------------------------------------------------------------------- */
 
-/* Executes the batch's generated tokens, or the others, and waits for them. */
+/* Executes the decode tokens of a batch, or its prefill tokens, and waits for them. */
 static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool generated,
                               gumbel_error *error) {
     uint32_t first_row;
@@ -125,50 +125,39 @@ static bool is_one_generated_token(const gb_batch *batch) {
     return batch->token_count == 1 && batch->row_count == 1 && batch->generated[0];
 }
 
-/* Whether the batch is the step that was announced. Where none was announced after it, its logits may be
- * read, so that nothing may have run after it. */
+/* Whether the batch is the step that was announced. A batch that announces none may have its logits read,
+ * so nothing may have run after it. */
 static bool is_announced(const gb_cuda_executor *e, const gb_batch *batch) {
-    return e->course.goes_on && is_one_generated_token(batch) &&
-           (batch->following || e->number - e->course.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
+    return e->lookahead.continues && is_one_generated_token(batch) &&
+           (batch->following || e->number - e->lookahead.last <= 1) && gb_cuda_inputs_hold(&e->inputs, batch);
 }
 
-/* Gives the batch its results, from where a step of one generated token may go on.
- *
- * Where it drew a stop token, what is under way behind it only repeats it: the device's inputs stay, and so
- * do this host's. The numbers of these steps are used up, their entries of the ring are read by nobody. The
- * course must end there, because the token that was drawn may well be run next, by a caller who goes on all
- * the same: that step equals the one that would have been announced, but nothing under way computes it. So it
- * is filled in and sent anew, with the next number, after the repeated ones. These read the version that the
- * stopped step read and write the one that it wrote, which is the course's. Only a step that was sent works
- * in place, where repeating would change a recurrent state twice; nothing is enqueued behind it before its
- * token is read.
- *
- * The stop tokens are those that the course was sent with, which the host's inputs have as well. A batch that
- * comes as it was announced but has others is right all the same: the course ends where the device stayed,
- * and where the device went on so does the course. */
+/* Gives the batch its results. A step of one decoded token may be continued by lookahead. After a stop
+ * token the lookahead ends: the steps in flight repeat the stopped step (host_exchange.h), read the
+ * version that it read and write the version that it wrote. A caller who goes on from a stop token gets a
+ * step with new inputs and the next number. */
 static void finish(gb_cuda_executor *e, gb_batch *batch, uint32_t number) {
-    gb_cuda_results_give(&e->results, e->program, batch);
-    e->course.last = number;
+    gb_cuda_results_copy_to(&e->results, e->program, batch);
+    e->lookahead.last = number;
     const bool may_go_on = batch->following && is_one_generated_token(batch) && can_capture(e);
-    e->course.goes_on = may_go_on && gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
+    e->lookahead.continues = may_go_on && gb_cuda_inputs_advance(&e->inputs, batch->next[0]);
     batch->logits = batch->row_count > 0 && !may_go_on ? e->launches.logits : NULL;
 }
 
-/* How many steps are to be under way after the one that was announced. */
+/* How many steps are to be in flight after the announced one: one more for each announcement that held. */
 static uint32_t steps_ahead(gb_cuda_executor *e, const gb_batch *batch) {
-    if (e->course.confirmed < GB_CUDA_MOST_AHEAD)
-        e->course.confirmed++;
-    return batch->following_count < e->course.confirmed ? batch->following_count : e->course.confirmed;
+    if (e->lookahead.confirmed < GB_CUDA_MOST_AHEAD)
+        e->lookahead.confirmed++;
+    return batch->following_count < e->lookahead.confirmed ? batch->following_count : e->lookahead.confirmed;
 }
 
-/* Enqueues the step that was announced, unless it is under way, and some of those that will follow: one more
- * each time that the engine keeps its word. */
+/* Enqueues the announced step, unless it is in flight, and the lookahead behind it. */
 static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
     gumbel_error ignored;
-    const uint32_t number = e->course.last + 1, end = (uint32_t)batch->positions[0] + 1;
+    const uint32_t number = e->lookahead.last + 1, end = (uint32_t)batch->positions[0] + 1;
     uint32_t ahead = steps_ahead(e, batch);
-    GB_TRY(gb_cuda_slots_cover(e->slots, e->course.slot, end, error));
-    if (gb_cuda_slots_cover(e->slots, e->course.slot, end + ahead, &ignored) != GUMBEL_OK)
+    GB_TRY(gb_cuda_slots_map(e->slots, e->lookahead.slot, end, error));
+    if (gb_cuda_slots_map(e->slots, e->lookahead.slot, end + ahead, &ignored) != GUMBEL_OK)
         ahead = 0;
     while (e->number < number + ahead) {
         GB_TRY(launch(e, error));
@@ -176,41 +165,42 @@ static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_
     }
     GB_TRY(wait_for(e, number, error));
     gb_cuda_results_collect(&e->results, number, 0, 1);
-    e->course.version = e->course.version < GB_CUDA_MOST_AHEAD ? e->course.version + 1 : 0;
+    e->lookahead.version = e->lookahead.version < GB_CUDA_MOST_AHEAD ? e->lookahead.version + 1 : 0;
     finish(e, batch, number);
     return GUMBEL_OK;
 }
 
-void gb_cuda_executor_settle(gb_cuda_executor *e) {
-    if (e->course.version > 0)
-        gb_cuda_slots_copy_recurrent(e->slots, e->slots->slot_count + e->course.version - 1, e->course.slot);
-    e->course = (gb_cuda_course){.goes_on = false};
+void gb_cuda_executor_roll_back(gb_cuda_executor *e) {
+    if (e->lookahead.version > 0)
+        gb_cuda_slots_copy_recurrent(e->slots, e->slots->slot_count + e->lookahead.version - 1,
+                                     e->lookahead.slot);
+    e->lookahead = (gb_cuda_lookahead){.continues = false};
 }
 
-/* Gives the batch's slots the memory that it needs. */
-static gumbel_status cover(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
+/* Maps the memory that the batch's positions need. */
+static gumbel_status map_slots(gb_cuda_executor *e, const gb_batch *batch, gumbel_error *error) {
     for (uint32_t n = 0; n < batch->token_count; n++)
         if (n + 1 == batch->token_count || batch->slots[n + 1] != batch->slots[n])
-            GB_TRY(gb_cuda_slots_cover(e->slots, (uint32_t)batch->slots[n], (uint32_t)batch->positions[n] + 1,
-                                       error));
+            GB_TRY(gb_cuda_slots_map(e->slots, (uint32_t)batch->slots[n], (uint32_t)batch->positions[n] + 1,
+                                     error));
     return GUMBEL_OK;
 }
 
 gumbel_status gb_cuda_executor_run(gb_cuda_executor *e, gb_batch *batch, gumbel_error *error) {
     if (is_announced(e, batch))
         return run_announced(e, batch, error);
-    gb_cuda_executor_settle(e);
-    GB_TRY(cover(e, batch, error));
+    gb_cuda_executor_roll_back(e);
+    GB_TRY(map_slots(e, batch, error));
     GB_TRY(run_pass(e, batch, true, error));
     GB_TRY(run_pass(e, batch, false, error));
-    e->course.slot = (uint32_t)batch->slots[0];
+    e->lookahead.slot = (uint32_t)batch->slots[0];
     finish(e, batch, e->number);
     return GUMBEL_OK;
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */
 
-/* Captures the step of one generated token before it comes. Where that fails, the first one tries it again.
+/* Captures the decode step of one token beforehand. Where that fails, the first such step tries again.
  */
 static void capture_one_token(gb_cuda_executor *e) {
     gumbel_error ignored;
@@ -227,7 +217,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resou
     const gb_backend_options *options = resources->backend;
     GB_TRY(gb_cuda_inputs_create(e->program, options, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->program, options, &e->passes, error));
-    GB_TRY(gb_cuda_results_create(e->program, options->slots, RING_ENTRIES, &e->results, error));
+    GB_TRY(gb_cuda_results_create(e->program, options->slots, MAILBOX_ENTRIES, &e->results, error));
     GB_TRY(gb_cuda_launches_create(resources, &e->inputs, &e->launches, error));
     capture_one_token(e);
     return GUMBEL_OK;
@@ -236,24 +226,24 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resou
 gumbel_status gb_cuda_executor_create(const gb_cuda_resources *resources, gb_cuda_executor **executor,
                                       gumbel_error *error) {
     *executor = NULL;
-    gb_cuda_executor *made = gb_allocate(1, sizeof *made);
-    if (!made)
+    gb_cuda_executor *created = gb_allocate(1, sizeof *created);
+    if (!created)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
-    made->program = resources->program;
-    made->stream = resources->stream;
-    made->slots = resources->slots;
-    gumbel_status status = prepare(made, resources, error);
+    created->program = resources->program;
+    created->stream = resources->stream;
+    created->slots = resources->slots;
+    gumbel_status status = prepare(created, resources, error);
     if (status != GUMBEL_OK)
-        gb_cuda_executor_destroy(made);
+        gb_cuda_executor_destroy(created);
     else
-        *executor = made;
+        *executor = created;
     return status;
 }
 
 void gb_cuda_executor_destroy(gb_cuda_executor *e) {
     if (!e)
         return;
-    cudaStreamSynchronize(e->stream); /* what ran ahead may be under way */
+    cudaStreamSynchronize(e->stream); /* lookahead may be in flight */
     gb_cuda_graphs_destroy(&e->graphs);
     gb_cuda_launches_destroy(&e->launches);
     gb_cuda_results_destroy(&e->results);

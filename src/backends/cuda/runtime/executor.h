@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Steps of a program on the device. A batch in which every sequence has one token is decoding: its launches
- * are captured when its size first comes and replayed from then on, whatever the settings are.
+ * Steps of a program on the device. The launches of a decode step are captured when a batch of that size
+ * first comes, and replayed from then on; settings are data.
  *
- * Where steps follow on one another for one sequence, and the engine says so, the host enqueues some of them
- * ahead: token, position and seed advance on the device, and the host only reads tokens. What ran ahead and
- * is not what is asked for next is undone, which costs its time alone: a cache's rows beyond a position are
- * written again before they are read, and recurrent states have versions, one for each step that may be under
- * way, so that the slot's own is still there. The device knows the answer's stop tokens: after one of them it
- * only repeats that step.
+ * Lookahead: where one sequence's steps follow each other, the host enqueues steps before it has read the
+ * token that they begin with. Token, position and seed advance on the device (host_exchange.h). Undoing
+ * lookahead costs only its time: rows of a cache beyond the position are written again before they are read,
+ * and recurrent states have a version for each step in flight.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_EXECUTOR_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_EXECUTOR_H
@@ -27,7 +25,7 @@ void gb_cuda_executor_destroy(gb_cuda_executor *executor);
  * captured. */
 gumbel_status gb_cuda_executor_run(gb_cuda_executor *executor, gb_batch *batch, gumbel_error *error);
 
-/* Undoes what ran ahead, so that every slot's states are those of the steps that were asked for. */
-void gb_cuda_executor_settle(gb_cuda_executor *executor);
+/* Undoes lookahead: every slot's states become those of the steps of batches. */
+void gb_cuda_executor_roll_back(gb_cuda_executor *executor);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What launches are cut for, as the first device says it.
+ * Facts of the first device, by which launches choose grids and shared memory.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_FACTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_FACTS_H
@@ -20,7 +20,7 @@ typedef struct gb_cuda_facts {
     size_t shared_bytes;      /* of shared memory that a block can ask for, beside a kernel's own variables */
 } gb_cuda_facts;
 
-/* The facts, which are asked once. Thread-safe. */
+/* The facts, queried once. Thread-safe. */
 const gb_cuda_facts *gb_cuda_find_facts(void);
 
 #ifdef __cplusplus

@@ -9,9 +9,9 @@ gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint
             return &graphs->graphs[i];
     if (graphs->count == GB_CUDA_MOST_GRAPHS)
         return NULL;
-    gb_cuda_graph *made = &graphs->graphs[graphs->count++];
-    *made = (gb_cuda_graph){.tokens = tokens, .rows = rows};
-    return made;
+    gb_cuda_graph *created = &graphs->graphs[graphs->count++];
+    *created = (gb_cuda_graph){.tokens = tokens, .rows = rows};
+    return created;
 }
 
 gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,

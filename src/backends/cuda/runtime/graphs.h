@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launches of steps of decoding as graphs of CUDA, one for each size of a batch.
+ * Captured decode steps, a CUDA graph for each size of a batch.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
@@ -24,10 +24,10 @@ typedef struct gb_cuda_graphs {
     uint32_t count;
 } gb_cuda_graphs;
 
-/* The graph of a batch's size, which may have to be captured. NULL where there are too many sizes. */
+/* The graph of a batch's size, captured or not. NULL where there are too many sizes. */
 gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows);
 
-/* Captures what enqueue puts into the stream, and sends it to the device. Errors: BACKEND. */
+/* Captures what enqueue puts into the stream and uploads it. Errors: BACKEND. */
 gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,
                                     gumbel_status (*enqueue)(void *user, gumbel_error *error), void *user,
                                     gumbel_error *error);

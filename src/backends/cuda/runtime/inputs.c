@@ -134,7 +134,7 @@ void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t
 }
 
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {
-    gb_cuda_bring_in(&inputs->parts, inputs->pinned, inputs->device, stream);
+    gb_cuda_fetch_inputs(&inputs->parts, inputs->pinned, inputs->device, stream);
 }
 
 /* ---- Steps that follow on one another ------------------------------------------------------------------ */

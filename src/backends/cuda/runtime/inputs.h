@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inputs of a step in one block of memory, of which one kernel brings to the device what the step uses:
- * the program's own, where the batch's runs of tokens of one slot begin, the versions of recurrent states,
- * the stop tokens and the step's number. The host has a block and the device one. Where steps follow on one
- * another, both advance without being filled: the device's when it hands out a token, the host's when it
- * reads that.
+ * The inputs of a step in one block of memory, which one kernel fetches: the program's own, the runs of
+ * tokens of one slot, the versions of recurrent states, the stop tokens and the step's number. Host and
+ * device have a block each. Under lookahead both advance without being filled: the device's when it posts a
+ * token, the host's when it reads that.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_INPUTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_INPUTS_H
@@ -12,7 +11,7 @@
 #include "backends/backend.h"
 
 #include "backends/cuda/lowering/kernels.h"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 
 typedef struct gb_cuda_inputs {
     const gb_program *program;
@@ -40,8 +39,8 @@ void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream);
 /* Whether the batch asks for what the host's block holds. */
 bool gb_cuda_inputs_hold(const gb_cuda_inputs *inputs, const gb_batch *batch);
 
-/* Makes the host's block, of one token with a row, that of the step that follows, as gb_cuda_hand_out does
- * with the device's; false: the drawn token is a held stop token, after which both stay. */
+/* Advances the host's block, of one token with a row, as gb_cuda_post_results does the device's; false:
+ * the token is a stop token of the block, after which both stay. */
 bool gb_cuda_inputs_advance(gb_cuda_inputs *inputs, int32_t drawn);
 
 /* Which of the device's inputs advance in a step of so many tokens, each of which has a row. */

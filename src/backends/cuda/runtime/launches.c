@@ -30,7 +30,7 @@ static void move_storage(const gb_cuda_launches *l, gb_cuda_lowered *lowered, gb
             lowered->tensors[v].data = data;
 }
 
-/* Logits, which the host may read, lie where it can without a copy being made for it. */
+/* Logits, which the host may read, lie where it can read them without a copy. */
 static gumbel_status place_logits(gb_cuda_launches *l, gb_cuda_lowered *lowered, gumbel_error *error) {
     const gb_ref value = gb_program_output(l->program, GB_ROLE_LOGITS);
     if (value == GB_NO_VALUE)
@@ -128,7 +128,7 @@ static gumbel_status reserve(gb_cuda_launches *l, gumbel_error *error) {
     l->logits = memory;
     GB_TRY(gb_cuda_allocate_pinned(sizeof *l->condition, "a branch's condition", &memory, error));
     l->condition = memory;
-    GB_TRY(gb_cuda_allocate(sizes.scratch, "what kernels put down", &memory, error));
+    GB_TRY(gb_cuda_allocate(sizes.scratch, "the scratch of kernels", &memory, error));
     l->scratch.bytes = memory;
     l->scratch.size = sizes.scratch;
     GB_TRY(gb_cuda_allocate(sizes.prepared, "the inputs of products", &memory, error));
@@ -145,7 +145,7 @@ gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const 
     *l = (gb_cuda_launches){.program = resources->program,
                             .stream = resources->stream,
                             .bound = &l->of[GB_CUDA_ONE_TOKEN],
-                            .scratch = {.prefill_blocks = gb_cuda_prefill_blocks()},
+                            .scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()},
                             .profile = resources->backend->profile,
                             .profile_user = resources->backend->profile_user};
     GB_TRY(lower_classes(l, resources, error));

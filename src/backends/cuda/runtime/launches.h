@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The launch lists of a program with the device's memory: one for each class of batches (lowering.h).
+ * The launch lists of a program with their memory on the device, one for each class of batches (lowering.h).
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_LAUNCHES_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_LAUNCHES_H
@@ -36,7 +36,7 @@ typedef struct gb_cuda_launches {
     gb_cuda_scratch scratch;
     uint8_t *arena;  /* of the values of any class */
     float *logits;   /* of the batch, in managed memory; NULL: the program has none */
-    bool *condition; /* of a branch: the host's, pinned */
+    bool *condition; /* of a branch, in pinned memory of the host */
     gb_cuda_step_sizes sizes;
     gumbel_profile_callback profile;
     void *profile_user;
@@ -50,11 +50,10 @@ gumbel_status gb_cuda_launches_create(const gb_cuda_resources *resources, const 
                                       gb_cuda_launches *launches, gumbel_error *error);
 void gb_cuda_launches_destroy(gb_cuda_launches *launches);
 
-/* Says what the next steps are like. */
+/* Binds the sizes of the next steps. */
 void gb_cuda_launches_bind(gb_cuda_launches *launches, const gb_cuda_step_sizes *sizes);
 
-/* Enqueues the kernels of a step, whose inputs are on the device by then. Waits where the program branches.
- */
+/* Enqueues the kernels of a step, whose inputs are on the device. Synchronizes where the program branches. */
 gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *launches, gumbel_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-/* Bytes per second over memory of that size, which is taken and given back. Errors: MEMORY, BACKEND. */
+/* Bytes per second over memory of that size, which is allocated and freed. Errors: MEMORY, BACKEND. */
 gumbel_status gb_cuda_measure_read_rate(cudaStream_t stream, uint64_t size, double *bytes_per_second,
                                         gumbel_error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A batch's generated tokens and its prompt's run apart, because they take different kernels: the generated
- * ones first, which in a slot that has both come first.
+ * A batch's decode tokens and its prefill tokens run in separate passes, because they have different kernels:
+ * decode first, since of a slot with both its tokens come first.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_PASSES_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_PASSES_H
@@ -19,8 +19,8 @@ gumbel_status gb_cuda_passes_create(const gb_program *program, const gb_backend_
                                     gb_cuda_passes *passes, gumbel_error *error);
 void gb_cuda_passes_destroy(gb_cuda_passes *passes);
 
-/* The generated tokens of a batch, or the others, with their rows. Its arrays are the batch's own or those of
- * passes; its rows and outputs are the batch's from *first_row on. */
+/* The decode tokens of a batch or its prefill tokens, with their rows. Arrays are the batch's own or those
+ * of passes; rows and outputs are the batch's from *first_row on. */
 gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool generated, uint32_t *first_row);
 
 #endif

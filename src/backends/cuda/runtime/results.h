@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a step tells the host, but for its logits: tokens, their log-probabilities and the likeliest tokens.
- * The device writes them to a ring in pinned memory, an entry a step, because several may be under way.
+ * Results of a step but for its logits: tokens, their log-probabilities and the likeliest tokens. The device
+ * posts them to a mailbox in pinned memory, an entry a step, because several steps may be in flight.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_RESULTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_RESULTS_H
@@ -9,7 +9,7 @@
 #include "backends/backend.h"
 
 #include "backends/cuda/lowering/kernels.h"
-#include "backends/cuda/runtime/handover.h"
+#include "backends/cuda/runtime/host_exchange.h"
 
 /* An output of the program; numbers are words of 4 bytes. */
 typedef struct gb_cuda_output {
@@ -19,10 +19,10 @@ typedef struct gb_cuda_output {
 } gb_cuda_output;
 
 typedef struct gb_cuda_results {
-    gb_cuda_ring ring;
+    gb_cuda_mailbox mailbox;
     uint32_t count;
     gb_cuda_output outputs[GB_CUDA_MOST_RESULTS];
-    uint32_t *kept; /* [entry_words] of the batch that was executed last: what the engine is given */
+    uint32_t *copied; /* [entry_words] of the batch that was executed last: what the engine is given */
 } gb_cuda_results;
 
 /* Reserves a ring of so many entries. Safe to destroy after a failure. Errors: MEMORY, BACKEND. */
@@ -30,18 +30,18 @@ gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t slots, 
                                      gb_cuda_results *results, gumbel_error *error);
 void gb_cuda_results_destroy(gb_cuda_results *results);
 
-/* What a step of so many rows hands out. tensors: by value of the program. */
-void gb_cuda_results_to_hand(const gb_cuda_results *results, const gb_cuda_tensor *tensors,
-                             uint32_t row_count, gb_cuda_handing *handing);
+/* What a step of so many rows posts. tensors: by value of the program. */
+void gb_cuda_results_describe(const gb_cuda_results *results, const gb_cuda_tensor *tensors,
+                              uint32_t row_count, gb_cuda_post *post);
 
-/* Whether step `number` has handed out its results. */
-bool gb_cuda_results_are_there(const gb_cuda_results *results, uint32_t number);
+/* Whether step `number` has posted its results. */
+bool gb_cuda_results_are_posted(const gb_cuda_results *results, uint32_t number);
 
-/* Keeps them as those of the batch's rows first_row and following. */
+/* Copies them to the batch's rows first_row and following. */
 void gb_cuda_results_collect(gb_cuda_results *results, uint32_t number, uint32_t first_row,
                              uint32_t row_count);
 
-/* Gives the batch what was kept, but for logits. */
-void gb_cuda_results_give(const gb_cuda_results *results, const gb_program *program, gb_batch *batch);
+/* Gives the batch what was collected, but for logits. */
+void gb_cuda_results_copy_to(const gb_cuda_results *results, const gb_program *program, gb_batch *batch);
 
 #endif

@@ -57,6 +57,6 @@ gumbel_status gb_cuda_slots_save(const gb_cuda_slots *slots, uint32_t slot, uint
 gumbel_status gb_cuda_slots_load(gb_cuda_slots *slots, uint32_t slot, uint32_t position, gb_load_stream read,
                                  void *user, gumbel_error *error) {
     host_stream stream = {.slots = slots, .read = read, .user = user};
-    GB_TRY(gb_cuda_slots_cover(slots, slot, position, error));
+    GB_TRY(gb_cuda_slots_map(slots, slot, position, error));
     return gb_states_load(&slots->states, slot, position, load_bytes, &stream, error);
 }

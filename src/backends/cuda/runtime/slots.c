@@ -27,11 +27,11 @@ static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error
                                      "clearing recurrent states", error);
 }
 
-static gumbel_status reserve_region(uint32_t slot_count, const char *what, gb_slot_area *area,
-                                    gb_cuda_region *region, gumbel_error *error) {
-    GB_TRY(gb_cuda_region_create(slot_count, area->bytes, what, region, error));
-    area->memory = region->memory;
-    area->stride = region->slot_bytes;
+static gumbel_status reserve_range(uint32_t slot_count, const char *what, gb_slot_area *area,
+                                   gb_cuda_virtual_range *range, gumbel_error *error) {
+    GB_TRY(gb_cuda_virtual_range_create(slot_count, area->bytes, what, range, error));
+    area->memory = range->memory;
+    area->stride = range->slot_bytes;
     return GUMBEL_OK;
 }
 
@@ -57,24 +57,24 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
     if (!states->places || !slots->positions || !slots->is_empty)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the lists of states and slots");
     GB_TRY(gb_states_place(program, options->max_context, ALIGNMENT, states, error));
-    GB_TRY(reserve_region(options->slots, "the caches of all slots (see --max-context)", &states->caches,
-                          &slots->caches, error));
+    GB_TRY(reserve_range(options->slots, "the caches of all slots (see --max-context)", &states->caches,
+                         &slots->caches, error));
     if (options->snapshots)
-        GB_TRY(reserve_region(options->slots, "the snapshots of all slots", &states->snapshots,
-                              &slots->snapshots, error));
+        GB_TRY(reserve_range(options->slots, "the snapshots of all slots", &states->snapshots,
+                             &slots->snapshots, error));
     GB_TRY(reserve_recurrent(slots, error));
     void *staging;
     GB_TRY(gb_cuda_allocate_pinned(GB_CUDA_STAGING_BYTES, "saving sessions", &staging, error));
     slots->staging = staging;
-    GB_TRY(gb_cuda_slots_cover(slots, 0, options->step_tokens, error)); /* the first prompt need not wait */
+    GB_TRY(gb_cuda_slots_map(slots, 0, options->step_tokens, error)); /* the first prompt need not wait */
     for (uint32_t slot = 0; slot < slots->slot_count; slot++)
         gb_cuda_slots_reset(slots, slot);
     return GUMBEL_OK;
 }
 
 void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
-    gb_cuda_region_destroy(&slots->caches);
-    gb_cuda_region_destroy(&slots->snapshots);
+    gb_cuda_virtual_range_destroy(&slots->caches);
+    gb_cuda_virtual_range_destroy(&slots->snapshots);
     gb_cuda_free(slots->states.recurrent.memory);
     gb_cuda_free_pinned(slots->staging);
     gb_free(slots->states.places);
@@ -85,54 +85,54 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
 
 /* ---- Giving memory ------------------------------------------------------------------------------------- */
 
-/* Takes the memory of empty slots back, but for one's; false: they had none. */
+/* Unmaps empty slots but for one; false: they had no memory. */
 static bool empty_slots(gb_cuda_slots *slots, uint32_t but) {
-    const uint64_t before = slots->caches.covered_bytes + slots->snapshots.covered_bytes;
+    const uint64_t before = slots->caches.used_bytes + slots->snapshots.used_bytes;
     cudaStreamSynchronize(slots->stream);
     for (uint32_t slot = 0; slot < slots->slot_count; slot++) {
         if (slot == but || !slots->is_empty[slot])
             continue;
-        gb_cuda_region_uncover(&slots->caches, slot);
-        gb_cuda_region_uncover(&slots->snapshots, slot);
+        gb_cuda_virtual_range_unmap(&slots->caches, slot);
+        gb_cuda_virtual_range_unmap(&slots->snapshots, slot);
         slots->positions[slot] = 0;
     }
-    return slots->caches.covered_bytes + slots->snapshots.covered_bytes < before;
+    return slots->caches.used_bytes + slots->snapshots.used_bytes < before;
 }
 
-static gumbel_status cover_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+static gumbel_status map_states(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
     char what[96];
     snprintf(what, sizeof what, "the caches of slot %u up to position %u (see --max-context)", slot, count);
     for (uint32_t i = 0; i < slots->states.count; i++) {
         const gb_state_place *state = &slots->states.places[i];
         if (state->kind != GB_STATE_RECURRENT)
-            GB_TRY(gb_cuda_region_cover(&slots->caches, slot, state->offset,
-                                        gb_state_used_bytes(state, count), what, error));
+            GB_TRY(gb_cuda_virtual_range_map(&slots->caches, slot, state->offset,
+                                             gb_state_used_bytes(state, count), what, error));
     }
     return GUMBEL_OK;
 }
 
-gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
+gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error) {
     slots->is_empty[slot] = false;
     if (count <= slots->positions[slot])
         return GUMBEL_OK;
     const uint32_t rounded = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
-    gumbel_status status = cover_states(slots, slot, rounded, error);
+    gumbel_status status = map_states(slots, slot, rounded, error);
     if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
-        status = cover_states(slots, slot, rounded, error);
+        status = map_states(slots, slot, rounded, error);
     if (status == GUMBEL_OK)
         slots->positions[slot] = rounded;
     return status;
 }
 
-static gumbel_status cover_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_error *error) {
+static gumbel_status map_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_error *error) {
     char what[48];
     snprintf(what, sizeof what, "the snapshot of slot %u", slot);
-    return gb_cuda_region_cover(&slots->snapshots, slot, 0, slots->states.snapshots.bytes, what, error);
+    return gb_cuda_virtual_range_map(&slots->snapshots, slot, 0, slots->states.snapshots.bytes, what, error);
 }
 
 /* ---- Moving states ------------------------------------------------------------------------------------- */
 
-/* Nothing reads a cache's row before it is written, so only recurrent states have to be made zero. */
+/* Nothing reads a cache's row before it is written, so only recurrent states have to be zeroed. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
     const gb_slot_area *area = &slots->states.recurrent;
     slots->is_empty[slot] = true;
@@ -148,7 +148,7 @@ void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t 
 
 gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
                                  gumbel_error *error) {
-    GB_TRY(gb_cuda_slots_cover(slots, to, position, error));
+    GB_TRY(gb_cuda_slots_map(slots, to, position, error));
     gb_states_copy(&slots->states, from, to, position);
     return GUMBEL_OK;
 }
@@ -157,9 +157,9 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
                                           gumbel_error *error) {
     if (!slots->snapshots.memory)
         return GUMBEL_OK;
-    gumbel_status status = cover_snapshot(slots, slot, error);
+    gumbel_status status = map_snapshot(slots, slot, error);
     if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
-        status = cover_snapshot(slots, slot, error);
+        status = map_snapshot(slots, slot, error);
     GB_TRY(status);
     gb_states_take_snapshot(&slots->states, slot, position);
     return GUMBEL_OK;

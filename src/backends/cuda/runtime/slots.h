@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of all slots' states and of their snapshots, on the device: caches take it as positions are
- * used. What is saved of a slot are the bytes that the CPU backend saves.
+ * The memory of all slots' states and snapshots on the device; caches take it as positions are used. What is
+ * saved of a slot are the bytes that the CPU backend saves.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_SLOTS_H
 
-#include "backends/cuda/runtime/region.h"
+#include "backends/cuda/runtime/virtual_range.h"
 #include "backends/states/states.h"
 
 #include <cuda_runtime_api.h>
 
-/* How many steps may be under way that were not asked for. */
+/* Longest lookahead: steps in flight that no batch has begun. */
 enum { GB_CUDA_MOST_AHEAD = 4, GB_CUDA_STAGING_BYTES = 4 << 20 };
 
 /* Recurrent states have more slots than there are sequences: those from slot_count on hold what steps that
  * run ahead make of one sequence's, so that they can be undone. */
 typedef struct gb_cuda_slots {
     uint32_t slot_count;
-    gb_states states;                 /* recurrent: of slot_count + GB_CUDA_MOST_AHEAD, zero at first */
-    gb_cuda_region caches, snapshots; /* the memory of these areas of states */
-    uint32_t *positions;              /* [slot_count] so many have memory */
+    gb_states states; /* recurrent: of slot_count + GB_CUDA_MOST_AHEAD, zero at first */
+    gb_cuda_virtual_range caches, snapshots; /* the memory of these areas of states */
+    uint32_t *positions;                     /* [slot_count] so many have memory */
     bool *is_empty;   /* [slot_count] since it was reset: other slots that need memory get its */
     uint8_t *staging; /* the host's, pinned: what is saved and loaded goes through it */
     cudaStream_t stream;
@@ -34,9 +34,9 @@ gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_o
 /* Safe on a zeroed structure. */
 void gb_cuda_slots_destroy(gb_cuda_slots *slots);
 
-/* Gives memory to a slot's first `count` positions, which a step may use from then on. Waits for the device
- * where that takes the memory of empty slots. Errors: MEMORY. */
-gumbel_status gb_cuda_slots_cover(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error);
+/* Gives memory to a slot's first `count` positions, which a step may use from then on. Where memory is short
+ * it waits for the device and unmaps empty slots. Errors: MEMORY. */
+gumbel_status gb_cuda_slots_map(gb_cuda_slots *slots, uint32_t slot, uint32_t count, gumbel_error *error);
 
 /* Gives the recurrent states of slot `to` the values of those of slot `from`, either of which may be a
  * version.

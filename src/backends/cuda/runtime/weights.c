@@ -19,7 +19,7 @@ enum {
     NOTICES = 10
 };
 
-static const uint64_t long_upload = (uint64_t)4 << 30; /* bytes from which on the progress is told */
+static const uint64_t long_upload = (uint64_t)4 << 30; /* bytes from which progress is reported */
 
 static const char doing[] = "copying the weights";
 
@@ -34,7 +34,7 @@ typedef struct upload {
     cudaEvent_t copied[STAGINGS];
     unsigned turn;
     uint64_t done;
-    unsigned told; /* notices */
+    unsigned reported; /* notices */
 } upload;
 
 /* What the threads put into staging memory: units first .. first + count - 1 of a plane, a unit being as many
@@ -59,9 +59,9 @@ static void choose_layouts(const gb_program *program, gb_constant_use *uses, gb_
         const gb_constant *constant = &program->constants[i];
         const gb_shape *shape = &constant->type.shape;
         weights->packings[i] = gb_constant_wanted_packing(constant, &uses[i], GB_ORDER_FRAGMENTS);
-        weights->takes_bytes[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
-                                  constant->format.group > 0 &&
-                                  shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
+        weights->int8_input[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
+                                 constant->format.group > 0 &&
+                                 shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
     }
 }
 
@@ -70,13 +70,13 @@ gumbel_status gb_cuda_weights_place(const gb_program *program, gb_cuda_weights *
     *weights = (gb_cuda_weights){0};
     weights->offsets = gb_allocate(program->constant_count, sizeof *weights->offsets);
     weights->packings = gb_allocate(program->constant_count, sizeof *weights->packings);
-    weights->takes_bytes = gb_allocate(program->constant_count, sizeof *weights->takes_bytes);
+    weights->int8_input = gb_allocate(program->constant_count, sizeof *weights->int8_input);
     gb_constant_use *uses = gb_allocate(program->constant_count, sizeof *uses);
-    if (uses && weights->packings && weights->takes_bytes)
+    if (uses && weights->packings && weights->int8_input)
         choose_layouts(program, uses, weights);
-    bool is_made = weights->offsets && weights->packings && weights->takes_bytes && uses;
+    bool is_allocated = weights->offsets && weights->packings && weights->int8_input && uses;
     gb_free(uses);
-    if (!is_made)
+    if (!is_allocated)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of constants");
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *constant = &program->constants[i];
@@ -96,9 +96,9 @@ static void tell_progress(upload *u) {
     if (!u->options->log || u->weights->size < long_upload)
         return;
     unsigned part = (unsigned)(u->done * NOTICES / u->weights->size);
-    if (part == u->told)
+    if (part == u->reported)
         return;
-    u->told = part;
+    u->reported = part;
     snprintf(line, sizeof line, "cuda: %.1f of %.1f GB of weights are on the device", (double)u->done / 1e9,
              (double)u->weights->size / 1e9);
     u->options->log(u->options->log_user, GUMBEL_LOG_INFO, line);
@@ -272,6 +272,6 @@ void gb_cuda_weights_destroy(gb_cuda_weights *weights) {
     gb_cuda_free(weights->memory);
     gb_free(weights->offsets);
     gb_free(weights->packings);
-    gb_free(weights->takes_bytes);
+    gb_free(weights->int8_input);
     *weights = (gb_cuda_weights){0};
 }

@@ -14,7 +14,7 @@ typedef struct gb_cuda_weights {
     uint8_t *memory;
     uint64_t *offsets;    /* by constant, into memory */
     gb_packing *packings; /* by constant: gb_packing_fragments, or canonical */
-    bool *takes_bytes;    /* by constant: packed, and multiplied with inputs rounded to 8 bits by groups */
+    bool *int8_input;     /* by constant: packed, and multiplied with inputs rounded to 8 bits by groups */
     uint64_t size;
 } gb_cuda_weights;
 

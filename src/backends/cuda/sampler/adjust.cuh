@@ -14,7 +14,7 @@ namespace gb_cuda {
  * Needs all threads, which agree on where the list ends. */
 template <typename Entry, typename Visit>
 __device__ void visit_list(const Entry *list, uint32_t limit, Visit visit) {
-    enum { EACH = GB_CUDA_COUNTS_TOGETHER / (int)ROW_THREADS }; /* entries on their way to a thread */
+    enum { EACH = GB_CUDA_COUNTS_TOGETHER / (int)ROW_THREADS }; /* entries in flight to a thread */
     __shared__ uint32_t end;
 #pragma unroll 1
     for (uint32_t begin = 0; begin < limit; begin += ROW_THREADS * EACH) {
@@ -163,10 +163,10 @@ struct short_biases {
     float values[MOST_SHORT_BIASES];
 };
 
-/* A thread finds the i-th change of a row from its lists: counted tokens have the first MOST_SHORT_COUNTS,
- * then come the biases; i may be larger. What follows a list's end is found as well, for nothing, and so are
- * the changes of a row that is not short. The settings, which are there since long, are read before it waits
- * for earlier kernels, and say whether the row has counts. Needs all threads. */
+/* Finds the i-th change of a row from its lists: counted tokens have the first MOST_SHORT_COUNTS places,
+ * then come the biases; i may be larger. What follows a list's end is found too, for nothing. The
+ * settings, which say whether the row has counts, are read before it waits for earlier kernels. Needs all
+ * threads. */
 __device__ inline void find_change(const sampling &a, size_t b, uint32_t i) {
     __shared__ short_biases biased;
     const bool is_counted = i < MOST_SHORT_COUNTS, exists = i < MOST_CHANGES;
@@ -259,7 +259,7 @@ __device__ inline void load_changes(const sampling &a, size_t b, own_changes *ow
     }
 }
 
-/* Keeps the changes before the list's end, and each token's once; tells the groups. Needs all threads, and a
+/* Keeps the changes before the list's end, and each token's once; marks the groups. Needs all threads, and a
  * barrier after clear_changes. */
 __device__ inline void keep_changes(own_changes *own, changed_groups *groups) {
     uint32_t end = MOST_SHORT_COUNTS;

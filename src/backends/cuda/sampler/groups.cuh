@@ -131,7 +131,7 @@ __device__ inline void clear_list(group_list *list) {
     }
 }
 
-/* The keys of groups t, t + ROW_THREADS and so on, 0 past the last; tells the list of a NaN. */
+/* The keys of groups t, t + ROW_THREADS and so on, 0 past the last; notes a NaN in the list. */
 __device__ inline void load_keys(const uint32_t *keys, uint32_t groups, uint32_t key[KEYS_EACH],
                                  group_list *list) {
 #pragma unroll
@@ -145,9 +145,9 @@ __device__ inline void load_keys(const uint32_t *keys, uint32_t groups, uint32_t
         list->has_nan = 1;
 }
 
-/* A key that at least `wanted` <= MOST_WANTED of the threads' keys reach, 0 where not so many are above 0:
- * each warp tells the largest of its threads', altogether twice as many as are wanted, and of those it is the
- * wanted-th. Few other keys reach it. Needs all threads, and a barrier after clear_list. */
+/* A key that at least `wanted` <= MOST_WANTED of the threads' keys reach; 0 where fewer are above 0. Each
+ * warp lists its largest, together twice as many as wanted, and the wanted-th of those is the key, which
+ * few others reach. Needs all threads, and a barrier after clear_list. */
 __device__ inline uint32_t bound_of_keys(uint32_t wanted, const uint32_t key[KEYS_EACH], group_list *list) {
     enum { LANES = 4 }; /* that compare a key with the others */
     const uint32_t each = (wanted + 7) / 8, count = each * ROW_WARPS;
@@ -242,9 +242,9 @@ static __device__ __noinline__ float list_by_bins(const uint32_t *keys, uint32_t
     return least;
 }
 
-/* Visits the logits of the listed groups that reach a bound: take(i) for logit i of the row. load(place, i,
- * x) reads logits i .. i + GROUP_EACH - 1, -inf past the row's end. A warp has several groups on their way;
- * few logits are taken. */
+/* Visits the logits of the listed groups that reach a bound: take(i) for logit i of the row. load(place,
+ * i, x) reads logits i .. i + GROUP_EACH - 1, -inf past the end. A warp has several groups in flight; few
+ * logits reach the bound. */
 template <typename Load, typename Take>
 __device__ void visit_groups(const group_list *groups, uint32_t size, float bound, Load load, Take take) {
     enum { EACH = 6 };

@@ -23,7 +23,7 @@ __host__ __device__ constexpr uint32_t changes_of_block(int each) {
 }
 
 /* After the blocks that scan a row come some that find what biases and penalties change in it. The logits are
- * on their way before it is known how they are taken. */
+ * in flight before it is known which are used. */
 template <int EACH>
 static __global__ void __launch_bounds__(ROW_THREADS, 4) scan_rows(GB_GRID_CONSTANT sampling a) {
     const size_t b = blockIdx.y;
@@ -155,9 +155,9 @@ __device__ static bool settle_by_list(const sampling &a, size_t b, const row_set
     return true;
 }
 
-/* A short row: the k-th largest of the groups' bounds the k-th largest logit from below, so that few groups
- * are read. What biases and penalties change is listed by itself; a group whose largest is changed counts for
- * nothing in the bound. */
+/* A short row: the k-th largest of the groups' maxima bounds the k-th largest logit from below, so that
+ * few groups are read. Changes by biases and penalties are listed apart; a group whose largest changes
+ * does not count for the bound. */
 __device__ static void settle_short(const sampling &a, size_t b, const row_settings &r, settling *memory) {
     const float *row = a.logits + b * a.size;
     group_list *groups = &memory->groups;
@@ -253,7 +253,7 @@ __device__ static void draw_plain(const sampling &a, size_t b, const row_setting
 /* top-p alone: the masses of this block's part of the row, by their distance from the top. */
 __device__ static void sum_masses(const sampling &a, size_t b, const row_settings &r, weight_sum best,
                                   weight_bins<MASS_BINS> *bins) {
-    enum { EACH = 4 }; /* logits on their way to a thread at a time */
+    enum { EACH = 4 }; /* logits in flight to a thread at a time */
     const float *row = row_of(a, b, r);
     const float max_s = gb_scale(best_value(best), r.temperature);
     clear_bins(bins);
@@ -286,7 +286,7 @@ __device__ static void sum_masses(const sampling &a, size_t b, const row_setting
 
 /* A part of a row's mass, of its own logits at temperature 1, for the log-probability of its token. */
 static __device__ __noinline__ void add_mass(const sampling &a, size_t b, unsigned part, unsigned parts) {
-    enum { AT_ONCE = 2 }; /* reads under way */
+    enum { AT_ONCE = 2 }; /* reads in flight */
     __shared__ weight_sum of_warps[ROW_WARPS];
     const float *row = a.logits + b * a.size;
     const uint32_t *keys = maxima_of_row(a.maxima, b, a.groups).keys, step = parts * ROW_THREADS * GROUP_EACH;
@@ -325,11 +325,11 @@ static __global__ void __launch_bounds__(ROW_THREADS) settle_rows(GB_GRID_CONSTA
     __shared__ weight_sum of_warps[ROW_WARPS];
     const size_t b = blockIdx.y;
     const row_settings r = settings_of(a, b); /* which are there since before the scan */
-    const bool is_alone = r.temperature == 0.0f || r.top_k != 0;
-    const unsigned settling = is_alone && gridDim.x > 1 ? 1 : 0; /* blocks that do not sum */
+    const bool is_single = r.temperature == 0.0f || r.top_k != 0;
+    const unsigned settling = is_single && gridDim.x > 1 ? 1 : 0; /* blocks that do not sum */
     if (a.wanted && a.wanted[b] && blockIdx.x >= settling)
         add_mass(a, b, blockIdx.x - settling, gridDim.x - settling);
-    if (is_alone && blockIdx.x != 0)
+    if (is_single && blockIdx.x != 0)
         return;
     if (r.is_short && (r.temperature != 0.0f || is_adjusted(r))) {
         settle_short(a, b, r, &memory.of_row);
@@ -408,7 +408,7 @@ static void launch_sample(const gb_cuda_call *call, sampling a, size_t rows) {
     a.adjusted_maxima.offsets = a.maxima.offsets + rows * a.groups;
     const dim3 sharing(a.parts, (unsigned)rows);
     /* Blocks that have few groups end soon, where they all run at once; with more groups a warp has more
-     * reads under way. */
+     * reads in flight. */
     if (blocks_for_groups(a.groups, 1) * rows <= 512)
         launch_scan<1>(a, rows, call->stream);
     else

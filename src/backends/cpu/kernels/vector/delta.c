@@ -39,7 +39,7 @@ GB_INLINE gb_lanes change_of(gb_lanes value, gb_lanes recalled, float beta) {
     return value;
 }
 
-/* Some columns on their way through the tokens. */
+/* Some columns of the memory, over the tokens. */
 typedef struct stripe {
     float *memory; /* of the first column */
     size_t stride, column;

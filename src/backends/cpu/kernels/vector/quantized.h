@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes of quantized weights on their way into arithmetic. Only this folder includes it.
+ * Codes of quantized weights as arithmetic reads them. Only this folder includes it.
  */
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_QUANTIZED_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_QUANTIZED_H

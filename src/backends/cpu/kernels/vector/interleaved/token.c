@@ -80,7 +80,7 @@ GB_NO_INLINE void multiply_8(const input *in, const run *r) {
     multiply_run(8, in, r);
 }
 
-/* What export makes unless told otherwise: 4 bits in groups of 64 with bf16 scales and biases. */
+/* What export writes by default: 4 bits in groups of 64 with bf16 scales and biases. */
 static bool is_usual(int bits, const input *in, const run *r) {
     return bits == 4 && in->group == 64 && in->inputs % 64 == 0 && in->scale_dtype == GB_BF16 &&
            in->scale_step == ROWS && r->biases.first;

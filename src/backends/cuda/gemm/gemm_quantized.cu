@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cuda/gemm/gemm_quantized.cuh"
+#include "backends/cuda/gemm/row_lists.cuh"
+
+using namespace gb_cuda;
+
+enum { FEW_ROWS = 16, MANY_ROWS = GB_CUDA_MANY_ROWS };
+
+/* The row of a weight with `end` rows, or its last one: what is computed of rows past the end is not stored.
+ */
+__device__ static size_t within(size_t row, size_t end) {
+    return row < end ? row : end - 1;
+}
+
+/* The prepared rows of a tile's columns: those that its lane has as b and as c. */
+template <typename Tile>
+__device__ static void set_columns(Tile &tile, int number, const product &p, const row_lists &lists,
+                                   const row_tile &rows, int32_t first) {
+    const int32_t lane = (int32_t)(threadIdx.x % WARP), b = first + lane / 4, c = first + lane % 4 * 2;
+    tile.set_column(number, p, b < rows.end, b < rows.end ? listed_row(lists, b) / lists.x_reuse : 0);
+    for (int i = 0; i < 2; i++)
+        tile.set_sum(number, i, p, c + i < rows.end,
+                     c + i < rows.end ? listed_row(lists, c + i) / lists.x_reuse : 0);
+}
+
+/* ---- Few rows: 16 outputs a block, each warp has one part of the sums ---------------------------------- */
+
+template <int BITS, int UNITS, int COLUMN_TILES>
+static __global__ void __launch_bounds__(PARTS *WARP)
+    multiply_few(product p, row_lists lists, float *__restrict__ y) {
+    wait_for_earlier();
+    __shared__ float partial[PARTS][COLUMN_TILES][4][WARP];
+    const unsigned lane = threadIdx.x % WARP, part = threadIdx.x / WARP;
+    const row_tile rows = tile_of(lists, blockIdx.y, lists.expert ? 1 : COLUMN_TILES * TILE_COLUMNS);
+    const size_t first = (size_t)blockIdx.x * TILE_ROWS, base = (size_t)rows.expert * lists.outputs;
+    product_tile<BITS, 1, COLUMN_TILES> tile;
+    for (int which = 0; which < 2; which++)
+        tile.set_row(0, which, p, base + within(first + lane / 4 + 8 * which, lists.outputs));
+    for (int c = 0; c < COLUMN_TILES; c++)
+        set_columns(tile, c, p, lists, rows, rows.first + c * TILE_COLUMNS);
+    float sums[1][COLUMN_TILES][4] = {};
+    tile.template add_groups<UNITS>(p, part_begin(p, part), part_begin(p, part + 1), sums);
+    for (int c = 0; c < COLUMN_TILES; c++)
+        for (int i = 0; i < 4; i++)
+            partial[part][c][i][lane] = sums[0][c][i];
+    __syncthreads();
+    for (unsigned e = threadIdx.x; e < COLUMN_TILES * 4 * WARP; e += PARTS * WARP) {
+        const unsigned of_lane = e % WARP, i = e / WARP % 4, c = e / (4 * WARP);
+        const size_t row = first + of_lane / 4 + i / 2 * 8;
+        const int32_t column = rows.first + (int32_t)(c * TILE_COLUMNS + of_lane % 4 * 2 + i % 2);
+        float sum = 0;
+        for (unsigned q = 0; q < PARTS; q++)
+            sum += partial[q][c][i][of_lane];
+        if (row < lists.outputs && column < rows.end)
+            y[listed_row(lists, column) * lists.outputs + row] = sum;
+    }
+}
+
+/* ---- Many rows: a block has 128 outputs of 64 rows, a warp 32 outputs of 32 rows ----------------------- */
+
+enum { ROW_TILES = 2, COLUMN_TILES = 4, WARPS_DOWN = 4, WARPS_ACROSS = 2 };
+enum { BLOCK_OUTPUTS = WARPS_DOWN * ROW_TILES * TILE_ROWS };
+
+template <int BITS, int UNITS>
+static __global__ void __launch_bounds__(WARPS_DOWN *WARPS_ACROSS *WARP)
+    multiply_many(product p, row_lists lists, float *__restrict__ y) {
+    wait_for_earlier();
+    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const row_tile rows = tile_of(lists, blockIdx.y, MANY_ROWS);
+    const size_t base = (size_t)rows.expert * lists.outputs;
+    const size_t first = (size_t)blockIdx.x * BLOCK_OUTPUTS + warp / WARPS_ACROSS * ROW_TILES * TILE_ROWS;
+    const int32_t first_column = rows.first + (int32_t)(warp % WARPS_ACROSS * COLUMN_TILES * TILE_COLUMNS);
+    if (first_column >= rows.end || first >= lists.outputs)
+        return;
+    product_tile<BITS, ROW_TILES, COLUMN_TILES> tile;
+    for (int r = 0; r < ROW_TILES; r++)
+        for (int which = 0; which < 2; which++)
+            tile.set_row(r, which, p,
+                         base + within(first + r * TILE_ROWS + lane / 4 + 8 * which, lists.outputs));
+    for (int c = 0; c < COLUMN_TILES; c++)
+        set_columns(tile, c, p, lists, rows, first_column + c * TILE_COLUMNS);
+    float total[ROW_TILES][COLUMN_TILES][4] = {};
+    for (unsigned part = 0; part < PARTS; part++) {
+        float sums[ROW_TILES][COLUMN_TILES][4] = {};
+        tile.template add_groups<UNITS>(p, part_begin(p, part), part_begin(p, part + 1), sums);
+        for (int r = 0; r < ROW_TILES; r++)
+            for (int c = 0; c < COLUMN_TILES; c++)
+                for (int i = 0; i < 4; i++)
+                    total[r][c][i] += sums[r][c][i];
+    }
+    for (int r = 0; r < ROW_TILES; r++)
+        for (int c = 0; c < COLUMN_TILES; c++)
+            for (int i = 0; i < 4; i++) {
+                const size_t row = first + r * TILE_ROWS + lane / 4 + i / 2 * 8;
+                const int32_t column = first_column + c * TILE_COLUMNS + (int32_t)(lane % 4 * 2 + i % 2);
+                if (row < lists.outputs && column < rows.end)
+                    y[listed_row(lists, column) * lists.outputs + row] = total[r][c][i];
+            }
+}
+
+/* ---- Choosing the kernel ------------------------------------------------------------------------------- */
+
+template <int BITS, int UNITS>
+static void launch(const gb_cuda_call *call, const product &p, const row_lists &lists, size_t tile_count) {
+    float *y = data_of<float>(call->results[0]);
+    const dim3 few(blocks_for(lists.outputs, TILE_ROWS), (unsigned)(lists.expert ? lists.rows : 1));
+    if (lists.expert || (!lists.tiles && lists.rows <= TILE_COLUMNS)) {
+        auto kernel = multiply_few<BITS, UNITS, 1>;
+        GB_LAUNCH(kernel, few, PARTS * WARP, 0, call->stream, p, lists, y);
+    } else if (!lists.tiles && lists.rows <= FEW_ROWS) {
+        auto kernel = multiply_few<BITS, UNITS, FEW_ROWS / TILE_COLUMNS>;
+        GB_LAUNCH(kernel, few, PARTS * WARP, 0, call->stream, p, lists, y);
+    } else {
+        auto kernel = multiply_many<BITS, UNITS>;
+        const dim3 grid(blocks_for(lists.outputs, BLOCK_OUTPUTS),
+                        lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, MANY_ROWS));
+        GB_LAUNCH(kernel, grid, WARPS_DOWN * WARPS_ACROSS * WARP, 0, call->stream, p, lists, y);
+    }
+}
+
+void gb_cuda_quantized_product(const gb_cuda_call *call, const gb_cuda_tensor *x,
+                               const gb_cuda_tensor *weight, const row_lists &lists, size_t tile_count) {
+    const product p = product_of(weight, gb_cuda_prepare(call, x));
+    switch (weight->format.bits) {
+    case 4:
+        if (p.group_units == 1)
+            return launch<4, 1>(call, p, lists, tile_count);
+        if (p.group_units == 2)
+            return launch<4, 2>(call, p, lists, tile_count);
+        return launch<4, 0>(call, p, lists, tile_count);
+    case 5:
+        return launch<5, 0>(call, p, lists, tile_count);
+    case 6:
+        return launch<6, 0>(call, p, lists, tile_count);
+    default:
+        return launch<8, 0>(call, p, lists, tile_count);
+    }
+}
+
+void gb_cuda_gemm_quantized(const gb_cuda_call *call) {
+    gb_cuda_quantized_product(call, call->operands[0], call->operands[1], all_rows(call), 0);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GEMM of prefill with packed 4-bit weights, on Hopper (gemm/wgmma_quantized.cuh).
+ */
+#include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/wgmma_quantized.cuh"
+
+using namespace gb_cuda;
+
+template <typename Shape, gb_dtype SCALE>
+__device__ static inline void multiply_and_store(const fragment_tile &tile, const row_lists &lists,
+                                                 float *__restrict__ y) {
+    wgmma_sums<Shape, SCALE> work;
+    multiply_stages<Shape, SCALE>(tile, work);
+    store_sums<Shape::COLUMNS>(tile, lists, (size_t)blockIdx.y * CONSUMED_OUTPUTS, work.sums, y);
+}
+
+/* A tile is of up to 256 rows; one of fewer is multiplied as the next width that holds it. */
+template <int GROUP_UNITS, gb_dtype SCALE>
+static __global__ void __launch_bounds__(WGMMA_THREADS, 1)
+    multiply_prompt(fragment_matrix weight, prepared_rows x, row_lists lists, unsigned tile_rows,
+                    float *__restrict__ y) {
+#if defined(GB_HAS_WGMMA)
+    typedef stage_shape<64, GROUP_UNITS> shape_64;
+    typedef stage_shape<128, GROUP_UNITS> shape_128;
+    typedef stage_shape<192, GROUP_UNITS> shape_192;
+    typedef stage_shape<256, GROUP_UNITS> shape_256;
+    __shared__ copy_barrier full[MOST_STAGES], empty[MOST_STAGES];
+    GB_DYNAMIC_SHARED(uint8_t, shared);
+    begin_stages(full, empty);
+    const row_tile rows = tile_of(lists, blockIdx.x, tile_rows);
+    const uint32_t first_fragment = blockIdx.y * TILE_FRAGMENTS, count = (uint32_t)(rows.end - rows.first);
+    const fragment_tile tile = {begin_tile(x, rows, shared, full, empty), weight,
+                                (size_t)rows.expert * weight.blocks + first_fragment,
+                                at_most(weight.blocks - first_fragment, TILE_FRAGMENTS)};
+    if (count == 0)
+        return;
+    if (threadIdx.x < WARPGROUP) {
+        give_registers_back<COPYING_REGISTERS>();
+        if (count <= shape_64::COLUMNS)
+            copy_stages<shape_64, fragment_copier<shape_64>>(tile);
+        else if (count <= shape_128::COLUMNS)
+            copy_stages<shape_128, fragment_copier<shape_128>>(tile);
+        else if (count <= shape_192::COLUMNS)
+            copy_stages<shape_192, fragment_copier<shape_192>>(tile);
+        else
+            copy_stages<shape_256, fragment_copier<shape_256>>(tile);
+    } else {
+        take_registers<MULTIPLYING_REGISTERS>();
+        if (count <= shape_64::COLUMNS)
+            multiply_and_store<shape_64, SCALE>(tile, lists, y);
+        else if (count <= shape_128::COLUMNS)
+            multiply_and_store<shape_128, SCALE>(tile, lists, y);
+        else if (count <= shape_192::COLUMNS)
+            multiply_and_store<shape_192, SCALE>(tile, lists, y);
+        else
+            multiply_and_store<shape_256, SCALE>(tile, lists, y);
+    }
+#endif
+}
+
+/* ---- Choosing the kernel ------------------------------------------------------------------------------- */
+
+uint32_t gb_cuda_wgmma_blocks(void) {
+#if defined(__CUDACC__)
+    /* Where it was compiled for other chips the kernel is empty and has no shared memory. */
+    cudaFuncAttributes attributes = {};
+    const gb_cuda_facts *facts = gb_cuda_find_facts();
+    const bool is_there = facts->is_there && facts->major == 9 &&
+                          cudaFuncGetAttributes(&attributes, multiply_prompt<2, GB_BF16>) == cudaSuccess &&
+                          attributes.sharedSizeBytes > 0;
+    return is_there ? facts->multiprocessors : 0;
+#else
+    return 4;
+#endif
+}
+
+bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
+    return call->is_prefill && call->scratch->wgmma_blocks > 0 && weight &&
+           ((weight->is_packed && weight->format.bits == 4) || gb_cuda_is_large_bf16(weight));
+}
+
+size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight) {
+    return weight->dtype == GB_BF16 ? (size_t)GB_CUDA_BF16_TILE_ROWS : (size_t)GB_CUDA_FRAGMENT_TILE_ROWS;
+}
+
+static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
+    const quantized_matrix m = matrix_of(weight);
+    const size_t outputs = weight->dims[weight->rank - 2], inputs = weight->dims[weight->rank - 1];
+    /* bfloat16 has 128 .. 143, from which the kernel subtracts it, exactly */
+    const uint32_t minus_center = 0xc300u + (uint32_t)gb_format_center(&weight->format);
+    fragment_matrix matrix = {};
+    matrix.codes = m.data + m.planes.codes.offset;
+    matrix.scales = m.data + m.planes.scales.offset;
+    matrix.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
+    matrix.blocks = (uint32_t)(outputs / FRAGMENT_ROWS);
+    matrix.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
+    matrix.minus_center = minus_center << 16 | minus_center;
+    return matrix;
+}
+
+/* How many rows a tile gets where the lists do not say: as many as let all blocks end soonest. Every width
+ * gives the same bits. */
+static unsigned choose_tile_rows(const gb_cuda_call *call, size_t rows, size_t output_tiles) {
+    /* what a tile of that many rows takes, measured on an H200 */
+    static const struct { unsigned rows, time; } widths[] = {{256, 100}, {192, 78}, {128, 60}, {64, 50}};
+    unsigned best = 0;
+    size_t best_time = SIZE_MAX;
+    for (const auto &width : widths) {
+        const size_t tiles = output_tiles * blocks_for(rows, width.rows);
+        const size_t time = blocks_for(tiles, call->scratch->wgmma_blocks) * (size_t)width.time;
+        if (time < best_time) {
+            best_time = time;
+            best = width.rows;
+        }
+    }
+    return best;
+}
+
+template <int GROUP_UNITS>
+static void launch(const gb_cuda_call *call, const fragment_matrix &weight, gb_dtype scale,
+                   const prepared_rows &x, const row_lists &lists, size_t tile_count) {
+    const unsigned output_tiles = blocks_for(weight.blocks, TILE_FRAGMENTS);
+    const unsigned tile_rows = choose_tile_rows(call, lists.rows, output_tiles);
+    const dim3 grid(lists.tiles ? (unsigned)tile_count : blocks_for(lists.rows, tile_rows), output_tiles);
+    float *y = data_of<float>(call->results[0]);
+    auto kernel = multiply_prompt<GROUP_UNITS, GB_F16>;
+    if (scale == GB_BF16)
+        kernel = multiply_prompt<GROUP_UNITS, GB_BF16>;
+    GB_LAUNCH(kernel, grid, WGMMA_THREADS, WGMMA_SHARED_BYTES, call->stream, weight, x, lists, tile_rows, y);
+}
+
+void gb_cuda_wgmma_product(const gb_cuda_call *call, const prepared_rows &x, const gb_cuda_tensor *weight,
+                           const row_lists &lists, size_t tile_count) {
+    if (weight->dtype == GB_BF16)
+        return gb_cuda_wgmma_product_bf16(call, x, weight, lists, tile_count);
+    const fragment_matrix fragments = fragments_of(weight);
+    const gb_dtype scale = weight->format.scale;
+    switch (weight->format.group) {
+    case 32:
+        return launch<1>(call, fragments, scale, x, lists, tile_count);
+    case 64:
+        return launch<2>(call, fragments, scale, x, lists, tile_count);
+    default:
+        return launch<4>(call, fragments, scale, x, lists, tile_count);
+    }
+}
+
+void gb_cuda_gemm_wgmma(const gb_cuda_call *call) {
+    gb_cuda_wgmma_product(call, gb_cuda_prepare(call, call->operands[0]), call->operands[1], all_rows(call),
+                          0);
+}

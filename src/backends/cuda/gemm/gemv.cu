@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches of the GEMV of packed matrices (gemm/gemv_rows.cuh, gemm/gemv_one_row.cuh): for decode, with any
+ * number of rows in tiles of 16, and for chosen experts.
+ */
+#include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/gemv_launch.cuh"
+#include "backends/cuda/gemm/gemv_one_row.cuh"
+#include "backends/cuda/gemm/gemv_rows.cuh"
+#include "backends/cuda/gemm/row_lists.cuh"
+
+using namespace gb_cuda;
+
+enum { LEAST_STAGES = 2 };
+
+/* Leaves the first rows of a product's inputs and outputs out. */
+static void skip_rows(gemv_products &p, size_t rows, size_t inputs) {
+    const size_t units = p.x.units;
+    p.x.values += rows * units * (p.x.group ? UNIT_WORDS / 2 : UNIT_WORDS);
+    p.x.sums += p.x.group ? rows * (inputs / p.x.group) * 2 : rows * units * 2;
+    for (uint32_t i = 0; i < p.count; i++)
+        p.of[i].y += rows * p.of[i].outputs;
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+template <typename Shape>
+static void launch_tiles(cudaStream_t stream, const gemv_products &p, dim3 grid) {
+    if constexpr (Shape::IN_BYTES)
+        if (is_one_row<Shape>(p.cut, p.tile_rows)) {
+            const bool is_narrow = p.cut.atoms * Shape::ATOM_COLUMNS <= NARROW_COLUMNS;
+            const auto one =
+                is_narrow ? multiply_one<Shape, NARROW_ROW_WARPS> : multiply_one<Shape, WIDE_ROW_WARPS>;
+            const unsigned threads = is_narrow ? gemv_one_row<Shape, NARROW_ROW_WARPS>::THREADS
+                                               : gemv_one_row<Shape, WIDE_ROW_WARPS>::THREADS;
+            GB_LAUNCH(one, grid, threads, p.memory.size, stream, p);
+            return;
+        }
+    const bool has_two = p.tile_rows > GEMV_COLUMNS;
+    const auto kernel = has_two ? multiply_few<Shape, 2> : multiply_few<Shape, 1>;
+    const unsigned threads = has_two ? gemv_rows<Shape, 2>::THREADS : gemv_rows<Shape, 1>::THREADS;
+    GB_LAUNCH(kernel, grid, threads, p.memory.size, stream, p);
+}
+
+/* As many rows at a time as leave room for the pipeline. */
+template <typename Shape>
+static void launch_rows(cudaStream_t stream, gemv_products p, size_t inputs) {
+    const uint32_t rows = p.rows;
+    p.cut = cut_of<Shape>(inputs);
+    p.is_read_once = !p.expert && rows <= 2 * GEMV_COLUMNS;
+    for (uint32_t first = 0; first < rows; first += p.rows) {
+        gemv_launch launch;
+        for (uint32_t most = p.expert ? 1 : 2 * GEMV_COLUMNS;; most /= 2) {
+            p.tile_rows = rows - first < most ? rows - first : most;
+            p.rows = p.expert ? rows : p.tile_rows;
+            launch = best_launch<Shape>(p, p.cut, p.tile_rows);
+            if (launch.has_stages(LEAST_STAGES) || most == 1)
+                break;
+        }
+        p.memory = launch.memory;
+        p.begins_slowly = p.tile_rows == 1 && begins_slowly(launch);
+        launch_tiles<Shape>(stream, p, launch.grid);
+        skip_rows(p, p.rows, inputs);
+    }
+}
+
+template <bool IN_BYTES, int BITS, int GROUP>
+static void launch_inputs(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+    const size_t inputs = weight->dims[weight->rank - 1];
+    const bool is_bf16 = weight->format.scale == GB_BF16;
+    if (weight->format.has_bias)
+        return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, true>>(stream, p, inputs)
+                       : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, true>>(stream, p, inputs);
+    return is_bf16 ? launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, true, false>>(stream, p, inputs)
+                   : launch_rows<gemv_shape<IN_BYTES, BITS, GROUP, false, false>>(stream, p, inputs);
+}
+
+template <int BITS, int GROUP>
+static void launch_format(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+    if constexpr (GROUP != 0)
+        if (weight->int8_input)
+            return launch_inputs<true, BITS, GROUP>(stream, p, weight);
+    launch_inputs<false, BITS, GROUP>(stream, p, weight);
+}
+
+static void launch(cudaStream_t stream, const gemv_products &p, const gb_cuda_tensor *weight) {
+    const bool is_4_bit = weight->format.bits == 4;
+    switch (weight->format.group) {
+    case 0:
+        return launch_format<8, 0>(stream, p, weight);
+    case 32:
+        return is_4_bit ? launch_format<4, 32>(stream, p, weight) : launch_format<8, 32>(stream, p, weight);
+    case 64:
+        return is_4_bit ? launch_format<4, 64>(stream, p, weight) : launch_format<8, 64>(stream, p, weight);
+    default:
+        return is_4_bit ? launch_format<4, 128>(stream, p, weight) : launch_format<8, 128>(stream, p, weight);
+    }
+}
+
+/* ---- What others call --------------------------------------------------------------------------------- */
+
+void gb_cuda_gemv_pairs(const gb_cuda_call *call, const gb_cuda_tensor *x, const gb_cuda_tensor *weight,
+                        const row_lists &lists) {
+    gemv_products p = products_of(weight);
+    add_matrix(p, weight, data_of<float>(call->results[0]));
+    p.x = gb_cuda_prepare(call, x);
+    p.rows = (uint32_t)lists.rows;
+    p.tile_rows = 1;
+    p.expert = lists.expert;
+    p.x_reuse = (uint32_t)lists.x_reuse;
+    launch(call->stream, p, weight);
+}
+
+bool gb_cuda_gemv_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
+    const gb_cuda_tensor *a = call->operands[1], *b = other->operands[1];
+    return !call->is_prefill && !other->is_prefill && call->operands[0] == other->operands[0] &&
+           a->is_packed && b->is_packed && gb_format_equal(&a->format, &b->format) &&
+           a->int8_input == b->int8_input && a->rank == 2 && b->rank == 2 && a->dims[1] == b->dims[1] &&
+           slices_of(a->dims[1]) == 1;
+}
+
+void gb_cuda_gemv(const gb_cuda_call *const *calls, uint32_t count) {
+    const gb_cuda_tensor *x = calls[0]->operands[0], *weight = calls[0]->operands[1];
+    gemv_products p = products_of(weight);
+    for (uint32_t i = 0; i < count; i++)
+        add_matrix(p, calls[i]->operands[1], data_of<float>(calls[i]->results[0]));
+    p.x = gb_cuda_prepare(calls[0], x);
+    p.rows = p.tile_rows = (uint32_t)x->dims[0];
+    p.partial = reinterpret_cast<float *>(calls[0]->scratch->bytes);
+    p.arrivals = calls[0]->scratch->arrivals;
+    launch(calls[0]->stream, p, weight);
+}
+
+uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    if (!weight->is_packed)
+        return 0;
+    const uint32_t slices = slices_of(weight->dims[1]);
+    return slices == 1 ? 0 : (uint64_t)slices * 2 * GEMV_COLUMNS * weight->dims[0] * sizeof(float);
+}

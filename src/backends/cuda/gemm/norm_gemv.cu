@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Norms around a residual fused with the GEMV of their result by 4-bit matrices, for one token. Every block
+ * computes the whole row in the shared memory from which it multiplies, while its first weights are in
+ * flight: that saves a launch and an exchange of the row. The bits are those of norm_chain.cu and gemv.cu.
+ */
+#include "backends/cuda/gemm/gemv_launch.cuh"
+#include "backends/cuda/gemm/gemv_one_row.cuh"
+#include "backends/cuda/norm/norm_chain.cuh"
+
+using namespace gb_cuda;
+
+enum { ROW_ROUNDS = 2, GROUP = 64 };
+static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORM_COLUMNS,
+              "rows of a norm's products");
+static_assert(ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
+              "rows of four columns a thread");
+
+/* The multiplying warps of a block have the row. */
+template <typename Row, int WARPS>
+struct product_row {
+    static constexpr int ROUNDS = ROW_ROUNDS;
+    Row &of;
+    unsigned count;
+
+    __device__ unsigned warps() const {
+        return count;
+    }
+
+    __device__ unsigned warp(int round) const {
+        return threadIdx.x / WARP + (unsigned)round * WARPS;
+    }
+
+    __device__ bool has(int round) const {
+        return warp(round) < count;
+    }
+
+    __device__ void meet() const {
+        of.meet();
+    }
+};
+
+struct norm_gemv {
+    norm_chain chain;
+    gemv_products products;
+    unsigned warps; /* that threads_of_row has */
+};
+
+/* Grid: [ranges of the blocks of all matrices]. */
+template <typename Shape, int EACH, typename Element, int WARPS>
+static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
+    multiply_normed(GB_GRID_CONSTANT norm_gemv p) {
+    GB_DYNAMIC_SHARED(uint8_t, shared);
+    __shared__ gemv_barriers barriers;
+    __shared__ float partial[2][WARP];
+    gemv_one_row<Shape, WARPS> row(p.products, shared, barriers);
+    row.create_barriers();
+    if (row.warp == row.COPYING) {
+        row.copy_weights();
+        return;
+    }
+    if (row.warp > row.COPYING) {
+        row.add_blocks();
+        return;
+    }
+    row.multiply_blocks([&] {
+        const product_row<gemv_one_row<Shape, WARPS>, WARPS> block = {row, p.warps};
+        row_part<EACH> parts[ROW_ROUNDS];
+        run_chain_row<EACH, Element>(p.chain, 0, block, row_share{blockIdx.x, gridDim.x}, partial, parts);
+        const gemv_memory &memory = p.products.memory;
+        const prepared_rows to = {reinterpret_cast<uint32_t *>(shared + memory.x),
+                                  reinterpret_cast<float *>(shared + memory.sums),
+                                  p.products.x.units,
+                                  0,
+                                  GROUP,
+                                  false};
+#pragma unroll
+        for (int r = 0; r < ROW_ROUNDS; r++)
+            if (block.has(r))
+                store_in_bytes<EACH>(to, 0, column_of<EACH>(block, r), parts[r].v);
+    });
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------------- */
+
+template <typename Shape, int EACH>
+static void launch_rows(norm_gemv &p, size_t columns, cudaStream_t stream) {
+    const gemv_cut cut = cut_of<Shape>(columns);
+    const gemv_launch launch = best_launch<Shape>(p.products, cut, 1);
+    p.products.cut = cut;
+    p.products.memory = launch.memory;
+    p.products.begins_slowly = begins_slowly(launch);
+    constexpr int WARPS = EACH == 4 ? NARROW_ROW_WARPS : WIDE_ROW_WARPS;
+    const auto kernel = has_dtypes(p.chain, GB_BF16) ? multiply_normed<Shape, EACH, uint16_t, WARPS>
+                                                     : multiply_normed<Shape, EACH, float, WARPS>;
+    GB_LAUNCH(kernel, launch.grid, (gemv_one_row<Shape, WARPS>::THREADS), launch.memory.size, stream, p);
+}
+
+template <bool IS_BF16, bool HAS_BIASES>
+static void launch(norm_gemv &p, size_t columns, cudaStream_t stream) {
+    typedef gemv_shape<true, 4, GROUP, IS_BF16, HAS_BIASES> shape;
+    if (norm_piece((unsigned)columns) == 4)
+        launch_rows<shape, 4>(p, columns, stream);
+    else
+        launch_rows<shape, 8>(p, columns, stream);
+}
+
+static bool takes(const norm_chain &c, const gb_cuda_call *product) {
+    const gb_cuda_tensor *x = product->operands[0], *weight = product->operands[1];
+    return !product->is_prefill && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
+           weight->is_packed && weight->rank == 2 && weight->int8_input && weight->format.bits == 4 &&
+           weight->format.group == GROUP && x->dims[1] % GROUP == 0;
+}
+
+/* The products are all that take the norms' result, which is prepared for them alone. */
+bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
+    const norm_chain c = gb_cuda_norm_chain_of(problem);
+    if (gb_cuda_is_live(problem, GB_NORMS_LAST) || !can_launch(c) || c.width > GB_CUDA_MOST_NORM_COLUMNS)
+        return false;
+    for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
+        if (!takes(c, products[i]) || (i > 0 && !gb_cuda_gemv_joins(products[0], products[i])))
+            return false;
+    return true;
+}
+
+void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
+    const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
+    const gb_cuda_tensor *weight = products[0]->operands[1];
+    norm_gemv p = {};
+    p.chain = gb_cuda_norm_chain_of(problem);
+    p.warps = threads_of_row(p.chain.width) / WARP;
+    p.products = products_of(weight);
+    for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
+        add_matrix(p.products, products[i]->operands[1], data_of<float>(products[i]->results[0]));
+    p.products.x.units = p.chain.width / UNIT;
+    p.products.rows = p.products.tile_rows = 1;
+    p.products.is_read_once = true;
+    const bool is_bf16 = weight->format.scale == GB_BF16, has_biases = weight->format.has_bias;
+    const auto launch_format = is_bf16 ? (has_biases ? launch<true, true> : launch<true, false>)
+                                       : (has_biases ? launch<false, true> : launch<false, false>);
+    launch_format(p, p.chain.width, products[0]->stream);
+}

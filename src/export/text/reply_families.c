@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/text/reply_families.h"
+
+#include "base/memory.h"
+#include "export/checkpoint/checkpoint.h"
+#include "export/checkpoint/gguf.h"
+#include "export/checkpoint/json.h"
+#include "text/reply/reply_format.h"
+#include "text/reply/use_format.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_CONFIG_FILE = 64 << 20 };
+
+/* Gemma 4: calls are call:NAME{key:<|"|>text<|"|>,other:1}. The model may begin one before its thought ends,
+ * leave the end of one out, or give an end too many. */
+static const char GEMMA4[] =
+    "{\"start_anchor\": [\"<|turn>model\\n\", \"<tool_response|>\"],\n"
+    " \"stray\": [\"<tool_call|>\", \"<channel|>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": [\"<|channel>thought\\n\", \"<|channel>thought\"],\n"
+    "   \"close\": [\"<channel|>\", \"<|tool_response>\", \"<turn|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<\\\\|tool_call>\",\n"
+    "   \"close\": [\"<tool_call|>\", \"<|tool_response>\", \"<turn|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"body_pattern\": \"\\\\s*call:\\\\s*(?P<name>[^\\\\s{}]+)"
+    "\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"content_args\": {\"unquoted_keys\": true, \"string_delims\": [[\"<|\\\"|>\", \"<|\\\"|>\"]]},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
+
+/* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
+ * <tool_call> and </tool_call>. Any end may be missing where the next tag shows it, the last one where a
+ * parameter or the function has ended. */
+static const char QWEN3_5[] =
+    "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
+    " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": [\"</think>\", \"<|im_end|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<tool_call>\",\n"
+    "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"body_pattern\": \"\\\\s*<function=(?P<name>[^>\\\\n]+)>(?P<content>.*?)"
+    "(?:</function>\\\\s*(?=<function=|\\\\z)|\\\\z)\",\n"
+    "   \"unclosed_pattern\": \"</(?:function|parameter)>\\\\s*\\\\z\",\n"
+    "   \"content\": \"xml-inline\",\n"
+    "   \"content_args\": {\"strict\": true,\n"
+    "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
+    "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))"
+    "|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+
+const char *gb_known_reply_format(const char *architecture) {
+    static const struct {
+        const char *architecture, *json;
+    } known[] = {{"gemma4", GEMMA4},        {"gemma4_text", GEMMA4},  {"qwen3_5", QWEN3_5},
+                 {"qwen3_5_text", QWEN3_5}, {"qwen3_5_moe", QWEN3_5}, {"qwen3_5_moe_text", QWEN3_5},
+                 {"qwen35", QWEN3_5},       {"qwen35moe", QWEN3_5}};
+    for (size_t i = 0; architecture && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].architecture, architecture) == 0)
+            return known[i].json;
+    return NULL;
+}
+
+/* Whether the bytes are a usable format; a reason why not goes to log. */
+static bool is_usable(const gb_byte_buffer *bytes, gumbel_log_callback log, void *log_user) {
+    gumbel_error reason;
+    gb_reply_format *format;
+    if (gb_reply_format_create((const char *)bytes->data, bytes->size - 1,
+                               "tokenizer_config.json: response_template", &format, &reason) != GUMBEL_OK) {
+        if (log)
+            log(log_user, GUMBEL_LOG_WARNING, reason.message);
+        return false;
+    }
+    gb_reply_format_destroy(format);
+    return true;
+}
+
+static gumbel_status read_own(const char *path, gumbel_log_callback log, void *log_user,
+                              gb_byte_buffer *bytes, gumbel_error *error) {
+    json_t *config;
+    GB_TRY(gb_read_json(path, MAX_CONFIG_FILE, &config, error));
+    const json_t *template = json_object_get(config, "response_template");
+    if (json_is_object(template)) {
+        char *text = json_dumps(template, JSON_COMPACT);
+        gb_buffer_append(bytes, text, text ? strlen(text) + 1 : 0);
+        free(text);
+        if (bytes->size > 0 && !is_usable(bytes, log, log_user))
+            bytes->size = 0;
+    }
+    json_decref(config);
+    return GUMBEL_OK;
+}
+
+gumbel_status gb_choose_reply_format(const char *directory, const char *architecture, gumbel_log_callback log,
+                                     void *log_user, gb_byte_buffer *bytes, gumbel_error *error) {
+    gumbel_status status = GUMBEL_OK;
+    char *path = directory ? gb_join_path(directory, "tokenizer_config.json") : NULL;
+    if (path && access(path, F_OK) == 0)
+        status = read_own(path, log, log_user, bytes, error);
+    gb_free(path);
+    GB_TRY(status);
+    const char *known = gb_known_reply_format(architecture);
+    if (bytes->size == 0 && known)
+        gb_buffer_append(bytes, known, strlen(known) + 1);
+    return bytes->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a reply format") : GUMBEL_OK;
+}
+
+/* ---- Of a tokenizer without a program ------------------------------------------------------------------ */
+
+/* model_type as config.json has it; NULL: there is none. Free with gb_free. */
+static char *directory_architecture(const char *directory) {
+    char *path = gb_join_path(directory, "config.json");
+    json_t *config = NULL;
+    if (path && access(path, F_OK) == 0)
+        gb_read_json(path, MAX_CONFIG_FILE, &config, NULL);
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    char *copy = type ? gb_copy_string(type, strlen(type)) : NULL;
+    json_decref(config);
+    gb_free(path);
+    return copy;
+}
+
+static char *gguf_architecture(const char *path) {
+    gb_gguf file;
+    char *copy = NULL;
+    if (gb_gguf_open(path, &file, NULL) != GUMBEL_OK)
+        return NULL;
+    const gb_gguf_value *value = gb_gguf_find(&file, "general.architecture");
+    if (value && value->type == GB_GGUF_STRING)
+        copy = gb_copy_string((const char *)value->data, (size_t)value->count);
+    gb_gguf_close(&file);
+    return copy;
+}
+
+gumbel_status gb_give_reply_format(const char *checkpoint, gumbel_tokenizer *tokenizer, gumbel_error *error) {
+    const bool is_gguf = gb_is_gguf(checkpoint);
+    char *architecture = is_gguf ? gguf_architecture(checkpoint) : directory_architecture(checkpoint);
+    gb_byte_buffer json = {0};
+    gumbel_status status =
+        gb_choose_reply_format(is_gguf ? NULL : checkpoint, architecture, NULL, NULL, &json, error);
+    if (status == GUMBEL_OK && json.size > 0)
+        status = gb_tokenizer_use_reply_format(tokenizer, (const char *)json.data, json.size - 1,
+                                               "the reply format", error);
+    gb_buffer_free(&json);
+    gb_free(architecture);
+    return status;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds the delimiters of a reply. What is done depends on the text alone, not on how it came in pieces: a
+ * delimiter counts when nothing that follows can change where it begins and ends.
+ */
+#include "text/base/utf8.h"
+#include "text/reply/call.h"
+
+#include <string.h>
+
+typedef enum event_kind { OPENS, CLOSES, STRAY } event_kind;
+
+/* The first delimiter from `at` on. */
+typedef struct event {
+    event_kind kind;
+    int field;
+    size_t start, end;
+    bool is_found;
+    size_t pending; /* what begins here may become one; otherwise the end of the text */
+    gb_search search;
+} event;
+
+/* ---- Texts --------------------------------------------------------------------------------------------- */
+
+static bool is_text(const gumbel_reply *reply, int field) {
+    return field < 0 || reply->format->fields[field].is_streamed;
+}
+
+/* Shows bytes [start, end) of the text, without what a reader is not shown unless shows_all. What the prompt
+ * had is not part of the reply. */
+static void show(gumbel_reply *reply, size_t start, size_t end, bool shows_all) {
+    const gb_marked_text *text = &reply->text;
+    const char *raw = (const char *)text->raw.data;
+    if (start < reply->begin) {
+        const size_t known = end < reply->begin ? end : reply->begin;
+        size_t from = start, to = known;
+        gb_utf8_strip(raw, &from, &to);
+        if (from < to)
+            gb_continue_text(&reply->parts);
+        start = known;
+    }
+    size_t next = 0, last = text->hidden_count;
+    while (next < last) { /* the first that ends behind start */
+        const size_t middle = (next + last) / 2;
+        if (text->hidden[middle].end <= start)
+            next = middle + 1;
+        else
+            last = middle;
+    }
+    for (; !shows_all && next < text->hidden_count && text->hidden[next].start < end; next++) {
+        if (text->hidden[next].start > start)
+            gb_show_text(&reply->parts, raw + start, text->hidden[next].start - start);
+        start = text->hidden[next].end;
+    }
+    if (start < end)
+        gb_show_text(&reply->parts, raw + start, end - start);
+}
+
+/* Whether the text between fields is left out: the format has a field for all that counts. */
+static bool is_left_out(const gumbel_reply *reply, int field) {
+    return field == GB_NO_FIELD && reply->format && reply->format->rest < 0;
+}
+
+void gb_enter_text(gumbel_reply *reply, int field, size_t raw) {
+    const int of = field == GB_NO_FIELD && reply->format ? reply->format->rest : field;
+    reply->field = field;
+    if (raw < reply->begin)
+        raw = reply->begin;
+    gb_open_text(&reply->parts, of < 0 ? NULL : &reply->format->fields[of], raw);
+}
+
+/* Bytes up to `end` have no delimiter. */
+static void pass(gumbel_reply *reply, size_t end) {
+    const bool is_shown =
+        is_text(reply, reply->field) && (reply->is_plain || !is_left_out(reply, reply->field));
+    if (end > reply->at && is_shown)
+        show(reply, reply->at, end, false);
+    if (end > reply->at)
+        reply->at = end;
+}
+
+/* ---- Fields -------------------------------------------------------------------------------------------- */
+
+/* Goes back to the text around a field that is none; it goes on behind `raw`, as a part of its own if the
+ * field has given parts. */
+static void go_back(gumbel_reply *reply, size_t raw, bool has_parts) {
+    reply->field = reply->outer;
+    if (has_parts)
+        gb_enter_text(reply, reply->outer, raw);
+}
+
+/* The open field, which is no text, ends: its text at `end`, what belongs to it at `behind`. */
+static void finish_field(gumbel_reply *reply, size_t end, size_t behind, bool is_closed) {
+    const bool good = gb_add_field_parts(reply, end, behind, is_closed);
+    if (!good) {
+        show(reply, reply->opened, behind, true);
+        gb_warn_text(&reply->parts,
+                     is_closed ? "a malformed tool call is text" : "a tool call without its end is text");
+    }
+    go_back(reply, behind, good);
+    json_decref(reply->captures);
+    reply->captures = NULL;
+}
+
+/* Finds the opening again, since the matcher's last search may have been another one. */
+static void read_captures(gumbel_reply *reply, const gb_pattern *open, const event *found) {
+    const gb_marked_text *text = &reply->text;
+    const char *name, *raw = (const char *)text->raw.data;
+    gb_match group;
+    reply->captures = json_object();
+    if (gb_pattern_find(open, reply->matcher, (const char *)text->search.data, text->search.size,
+                        found->start, found->search)
+            .state != GB_MATCH_FOUND)
+        return;
+    for (uint32_t i = 0; (name = gb_pattern_group_name(open, i)); i++)
+        if (gb_pattern_group(open, reply->matcher, name, &group))
+            json_object_set_new(reply->captures, name,
+                                json_stringn_nocheck(raw + group.start, group.end - group.start));
+}
+
+static void open_field(gumbel_reply *reply, const event *found) {
+    const gb_reply_field *field = &reply->format->fields[found->field];
+    if (!is_text(reply, reply->field))
+        finish_field(reply, found->start, found->start, false);
+    if (field->is_streamed) {
+        gb_enter_text(reply, found->field, found->start);
+        return;
+    }
+    reply->outer = reply->field;
+    reply->field = found->field;
+    reply->opened = found->start;
+    reply->body = found->end;
+    read_captures(reply, field->open, found);
+}
+
+static void handle(gumbel_reply *reply, const event *found) {
+    pass(reply, found->start);
+    if (found->start == found->end)
+        reply->empty_at = found->start;
+    if (found->kind == OPENS)
+        open_field(reply, found);
+    else if (found->kind == CLOSES && !is_text(reply, reply->field))
+        finish_field(reply, found->start, found->end, true);
+    else if (found->kind == CLOSES)
+        gb_enter_text(reply, GB_NO_FIELD, found->end);
+    reply->at = found->end;
+}
+
+/* ---- Delimiters ---------------------------------------------------------------------------------------- */
+
+static bool comes_first(const event *best, event_kind kind, size_t start, size_t end) {
+    if (!best->is_found || start != best->start)
+        return !best->is_found || start < best->start;
+    return end != best->end ? end > best->end : kind < best->kind;
+}
+
+/* The next match that can be a delimiter. One that is too long is none, but what begins behind its first
+ * character may be; one without bytes neither stands twice in a place nor at the end of what is known. */
+static gb_match find_match(const gumbel_reply *reply, const gb_pattern *pattern, gb_search search) {
+    const char *text = (const char *)reply->text.search.data;
+    const size_t size = reply->text.search.size;
+    gb_match match = {GB_MATCH_NONE, size, size};
+    for (size_t from = reply->at; pattern;) {
+        match = gb_pattern_find(pattern, reply->matcher, text, size, from, search);
+        if (match.state == GB_MATCH_PENDING)
+            match.end = size;
+        const bool is_empty = match.state == GB_MATCH_FOUND && match.start == match.end;
+        if (is_empty && match.start == size &&
+            (search == GB_SEARCH_GROWING || match.start == reply->empty_at))
+            match.state = GB_MATCH_NONE;
+        else if (match.end - match.start > GB_MAX_REPLY_MARKER ||
+                 (is_empty && match.start == reply->empty_at)) {
+            from = match.start + gb_utf8_size(text[match.start]);
+            continue;
+        }
+        break;
+    }
+    return match;
+}
+
+static void look_for(gumbel_reply *reply, const gb_pattern *pattern, event_kind kind, int field,
+                     event *best) {
+    const gb_match match = find_match(reply, pattern, best->search);
+    if (match.state == GB_MATCH_FAILED) {
+        reply->is_plain = true;
+    } else if (match.state == GB_MATCH_PENDING) {
+        best->pending = match.start < best->pending ? match.start : best->pending;
+    } else if (match.state == GB_MATCH_FOUND && comes_first(best, kind, match.start, match.end)) {
+        best->kind = kind;
+        best->field = field;
+        best->start = match.start;
+        best->end = match.end;
+        best->is_found = true;
+    }
+}
+
+/* Whether the field can open where the reply is. */
+static bool can_open(const gumbel_reply *reply, const gb_reply_field *field) {
+    return reply->field == GB_NO_FIELD || ((field->within | field->ends) >> reply->field & 1);
+}
+
+static event find_delimiter(gumbel_reply *reply, bool is_whole) {
+    const gb_reply_format *format = reply->format;
+    event best = {.pending = reply->text.search.size,
+                  .search = is_whole ? GB_SEARCH_WHOLE : GB_SEARCH_GROWING};
+    for (int i = 0; i < format->field_count; i++)
+        if (can_open(reply, &format->fields[i]))
+            look_for(reply, format->fields[i].open, OPENS, i, &best);
+    const int closes = reply->field == GB_NO_FIELD ? format->rest : reply->field;
+    if (closes != GB_NO_FIELD)
+        look_for(reply, format->fields[closes].close, CLOSES, closes, &best);
+    if (reply->field == GB_NO_FIELD)
+        look_for(reply, format->stray, STRAY, GB_NO_FIELD, &best);
+    if (best.is_found && best.start >= best.pending)
+        best.is_found = false;
+    return best;
+}
+
+/* The most that a field which is no text may have is text again, and what follows is looked at anew. */
+static bool overflows(gumbel_reply *reply, const event *next) {
+    const size_t limit = reply->body + reply->max_call;
+    const size_t known = next->is_found ? next->start : next->pending;
+    if (is_text(reply, reply->field) || known <= limit)
+        return false;
+    size_t end = limit; /* whole characters */
+    while (end > reply->body && ((uint8_t)reply->text.raw.data[end] & 0xC0) == 0x80)
+        end--;
+    show(reply, reply->opened, end, true);
+    gb_warn_text(&reply->parts, "a tool call that is too long is text");
+    reply->at = end;
+    reply->field = reply->outer;
+    json_decref(reply->captures);
+    reply->captures = NULL;
+    return true;
+}
+
+/* Delimiters take too long to find: all that follows is text. */
+static void give_up(gumbel_reply *reply) {
+    if (!is_text(reply, reply->field)) {
+        show(reply, reply->opened, reply->at, true);
+        reply->field = reply->outer;
+    }
+    pass(reply, reply->text.raw.size);
+    gb_warn_text(&reply->parts, "the reply format's patterns take too long: the rest is text");
+}
+
+static void end_text(gumbel_reply *reply) {
+    const size_t end = reply->text.raw.size;
+    gb_reply_parts *parts = &reply->parts;
+    pass(reply, end);
+    if (!is_text(reply, reply->field))
+        finish_field(reply, end, end, false);
+    if (parts->count == 0 && end > reply->begin && is_left_out(reply, GB_NO_FIELD)) {
+        gb_enter_text(reply, GB_NO_FIELD, reply->begin);
+        show(reply, reply->begin, end, false);
+    }
+    if (parts->count == 0 && end > reply->begin) {
+        const gb_byte_buffer nothing = {0};
+        gb_add_part(parts, NULL, reply->begin, NULL, NULL, &nothing, NULL);
+    }
+    gb_close_text(parts);
+}
+
+void gb_scan_reply(gumbel_reply *reply, bool is_whole) {
+    while (reply->format && !reply->is_plain) {
+        const event next = find_delimiter(reply, is_whole);
+        if (reply->is_plain)
+            break;
+        if (overflows(reply, &next))
+            continue;
+        if (!next.is_found) {
+            pass(reply, next.pending);
+            break;
+        }
+        handle(reply, &next);
+    }
+    if (reply->is_plain)
+        give_up(reply);
+    if (!reply->format)
+        pass(reply, reply->text.raw.size);
+    if (is_whole)
+        end_text(reply);
+}

@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes replies.json: replies and the messages that they are.
+
+Where a format is a plain response_template, transformers' own parser must give the same message; the others'
+messages are written by hand. Needs transformers >= 5.13."""
+
+import json
+import os
+
+from transformers.utils.chat_parsing import parse_response
+
+CALL = {"type": "function", "function": "{content}"}
+
+FORMATS = {
+    "hermes": {
+        "start_anchor": "<|im_start|>assistant\n",
+        "fields": {
+            "reasoning_content": {"open": "<think>", "close": "</think>"},
+            "tool_calls": {"open_pattern": r"\s*<tool_call>", "close": "</tool_call>", "repeats": True,
+                           "content": "json", "transform": CALL},
+            "content": {"close_pattern": r"\s*<\|im_end\|>"},
+        },
+    },
+    "harmony": {
+        "start_anchor": "<|start|>assistant",
+        "fields": {
+            "thinking": {"open": "<|channel|>analysis<|message|>", "close": "<|end|>"},
+            "content": {"open": "<|channel|>final<|message|>", "close": ["<|end|>", "<|return|>"]},
+            "tool_calls": {
+                "open_pattern": r"<\|channel\|>commentary to=functions\.(?P<name>\w+)[^<]*(?:<\|constrain\|>json)?<\|message\|>",
+                "close": "<|call|>", "repeats": True, "content": "json",
+                "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+            },
+        },
+    },
+    "command": {
+        "start_anchor": "<|CHATBOT_TOKEN|>",
+        "fields": {
+            "thinking": {"open": "<|START_THINKING|>", "close": "<|END_THINKING|>"},
+            "content": {"open": "<|START_RESPONSE|>", "close": "<|END_RESPONSE|>"},
+            "tool_calls": {
+                "open": "<|START_ACTION|>", "close": "<|END_ACTION|>", "content": "json", "transform_each": True,
+                "transform": {"type": "function", "function": {"name": "{tool_name}", "arguments": "{parameters}"}},
+            },
+        },
+    },
+    "blocks": {
+        "start_anchor": "<|message_model|>",
+        "fields": {
+            "thinking": {"open_pattern": r"(?:<\|message_model\|>)?[^<]*<\|content_thinking\|>",
+                         "close": "<|end_message|>", "repeats": True, "join": "", "content_args": {"strip": False}},
+            "content": {"open_pattern": r"(?:<\|message_model\|>)?[^<]*<\|content_text\|>",
+                        "close": "<|end_message|>", "repeats": True, "join": "", "content_args": {"strip": False}},
+            "tool_calls": {"open_pattern": r"(?:<\|message_model\|>)?[^<]*<\|content_invoke_tool_json\|>",
+                           "close": "<|end_message|>", "repeats": True, "content": "json",
+                           "transform": {"type": "function",
+                                         "function": {"name": "{content.name}", "arguments": "{content.args}"}}},
+        },
+    },
+    "open_thought": {
+        "start_anchor": "Assistant:",
+        "fields": {
+            "thinking": {"open_pattern": r"(?:^|<think>\s*)", "close": "</think>"},
+            "content": {"open": "<response>\n", "close_pattern": r"\n?</response>"},
+            "tool_calls": {"open": "<tool_call>", "close": "</tool_call>", "repeats": True, "content": "json",
+                           "transform": CALL},
+        },
+    },
+    "values": {
+        "start_anchor": "A:",
+        "fields": {
+            "content": {},
+            "count": {"open": "<n>", "close": "</n>", "content": "int"},
+            "notes": {"open": "<meta>", "close": "</meta>", "content": "kv-lines"},
+            "tags": {"open": "<tags>", "close": "</tags>", "content": "xml-inline",
+                     "content_args": {"tag_pattern": r"<(?P<key>\w+)>(?P<value>.*?)</\w+>", "merge_duplicates": True,
+                                      "value_parser": {"name": "json", "args": {"allow_non_json": True}}}},
+        },
+    },
+    "overlap": {
+        "start_anchor": "A:",
+        "fields": {"thinking": {"open": "<x>", "close": ["END", "ENDX"]}, "content": {}},
+    },
+}
+
+WEATHER = {"type": "function", "function": {"name": "get_weather", "parameters": {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "detail": {"type": "boolean"},
+        "limit": {"type": ["number", "null"]},
+        "options": {"$ref": "#/$defs/options"},
+        "zip": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "unit": {"enum": ["C", "F"]},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    },
+    "$defs": {"options": {"type": "object"}},
+}}}
+NOW = {"name": "now", "input_schema": {"type": "object", "properties": {}}}
+WRITE = {"name": "write_file", "parameters": {"properties": {"path": {"type": "string"}, "text": {"type": "string"}}}}
+TOOLS = [WEATHER, NOW, WRITE]
+
+
+def call(function, **arguments):
+    return {"name": function, "arguments": arguments}
+
+
+def message(content="", reasoning=None, calls=None, **others):
+    result = {"content": content}
+    if reasoning is not None:
+        result["reasoning_content"] = reasoning
+    result.update(others)
+    if calls:
+        result["tool_calls"] = calls
+    return result
+
+
+THINK = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n"
+SILENT = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+MODEL = "<bos><|turn>user\nHi<turn|>\n<|turn>model\n"
+
+
+def qwen_call(name, **arguments):
+    inner = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in arguments.items())
+    return f"<tool_call>\n<function={name}>\n{inner}</function>\n</tool_call>"
+
+
+def q(text):
+    return f'<|"|>{text}<|"|>'
+
+
+CASES = []
+
+
+def case(format, prompt, reply, expected, types=None, warnings=0, tools=TOOLS):
+    CASES.append({"format": format, "prompt": prompt, "reply": reply, "message": expected, "types": types,
+                  "warnings": warnings, "tools": tools is not None})
+
+
+# ---- Qwen3.5 and 3.6 ----
+case("qwen3_5", THINK, "The user greets me.\n</think>\n\nHello! How can I help?<|im_end|>",
+     message("Hello! How can I help?", "The user greets me."), "rc")
+case("qwen3_5", SILENT, "Hello!<|im_end|>\n<|endoftext|>", message("Hello!"), "c")
+case("qwen3_5", THINK, "Cut off while it thi", message("", "Cut off while it thi"), "r")
+case("qwen3_5", THINK, "\n</think>\n\nNothing to think of.", message("Nothing to think of."), "c")
+case("qwen3_5", "", "<think>\nMine\n</think>\n\nYours", message("Yours", "Mine"), "rc")
+case("qwen3_5", SILENT, "</think>\n\nAn end too many.", message("An end too many."), "c")
+case("qwen3_5", THINK, "I look.\n</think>\n\n" + qwen_call("get_weather", city="Paris", days=3) + "<|im_end|>",
+     message(None, "I look.", [call("get_weather", city="Paris", days=3)]), "rt")
+case("qwen3_5", SILENT, "I look.\n\n" + qwen_call("get_weather", city="Paris") + "\n" + qwen_call("now") + "<|im_end|>",
+     message("I look.", None, [call("get_weather", city="Paris"), call("now")]), "ctt")
+case("qwen3_5", SILENT,
+     qwen_call("get_weather", city="0044", days=" 7 ", detail="True", limit="null", options='{"a": [1, 2.5]}', zip="94103",
+               tags='["x", "y"]', unit="C", either="42", more="7"),
+     message(None, None, [call("get_weather", city="0044", days=7, detail=True, limit=None, options={"a": [1, 2.5]},
+                               zip="94103", tags=["x", "y"], unit="C", either=42, more="7")]), "t")
+case("qwen3_5", SILENT, qwen_call("get_weather", days="soon", detail="maybe", limit="1e3", options="[1]"),
+     message(None, None, [call("get_weather", days="soon", detail="maybe", limit=1000.0, options="[1]")]), "t")
+case("qwen3_5", SILENT, qwen_call("write_file", path="a.py", text="def f():\n    return '</parameter> <b>'\n\n\nf()"),
+     message(None, None, [call("write_file", path="a.py", text="def f():\n    return '</parameter> <b>'\n\n\nf()")]), "t")
+case("qwen3_5", SILENT, qwen_call("write_file", path="a", text="    indented\n</function> is no end\n"),
+     message(None, None, [call("write_file", path="a", text="    indented\n</function> is no end\n")]), "t")
+# Ends that are missing.
+case("qwen3_5", SILENT, "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n<|im_end|>",
+     message(None, None, [call("get_weather", city="Rome")]), "t")
+case("qwen3_5", SILENT, "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n</function>",
+     message(None, None, [call("get_weather", city="Rome")]), "t")
+case("qwen3_5", SILENT, "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>",
+     message(None, None, [call("get_weather", city="Rome")]), "t")
+case("qwen3_5", SILENT, "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n<parameter=days>\n2\n</function>\n</tool_call>",
+     message(None, None, [call("get_weather", city="Rome", days=2)]), "t")
+case("qwen3_5", SILENT, "<tool_call>\n<function=now>\n</function>\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
+     message(None, None, [call("now"), call("now")]), "tt")
+case("qwen3_5", SILENT, "<tool_call>\n<function=now>\n</function>\n<function=now>\n</function>\n</tool_call>",
+     message(None, None, [call("now"), call("now")]), "tt")
+case("qwen3_5", SILENT, "Well.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nRo",
+     message("Well.\n<tool_call>\n<function=get_weather>\n<parameter=city>\nRo"), "c", 1)
+# Calls that are none.
+case("qwen3_5", SILENT, 'Well. <tool_call>\n{"name": 1}\n</tool_call> And?',
+     message('Well. <tool_call>\n{"name": 1}\n</tool_call> And?'), "c", 1)
+case("qwen3_5", SILENT, "<tool_call>\n<function=now>\nextra words\n</function>\n</tool_call>",
+     message("<tool_call>\n<function=now>\nextra words\n</function>\n</tool_call>"), "c", 1)
+case("qwen3_5", SILENT, "A <tool_call>oops<tool_call>\n<function=now>\n</function>\n</tool_call>",
+     message("A <tool_call>oops", None, [call("now")]), "ct", 1)
+case("qwen3_5", SILENT, qwen_call("unknown", a="1"), message(None, None, [call("unknown", a="1")]), "t", 1)
+# In the thought.
+case("qwen3_5", THINK, "Now.\n" + qwen_call("now") + "<|im_end|>", message(None, "Now.", [call("now")]), "rt")
+case("qwen3_5", THINK, "Now.\n" + qwen_call("now") + "\nDone.\n</think>\n\nBye.",
+     message("Bye.", "Now.\n\nDone.", [call("now")]), "rtrc")
+case("qwen3_5", THINK, "Is <tool_call> right?\n</tool_call> No.\n</think>\n\nBye.",
+     message("Bye.", "Is <tool_call> right?\n</tool_call> No."), "rc", 1)
+case("qwen3_5", SILENT, "a < b and <tool and </thin and <|im_en", message("a < b and <tool and </thin and <|im_en"), "c")
+case("qwen3_5", SILENT, "Grüße, 世界! 👋🏽 \u00a0" + qwen_call("get_weather", city="Zürich 🏔️"),
+     message("Grüße, 世界! 👋🏽", None, [call("get_weather", city="Zürich 🏔️")]), "ct")
+case("qwen3_5", SILENT, "  \n ", message(""), "c")
+case("qwen3_5", SILENT, "", message(""), "")
+case("qwen3_5", "<|im_start|>assistant\n<think>\n\n</think>\n\nThe answer is", " 42, of course.",
+     message(" 42, of course."), "c")
+case("qwen3_5", "<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n<function=get_weather>\n",
+     "<parameter=days>\n4\n</parameter>\n</function>\n</tool_call>",
+     message(None, None, [call("get_weather", days=4)]), "t")
+case("qwen3_5", "<|im_start|>assistant\n<think>\nold\n<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n",
+     "<think>\nnew\n</think>\n\ny", message("y", "new"), "rc")
+
+# ---- Gemma 4 ----
+THOUGHT = "<|channel>thought\n"
+case("gemma4", MODEL, THOUGHT + "Simple.\n<channel|>Hello!<turn|>", message("Hello!", "Simple."), "rc")
+case("gemma4", MODEL + THOUGHT + "<channel|>", "Hello!<turn|>", message("Hello!"), "c")
+case("gemma4", MODEL, THOUGHT + "<channel|>Hello!", message("Hello!"), "c")
+case("gemma4", MODEL, f"<|tool_call>call:get_weather{{city:{q('New York, NY')},days:3}}<tool_call|><|tool_response>",
+     message(None, None, [call("get_weather", city="New York, NY", days=3)]), "t")
+case("gemma4", MODEL,
+     THOUGHT + "Hm.<channel|>Wait. <|tool_call>call:get_weather{" + f"detail:true,limit:null,options:{{a:[1,2.5,{q('x')}],b-c:{{}}}}"
+     + f",tags:[{q('{')},{q('a,b:c')}]}}<tool_call|>",
+     message("Wait.", "Hm.", [call("get_weather", detail=True, limit=None, options={"a": [1, 2.5, "x"], "b-c": {}},
+                                   tags=["{", "a,b:c"])]), "rct")
+case("gemma4", MODEL, "<|tool_call>call:now{}<tool_call|><|tool_call>call:now{}<tool_call|><tool_call|>",
+     message(None, None, [call("now"), call("now")]), "tt")
+case("gemma4", MODEL, f"<|tool_call>call:get_weather{{city:{q('Rome')}}}<|tool_call>call:now{{}}",
+     message(None, None, [call("get_weather", city="Rome"), call("now")]), "tt")
+case("gemma4", MODEL, "<|tool_call>call:get_weather{zip:94103,days:2.0,city:true}<tool_call|>",
+     message(None, None, [call("get_weather", zip="94103", days=2, city="true")]), "t")
+case("gemma4", MODEL, f"<|tool_call>call:get_weather{{city:{q('Ro')},da", message(
+    f"<|tool_call>call:get_weather{{city:{q('Ro')},da"), "c", 1)
+case("gemma4", MODEL, "Hm <|tool_call>call:get_weather{city:Rome}<tool_call|> ok",
+     message("Hm <|tool_call>call:get_weather{city:Rome}<tool_call|> ok"), "c", 1)
+case("gemma4", MODEL, THOUGHT + "I call.\n<|tool_call>call:now{}<tool_call|> Done.<channel|>Bye",
+     message("Bye", "I call.\n\nDone.", [call("now")]), "rtrc")
+case("gemma4", MODEL, THOUGHT + "I call.\n<|tool_call>call:now{}<tool_call|><|tool_response>",
+     message(None, "I call.", [call("now")]), "rt")
+case("gemma4", "<|turn>model\n<|tool_call>call:now{}<tool_call|><|tool_response>response:now{}<tool_response|>",
+     "It is noon.<turn|>", message("It is noon."), "c")
+case("gemma4", MODEL, f"<|tool_call>call:write_file{{path:{q('a')},text:{q(chr(34) + 'quoted' + chr(34) + chr(10) + 'C:' + chr(92) + 'n')}}}<tool_call|>",
+     message(None, None, [call("write_file", path="a", text='"quoted"\nC:\\n')]), "t")
+case("gemma4", MODEL, "<|tool_call>call:get_weather{days:12345678901234567890}<tool_call|>",
+     message(None, None, [call("get_weather", days=1.2345678901234567e19)]), "t")
+
+# ---- Formats as transformers has them ----
+HF = []
+
+
+def same(format, prompt, reply, types):
+    HF.append((format, prompt, reply, types))
+
+
+same("hermes", "", '<think>\nHm.\n</think>\n\n<tool_call>\n{"name": "f", "arguments": {"x": 1, "y": 0.1}}\n</tool_call><|im_end|>', "rt")
+same("hermes", "<|im_start|>assistant\n<think>\n", 'Hm.\n</think>\n\nBye. <|im_end|>', "rc")
+same("hermes", "", '<tool_call>{"name": "f", "arguments": {}}</tool_call>\n<tool_call>{"name": "g", "arguments": {"s": "}\\n"}}</tool_call>', "tt")
+same("harmony", "", '<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": [true]}<|call|>', "rt")
+same("harmony", "<|start|>assistant", '<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant<|channel|>final<|message|>It is.', "rc")
+same("command", "", '<|START_THINKING|>Both.<|END_THINKING|><|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"a": 1}},\n {"tool_call_id": "1", "tool_name": "g", "parameters": {}}]<|END_ACTION|><|END_OF_TURN_TOKEN|>', "rtt")
+same("blocks", "<|message_model|>", '<|content_thinking|>One, <|end_message|><|message_model|><|content_thinking|> two.<|end_message|><|message_model|><|content_text|>Now.<|end_message|><|message_model|>f<|content_invoke_tool_json|>{"name":"f","args":{"c":"T"}}<|end_message|><|content_model_end_sampling|>', "rrct")
+same("open_thought", "", 'I think.\n</think>\n\n<response>\nYes.\n</response>\n</s>', "rc")
+same("open_thought", "", 'I think.\n</think>\n\n<tool_call>\n{"name": "f", "arguments": {"l": "P"}}\n</tool_call>\n</s>', "rt")
+same("values", "", "There are <n> 42 </n>", "co")
+same("values", "", "<meta>name: alice\nage: 30</meta>", "o")
+same("values", "", "<tags><a>1</a><b>two</b><a>[3]</a></tags>", "o")
+same("overlap", "", "<x>hiEND more", "rc")
+same("overlap", "", "<x>hiENDX more", "rc")
+
+
+def as_expected(parsed):
+    names = {"thinking": "reasoning_content"}
+    result = {names.get(key, key): value for key, value in parsed.items() if key != "role"}
+    if "tool_calls" in result:
+        result["tool_calls"] = [c["function"] for c in result["tool_calls"]]
+    result.setdefault("content", None if "tool_calls" in result else "")
+    return result
+
+
+def main():
+    for format, prompt, reply, types in HF:
+        case(format, prompt, reply, as_expected(parse_response(reply, FORMATS[format], prefix=prompt)), types, 0, None)
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replies.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"formats": FORMATS, "tools": TOOLS, "cases": CASES}, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+
+
+main()
