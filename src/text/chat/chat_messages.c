@@ -99,14 +99,14 @@ static gumbel_status fill_message(json_t *object, const gumbel_message *message,
 
 gumbel_status gb_chat_messages_to_json(const gumbel_message *messages, size_t count, json_t **array,
                                        gumbel_error *error) {
+    if (count > 0 && messages->size != sizeof *messages)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_message: size is %zu instead of %zu",
+                       messages->size, sizeof *messages);
     *array = json_array();
     gumbel_status status = *array ? GUMBEL_OK : no_memory(error);
     for (size_t i = 0; status == GUMBEL_OK && i < count; i++) {
         json_t *object = json_object();
-        if (messages->size != sizeof *messages)
-            status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "gumbel_message: size is %zu instead of %zu",
-                             messages->size, sizeof *messages);
-        else if (json_array_append_new(*array, object) != 0)
+        if (json_array_append_new(*array, object) != 0)
             status = no_memory(error);
         else if ((status = fill_message(object, &messages[i], error)) != GUMBEL_OK)
             status = gb_prefix(error, status, "message %zu", i);
