@@ -10,7 +10,7 @@ int main(int argc, char **argv) {
     gumbel_error error = {GUMBEL_OK, "usage: generate PROGRAM MESSAGE"};
     int32_t prompt[1024];
     size_t prompt_count;
-    gumbel_message message = {"user", argc == 3 ? argv[2] : ""};
+    gumbel_message message = {.size = sizeof message, .role = "user", .content = argc == 3 ? argv[2] : ""};
     if (argc != 3 || gumbel_program_open(argv[1], &program, &error) ||
         gumbel_tokenizer_create(program, &tokenizer, &error) ||
         gumbel_chat_encode(tokenizer, &message, 1, NULL, prompt, 1024, &prompt_count, &error) ||

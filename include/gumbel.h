@@ -2,7 +2,7 @@
  *
  * gumbel: language-model programs that sample their own next token.
  *
- * A *program* is one memory-mapped file: graph, weights, tokenizer, chat format. An *engine* is a program
+ * A *program* is one memory-mapped file: graph, weights, tokenizer, chat templates. An *engine* is a program
  * made ready on one backend with a number of slots. A *session* is one slot: a conversation's caches, its
  * position and its seed. A *step* runs tokens of any number of sessions through the program and gets one
  * token id per session back.
@@ -197,13 +197,11 @@ typedef struct gumbel_program_info {
     int32_t bos_token;            /* -1: none */
     uint64_t weight_bytes;        /* mapped from the file */
     uint64_t session_state_bytes; /* caches of one session at max_context */
-    bool has_tokenizer, has_chat_format;
+    bool has_tokenizer, has_chat_template;
     uint32_t max_bias;         /* biases of one row; 0: the program takes none */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
     bool has_logprob;          /* the log-probability of the chosen token can be had */
-    /* Why the checkpoint's chat template gave no chat format; "": it gave one, or there is none. */
-    const char *unknown_chat_template;
-    uint8_t id[16]; /* hash of all sections and weights */
+    uint8_t id[16];            /* hash of all sections and weights */
 } gumbel_program_info;
 
 GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,
@@ -319,36 +317,73 @@ GUMBEL_API gumbel_status gumbel_detokenizer_stop_at(gumbel_detokenizer *detokeni
  * gumbel_detokenize_end. */
 GUMBEL_API int32_t gumbel_detokenizer_stopped(const gumbel_detokenizer *detokenizer);
 
+/* ---- Conversations ------------------------------------------------------------------------------------- */
+
+/* A call of a tool by the model. */
+typedef struct gumbel_tool_call {
+    size_t size;
+    const char *id;        /* NULL: none */
+    const char *name;      /* of the tool */
+    const char *arguments; /* a JSON object as text; NULL: {} */
+} gumbel_tool_call;
+
+/* A message. Texts are UTF-8, ill-formed bytes are read as U+FFFD, and special tokens in them are ordinary
+ * text. Of several, each has the size of the first. */
 typedef struct gumbel_message {
-    const char *role;    /* "system", "user" or "assistant" */
-    const char *content; /* UTF-8; special tokens in it are ordinary text */
+    size_t size;
+    const char *role;      /* "system", "developer", "user", "assistant" or "tool" */
+    const char *content;   /* NULL: none, which an assistant's message with a call or a reasoning may have */
+    const char *reasoning; /* an assistant's thought before its content; NULL: none */
+    const gumbel_tool_call *tool_calls;
+    size_t tool_call_count;
+    const char *tool_call_id; /* which call a tool's message answers; NULL: not said */
+    const char *name;         /* of the tool, or of who speaks; NULL: not said */
+    const char *const *parts; /* [part_count] texts in place of content */
+    size_t part_count;
 } gumbel_message;
 
 typedef enum gumbel_thinking {
     GUMBEL_THINKING_DEFAULT = 0, /* what the model's own template does when nobody says */
-    GUMBEL_THINKING_ON = 1,
-    GUMBEL_THINKING_OFF = 2
+    GUMBEL_THINKING_ON = 1,      /* its variables enable_thinking and thinking are true */
+    GUMBEL_THINKING_OFF = 2      /* they are false */
 } gumbel_thinking;
 
+/* Texts end in a zero byte. Those with JSON are of one value, in UTF-8, without a key twice in an object. */
 typedef struct gumbel_chat_options {
     size_t size;
     gumbel_thinking thinking;
-    bool no_generation_prompt; /* end after the last message, without opening the assistant's turn */
-    bool continues;            /* these messages follow an assistant's turn that a session already holds */
-    bool turn_is_closed;       /* with continues: that turn already ended in its end-of-turn token */
+    bool no_generation_prompt;   /* end after the last message, without opening the assistant's turn */
+    bool continue_final_message; /* end within the last message, for the model to go on with its content */
+    const char *messages_json;   /* the messages as an array such as OpenAI's API has, in place of messages */
+    const char *tools;           /* a JSON array of {"type": "function", "function": {...}}; NULL: none */
+    const char *template_kwargs; /* a JSON object of more variables for the template; NULL: none */
+    const char *template_name;   /* NULL: "tool_use" where there are tools and such a template, else "default"
+                                  */
+    const char *template_text;   /* a Jinja template in place of the program's; NULL: those */
+    bool has_time;               /* the template is told that it is this time, not the present one: */
+    int64_t time;                /* seconds since 1970 */
 } gumbel_chat_options;
 
-/* Renders a conversation with the program's chat format into token ids. Capacity and count as in
- * gumbel_encode. Errors: UNSUPPORTED (the program has no chat format), ARGUMENT (unknown role, a system
- * message that is not the first, a missing content), LIMIT, MEMORY. */
+/* Renders a conversation with the program's chat template (docs/chat.md) and encodes it. options may be NULL.
+ * Capacity and count as in gumbel_encode. Special tokens are recognized in what the template writes, never in
+ * what comes from messages, tools and template_kwargs. Template and conversation may be hostile: steps,
+ * depth, bytes and time are limited. Thread-safe.
+ * Errors: UNSUPPORTED (no such template, or it uses what is not known here), ARGUMENT (a message or option,
+ * naming its index and field; or the template's own refusal), FORMAT (JSON, or a template that fails), LIMIT,
+ * MEMORY. */
 GUMBEL_API gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
                                             size_t message_count, const gumbel_chat_options *options,
                                             int32_t *tokens, size_t capacity, size_t *count,
                                             gumbel_error *error);
 
-/* Replaces the tokenizer's chat format by the JSON description at path (docs/chat-format.md). */
-GUMBEL_API gumbel_status gumbel_chat_format_load(gumbel_tokenizer *tokenizer, const char *path,
-                                                 gumbel_error *error);
+/* The same as text: what gumbel_chat_encode encodes. Nothing is written when it fails. */
+GUMBEL_API gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
+                                            size_t message_count, const gumbel_chat_options *options,
+                                            gumbel_write_callback write, void *user, gumbel_error *error);
+
+/* The text of the program's chat template of that name (NULL: the one that is used when none is named and
+ * there are no tools), or NULL where there is none. It lives as long as the tokenizer. */
+GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, const char *name);
 
 /* ---- Replies ------------------------------------------------------------------------------------------- */
 
@@ -903,7 +938,7 @@ GUMBEL_API gumbel_status gumbel_pack(const char *program, const char *path,
 /* Writes the built-in quantization recipes, each as the JSON that a file for options.quantize has. */
 GUMBEL_API void gumbel_describe_recipes(gumbel_write_callback write, void *user);
 
-/* The tokenizer of a checkpoint directory or of a GGUF, with its chat format where its template is known. */
+/* The tokenizer of a checkpoint directory or of a GGUF, with its chat templates. */
 GUMBEL_API gumbel_status gumbel_export_tokenizer(const char *checkpoint, gumbel_tokenizer **tokenizer,
                                                  gumbel_error *error);
 

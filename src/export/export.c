@@ -166,7 +166,7 @@ static void report_unused(const export_job *job) {
         report(job, GUMBEL_LOG_INFO, "%zu tensors of the checkpoint are not used: %s", count, list);
 }
 
-/* Tokenizer and chat format. A bare config.json is not expected to have them beside it. */
+/* Tokenizer and chat templates. A bare config.json is not expected to have them beside it. */
 static gumbel_status read_text(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     if (options->random_weights) {
@@ -229,7 +229,6 @@ static void set_metadata(export_job *job) {
                                                 : "random weights";
     metadata->exporter = GUMBEL_VERSION;
     metadata->recipe = gb_recipe_name(job->recipe);
-    metadata->unknown_chat_template = job->text.unknown_template.message;
     if (job->reply_format.size > 0)
         metadata->reply_format = (const char *)job->reply_format.data;
     metadata->stop_tokens = (gb_token_list){generation->stop_tokens, generation->stop_token_count};
@@ -277,7 +276,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     GB_TRY(gb_builder_finish(job->builder, &job->program, error));
     GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
-    job->program->chat_format = (gb_blob){job->text.chat_format.data, job->text.chat_format.size};
+    job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
     report_unused(job);
     return write_program(job, path, error);
 }

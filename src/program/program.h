@@ -222,8 +222,8 @@ typedef struct gb_binding {
     gb_ref value;
 } gb_binding;
 
-/* A section that the graph does not look into: tokenizer, chat format. Of a program that was read it lies in
- * the file; of one that was built it is the caller's and must outlive the program's writer. */
+/* A section that the graph does not look into: tokenizer, chat templates. Of a program that was read it lies
+ * in the file; of one that was built it is the caller's and must outlive the program's writer. */
 typedef struct gb_blob {
     const uint8_t *data; /* NULL: absent */
     uint64_t size;
@@ -238,10 +238,10 @@ typedef struct gb_program {
     gb_state *states;
     gb_binding *inputs, *outputs;
     uint32_t value_count, node_count, region_count, constant_count, state_count, input_count, output_count;
-    gb_blob tokenizer, chat_format; /* of src/text's own formats */
-    uint8_t id[16];                 /* hash of all sections and weights: names the program in session files */
-    gb_file_map map;                /* the file, when it was read from one */
-    struct gb_storage *storage;     /* what owns the arrays and strings; freed by gb_program_destroy */
+    gb_blob tokenizer, chat;    /* of src/text's own formats */
+    uint8_t id[16];             /* hash of all sections and weights: names the program in session files */
+    gb_file_map map;            /* the file, when it was read from one */
+    struct gb_storage *storage; /* what owns the arrays and strings; freed by gb_program_destroy */
 } gb_program;
 
 /* A constant as a matrix: its last dim are the columns, the others the rows. False where the rank is below 2

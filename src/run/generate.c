@@ -5,8 +5,8 @@
  */
 #include "base/versioned.h"
 #include "run/handles.h"
-#include "text/detokenizer.h"
-#include "text/tokenizer.h"
+#include "text/decode/detokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
 

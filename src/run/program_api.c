@@ -11,7 +11,7 @@
 #include "program/print/printer.h"
 #include "run/handles.h"
 #include "text/reply/use_format.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
 
@@ -61,11 +61,10 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .weight_bytes = gb_program_weight_bytes(graph),
         .session_state_bytes = gb_program_state_bytes(graph),
         .has_tokenizer = graph->tokenizer.data != NULL,
-        .has_chat_format = graph->chat_format.data != NULL,
+        .has_chat_template = graph->chat.data != NULL,
         .max_bias = (uint32_t)metadata->max_bias,
         .max_top_logprobs = (uint32_t)metadata->max_top_logprobs,
         .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
-        .unknown_chat_template = metadata->unknown_chat_template,
     };
     memcpy(full.id, graph->id, sizeof full.id);
     gb_write_versioned(&full, sizeof full, info);
@@ -140,7 +139,7 @@ gumbel_status gumbel_tokenizer_create(const gumbel_program *program, gumbel_toke
     if (!graph->tokenizer.data)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "the program has no tokenizer (exported from a checkpoint without tokenizer.json)");
-    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat_format, tokenizer, error));
+    GB_TRY(gb_tokenizer_create(&graph->tokenizer, &graph->chat, tokenizer, error));
     gb_tokenizer_allow_ids(*tokenizer, (uint32_t)graph->metadata.vocab_size);
     const char *reply_format = graph->metadata.reply_format;
     if (!*reply_format)

@@ -5,9 +5,11 @@
 #include "cli/chat/messages.h"
 
 #include "support/assertions.h"
+#include "support/temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -16,42 +18,22 @@ static gumbel_status parse(const char *json, cli_messages *messages, gumbel_erro
     return cli_messages_parse("chat.json", json, strlen(json), messages, error);
 }
 
-static void both_forms_of_content(void **state) {
+static void an_array_or_an_object_of_messages(void **state) {
     (void)state;
     cli_messages messages;
     gumbel_error error;
-    assert_ok(parse("[{\"role\":\"system\",\"content\":\"Be brief.\"},"
-                    "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"One\\n\"},"
-                    "{\"type\":\"text\",\"text\":\"two\"}]},{\"role\":\"assistant\",\"content\":[]}]",
+    assert_ok(parse("[{\"role\": \"user\", \"content\": [1.5, \"a\\u0000b\"]}]", &messages, &error), &error);
+    assert_string_equal(messages.messages, "[{\"role\":\"user\",\"content\":[1.5,\"a\\u0000b\"]}]");
+    assert_null(messages.tools);
+    cli_messages_free(&messages);
+    assert_ok(parse("{\"model\":\"m\",\"messages\":[{\"content\":\"\u00e9\"}],\"tools\":[{\"name\":\"f\"}]}",
                     &messages, &error),
               &error);
-    assert_int_equal(messages.count, 3);
-    assert_string_equal(messages.items[0].role, "system");
-    assert_string_equal(messages.items[0].content, "Be brief.");
-    assert_string_equal(messages.items[1].content, "One\ntwo");
-    assert_string_equal(messages.items[2].content, "");
+    assert_string_equal(messages.messages, "[{\"content\":\"\u00e9\"}]");
+    assert_string_equal(messages.tools, "[{\"name\":\"f\"}]");
     cli_messages_free(&messages);
-}
-
-static void an_object_with_messages(void **state) {
-    (void)state;
-    cli_messages messages;
-    gumbel_error error;
-    assert_ok(
-        parse("{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"é\"}]}", &messages, &error),
-        &error);
-    assert_int_equal(messages.count, 1);
-    assert_string_equal(messages.items[0].content, "é");
-    cli_messages_free(&messages);
-}
-
-static void developer_is_system(void **state) {
-    (void)state;
-    cli_messages messages;
-    gumbel_error error;
-    assert_ok(parse("[{\"role\":\"developer\",\"content\":\"a\",\"tool_calls\":[]}]", &messages, &error),
-              &error);
-    assert_string_equal(messages.items[0].role, "system");
+    assert_ok(parse("{\"messages\":[{}],\"tools\":null}", &messages, &error), &error);
+    assert_null(messages.tools);
     cli_messages_free(&messages);
 }
 
@@ -60,32 +42,48 @@ static void wrong_files_are_refused(void **state) {
     static const char *const cases[][2] = {
         {"", "chat.json: line 1"},
         {"[{]", "chat.json: line 1"},
-        {"[]", "expected an array of messages"},
+        {"[{\"role\":1,\"role\":1}]", "chat.json: line 1: duplicate"},
+        {"[]", "chat.json: expected an array of messages"},
         {"\"text\"", "chat.json"},
         {"{\"message\":[]}", "expected an array of messages"},
-        {"[3]", "message 0: expected an object with a string \"role\""},
-        {"[{\"content\":\"a\"}]", "message 0: expected an object with a string \"role\""},
-        {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]", "message 1: expected \"content\""},
-        {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]}]", "message 0: \"tool_calls\""},
-        {"[{\"role\":\"user\",\"content\":7}]", "message 0: expected \"content\""},
-        {"[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":\"x\"}]}]",
-         "message 0: expected \"content\""},
-        {"[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]", "chat.json: line 1"},
+        {"{\"messages\":[{}],\"tools\":{}}", "an array \"tools\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cli_messages messages;
         gumbel_error error;
         assert_fails(parse(cases[i][0], &messages, &error), GUMBEL_ERROR_FORMAT, &error, cases[i][1]);
-        assert_null(messages.items);
+        assert_null(messages.messages);
     }
+}
+
+/* What a chat keeps beside its session. */
+static void texts_are_written_and_read(void **state) {
+    (void)state;
+    const gumbel_message written[] = {
+        {.size = sizeof *written, .role = "system", .content = "Be brief."},
+        {.size = sizeof *written, .role = "user", .content = "\"a\"\n\u00e9\xff"},
+    };
+    const char *path = temporary_path("kept.json");
+    cli_plain_message *read;
+    gumbel_error error;
+    size_t count;
+    assert_ok(cli_messages_write(path, written, 2, &error), &error);
+    assert_ok(cli_messages_read(path, &read, &count, &error), &error);
+    assert_int_equal(count, 2);
+    assert_string_equal(read[0].role, "system");
+    assert_string_equal(read[1].content, "\"a\"\n\u00e9\uFFFD");
+    free(read[0].content), free(read[1].content), free(read);
+    write_text(path, "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]");
+    assert_fails(cli_messages_read(path, &read, &count, &error), GUMBEL_ERROR_FORMAT, &error, "message 1");
+    write_text(path, "{}");
+    assert_fails(cli_messages_read(path, &read, &count, &error), GUMBEL_ERROR_FORMAT, &error, "an array");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_forms_of_content),
-        cmocka_unit_test(an_object_with_messages),
-        cmocka_unit_test(developer_is_system),
+        cmocka_unit_test(an_array_or_an_object_of_messages),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(texts_are_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void a_word_is_no_file(void **state) {
     free_result(&result);
 }
 
-/* Without a chat format, but with bos, as the tokenizer says. */
+/* Without a chat template, but with bos, as the tokenizer says. */
 static void plain_text_is_continued(void **state) {
     (void)state;
     char *ids = output_of(GUMBEL("The cat sat.", "tokenize", program, "--add-special"));
@@ -72,16 +72,7 @@ static void plain_text_is_continued(void **state) {
     free(as_llama);
 }
 
-static void assert_template_note(command_result result, bool expected) {
-    assert_status(result, 0);
-    bool noted =
-        result.errors && strstr(result.errors, "gumbel: chat_template.jinja: no known chat format renders");
-    if (noted != expected)
-        fail_msg("expected %s note: %s", expected ? "a" : "no", result.errors ? result.errors : "");
-    free_result(&result);
-}
-
-/* A program whose checkpoint has a template that is not known says so whenever it would have been used. */
+/* A program keeps a template that is not known here whole: export warns, and what would use it fails. */
 static void an_unknown_template_is_told(void **state) {
     (void)state;
     char checkpoint[4096];
@@ -93,23 +84,56 @@ static void an_unknown_template_is_told(void **state) {
         snprintf(to, sizeof to, "odd/%s", names[i]);
         copy_file(from, temporary_path(to));
     }
-    write_text(temporary_path("odd/chat_template.jinja"),
-               "{% for m in messages %}[{{ m.content }}]{% endfor %}");
+    write_text(temporary_path("odd/chat_template.jinja"), "{{ messages }}\n{% include 'x' %}");
     const char *path = temporary_path("odd.gumbel");
+    static const char part[] = "chat template, line 2: the statement \"include\" is not known here";
     command_result exported =
         GUMBEL(NULL, "export", checkpoint, "--random-weights", "7", "-o", path, "--max-context", "64");
-    assert_template_note(exported, false); /* a warning that says the same */
+    assert_status(exported, 0);
+    assert_has(exported.errors, part);
+    free_result(&exported);
 #define ODD(...) GUMBEL(NULL, "run", path, "-n", "2", "--temp", "0", __VA_ARGS__)
-    assert_template_note(ODD("hi"), true);
-    assert_template_note(ODD("-p", "hi"), true);
-    assert_template_note(ODD("hi", "--plain"), false);
-    assert_template_note(ODD("hi", "--raw"), false);
-    assert_template_note(ODD("hi", "--quiet"), false);
-    assert_template_note(ODD("--tokens", "2,17"), false);
-    assert_template_note(ODD("hi", "--chat-format", GUMBEL_TEST_DATA "/cli/chat_format.json"), false);
-    char *summary = output_of(GUMBEL(NULL, "inspect", path));
-    assert_has(summary, "unknown template   chat_template.jinja: no known");
-    free(summary);
+    command_result refused = ODD("hi");
+    assert_status(refused, 1);
+    assert_one_error_line(&refused, part);
+    free_result(&refused);
+    free(output_of(ODD("hi", "--plain")));
+    free(output_of(ODD("hi", "--raw")));
+    free(output_of(ODD("--tokens", "2,17")));
+    char *ours = output_of(ODD("hi", "--chat-template-file", GUMBEL_TEST_DATA "/cli/turns.jinja"));
+    char *same = output_of(ODD("hi", "--chat-template",
+                               "{{ bos_token }}<|turn>user\n"
+                               "{{ messages[0].content }}<turn|>\n<|turn>model\n\n"));
+    assert_string_equal(ours, same);
+    free(ours), free(same);
+}
+
+/* Variables, names and texts of templates by flags, and what is wrong with them. */
+static void templates_are_chosen_by_flags(void **state) {
+    (void)state;
+#define RENDER(...) GUMBEL(NULL, "tokenize", program, "--messages", messages, "--render", __VA_ARGS__)
+    const char *messages = temporary_path("flags.json");
+    write_text(messages,
+               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"tools\":[{\"name\":\"f\"}]}");
+    char *text = output_of(RENDER("--chat-template",
+                                  "{{ messages[0].content }} {{ tools[0].name }} {{ a }} "
+                                  "{{ enable_thinking }}",
+                                  "--chat-template-kwargs", "{\"a\": [1]}", "--no-think"));
+    assert_string_equal(text, "Hi f [1] False");
+    free(text);
+    static const char *const cases[][4] = {
+        {"--chat-template-kwargs", "{", "--think", "template_kwargs: line 1"},
+        {"--chat-template-kwargs", "[]", "--think", "template_kwargs: expected an object"},
+        {"--chat-template", "rag", "--think", "no chat template \"rag\"; there are: default"},
+        {"--chat-template", "{{ raise_exception('Not so') }}", "--think", "Not so"},
+        {"--chat-template-file", "/no/such/file", "--think", "/no/such/file"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        command_result refused = RENDER(cases[i][0], cases[i][1], cases[i][2]);
+        assert_status(refused, 1);
+        assert_one_error_line(&refused, cases[i][3]);
+        free_result(&refused);
+    }
 }
 
 /* ---- On a terminal ------------------------------------------------------------------------------------- */
@@ -183,9 +207,13 @@ static void it_chats_through_a_pipe_when_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_a_prompt),      cmocka_unit_test(a_word_is_no_file),
-        cmocka_unit_test(plain_text_is_continued), cmocka_unit_test(an_unknown_template_is_told),
-        cmocka_unit_test(it_chats_on_a_terminal),  cmocka_unit_test(it_chats_through_a_pipe_when_told),
+        cmocka_unit_test(words_are_a_prompt),
+        cmocka_unit_test(a_word_is_no_file),
+        cmocka_unit_test(plain_text_is_continued),
+        cmocka_unit_test(an_unknown_template_is_told),
+        cmocka_unit_test(templates_are_chosen_by_flags),
+        cmocka_unit_test(it_chats_on_a_terminal),
+        cmocka_unit_test(it_chats_through_a_pipe_when_told),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

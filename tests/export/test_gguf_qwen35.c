@@ -102,7 +102,7 @@ static void has_all_of_a_program(void **state) {
     assert_int_equal(info.stop_token_count, 2);
     assert_int_equal(info.stop_tokens[0], 266); /* <|im_end|>, which ends a turn */
     assert_int_equal(info.stop_tokens[1], 264); /* <|endoftext|> */
-    assert_true(info.has_tokenizer && info.has_chat_format);
+    assert_true(info.has_tokenizer && info.has_chat_template);
     gumbel_program_close(program);
 }
 

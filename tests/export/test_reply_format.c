@@ -94,7 +94,7 @@ static gumbel_reply *answer(const model *m, const char *question) {
     gumbel_reply *reply;
     int32_t prompt[PROMPT_TOKENS];
     size_t count;
-    const gumbel_message message = {"user", question};
+    const gumbel_message message = {.size = sizeof message, .role = "user", .content = question};
     gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
     const gumbel_generate_options options = {
         .size = sizeof options, .sampling = &greedy, .max_new_tokens = MOST_TOKENS};

@@ -8,6 +8,7 @@
 #include "export/gguf/import.h"
 #include "export/models/gemma4_config.h"
 #include "export/models/qwen3_5_config.h"
+#include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
 
 #include <stddef.h>
@@ -36,10 +37,10 @@ static void walk_arrays(const gb_gguf *file) {
 
 static void read_tokenizer(const gb_gguf *file) {
     gb_byte_buffer bytes = {0};
-    gb_chat_template chat;
+    gb_chat_section chat = {0};
     gb_read_gguf_tokenizer(file, "fuzz", &bytes, NULL);
-    gb_read_gguf_chat_template(file, "fuzz", &chat, NULL);
-    gb_chat_template_free(&chat);
+    gb_read_gguf_chat_templates(file, "fuzz", &chat, NULL);
+    gb_chat_section_free(&chat);
     gb_buffer_free(&bytes);
 }
 

@@ -6,8 +6,8 @@
  */
 #include "export/text/reply_families.h"
 #include "support/reply_text.h"
+#include "text/base/utf8.h"
 #include "text/reply/use_format.h"
-#include "text/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "base/byte_buffer.h"
 #include "base/memory.h"
 #include "support/naive_stops.h"
-#include "text/stop_matcher.h"
-#include "text/utf8.h"
+#include "text/base/utf8.h"
+#include "text/decode/stop_matcher.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  */
 #include "base/memory.h"
 #include "export/text/tokenizer_json.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stddef.h>
 #include <stdint.h>

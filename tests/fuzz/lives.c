@@ -103,7 +103,10 @@ static gumbel_status detokenize(const gumbel_tokenizer *tokenizer, const int32_t
 }
 
 static gumbel_status use_tokenizer(gumbel_tokenizer *tokenizer, uint64_t *made, gumbel_error *error) {
-    static const gumbel_message messages[] = {{"system", "Be brief."}, {"user", text}};
+    static const gumbel_message messages[] = {
+        {.size = sizeof *messages, .role = "system", .content = "Be brief."},
+        {.size = sizeof *messages, .role = "user", .content = text},
+    };
     int32_t tokens[MOST_TOKENS];
     size_t count;
     gumbel_status status =

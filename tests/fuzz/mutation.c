@@ -53,7 +53,10 @@ static void describe(const gumbel_program *program) {
 
 static void use_text(const gumbel_program *program, uint32_t vocab_size, random_source *source) {
     static const char text[] = "Why is the sky blue?\n\xc3\xa9<end_of_turn>\xff";
-    static const gumbel_message messages[] = {{"system", "Be brief."}, {"user", text}};
+    static const gumbel_message messages[] = {
+        {.size = sizeof *messages, .role = "system", .content = "Be brief."},
+        {.size = sizeof *messages, .role = "user", .content = text},
+    };
     gumbel_tokenizer *tokenizer;
     gumbel_detokenizer *detokenizer;
     gumbel_error error;

@@ -69,15 +69,6 @@ static void packings_are_written_and_read(void **unused) {
     gb_free(file.bytes);
 }
 
-static void only_packed_files_need_a_newer_reader(void **unused) {
-    (void)unused;
-    program_file packed = packed_program_file(), plain = tiny_program_file(true);
-    assert_int_equal(gb_get_u32(packed.bytes + GB_HEADER_READER_VERSION), 2);
-    assert_int_equal(gb_get_u32(plain.bytes + GB_HEADER_READER_VERSION), 1);
-    gb_free(packed.bytes);
-    gb_free(plain.bytes);
-}
-
 /* Unpacks what the file holds, whole and in pieces, and packs it again. */
 static void canonical_bytes_come_back(void **unused) {
     (void)unused;
@@ -256,7 +247,6 @@ int main(void) {
         cmocka_unit_test(weights_of_products_are_packed),
         cmocka_unit_test(experts_are_packed_apart),
         cmocka_unit_test(packings_are_written_and_read),
-        cmocka_unit_test(only_packed_files_need_a_newer_reader),
         cmocka_unit_test(canonical_bytes_come_back),
         cmocka_unit_test(chunks_change_nothing),
         cmocka_unit_test(broken_fields_are_refused),

@@ -55,8 +55,9 @@ static void rule_F1_magic(void **state) {
 
 static void rule_F2_reader_version(void **state) {
     (void)state;
-    refuse_u32(0, GB_HEADER_READER_VERSION, 3, GUMBEL_ERROR_UNSUPPORTED,
-               "needs a reader of format version 3, this one reads up to 2");
+    refuse_u32(0, GB_HEADER_READER_VERSION, 4, GUMBEL_ERROR_UNSUPPORTED,
+               "needs a reader of format version 4, this one reads up to 3");
+    refuse_u32(0, GB_HEADER_VERSION, 2, GUMBEL_ERROR_UNSUPPORTED, "export it again");
 }
 
 static void a_newer_writer_is_no_reason_to_refuse(void **state) {
@@ -122,11 +123,10 @@ static void rule_F6_section_places(void **state) {
 
 static void rule_F7_section_kinds(void **state) {
     (void)state;
-    refuse_u32(GB_SECTION_CHAT_FORMAT, GB_ENTRY_KIND, 77, GUMBEL_ERROR_UNSUPPORTED, "a section of kind 77");
-    refuse_u32(GB_SECTION_CHAT_FORMAT, GB_ENTRY_KIND, GB_SECTION_GRAPH, GUMBEL_ERROR_FORMAT,
-               "two sections graph");
+    refuse_u32(GB_SECTION_CHAT, GB_ENTRY_KIND, 77, GUMBEL_ERROR_UNSUPPORTED, "a section of kind 77");
+    refuse_u32(GB_SECTION_CHAT, GB_ENTRY_KIND, GB_SECTION_GRAPH, GUMBEL_ERROR_FORMAT, "two sections graph");
     program_file file = copy_program_file(&valid, 0);
-    uint8_t *entry = section_entry(&file, GB_SECTION_CHAT_FORMAT);
+    uint8_t *entry = section_entry(&file, GB_SECTION_CHAT);
     gb_put_u32(entry + GB_ENTRY_KIND, 77);
     gb_put_u32(entry + GB_ENTRY_FLAGS, 0);
     repair_checksums(&file);
@@ -144,7 +144,7 @@ static void rule_F8_section_checksums(void **state) {
     } sections[] = {{GB_SECTION_METADATA, "checksum of the section metadata"},
                     {GB_SECTION_GRAPH, "checksum of the section graph"},
                     {GB_SECTION_TOKENIZER, "checksum of the section tokenizer"},
-                    {GB_SECTION_CHAT_FORMAT, "checksum of the section chat format"}};
+                    {GB_SECTION_CHAT, "checksum of the section chat"}};
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         program_file file = copy_program_file(&valid, 0);
         file.bytes[gb_get_u64(section_entry(&file, sections[i].kind) + GB_ENTRY_OFFSET) + 9] ^= 4;

@@ -55,7 +55,7 @@ static void append_text(char *answer, const char *text, size_t length) {
 
 static void ask(chatbot *bot, const char *question, gumbel_thinking thinking, char answer[ANSWER_BYTES]) {
     gumbel_error error;
-    gumbel_message message = {"user", question};
+    gumbel_message message = {.size = sizeof message, .role = "user", .content = question};
     gumbel_chat_options chat = {.size = sizeof chat, .thinking = thinking};
     gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
     gumbel_generate_options options = {.size = sizeof options, .sampling = &greedy, .max_new_tokens = 64};

@@ -9,7 +9,7 @@
 #include "support/naive_stops.h"
 #include "support/programs/random_program.h"
 #include "support/test_arguments.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { VOCAB = 160, PROMPT = 20, ANSWER = 32, MOST_BYTES = 4 * ANSWER, SEED = 11 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/reply_text.h"
 
-#include "text/utf8.h"
+#include "text/base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,8 +16,8 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/tokenizer_json.h"
-#include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "text/base/utf8.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <jansson.h>
 #include <stdio.h>

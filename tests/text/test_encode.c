@@ -4,7 +4,7 @@
  */
 #include "golden.h"
 
-#include "text/encode.h"
+#include "text/tokenizer/encode.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 
 #include "support/assertions.h"
 #include "support/naive_stops.h"
-#include "text/stop_matcher.h"
+#include "text/decode/stop_matcher.h"
 
 enum { MOST_STRINGS = 8, MOST_BYTES = 4096, LONGEST_PIECE = 64 };
 

@@ -7,7 +7,7 @@
 
 #include "support/assertions.h"
 #include "support/naive_stops.h"
-#include "text/detokenizer.h"
+#include "text/decode/detokenizer.h"
 
 enum { MOST_TOKENS = 256, MOST_BYTES = 1024 };
 

@@ -5,6 +5,7 @@
  */
 #include "golden.h"
 
+#include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
 #include "support/assertions.h"
 #include "support/checkpoints/gguf_writer.h"
@@ -196,14 +197,19 @@ static void reads_the_chat_template(void **state) {
     (void)state;
     gguf_writer w = {0};
     gb_gguf file;
-    gb_chat_template chat;
+    gb_chat_section chat;
     gumbel_error error;
+    const char *text;
     gguf_add_text(&w, "tokenizer.chat_template", "{{ bos_token }}");
+    gguf_add_text(&w, "tokenizer.chat_template.tool_use", "T");
     assert_ok(gb_gguf_open(write_small(&w, NULL), &file, &error), &error);
-    assert_ok(gb_read_gguf_chat_template(&file, "file", &chat, &error), &error);
-    assert_string_equal(chat.text, "{{ bos_token }}");
+    assert_ok(gb_read_gguf_chat_templates(&file, "file", &chat, &error), &error);
+    assert_ok(gb_chat_section_choose(&chat, NULL, false, &text, &error), &error);
+    assert_string_equal(text, "{{ bos_token }}");
+    assert_ok(gb_chat_section_choose(&chat, NULL, true, &text, &error), &error);
+    assert_string_equal(text, "T");
     assert_string_equal(json_string_value(json_object_get(chat.special_tokens, "bos_token")), "<bos>");
-    gb_chat_template_free(&chat);
+    gb_chat_section_free(&chat);
     gb_gguf_close(&file);
 }
 

@@ -75,13 +75,11 @@ static gumbel_status check_format(const cli_chat *chat, gumbel_error *error) {
         cli_refuse(error, "the program has no tokenizer, so it cannot chat; gumbel run --tokens can run it");
         return error->status = GUMBEL_ERROR_UNSUPPORTED;
     }
-    if (format->chat_format)
-        return gumbel_chat_format_load(model->tokenizer, format->chat_format, error);
-    if (model->info.has_chat_format || format->raw)
+    if (cli_has_template(&chat->arguments.template, &model->info) || format->raw)
         return GUMBEL_OK;
     cli_refuse(error,
-               "the program has no chat format; give one with --chat-format FILE, or continue plain text "
-               "with --raw");
+               "the program has no chat template; give one with --chat-template-file FILE, or continue plain "
+               "text with --raw");
     return error->status = GUMBEL_ERROR_UNSUPPORTED;
 }
 

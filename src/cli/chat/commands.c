@@ -39,6 +39,7 @@ const cli_option cli_typing_table[] = {
 
 const cli_option_group cli_chat_groups[] = {
     {.title = "Format", .options = cli_format_table, .offset = offsetof(chat_arguments, format)},
+    {.title = "Chat template", .options = cli_template_table, .offset = offsetof(chat_arguments, template)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
     {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
@@ -57,11 +58,21 @@ const cli_option_group cli_chat_groups[] = {
     {0},
 };
 
+static gumbel_status apply_template(cli_chat *chat, gumbel_error *error) {
+    const cli_template_options *flags = &chat->arguments.template;
+    cli_template *settled = &chat->conversation.template;
+    if (chat->arguments.format.raw)
+        return cli_template_read(flags, settled, error);
+    return cli_template_check(flags, chat->conversation.model->tokenizer, settled, error);
+}
+
 gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     cli_conversation *conversation = &chat->conversation;
     cli_sampling settled;
     gumbel_status status =
         cli_settle_sampling(&chat->arguments.sampling, conversation->model, &settled, error);
+    if (status == GUMBEL_OK)
+        status = apply_template(chat, error);
     if (status != GUMBEL_OK)
         return status;
     settled.seed = conversation->sampling.seed;
@@ -102,9 +113,6 @@ static gumbel_status change_setting(cli_chat *chat, const char *name, const char
     gumbel_status status = GUMBEL_ERROR_ARGUMENT;
     if (cli_set_option(cli_chat_groups, &chat->arguments, name, value, error))
         status = cli_chat_apply_settings(chat, error);
-    if (status == GUMBEL_OK && chat->arguments.format.chat_format != before.format.chat_format)
-        status = gumbel_chat_format_load(chat->conversation.model->tokenizer,
-                                         chat->arguments.format.chat_format, error);
     if (status != GUMBEL_OK) {
         gumbel_error ignored; /* what was in force before is good */
         chat->arguments = before;

@@ -22,6 +22,7 @@ typedef struct chat_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_template_options template;
     cli_typing_options typing;
     cli_stop_options stop;
     chat_options chat;

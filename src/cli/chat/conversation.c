@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/conversation.h"
 
+#include "cli/base/measure.h"
 #include "cli/base/report.h"
+#include "cli/base/signals.h"
+#include "cli/chat/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +14,8 @@ static gumbel_status refuse(gumbel_error *error, gumbel_status status, const cha
     return error->status = status;
 }
 
-static void push_message(cli_conversation *conversation, const char *role, const char *text, size_t length) {
+/* Takes the content. */
+static void push_message(cli_conversation *conversation, const char *role, char *content) {
     if (conversation->message_count == conversation->message_capacity) {
         size_t capacity = conversation->message_capacity * 2 + 8;
         gumbel_message *larger = cli_allocate(capacity, sizeof *larger);
@@ -22,7 +26,7 @@ static void push_message(cli_conversation *conversation, const char *role, const
         conversation->message_capacity = capacity;
     }
     conversation->messages[conversation->message_count++] =
-        (gumbel_message){role, cli_copy_text(text, length)};
+        (gumbel_message){.size = sizeof(gumbel_message), .role = role, .content = content};
 }
 
 static void pop_message(cli_conversation *conversation) {
@@ -33,48 +37,51 @@ static void pop_message(cli_conversation *conversation) {
 static void forget_messages(cli_conversation *conversation) {
     while (conversation->message_count > 0)
         pop_message(conversation);
-    conversation->thought = false;
 }
 
-static bool ends_in_stop(const cli_conversation *conversation, const int32_t *tokens, uint32_t count) {
-    const gumbel_program_info *info = &conversation->model->info;
-    for (size_t i = 0; count > 0 && i < info->stop_token_count; i++)
-        if (tokens[count - 1] == info->stop_tokens[i])
-            return true;
-    return false;
+static gumbel_status encode_messages(const cli_conversation *conversation, cli_tokens *tokens,
+                                     gumbel_error *error) {
+    return cli_encode_messages(conversation->model->tokenizer, conversation->messages,
+                               conversation->message_count, &conversation->template.options, tokens, error);
 }
 
-/* Lets the messages begin at the session's present position. */
 static void begin_messages(cli_conversation *conversation) {
-    const int32_t *tokens;
-    forget_messages(conversation);
-    conversation->start = gumbel_session_position(conversation->model->session, &tokens);
-    conversation->continues = conversation->start > 0;
-    conversation->turn_is_closed = ends_in_stop(conversation, tokens, conversation->start);
-    if (!conversation->continues && conversation->format.system)
-        push_message(conversation, "system", conversation->format.system,
-                     strlen(conversation->format.system));
+    const char *system = conversation->format.system;
+    if (conversation->message_count == 0 && system)
+        push_message(conversation, "system", cli_copy_text(system, strlen(system)));
 }
 
-/* What the session must hold from `start` on for the model to answer text. */
+/* What the session must hold for the model to answer text; with --raw what it must hold more. */
 static gumbel_status encode_turn(cli_conversation *conversation, const char *text, size_t length,
                                  cli_tokens *tokens, gumbel_error *error) {
-    const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
-    if (!conversation->thought)
-        begin_messages(conversation);
     if (conversation->format.raw) {
         gumbel_encode_options options = {.size = sizeof options};
-        return cli_encode_text(tokenizer, text, length, &options, tokens, error);
+        return cli_encode_text(conversation->model->tokenizer, text, length, &options, tokens, error);
     }
-    push_message(conversation, "user", text, length);
-    gumbel_chat_options options = {
-        .size = sizeof options,
-        .thinking = (gumbel_thinking)conversation->format.thinking,
-        .continues = conversation->continues,
-        .turn_is_closed = conversation->turn_is_closed,
-    };
-    return cli_encode_messages(tokenizer, conversation->messages, conversation->message_count, &options,
-                               tokens, error);
+    begin_messages(conversation);
+    push_message(conversation, "user", cli_copy_text(text, length));
+    return encode_messages(conversation, tokens, error);
+}
+
+static size_t common_length(const int32_t *a, size_t a_count, const int32_t *b, size_t b_count) {
+    size_t common = 0;
+    while (common < a_count && common < b_count && a[common] == b[common])
+        common++;
+    return common;
+}
+
+/* How many of the tokens will begin the next turn's rendering too: those before what stands for the reply. */
+static size_t stable_length(cli_conversation *conversation, const cli_tokens *tokens) {
+    cli_tokens next = {0};
+    gumbel_error ignored; /* of a template that does not take these messages */
+    push_message(conversation, "assistant", cli_copy_text("0", 1));
+    push_message(conversation, "user", cli_copy_text("0", 1));
+    gumbel_status status = encode_messages(conversation, &next, &ignored);
+    pop_message(conversation);
+    pop_message(conversation);
+    size_t stable = status == GUMBEL_OK ? common_length(tokens->ids, tokens->count, next.ids, next.count) : 0;
+    cli_tokens_free(&next);
+    return stable;
 }
 
 /* Adds what the first count tokens stand for. */
@@ -97,48 +104,17 @@ static gumbel_status add_text_of(const gumbel_tokenizer *tokenizer, const cli_to
     return status;
 }
 
-/* Whether the chat format leaves part of an assistant's text out when it is rendered as an earlier message.
- */
-static gumbel_status find_shortened(const cli_conversation *conversation, const cli_text *text,
-                                    bool *shortened, gumbel_error *error) {
-    const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
-    gumbel_message message = {"assistant", text->bytes};
-    gumbel_chat_options options = {.size = sizeof options, .no_generation_prompt = true};
-    cli_tokens tokens = {0};
-    cli_text rendered = {0};
-    gumbel_status status = cli_encode_messages(tokenizer, &message, 1, &options, &tokens, error);
-    if (status == GUMBEL_OK)
-        status = add_text_of(tokenizer, &tokens, tokens.count, true, &rendered, error);
-    size_t begin = strspn(text->bytes, " \t\r\n"), end = text->length;
-    while (end > begin && strchr(" \t\r\n", text->bytes[end - 1]))
-        end--;
-    char *trimmed = cli_copy_text(text->bytes + begin, end - begin);
-    *shortened = status == GUMBEL_OK && !strstr(rendered.bytes, trimmed);
-    free(trimmed);
-    cli_text_free(&rendered);
-    cli_tokens_free(&tokens);
-    return status;
-}
-
-/* Keeps the reply as a message. Thoughts are marked by special tokens: without any there is none. Where that
- * fails the conversation goes on as if the reply had none. */
+/* Keeps the reply as a message, special tokens included: templates know them. */
 static gumbel_status note_reply(cli_conversation *conversation, gumbel_error *error) {
-    conversation->thought = false;
     if (conversation->format.raw)
         return GUMBEL_OK;
     const cli_reply *reply = &conversation->reply;
-    const gumbel_tokenizer *tokenizer = conversation->model->tokenizer;
     size_t count = reply->tokens.count - (reply->finish == GUMBEL_FINISH_STOP ? 1 : 0);
-    cli_text whole = {0}, plain = {0};
-    gumbel_status status = add_text_of(tokenizer, &reply->tokens, count, true, &whole, error);
-    if (status == GUMBEL_OK)
-        status = add_text_of(tokenizer, &reply->tokens, count, false, &plain, error);
-    if (status == GUMBEL_OK && whole.length != plain.length)
-        status = find_shortened(conversation, &whole, &conversation->thought, error);
-    if (status == GUMBEL_OK)
-        push_message(conversation, "assistant", whole.bytes, whole.length);
-    cli_text_free(&whole);
-    cli_text_free(&plain);
+    cli_text whole = {0};
+    cli_text_add(&whole, "", 0);
+    gumbel_status status =
+        add_text_of(conversation->model->tokenizer, &reply->tokens, count, true, &whole, error);
+    push_message(conversation, "assistant", whole.bytes);
     return status;
 }
 
@@ -149,7 +125,7 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .size = sizeof options,
         .sampling = &conversation->sampling.values,
         .max_new_tokens = conversation->max_new_tokens,
-        .snapshot = true,
+        .snapshot = conversation->format.raw,
         .tokenizer = conversation->model->tokenizer,
     };
     cli_generator *generator = &conversation->generator;
@@ -162,34 +138,70 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
     return status;
 }
 
-/* How many of the tokens the session holds already, from `start` on; at least one is left to run. */
-static uint32_t common_length(const cli_conversation *conversation, const cli_tokens *tokens) {
-    const int32_t *held;
-    uint32_t left = gumbel_session_position(conversation->model->session, &held) - conversation->start;
-    uint32_t common = 0;
-    while (common < left && common + 1 < tokens->count &&
-           held[conversation->start + common] == tokens->ids[common])
-        common++;
-    return common;
-}
-
 static gumbel_status check_turn(const cli_conversation *conversation, const cli_tokens *tokens,
                                 gumbel_error *error) {
+    uint32_t held =
+        conversation->format.raw ? gumbel_session_position(conversation->model->session, NULL) : 0;
     if (tokens->count == 0)
         return refuse(error, GUMBEL_ERROR_ARGUMENT, "the message is empty");
-    if (tokens->count > conversation->model->max_context - conversation->start)
+    if (tokens->count > conversation->model->max_context - held)
         return refuse(error, GUMBEL_ERROR_LIMIT,
                       "the context has no room for this turn; /reset begins a new conversation");
     return GUMBEL_OK;
 }
 
+/* Runs tokens to where the next turn will begin anew, and remembers the state there. Ctrl-C ends it. */
+static gumbel_status run_stable(const cli_conversation *conversation, const int32_t *tokens, size_t count,
+                                gumbel_error *error) {
+    gumbel_session *session = conversation->model->session;
+    cli_cancel_on_interrupt(session);
+    if (cli_interrupted()) /* just before */
+        gumbel_session_cancel(session);
+    gumbel_status status = gumbel_session_append(session, tokens, count, error);
+    cli_cancel_on_interrupt(NULL);
+    return status == GUMBEL_OK ? gumbel_session_snapshot(session, error) : status;
+}
+
+/* Runs the tokens after the first `held` ones and generates, the prompt in two parts where the next turn's
+ * begins to differ. */
+static gumbel_status run_prompt(cli_conversation *conversation, const cli_tokens *tokens, size_t held,
+                                gumbel_error *error) {
+    size_t stable = conversation->format.raw ? 0 : stable_length(conversation, tokens), begun = held;
+    double begin = cli_seconds();
+    if (stable >= tokens->count)
+        stable = tokens->count - 1;
+    if (stable > held) {
+        gumbel_status status = run_stable(conversation, tokens->ids + held, stable - held, error);
+        if (status != GUMBEL_OK) {
+            cli_reply_free(&conversation->reply);
+            conversation->reply.interrupted = status == GUMBEL_ERROR_CANCELLED;
+            return conversation->reply.interrupted ? GUMBEL_OK : status;
+        }
+        begun = stable;
+    }
+    double seconds = cli_seconds() - begin;
+    gumbel_status status = generate(conversation, tokens->ids + begun, tokens->count - begun, error);
+    conversation->reply.prompt_tokens += begun - held;
+    conversation->reply.first_token_seconds += seconds;
+    return status;
+}
+
+/* How many of the tokens the session holds already; at least one is left to run. */
+static size_t held_length(const cli_conversation *conversation, const cli_tokens *tokens) {
+    const int32_t *held;
+    uint32_t position = gumbel_session_position(conversation->model->session, &held);
+    return conversation->format.raw ? 0 : common_length(held, position, tokens->ids, tokens->count - 1);
+}
+
 /* Runs what is new of the tokens and generates. Without a reply the session goes back to where it was. */
 static gumbel_status run_turn(cli_conversation *conversation, const cli_tokens *tokens, gumbel_error *error) {
-    uint32_t common = common_length(conversation, tokens), from = conversation->start + common;
+    size_t held = held_length(conversation, tokens);
+    uint32_t from = conversation->format.raw ? gumbel_session_position(conversation->model->session, NULL)
+                                             : (uint32_t)held;
     gumbel_status status = cli_generator_rewind(&conversation->generator, from, error);
     if (status != GUMBEL_OK)
         return status;
-    status = generate(conversation, tokens->ids + common, tokens->count - common, error);
+    status = run_prompt(conversation, tokens, held, error);
     if (conversation->reply.tokens.count > 0) {
         gumbel_status noted = note_reply(conversation, status == GUMBEL_OK ? error : NULL);
         return status == GUMBEL_OK ? noted : status; /* the first error is the one to tell */
@@ -205,14 +217,17 @@ gumbel_status cli_converse(cli_conversation *conversation, const char *text, siz
         return refuse(error, GUMBEL_ERROR_ARGUMENT,
                       "the message has a zero byte, which no message can have; plain text can, with --raw");
     cli_tokens tokens = {0};
+    size_t before = conversation->message_count;
     gumbel_status status = encode_turn(conversation, text, length, &tokens, error);
     size_t with_this_turn = conversation->message_count;
     if (status == GUMBEL_OK)
         status = check_turn(conversation, &tokens, error);
     if (status == GUMBEL_OK)
         status = run_turn(conversation, &tokens, error);
-    if (conversation->message_count == with_this_turn && !conversation->format.raw)
+    while (conversation->message_count == with_this_turn && conversation->message_count > before) {
         pop_message(conversation); /* it got no reply */
+        with_this_turn--;
+    }
     cli_tokens_free(&tokens);
     return status;
 }
@@ -249,8 +264,35 @@ void cli_conversation_reset(cli_conversation *conversation) {
     conversation->generator.prompt.count = 0;
 }
 
+static char *messages_path(const char *path) {
+    cli_text text = {0};
+    cli_text_add(&text, path, strlen(path));
+    cli_text_add(&text, ".json", strlen(".json"));
+    return text.bytes;
+}
+
 gumbel_status cli_conversation_save(cli_conversation *conversation, const char *path, gumbel_error *error) {
-    return gumbel_session_save(conversation->model->session, path, error);
+    gumbel_status status = gumbel_session_save(conversation->model->session, path, error);
+    if (status != GUMBEL_OK || conversation->format.raw)
+        return status;
+    char *beside = messages_path(path);
+    status = cli_messages_write(beside, conversation->messages, conversation->message_count, error);
+    free(beside);
+    return status;
+}
+
+/* The messages in the file, in place of those of the conversation. */
+static gumbel_status read_messages(cli_conversation *conversation, const char *path, gumbel_error *error) {
+    cli_plain_message *read;
+    size_t count;
+    gumbel_status status = cli_messages_read(path, &read, &count, error);
+    if (status != GUMBEL_OK)
+        return status;
+    forget_messages(conversation);
+    for (size_t i = 0; i < count; i++)
+        push_message(conversation, read[i].role, read[i].content);
+    free(read);
+    return GUMBEL_OK;
 }
 
 gumbel_status cli_conversation_load(cli_conversation *conversation, const char *path, gumbel_error *error) {
@@ -260,7 +302,14 @@ gumbel_status cli_conversation_load(cli_conversation *conversation, const char *
     forget_messages(conversation);
     cli_reply_free(&conversation->reply);
     conversation->generator.prompt.count = 0;
-    return GUMBEL_OK;
+    if (conversation->format.raw)
+        return GUMBEL_OK;
+    char *beside = messages_path(path);
+    status = read_messages(conversation, beside, error);
+    free(beside);
+    if (status != GUMBEL_OK)
+        gumbel_session_reset(conversation->model->session);
+    return status;
 }
 
 void cli_conversation_free(cli_conversation *conversation) {
@@ -271,4 +320,5 @@ void cli_conversation_free(cli_conversation *conversation) {
     cli_generator_free(&conversation->generator);
     cli_output_close(&conversation->output);
     cli_stops_free(&conversation->stops);
+    cli_template_free(&conversation->template);
 }

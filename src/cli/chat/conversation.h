@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A conversation in one session: each turn runs only the tokens that are new.
- *
- * A reply in which the model thought is the exception. Chat formats leave earlier thoughts out, so before the
- * next turn the session goes back to where the rendered conversation and its tokens part, and runs the reply
- * again without its thought. For that the messages since the last plain turn are kept.
+ * A conversation in one session. For each turn all of it is rendered; the session keeps the tokens that it
+ * holds already and runs the others. What a chat template leaves out of earlier replies, such as thoughts, is
+ * so left out of the session too. Snapshots stand where the next turn's rendering will part from this one's,
+ * so that recurrent states need to go back no further.
  */
 #ifndef GUMBEL_CLI_CHAT_CONVERSATION_H
 #define GUMBEL_CLI_CHAT_CONVERSATION_H
 
+#include "cli/model/chat_template.h"
 #include "cli/model/prompt.h"
 #include "cli/model/reply.h"
 #include "cli/model/stops.h"
@@ -19,15 +19,12 @@ typedef struct cli_conversation {
     cli_output output;
     cli_sampling sampling;
     cli_format_options format;
+    cli_template template;
     cli_stops stops;
-    uint32_t max_new_tokens; /* 0: no limit */
-    cli_reply reply;         /* the last one */
-    /* What the session holds from `start` on, as messages. */
-    gumbel_message *messages;
+    uint32_t max_new_tokens;  /* 0: no limit */
+    cli_reply reply;          /* the last one */
+    gumbel_message *messages; /* all of them; none with --raw */
     size_t message_count, message_capacity;
-    uint32_t start;
-    bool continues, turn_is_closed; /* gumbel_chat_options of the tokens at start */
-    bool thought;                   /* the last reply may have had a thought */
 } cli_conversation;
 
 /* Takes a user's turn, length bytes of text, and prints the reply. A turn that fails or is interrupted before
@@ -43,7 +40,9 @@ gumbel_status cli_regenerate(cli_conversation *conversation, gumbel_error *error
 /* Begins anew; the seed goes on. */
 void cli_conversation_reset(cli_conversation *conversation);
 
-/* To a session's file, and from one in place of this conversation. */
+/* To a session's file and its messages beside it (path.json), and from both in place of this conversation.
+ * With
+ * --raw there are no messages. */
 gumbel_status cli_conversation_save(cli_conversation *conversation, const char *path, gumbel_error *error);
 gumbel_status cli_conversation_load(cli_conversation *conversation, const char *path, gumbel_error *error);
 

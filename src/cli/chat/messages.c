@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/messages.h"
 
+#include "base/output_file.h"
+#include "cli/base/files.h"
+#include "cli/base/json.h"
 #include "cli/base/report.h"
 #include "cli/base/storage.h"
 
@@ -8,91 +11,123 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gumbel_status refuse(gumbel_error *error, const char *name, size_t index, const char *what) {
-    cli_refuse(error, "%s: message %zu: %s", name, index, what);
-    return error->status = GUMBEL_ERROR_FORMAT;
+static int add(const char *bytes, size_t length, void *text) {
+    cli_text_add(text, bytes, length);
+    return 0;
 }
 
-/* The texts of a content's parts, one after the other; false when a part is no text. */
-static bool join_parts(const json_t *parts, cli_text *text) {
-    size_t i;
-    json_t *part;
-    cli_text_add(text, "", 0);
-    json_array_foreach(parts, i, part) {
-        const char *type = json_string_value(json_object_get(part, "type"));
-        const json_t *content = json_object_get(part, "text");
-        if (!type || strcmp(type, "text") != 0 || !json_is_string(content))
-            return false;
-        cli_text_add(text, json_string_value(content), json_string_length(content));
-    }
-    return true;
-}
-
-static gumbel_status read_message(const char *name, const json_t *item, size_t index, gumbel_message *message,
-                                  gumbel_error *error) {
-    const json_t *role = json_object_get(item, "role"), *content = json_object_get(item, "content");
-    if (!json_is_string(role))
-        return refuse(error, name, index, "expected an object with a string \"role\"");
-    if (json_array_size(json_object_get(item, "tool_calls")) > 0)
-        return refuse(error, name, index, "\"tool_calls\" are not supported in this version");
+static char *dump(const json_t *value) {
     cli_text text = {0};
-    bool good = json_is_array(content) && join_parts(content, &text);
-    if (json_is_string(content)) {
-        cli_text_add(&text, json_string_value(content), json_string_length(content));
-        good = true;
-    }
-    if (!good) {
-        cli_text_free(&text);
-        return refuse(error, name, index,
-                      "expected \"content\" to be a string or an array of {\"type\": \"text\"} parts");
-    }
-    bool is_developer = strcmp(json_string_value(role), "developer") == 0; /* OpenAI's later word */
-    const char *name_of_role = is_developer ? "system" : json_string_value(role);
-    message->role = cli_copy_text(name_of_role, strlen(name_of_role));
-    message->content = text.bytes;
-    return GUMBEL_OK;
-}
-
-static gumbel_status read_array(const char *name, const json_t *array, cli_messages *messages,
-                                gumbel_error *error) {
-    size_t count = json_array_size(array);
-    if (count == 0) {
-        cli_refuse(error, "%s: expected an array of messages, or an object with one under \"messages\"",
-                   name);
-        return error->status = GUMBEL_ERROR_FORMAT;
-    }
-    messages->items = cli_allocate(count, sizeof *messages->items);
-    for (size_t i = 0; i < count; i++) {
-        gumbel_status status = read_message(name, json_array_get(array, i), i, &messages->items[i], error);
-        if (status != GUMBEL_OK)
-            return status;
-        messages->count = i + 1;
-    }
-    return GUMBEL_OK;
+    if (value && !json_is_null(value))
+        json_dump_callback(value, add, &text, JSON_COMPACT);
+    return text.bytes;
 }
 
 gumbel_status cli_messages_parse(const char *name, const char *json, size_t length, cli_messages *messages,
                                  gumbel_error *error) {
     *messages = (cli_messages){0};
     json_error_t reason;
-    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &reason);
+    json_t *root = json_loadb(json, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &reason);
     if (!root) {
         cli_refuse(error, "%s: line %d: %s", name, reason.line, reason.text);
         return error->status = GUMBEL_ERROR_FORMAT;
     }
     const json_t *array = json_is_object(root) ? json_object_get(root, "messages") : root;
-    gumbel_status status = read_array(name, array, messages, error);
+    const json_t *tools = json_object_get(root, "tools");
+    bool good = json_array_size(array) > 0 && (!tools || json_is_array(tools) || json_is_null(tools));
+    if (good)
+        *messages = (cli_messages){dump(array), dump(tools)};
     json_decref(root);
-    if (status != GUMBEL_OK)
-        cli_messages_free(messages);
-    return status;
+    if (good)
+        return GUMBEL_OK;
+    cli_refuse(error,
+               "%s: expected an array of messages, or an object with one under \"messages\" and perhaps an "
+               "array \"tools\"",
+               name);
+    return error->status = GUMBEL_ERROR_FORMAT;
 }
 
 void cli_messages_free(cli_messages *messages) {
-    for (size_t i = 0; i < messages->count; i++) {
-        free((char *)(uintptr_t)messages->items[i].role);
-        free((char *)(uintptr_t)messages->items[i].content);
-    }
-    free(messages->items);
+    free(messages->messages);
+    free(messages->tools);
     *messages = (cli_messages){0};
+}
+
+/* ---- Files of text alone ---- */
+
+static const char *role_of(const json_t *message) {
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+    const char *role = json_string_value(json_object_get(message, "role"));
+    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i]) == 0)
+            return roles[i];
+    return NULL;
+}
+
+static gumbel_status write_text(const char *path, const cli_text *text, gumbel_error *error) {
+    char buffer[4096];
+    gb_output_file file = GB_NO_OUTPUT;
+    gumbel_status status = gb_output_create(&file, path, NULL, buffer, sizeof buffer, error);
+    if (status == GUMBEL_OK)
+        status = gb_output_write(&file, text->bytes, text->length, error);
+    if (status == GUMBEL_OK)
+        status = gb_output_commit(&file, NULL, 0, error);
+    gb_output_close(&file);
+    return status;
+}
+
+gumbel_status cli_messages_write(const char *path, const gumbel_message *messages, size_t count,
+                                 gumbel_error *error) {
+    json_t *array = json_array();
+    cli_text text = {0};
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array,
+                              json_pack("{s:s, s:o}", "role", messages[i].role, "content",
+                                        cli_json_text(messages[i].content, strlen(messages[i].content))));
+    json_dump_callback(array, add, &text, JSON_INDENT(1));
+    cli_text_add(&text, "\n", 1);
+    json_decref(array);
+    gumbel_status status = write_text(path, &text, error);
+    cli_text_free(&text);
+    return status;
+}
+
+static gumbel_status take_messages(const char *path, const json_t *array, cli_plain_message *messages,
+                                   size_t *count, gumbel_error *error) {
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *message = json_array_get(array, i), *content = json_object_get(message, "content");
+        if (!role_of(message) || !json_is_string(content)) {
+            cli_refuse(error, "%s: message %zu: expected a role and a content of text", path, i);
+            return error->status = GUMBEL_ERROR_FORMAT;
+        }
+        messages[(*count)++] = (cli_plain_message){
+            role_of(message), cli_copy_text(json_string_value(content), json_string_length(content))};
+    }
+    return GUMBEL_OK;
+}
+
+gumbel_status cli_messages_read(const char *path, cli_plain_message **messages, size_t *count,
+                                gumbel_error *error) {
+    cli_text text = {0};
+    json_error_t reason;
+    *messages = NULL;
+    *count = 0;
+    gumbel_status status = cli_read_file(path, &text, error);
+    if (status != GUMBEL_OK)
+        return status;
+    json_t *array = json_loadb(text.bytes, text.length, JSON_REJECT_DUPLICATES, &reason);
+    cli_text_free(&text);
+    if (!json_is_array(array)) {
+        cli_refuse(error, "%s: expected an array of messages", path);
+        status = error->status = GUMBEL_ERROR_FORMAT;
+    } else {
+        *messages = cli_allocate(json_array_size(array), sizeof **messages);
+        status = take_messages(path, array, *messages, count, error);
+    }
+    json_decref(array);
+    for (size_t i = 0; status != GUMBEL_OK && i < *count; i++)
+        free((*messages)[i].content);
+    if (status != GUMBEL_OK)
+        free(*messages);
+    return status;
 }

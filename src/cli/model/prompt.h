@@ -11,9 +11,7 @@
 typedef struct cli_format_options {
     bool raw;
     const char *system;
-    const char *chat_format;
-    int thinking; /* gumbel_thinking */
-    int no_wrap;  /* a terminal's lines are left as they come */
+    int no_wrap; /* a terminal's lines are left as they come */
 } cli_format_options;
 
 extern const cli_option cli_format_table[];

@@ -160,7 +160,7 @@ void cli_print_overview_page(FILE *file) {
     print_heading(file, "Description");
     print_line(file,
                "gumbel turns a language-model checkpoint into one file that chooses its own next token: "
-               "a program, with graph, weights, tokenizer and chat format. It is made once with gumbel "
+               "a program, with graph, weights, tokenizer and chat templates. It is made once with gumbel "
                "export; the other commands run it or look into it. Given a checkpoint they make its program "
                "themselves, once, and keep it for the next time.");
     print_heading(file, "Commands");

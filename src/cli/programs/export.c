@@ -193,10 +193,11 @@ const cli_command cli_command_export = {
     .synopsis = "CHECKPOINT -o PROGRAM [options]\n"
                 "CONFIG.json --random-weights SEED -o PROGRAM [options]\n"
                 "--list-recipes",
-    .description = "Reads a Hugging Face checkpoint or a GGUF and writes a program: one file with the "
-                   "model's graph, its weights, tokenizer, chat format and recommended settings. The file is "
-                   "written under a temporary name until it is complete, so that an interrupt leaves no half "
-                   "of it.",
+    .description =
+        "Reads a Hugging Face checkpoint or a GGUF and writes a program: one file with the "
+        "model's graph, its weights, tokenizer, chat templates and recommended settings. The file is "
+        "written under a temporary name until it is complete, so that an interrupt leaves no half "
+        "of it.",
     .operands =
         (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), false,
                                "A directory with config.json, the safetensors files and "

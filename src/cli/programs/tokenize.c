@@ -7,6 +7,7 @@
 #include "cli/chat/messages.h"
 #include "cli/checkpoint/checkpoint.h"
 #include "cli/command.h"
+#include "cli/model/chat_template.h"
 #include "cli/model/output.h"
 #include "cli/model/prompt.h"
 
@@ -15,10 +16,10 @@
 #include <unistd.h>
 
 typedef struct tokenize_arguments {
-    const char *model, *text, *file, *messages, *chat_format;
+    const char *model, *text, *file, *messages;
     cli_tokens decode;
-    int thinking; /* gumbel_thinking */
-    bool raw, add_special, parse_special, show;
+    cli_template_options template;
+    bool raw, add_special, parse_special, show, render;
 } tokenize_arguments;
 
 static const cli_option input_table[] = {
@@ -34,8 +35,10 @@ static const cli_option input_table[] = {
      .offset = offsetof(tokenize_arguments, file)},
     {.names = "--messages",
      .argument = "FILE.json",
-     .help = "A conversation: an array of {\"role\": ..., \"content\": ...} as OpenAI's API has it. It is "
-             "rendered with the chat format, up to where the model's answer begins.",
+     .help =
+         "A conversation: an array of {\"role\": ..., \"content\": ...} as OpenAI's API has it, or an object "
+         "with it under \"messages\" and tools under \"tools\". It is rendered with the chat template, up "
+         "to where the model's answer begins.",
      .type = CLI_STRING,
      .offset = offsetof(tokenize_arguments, messages)},
     {.names = "--decode",
@@ -64,25 +67,14 @@ static const cli_option format_table[] = {
      .help = "Read special tokens that are spelled out in the text as what they spell.",
      .type = CLI_FLAG,
      .offset = offsetof(tokenize_arguments, parse_special)},
-    {.names = "--think",
-     .help = "Render --messages for an answer with thinking.",
-     .type = CLI_SET,
-     .constant = GUMBEL_THINKING_ON,
-     .offset = offsetof(tokenize_arguments, thinking)},
-    {.names = "--no-think",
-     .help = "Render --messages for one without. Without either flag the model's own default holds.",
-     .type = CLI_SET,
-     .constant = GUMBEL_THINKING_OFF,
-     .offset = offsetof(tokenize_arguments, thinking)},
-    {.names = "--chat-format",
-     .argument = "FILE",
-     .help = "A chat format in JSON in place of the model's.",
-     .type = CLI_STRING,
-     .offset = offsetof(tokenize_arguments, chat_format)},
     {.names = "--show",
      .help = "One token per line: its id and its text.",
      .type = CLI_FLAG,
      .offset = offsetof(tokenize_arguments, show)},
+    {.names = "--render",
+     .help = "Print the text that the chat template makes of --messages instead of its tokens.",
+     .type = CLI_FLAG,
+     .offset = offsetof(tokenize_arguments, render)},
     {0},
 };
 
@@ -138,16 +130,48 @@ static gumbel_status print_pieces(const gumbel_tokenizer *tokenizer, const cli_t
     return status;
 }
 
+static void print_rendered(void *user, const char *text, size_t length) {
+    cli_text_add(user, text, length);
+}
+
+static gumbel_status render_messages(const gumbel_tokenizer *tokenizer, const gumbel_chat_options *options,
+                                     gumbel_error *error) {
+    cli_text text = {0};
+    cli_output output;
+    gumbel_status status = gumbel_chat_render(tokenizer, NULL, 0, options, print_rendered, &text, error);
+    if (status == GUMBEL_OK)
+        status = cli_output_open(&output, NULL, error);
+    if (status == GUMBEL_OK) {
+        cli_output_text(&output, text.bytes, text.length);
+        cli_output_end(&output);
+        cli_output_close(&output);
+    }
+    cli_text_free(&text);
+    return status;
+}
+
+static gumbel_status use_messages(const tokenize_arguments *arguments, const gumbel_tokenizer *tokenizer,
+                                  const cli_messages *messages, cli_tokens *tokens, gumbel_error *error) {
+    cli_template template = {0};
+    gumbel_status status = cli_template_read(&arguments->template, &template, error);
+    template.options.messages_json = messages->messages;
+    template.options.tools = messages->tools;
+    if (status == GUMBEL_OK)
+        status = arguments->render
+                     ? render_messages(tokenizer, &template.options, error)
+                     : cli_encode_messages(tokenizer, NULL, 0, &template.options, tokens, error);
+    cli_template_free(&template);
+    return status;
+}
+
 static gumbel_status encode_conversation(const tokenize_arguments *arguments,
-                                         const gumbel_tokenizer *tokenizer, const cli_text *json,
+                                         const gumbel_tokenizer *tokenizer, const cli_text *text,
                                          cli_tokens *tokens, gumbel_error *error) {
     cli_messages messages;
     gumbel_status status =
-        cli_messages_parse(arguments->messages, json->bytes, json->length, &messages, error);
-    if (status != GUMBEL_OK)
-        return status;
-    gumbel_chat_options options = {.size = sizeof options, .thinking = (gumbel_thinking)arguments->thinking};
-    status = cli_encode_messages(tokenizer, messages.items, messages.count, &options, tokens, error);
+        cli_messages_parse(arguments->messages, text->bytes, text->length, &messages, error);
+    if (status == GUMBEL_OK)
+        status = use_messages(arguments, tokenizer, &messages, tokens, error);
     cli_messages_free(&messages);
     return status;
 }
@@ -194,12 +218,12 @@ static gumbel_status convert(const tokenize_arguments *arguments, gumbel_tokeniz
                              gumbel_error *error) {
     if (arguments->decode.ids)
         return print_pieces(tokenizer, &arguments->decode, arguments->show, error);
-    gumbel_status status = GUMBEL_OK;
-    if (arguments->chat_format)
-        status = gumbel_chat_format_load(tokenizer, arguments->chat_format, error);
     cli_tokens tokens = {0};
-    if (status == GUMBEL_OK)
-        status = encode_input(arguments, tokenizer, &tokens, error);
+    gumbel_status status = encode_input(arguments, tokenizer, &tokens, error);
+    if (arguments->render) {
+        cli_tokens_free(&tokens);
+        return status;
+    }
     if (status == GUMBEL_OK && arguments->show)
         status = print_pieces(tokenizer, &tokens, true, error);
     else if (status == GUMBEL_OK)
@@ -214,6 +238,8 @@ static int tokenize(void *given) {
                  (arguments->decode.ids != NULL);
     if (inputs > 1)
         return cli_fail_usage("tokenize takes one of TEXT, --file, --messages and --decode");
+    if (arguments->render && !arguments->messages)
+        return cli_fail_usage("--render needs --messages FILE.json");
     if (inputs == 0 && isatty(STDIN_FILENO))
         return cli_fail_usage("tokenize needs TEXT, -f FILE, --messages FILE.json, or text from a pipe");
     gumbel_program *program = NULL;
@@ -242,6 +268,9 @@ const cli_command cli_command_tokenize = {
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Input", .options = input_table},
                                          {.title = "Format", .options = format_table},
+                                         {.title = "Chat template",
+                                          .options = cli_template_table,
+                                          .offset = offsetof(tokenize_arguments, template)},
                                          {0}},
     .examples = (const cli_example[]){{"gumbel tokenize model.gumbel \"The cat sat.\" --show",
                                        "Each token on its line."},

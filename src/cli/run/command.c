@@ -169,6 +169,7 @@ static int converse(const run_arguments *arguments) {
     chat_arguments chat = {.model = arguments->model,
                            .sampling = arguments->sampling,
                            .format = arguments->format,
+                           .template = arguments->template,
                            .stop = arguments->stop,
                            .typing = arguments->typing,
                            .chat.max_new_tokens = arguments->run.max_new_tokens};
@@ -199,7 +200,8 @@ const cli_command cli_command_run = {
     .synopsis = "PROGRAM [PROMPT ... | -p TEXT | -f FILE | --tokens IDS] [options]",
     .description =
         "Runs a program on one prompt and prints what it generates as it comes. Where the program "
-        "has a chat format the prompt is a user's message; otherwise, and with --plain or --raw, it is text "
+        "has a chat template the prompt is a user's message; otherwise, and with --plain or --raw, it is "
+        "text "
         "to be continued. Settings that no flag gives are those the program recommends, then the "
         "built-in ones.\nWithout a prompt, standard input is the prompt; on a terminal it is a chat, as with "
         "gumbel chat.\nCtrl-C ends the answer where it is.",
@@ -213,6 +215,9 @@ const cli_command cli_command_run = {
         (const cli_option_group[]){
             {.title = "Prompt", .options = run_prompt_table, .offset = offsetof(run_arguments, run)},
             {.title = "Format", .options = cli_format_table, .offset = offsetof(run_arguments, format)},
+            {.title = "Chat template",
+             .options = cli_template_table,
+             .offset = offsetof(run_arguments, template)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},

@@ -25,7 +25,7 @@ const cli_option run_prompt_table[] = {
      .offset = offsetof(run_options, tokens)},
     {.names = "--plain",
      .help =
-         "Continue the prompt as plain text, without a chat format, but with what the model puts around a "
+         "Continue the prompt as plain text, without a chat template, but with what the model puts around a "
          "text (bos).",
      .type = CLI_FLAG,
      .offset = offsetof(run_options, plain)},
@@ -74,40 +74,40 @@ static void note_file(const run_options *run) {
         cli_note("the prompt is the text \"%s\"; -f reads the file of that name", cli_shorten(word, name));
 }
 
-static void note_unknown_template(const cli_model *model) {
-    char reason[320];
-    if (!model->info.unknown_chat_template[0])
-        return;
-    cli_fit_message(model->info.unknown_chat_template, reason, sizeof reason);
-    cli_note("%s; the prompt is continued as plain text: --chat-format FILE gives a chat format, --plain "
-             "leaves this note out",
-             reason);
+static gumbel_status encode_plain(const run_arguments *arguments, const cli_model *model, const char *text,
+                                  size_t length, cli_tokens *tokens, gumbel_error *error) {
+    if (arguments->format.system)
+        return refuse(error, GUMBEL_ERROR_ARGUMENT,
+                      "--system needs a chat template, and plain text has none");
+    gumbel_encode_options options = {.size = sizeof options, .add_special = !arguments->format.raw};
+    return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
 }
 
-/* A user's message where there is a chat format, otherwise plain text. */
-static gumbel_status encode_prompt(const run_arguments *arguments, const cli_model *model, const char *text,
-                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
-    const cli_format_options *format = &arguments->format;
-    bool has_format = format->chat_format || model->info.has_chat_format;
-    bool is_plain = format->raw || arguments->run.plain;
-    if (!has_format && !is_plain)
-        note_unknown_template(model);
-    if (is_plain || !has_format) {
-        if (format->system)
-            return refuse(error, GUMBEL_ERROR_ARGUMENT,
-                          "--system needs a chat format, and plain text has none");
-        gumbel_encode_options options = {.size = sizeof options, .add_special = !format->raw};
-        return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
-    }
-    if (length == 0)
-        return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+static gumbel_status encode_message(const run_arguments *arguments, const cli_model *model, const char *text,
+                                    cli_tokens *tokens, gumbel_error *error) {
     gumbel_message messages[2];
     size_t count = 0;
-    if (format->system)
-        messages[count++] = (gumbel_message){"system", format->system};
-    messages[count++] = (gumbel_message){"user", text};
-    gumbel_chat_options options = {.size = sizeof options, .thinking = (gumbel_thinking)format->thinking};
-    return cli_encode_messages(model->tokenizer, messages, count, &options, tokens, error);
+    if (arguments->format.system)
+        messages[count++] =
+            (gumbel_message){.size = sizeof *messages, .role = "system", .content = arguments->format.system};
+    messages[count++] = (gumbel_message){.size = sizeof *messages, .role = "user", .content = text};
+    cli_template template = {0};
+    gumbel_status status = cli_template_read(&arguments->template, &template, error);
+    if (status == GUMBEL_OK)
+        status = cli_encode_messages(model->tokenizer, messages, count, &template.options, tokens, error);
+    cli_template_free(&template);
+    return status;
+}
+
+/* A user's message where there is a chat template, otherwise plain text. */
+static gumbel_status encode_prompt(const run_arguments *arguments, const cli_model *model, const char *text,
+                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
+    bool has_template = cli_has_template(&arguments->template, &model->info);
+    if (arguments->format.raw || arguments->run.plain || !has_template)
+        return encode_plain(arguments, model, text, length, tokens, error);
+    if (length == 0)
+        return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
+    return encode_message(arguments, model, text, tokens, error);
 }
 
 gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
@@ -121,12 +121,8 @@ gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *m
     if (run->tokens.ids)
         return cli_check_tokens(model, tokens, error);
     note_file(run);
-    gumbel_status status = GUMBEL_OK;
-    if (arguments->format.chat_format)
-        status = gumbel_chat_format_load(model->tokenizer, arguments->format.chat_format, error);
     cli_text text = {0};
-    if (status == GUMBEL_OK)
-        status = read_text(arguments, &text, error);
+    gumbel_status status = read_text(arguments, &text, error);
     if (status == GUMBEL_OK && strlen(text.bytes) != text.length && !arguments->format.raw)
         status =
             refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");

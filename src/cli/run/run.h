@@ -6,6 +6,7 @@
 #define GUMBEL_CLI_RUN_RUN_H
 
 #include "cli/chat/commands.h"
+#include "cli/model/chat_template.h"
 #include "cli/model/model.h"
 #include "cli/model/prompt.h"
 #include "cli/model/reply.h"
@@ -25,6 +26,7 @@ typedef struct run_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_format_options format;
+    cli_template_options template;
     cli_stop_options stop;
     cli_typing_options typing;
     run_options run;
@@ -51,7 +53,7 @@ extern const cli_option run_prompt_table[];
 /* Where a prompt comes from: how many of the flags and operands give one. */
 int run_prompt_sources(const run_options *options);
 
-/* The prompt as tokens: a user's message where there is a chat format, plain text otherwise; those of
+/* The prompt as tokens: a user's message where there is a chat template, plain text otherwise; those of
  * --tokens as they are. Notes tell what a user may not expect. */
 gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
                               gumbel_error *error);

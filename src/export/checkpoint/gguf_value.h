@@ -6,7 +6,7 @@
 #define GUMBEL_EXPORT_CHECKPOINT_GGUF_VALUE_H
 
 #include "export/checkpoint/gguf.h"
-#include "text/byte_reader.h"
+#include "text/base/byte_reader.h"
 
 uint64_t gb_read_u64(gb_byte_reader *reader);
 

@@ -2,7 +2,7 @@
 #include "export/checkpoint/safetensors.h"
 
 #include "base/memory.h"
-#include "text/load_json.h"
+#include "text/base/load_json.h"
 
 #include <inttypes.h>
 #include <jansson.h>

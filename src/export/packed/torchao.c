@@ -9,7 +9,7 @@
  */
 #include "base/memory.h"
 #include "export/packed/parts.h"
-#include "text/load_json.h"
+#include "text/base/load_json.h"
 
 #include <inttypes.h>
 #include <jansson.h>

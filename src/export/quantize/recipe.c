@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "export/quantize/recipe_json.h"
-#include "text/load_json.h"
+#include "text/base/load_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/text/byte_level.h"
 
-#include "text/utf8.h"
+#include "text/base/utf8.h"
 
 #include <string.h>
 

@@ -4,12 +4,13 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/checkpoint/json.h"
+#include "text/jinja/jinja.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_TEMPLATE_FILE = 1 << 20, MAX_CONFIG_FILE = 64 << 20, MAX_PATH = 4096 };
+enum { MAX_CONFIG_FILE = 64 << 20, MAX_PATH = 4096 };
 
 static gumbel_status join_path(const char *directory, const char *name, char path[MAX_PATH],
                                gumbel_error *error) {
@@ -25,70 +26,84 @@ static const json_t *spelling_of(const json_t *token) {
 }
 
 /* transformers gives templates the spellings of all special tokens that tokenizer_config.json names. */
-static gumbel_status read_special_tokens(json_t *config, json_t **special_tokens, gumbel_error *error) {
+static gumbel_status read_special_tokens(json_t *config, gb_chat_section *chat, gumbel_error *error) {
     const char *key;
     json_t *value;
-    *special_tokens = json_object();
-    bool failed = !*special_tokens;
     json_object_foreach(config, key, value) {
         size_t length = strlen(key);
         const json_t *spelling = spelling_of(value);
-        if (length <= 6 || strcmp(key + length - 6, "_token") != 0 || !json_is_string(spelling))
-            continue;
-        failed |= json_object_set_new(*special_tokens, key, json_string(json_string_value(spelling))) != 0;
+        if (length > 6 && strcmp(key + length - 6, "_token") == 0 && json_is_string(spelling))
+            GB_TRY(gb_chat_section_add_token(chat, key, json_string_value(spelling),
+                                             json_string_length(spelling), error));
     }
-    return failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the special tokens") : GUMBEL_OK;
+    return GUMBEL_OK;
+}
+
+static gumbel_status add_template(gb_chat_section *chat, const char *name, const json_t *text,
+                                  gumbel_error *error) {
+    if (!name || !json_is_string(text))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "chat_template is neither a string nor a list of {\"name\", \"template\"}");
+    return gb_chat_section_add_template(chat, name, json_string_value(text), json_string_length(text), error);
 }
 
 /* chat_template is one template, or several by name. */
-static const json_t *choose_template(const json_t *value) {
+static gumbel_status read_named_templates(const json_t *value, gb_chat_section *chat, gumbel_error *error) {
     if (!json_is_array(value))
-        return value;
-    const json_t *chosen = NULL;
+        return add_template(chat, "default", value, error);
     for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *entry = json_array_get(value, i);
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        if (!chosen || (name && strcmp(name, "default") == 0))
-            chosen = json_object_get(entry, "template");
+        GB_TRY(add_template(chat, json_string_value(json_object_get(entry, "name")),
+                            json_object_get(entry, "template"), error));
     }
-    return chosen;
+    return GUMBEL_OK;
 }
 
-static gumbel_status read_config(const char *path, gb_chat_template *chat, gumbel_error *error) {
+static gumbel_status read_config(json_t *config, gb_chat_section *chat, gumbel_error *error) {
+    const json_t *value = json_object_get(config, "chat_template");
+    GB_TRY(read_special_tokens(config, chat, error));
+    if (!value || json_is_null(value) || json_object_size(chat->templates) > 0)
+        return GUMBEL_OK;
+    return read_named_templates(value, chat, error);
+}
+
+static gumbel_status read_config_file(const char *path, gb_chat_section *chat, gumbel_error *error) {
     json_t *config;
     GB_TRY(gb_read_json(path, MAX_CONFIG_FILE, &config, error));
-    gumbel_status status = read_special_tokens(config, &chat->special_tokens, error);
-    const json_t *value = json_object_get(config, "chat_template");
-    const json_t *text = choose_template(value);
-    if (status == GUMBEL_OK && value && !json_is_null(value) && !json_is_string(text))
-        status =
-            gb_fail(error, GUMBEL_ERROR_FORMAT,
-                    "%s: chat_template is neither a string nor a list of {\"name\", \"template\"}", path);
-    if (status == GUMBEL_OK && json_is_string(text) && !chat->text) {
-        chat->length = json_string_length(text);
-        chat->text = gb_copy_string(json_string_value(text), chat->length);
-        chat->source = "tokenizer_config.json";
-        if (!chat->text)
-            status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a chat template");
-    }
+    gumbel_status status = read_config(config, chat, error);
     json_decref(config);
-    return status;
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
 }
 
-gumbel_status gb_read_chat_template(const char *directory, gb_chat_template *chat, gumbel_error *error) {
+static gumbel_status read_template_file(const char *path, gb_chat_section *chat, gumbel_error *error) {
+    char *text;
+    size_t length;
+    GB_TRY(gb_read_file(path, GB_JINJA_MAX_TEMPLATE, &text, &length, error));
+    gumbel_status status = gb_chat_section_add_template(chat, "default", text, length, error);
+    gb_free(text);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
+}
+
+gumbel_status gb_read_chat_templates(const char *directory, gb_chat_section *chat, gumbel_error *error) {
     char path[MAX_PATH];
-    *chat = (gb_chat_template){0};
+    GB_TRY(gb_chat_section_create(chat, error));
     GB_TRY(join_path(directory, "chat_template.jinja", path, error));
-    if (access(path, F_OK) == 0) {
-        GB_TRY(gb_read_file(path, MAX_TEMPLATE_FILE, &chat->text, &chat->length, error));
-        chat->source = "chat_template.jinja";
-    }
+    if (access(path, F_OK) == 0)
+        GB_TRY(read_template_file(path, chat, error));
     GB_TRY(join_path(directory, "tokenizer_config.json", path, error));
-    return access(path, F_OK) == 0 ? read_config(path, chat, error) : GUMBEL_OK;
+    return access(path, F_OK) == 0 ? read_config_file(path, chat, error) : GUMBEL_OK;
 }
 
-void gb_chat_template_free(gb_chat_template *chat) {
-    gb_free(chat->text);
-    json_decref(chat->special_tokens);
-    *chat = (gb_chat_template){0};
+void gb_warn_of_chat_templates(const gb_chat_section *chat, gumbel_log_callback log, void *log_user) {
+    const char *name;
+    json_t *text;
+    json_object_foreach(chat->templates, name, text) {
+        gumbel_error reason;
+        char line[sizeof reason.message + 192];
+        if (!log || gb_jinja_check(json_string_value(text), json_string_length(text), &reason) == GUMBEL_OK)
+            continue;
+        snprintf(line, sizeof line, "%s (\"%s\"); chat needs --chat-template-file FILE or --raw",
+                 reason.message, name);
+        log(log_user, GUMBEL_LOG_WARNING, line);
+    }
 }

@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which known chat format a checkpoint's template (a Jinja program) writes. The template is rendered for a
- * number of probe conversations; the format that renders all of them to the same text is the one.
+ * A checkpoint's chat templates and the special tokens that they use, from where Hugging Face's tools and
+ * llama.cpp keep them.
  */
 #ifndef GUMBEL_EXPORT_TEXT_CHAT_TEMPLATE_H
 #define GUMBEL_EXPORT_TEXT_CHAT_TEMPLATE_H
 
-#include "text/chat_format.h"
+#include "export/checkpoint/gguf.h"
+#include "text/chat/chat_section.h"
 
-#include <jansson.h>
+/* Reads directory/chat_template.jinja as "default", or where there is none chat_template of
+ * directory/tokenizer_config.json: a string, or a list of {"name", "template"}. Special tokens are all
+ * "..._token" of tokenizer_config.json. A checkpoint without templates gives a section without. Errors: IO,
+ * FORMAT, LIMIT, MEMORY. Free with gb_chat_section_free, also after an error. */
+gumbel_status gb_read_chat_templates(const char *directory, gb_chat_section *chat, gumbel_error *error);
 
-/* What a checkpoint says about its template. */
-typedef struct gb_chat_template {
-    char *text; /* owned; NULL: the checkpoint has none */
-    size_t length;
-    const char *source;     /* "chat_template.jinja" or "tokenizer_config.json" */
-    json_t *special_tokens; /* owned: "bos_token" and the like, with their spellings */
-} gb_chat_template;
+/* The same from a GGUF file's tokenizer.chat_template ("default") and tokenizer.chat_template.NAME; path only
+ * stands in messages. */
+gumbel_status gb_read_gguf_chat_templates(const gb_gguf *file, const char *path, gb_chat_section *chat,
+                                          gumbel_error *error);
 
-/* Reads directory/chat_template.jinja, or where there is none chat_template of
- * directory/tokenizer_config.json: a string, or a list of {"name", "template"} of which "default" is taken.
- * Errors: IO, FORMAT, MEMORY; a file that does not exist is none. Free with gb_chat_template_free, also after
- * an error. */
-gumbel_status gb_read_chat_template(const char *directory, gb_chat_template *chat, gumbel_error *error);
-void gb_chat_template_free(gb_chat_template *chat);
-
-/* Finds the family and variant and appends its section to bytes. Errors: UNSUPPORTED when no known format
- * renders as the template does, or the template fails; MEMORY. */
-gumbel_status gb_recognize_chat_template(const gb_chat_template *chat, gb_byte_buffer *bytes,
-                                         gumbel_error *error);
+/* Says of each template that is not known here whole why it will fail (it is kept), as a warning to log. */
+void gb_warn_of_chat_templates(const gb_chat_section *chat, gumbel_log_callback log, void *log_user);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_EXPORT_TEXT_REPLY_FAMILIES_H
 #define GUMBEL_EXPORT_TEXT_REPLY_FAMILIES_H
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* The JSON for an architecture, as config.json or a GGUF name it; NULL: none is known. */
 const char *gb_known_reply_format(const char *architecture);

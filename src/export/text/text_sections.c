@@ -3,10 +3,11 @@
 
 #include "base/memory.h"
 #include "export/text/chat_template.h"
+#include "export/text/chat_tokens.h"
 #include "export/text/reply_families.h"
 #include "export/text/tokenizer_gguf.h"
 #include "export/text/tokenizer_json.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -20,43 +21,48 @@ static gumbel_status tokenizer_path(const char *directory, char path[MAX_PATH], 
                : gb_fail(error, GUMBEL_ERROR_IO, "%s: the path is too long", directory);
 }
 
-/* An unknown template is no error: the program does without. */
-static gumbel_status write_chat_format(const gb_chat_template *chat, gumbel_log_callback log, void *log_user,
-                                       gb_text_sections *sections, gumbel_error *error) {
-    gb_byte_buffer *bytes = &sections->chat_format;
-    gumbel_error reason = {0};
-    gumbel_status status = chat->text ? gb_recognize_chat_template(chat, bytes, &reason) : GUMBEL_OK;
-    if (status == GUMBEL_ERROR_UNSUPPORTED) {
-        char line[sizeof reason.message + 64];
-        snprintf(line, sizeof line, "%s; chat needs --chat-format FILE or --raw", reason.message);
-        if (log)
-            log(log_user, GUMBEL_LOG_WARNING, line);
-        bytes->size = 0;
-        sections->unknown_template = reason;
-        return GUMBEL_OK;
-    }
-    return status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, status, "%s", reason.message);
-}
-
 static gumbel_status make_tokenizer(const gb_text_sections *sections, gumbel_tokenizer **tokenizer,
                                     gumbel_error *error) {
     gb_blob section = {sections->tokenizer.data, sections->tokenizer.size};
-    gb_blob chat_format = {sections->chat_format.size ? sections->chat_format.data : NULL,
-                           sections->chat_format.size};
-    return gb_tokenizer_create(&section, &chat_format, tokenizer, error);
+    gb_blob chat = {sections->chat.size ? sections->chat.data : NULL, sections->chat.size};
+    return gb_tokenizer_create(&section, &chat, tokenizer, error);
 }
 
 static gumbel_status resolve_tokens(gb_text_sections *sections, gumbel_error *error) {
     gumbel_tokenizer *tokenizer;
+    int32_t first = -1;
     GB_TRY(make_tokenizer(sections, &tokenizer, error));
+    gumbel_status status = gb_find_chat_tokens(tokenizer, &first, &sections->stop_token, error);
     sections->token_count = (int32_t)tokenizer->data.token_count;
-    sections->stop_token = gb_tokenizer_chat_stop(tokenizer);
-    if (tokenizer->data.before_count > 0)
-        sections->bos_token = tokenizer->data.before[0];
-    else if (tokenizer->has_chat_format)
-        sections->bos_token = gumbel_token_id(tokenizer, tokenizer->chat_format.prefix);
+    sections->bos_token = tokenizer->data.before_count > 0 ? tokenizer->data.before[0] : first;
     gumbel_tokenizer_destroy(tokenizer);
-    return GUMBEL_OK;
+    return status;
+}
+
+/* Where nothing names the token that texts begin with, it is the one that the tokenizer puts there. */
+static gumbel_status add_bos(const gb_text_sections *sections, gb_chat_section *chat, gumbel_error *error) {
+    gb_tokenizer_data data;
+    gb_blob section = {sections->tokenizer.data, sections->tokenizer.size};
+    if (json_object_get(chat->special_tokens, "bos_token"))
+        return GUMBEL_OK;
+    GB_TRY(gb_tokenizer_parse(&section, &data, error));
+    if (data.before_count != 1)
+        return GUMBEL_OK;
+    size_t length;
+    const char *spelling = gb_token_text(&data, data.before[0], &length);
+    return gb_chat_section_add_token(chat, "bos_token", spelling, length, error);
+}
+
+/* A template that is not known here is no error: the program does without. */
+static gumbel_status write_chat(gb_chat_section *chat, gumbel_log_callback log, void *log_user,
+                                gb_text_sections *sections, gumbel_error *error) {
+    if (json_object_size(chat->templates) == 0)
+        return GUMBEL_OK;
+    GB_TRY(add_bos(sections, chat, error));
+    gb_warn_of_chat_templates(chat, log, log_user);
+    gb_chat_section_write(chat, &sections->chat);
+    return sections->chat.failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for chat templates")
+                                 : GUMBEL_OK;
 }
 
 gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
@@ -71,11 +77,11 @@ gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback l
         return GUMBEL_OK;
     }
     GB_TRY(gb_read_tokenizer_json(path, &sections->tokenizer, error));
-    gb_chat_template chat;
-    gumbel_status status = gb_read_chat_template(directory, &chat, error);
+    gb_chat_section chat = {0};
+    gumbel_status status = gb_read_chat_templates(directory, &chat, error);
     if (status == GUMBEL_OK)
-        status = write_chat_format(&chat, log, log_user, sections, error);
-    gb_chat_template_free(&chat);
+        status = write_chat(&chat, log, log_user, sections, error);
+    gb_chat_section_free(&chat);
     GB_TRY(status);
     return resolve_tokens(sections, error);
 }
@@ -90,18 +96,18 @@ gumbel_status gb_read_gguf_text_sections(const gb_gguf *file, const char *path, 
         return GUMBEL_OK;
     }
     GB_TRY(gb_read_gguf_tokenizer(file, path, &sections->tokenizer, error));
-    gb_chat_template chat;
-    gumbel_status status = gb_read_gguf_chat_template(file, path, &chat, error);
+    gb_chat_section chat = {0};
+    gumbel_status status = gb_read_gguf_chat_templates(file, path, &chat, error);
     if (status == GUMBEL_OK)
-        status = write_chat_format(&chat, log, log_user, sections, error);
-    gb_chat_template_free(&chat);
+        status = write_chat(&chat, log, log_user, sections, error);
+    gb_chat_section_free(&chat);
     GB_TRY(status);
     return resolve_tokens(sections, error);
 }
 
 void gb_text_sections_free(gb_text_sections *sections) {
     gb_buffer_free(&sections->tokenizer);
-    gb_buffer_free(&sections->chat_format);
+    gb_buffer_free(&sections->chat);
 }
 
 static gumbel_status create_owning(gb_text_sections *sections, gumbel_tokenizer **tokenizer,

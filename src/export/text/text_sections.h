@@ -10,17 +10,16 @@
 #include "export/checkpoint/gguf.h"
 
 typedef struct gb_text_sections {
-    gb_byte_buffer tokenizer;      /* empty: the checkpoint has no tokenizer */
-    gb_byte_buffer chat_format;    /* empty: it has no chat template, or an unknown one */
-    int32_t token_count;           /* ids are below it; 0 without a tokenizer */
-    int32_t bos_token;             /* the first token of plain text or of a conversation, or -1 */
-    int32_t stop_token;            /* ends the assistant's turn, or -1 */
-    gumbel_error unknown_template; /* OK, or why the chat template gave no format */
+    gb_byte_buffer tokenizer; /* empty: the checkpoint has no tokenizer */
+    gb_byte_buffer chat;      /* empty: it has no chat template */
+    int32_t token_count;      /* ids are below it; 0 without a tokenizer */
+    int32_t bos_token;        /* the first token of plain text or of a conversation, or -1 */
+    int32_t stop_token;       /* ends the assistant's turn, or -1 */
 } gb_text_sections;
 
-/* Reads directory/tokenizer.json and the chat template. A missing tokenizer and a template that is not known
- * are told to log (may be NULL) as warnings, and left out. Errors: IO, FORMAT, UNSUPPORTED (naming file and
- * key), MEMORY. Free with gb_text_sections_free, also after an error. */
+/* Reads directory/tokenizer.json and the chat templates. A missing tokenizer, and a template with something
+ * that is not known here, are told to log (may be NULL) as warnings. Errors: IO, FORMAT, UNSUPPORTED (naming
+ * file and key), MEMORY. Free with gb_text_sections_free, also after an error. */
 gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
                                     gb_text_sections *sections, gumbel_error *error);
 

@@ -3,7 +3,7 @@
 
 #include "export/text/byte_level.h"
 #include "export/text/split_expression.h"
-#include "text/tokenizer_data.h"
+#include "text/tokenizer/tokenizer_data.h"
 
 #include <string.h>
 

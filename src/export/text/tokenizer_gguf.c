@@ -2,10 +2,11 @@
 #include "export/text/tokenizer_gguf.h"
 
 #include "base/memory.h"
+#include "export/text/chat_template.h"
 #include "export/text/gguf_tokenizer_kinds.h"
 #include "export/text/tokenizer_json.h"
-#include "text/load_json.h"
-#include "text/tokenizer_data.h"
+#include "text/base/load_json.h"
+#include "text/tokenizer/tokenizer_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +14,6 @@
 
 #define KEY(name) "tokenizer.ggml." name
 #define BROKEN(...) gb_fail(error, GUMBEL_ERROR_FORMAT, __VA_ARGS__)
-
-enum { MAX_TEMPLATE_BYTES = 1 << 20 };
 
 /* Values of tokenizer.ggml.token_type, of those that change how a token is found. */
 enum { TYPE_UNKNOWN = 2, TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4, TYPE_UNUSED = 5 };
@@ -223,38 +222,46 @@ gumbel_status gb_read_gguf_tokenizer(const gb_gguf *file, const char *path, gb_b
 }
 
 /* A template is given the spellings of the tokens that it may write. */
-static gumbel_status add_spelling(const gb_gguf *file, const char *key, const char *name, json_t *tokens,
-                                  gumbel_error *error) {
+static gumbel_status add_spelling(const gb_gguf *file, const char *key, const char *name,
+                                  gb_chat_section *chat, gumbel_error *error) {
     int64_t id;
     gb_gguf_value token;
     GB_TRY(named_token(file, key, &id, &token, error));
-    if (id < 0)
-        return GUMBEL_OK;
-    json_t *spelling = json_stringn((const char *)token.data, (size_t)token.size);
-    return json_object_set_new(tokens, name, spelling) == 0 ? GUMBEL_OK : no_memory(error);
+    return id < 0
+               ? GUMBEL_OK
+               : gb_chat_section_add_token(chat, name, (const char *)token.data, (size_t)token.size, error);
 }
 
-static gumbel_status read_template(const gb_gguf *file, gb_chat_template *chat, gumbel_error *error) {
+static gumbel_status add_template(const char *key, const char *name, const gb_gguf_value *value,
+                                  gb_chat_section *chat, gumbel_error *error) {
+    if (value->type != GB_GGUF_STRING)
+        return BROKEN("%s: expected a string, found %s", key, gb_gguf_type_name(value->type));
+    gumbel_status status =
+        gb_chat_section_add_template(chat, name, (const char *)value->data, (size_t)value->size, error);
+    return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", key);
+}
+
+static gumbel_status read_templates(const gb_gguf *file, gb_chat_section *chat, gumbel_error *error) {
     static const char KEY_NAME[] = "tokenizer.chat_template";
     const gb_gguf_value *value = gb_gguf_find(file, KEY_NAME);
-    chat->special_tokens = json_object();
-    if (!value)
-        return chat->special_tokens ? GUMBEL_OK : no_memory(error);
-    if (value->type != GB_GGUF_STRING || value->size > MAX_TEMPLATE_BYTES)
-        return BROKEN("%s: expected a string of at most %d bytes, found %s", KEY_NAME, MAX_TEMPLATE_BYTES,
-                      gb_gguf_type_name(value->type));
-    GB_TRY(add_spelling(file, KEY("bos_token_id"), "bos_token", chat->special_tokens, error));
-    GB_TRY(add_spelling(file, KEY("eos_token_id"), "eos_token", chat->special_tokens, error));
-    chat->length = (size_t)value->size;
-    chat->text = gb_copy_string((const char *)value->data, chat->length);
-    chat->source = KEY_NAME;
-    return chat->text ? GUMBEL_OK : no_memory(error);
+    size_t length = sizeof KEY_NAME - 1;
+    if (value)
+        GB_TRY(add_template(KEY_NAME, "default", value, chat, error));
+    for (size_t i = 0; i < file->key_count; i++) {
+        const char *key = file->keys[i].name;
+        if (strncmp(key, KEY_NAME, length) == 0 && key[length] == '.')
+            GB_TRY(add_template(key, key + length + 1, &file->keys[i].value, chat, error));
+    }
+    if (json_object_size(chat->templates) == 0)
+        return GUMBEL_OK;
+    GB_TRY(add_spelling(file, KEY("bos_token_id"), "bos_token", chat, error));
+    return add_spelling(file, KEY("eos_token_id"), "eos_token", chat, error);
 }
 
-gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, gb_chat_template *chat,
-                                         gumbel_error *error) {
-    *chat = (gb_chat_template){0};
-    gumbel_status status = read_template(file, chat, error);
+gumbel_status gb_read_gguf_chat_templates(const gb_gguf *file, const char *path, gb_chat_section *chat,
+                                          gumbel_error *error) {
+    GB_TRY(gb_chat_section_create(chat, error));
+    gumbel_status status = read_templates(file, chat, error);
     return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
 }
 

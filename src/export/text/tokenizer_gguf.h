@@ -18,11 +18,6 @@ bool gb_gguf_has_tokenizer(const gb_gguf *file);
 gumbel_status gb_read_gguf_tokenizer(const gb_gguf *file, const char *path, gb_byte_buffer *bytes,
                                      gumbel_error *error);
 
-/* Reads tokenizer.chat_template; chat->text stays NULL when there is none. Errors: FORMAT, MEMORY. Free with
- * gb_chat_template_free, also after an error. */
-gumbel_status gb_read_gguf_chat_template(const gb_gguf *file, const char *path, gb_chat_template *chat,
-                                         gumbel_error *error);
-
 /* The ids of the tokens that end a turn by what they spell, in a tokenizer of a known kind. Returns how many.
  */
 enum { GB_GGUF_MAX_STOPS = 8 };

@@ -4,10 +4,10 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/vocabulary_json.h"
-#include "text/load_json.h"
-#include "text/splitter.h"
-#include "text/tokenizer_data.h"
-#include "text/vocabulary.h"
+#include "text/base/load_json.h"
+#include "text/tokenizer/splitter.h"
+#include "text/tokenizer/tokenizer_data.h"
+#include "text/tokenizer/vocabulary.h"
 
 #include <string.h>
 

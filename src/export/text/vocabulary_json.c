@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "export/text/byte_level.h"
 #include "export/text/tokenizer_json.h"
-#include "text/tokenizer_data.h"
+#include "text/tokenizer/tokenizer_data.h"
 
 #include <string.h>
 

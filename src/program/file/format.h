@@ -21,10 +21,10 @@ enum {
 };
 
 #define GB_MAGIC "gumbel\0\1" /* 8 bytes; the string's own zero is not one of them */
-enum { GB_MAGIC_BYTES = 8, GB_FORMAT_VERSION = 2 };
+enum { GB_MAGIC_BYTES = 8, GB_FORMAT_VERSION = 3 };
 
-/* The format version that a reader needs: a file has the smallest one that can read what is in it. */
-enum { GB_READER_VERSION_FIRST = 1, GB_READER_VERSION_PACKED = 2 /* some constant has a packing */ };
+/* Files of an older version are refused: what they lack is in their checkpoint alone. */
+enum { GB_OLDEST_FORMAT_VERSION = 3 /* chat templates as they are */ };
 
 /* An entry of the section table. */
 enum {
@@ -43,7 +43,7 @@ typedef enum gb_section_kind {
     GB_SECTION_GRAPH = 2,
     GB_SECTION_WEIGHTS = 3,
     GB_SECTION_TOKENIZER = 4,
-    GB_SECTION_CHAT_FORMAT = 5,
+    GB_SECTION_CHAT = 5,
     GB_SECTION_LIMIT = 6
 } gb_section_kind;
 

@@ -29,7 +29,7 @@ typedef struct file_view {
 
 static const char *section_name(uint32_t kind) {
     static const char *const names[GB_SECTION_LIMIT] = {"",        "metadata",  "graph",
-                                                        "weights", "tokenizer", "chat format"};
+                                                        "weights", "tokenizer", "chat"};
     return kind < GB_SECTION_LIMIT ? names[kind] : "unknown";
 }
 
@@ -43,6 +43,12 @@ static gumbel_status check_versions(const uint8_t *header, gumbel_error *error) 
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "needs a reader of format version %u, this one reads up to %d", needed,
                        (int)GB_FORMAT_VERSION);
+    uint32_t written = gb_get_u32(header + GB_HEADER_VERSION);
+    if (written < GB_OLDEST_FORMAT_VERSION)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "was exported by an earlier version of gumbel (format version %u, this one reads %d); "
+                       "export it again",
+                       written, (int)GB_OLDEST_FORMAT_VERSION);
     return GUMBEL_OK;
 }
 
@@ -205,7 +211,7 @@ static gumbel_status read_program(const uint8_t *data, uint64_t size, gb_program
     GB_TRY(gb_decode_graph(view_of(&file, GB_SECTION_GRAPH), program, error));
     GB_TRY(place_constants(&file, program, error));
     program->tokenizer = blob_of(&file, GB_SECTION_TOKENIZER);
-    program->chat_format = blob_of(&file, GB_SECTION_CHAT_FORMAT);
+    program->chat = blob_of(&file, GB_SECTION_CHAT);
     return gb_program_verify(program, error);
 }
 

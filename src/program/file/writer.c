@@ -42,7 +42,7 @@ static uint64_t file_size(const gb_program *program) {
     gb_byte_buffer sections = {0};
     gb_encode_metadata(&program->metadata, &sections);
     gb_encode_graph(program, &sections);
-    uint64_t size = HEAD_BYTES + sections.size + program->tokenizer.size + program->chat_format.size;
+    uint64_t size = HEAD_BYTES + sections.size + program->tokenizer.size + program->chat.size;
     for (uint32_t i = 0; i < program->constant_count; i++)
         size += align_up(program->constants[i].size, GB_WEIGHT_ALIGNMENT);
     gb_free(sections.data);
@@ -198,14 +198,7 @@ static gumbel_status write_sections(gb_writer *writer, gumbel_error *error) {
     gb_encode_graph(program, &graph);
     GB_TRY(write_encoded(writer, GB_SECTION_GRAPH, &graph, error));
     GB_TRY(write_blob(writer, GB_SECTION_TOKENIZER, program->tokenizer, error));
-    return write_blob(writer, GB_SECTION_CHAT_FORMAT, program->chat_format, error);
-}
-
-static uint32_t reader_version(const gb_program *program) {
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        if (program->constants[i].packing.block_rows > 0)
-            return GB_READER_VERSION_PACKED;
-    return GB_READER_VERSION_FIRST;
+    return write_blob(writer, GB_SECTION_CHAT, program->chat, error);
 }
 
 /* The header and, in program, the id. The table is complete. */
@@ -217,7 +210,7 @@ static void make_header(gb_writer *writer) {
     memcpy(writer->program->id, id.digest, sizeof id.digest);
     memcpy(head + GB_HEADER_MAGIC, GB_MAGIC, GB_MAGIC_BYTES);
     gb_put_u32(head + GB_HEADER_VERSION, GB_FORMAT_VERSION);
-    gb_put_u32(head + GB_HEADER_READER_VERSION, reader_version(writer->program));
+    gb_put_u32(head + GB_HEADER_READER_VERSION, GB_FORMAT_VERSION);
     gb_put_u64(head + GB_HEADER_FILE_SIZE, writer->file.position);
     gb_put_u64(head + GB_HEADER_TABLE, GB_HEADER_BYTES);
     gb_put_u32(head + GB_HEADER_SECTIONS, writer->section_count);

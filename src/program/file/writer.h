@@ -37,7 +37,7 @@ void gb_writer_measure(gb_writer *writer, gb_output_totals *totals);
 gumbel_status gb_writer_begin_constant(gb_writer *writer, uint32_t constant, gumbel_error *error);
 gumbel_status gb_writer_write(gb_writer *writer, const void *data, uint64_t size, gumbel_error *error);
 
-/* Writes graph, metadata, tokenizer and chat format (from program's blobs), syncs and renames. Refuses
+/* Writes graph, metadata, tokenizer and chat templates (from program's blobs), syncs and renames. Refuses
  * (ARGUMENT) while a constant is missing or incomplete. Destroys the writer in any case. */
 gumbel_status gb_writer_finish(gb_writer *writer, gumbel_error *error);
 

@@ -50,8 +50,7 @@ static void print_identity(const gb_program *program, const gb_text_sink *sink) 
     print_text_line(sink, "id", id);
     print_text_line(sink, "ends in", metadata->use_sampling ? "its sampler" : "logits");
     print_text_line(sink, "tokenizer", program->tokenizer.data ? "yes" : "no");
-    print_text_line(sink, "chat format", program->chat_format.data ? "yes" : "no");
-    print_text_line(sink, "unknown template", metadata->unknown_chat_template);
+    print_text_line(sink, "chat templates", program->chat.data ? "yes" : "no");
 }
 
 static void print_limits(const gb_metadata *metadata, const gb_text_sink *sink) {

@@ -119,7 +119,7 @@ static void put_memory(json_printer *json, uint64_t scratch_bytes) {
     if (scratch_bytes)
         put_uint_field(json, "scratch", scratch_bytes);
     put_uint_field(json, "tokenizer", program->tokenizer.size);
-    put_uint_field(json, "chat_format", program->chat_format.size);
+    put_uint_field(json, "chat", program->chat.size);
     close_bracket(json, "}");
 }
 

@@ -2,8 +2,8 @@
 #include "run/schedule/answer.h"
 
 #include "base/memory.h"
-#include "text/detokenizer.h"
-#include "text/tokenizer.h"
+#include "text/decode/detokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "text/reply/marked_text.h"
 
 #include "base/memory.h"
-#include "text/utf8.h"
+#include "text/base/utf8.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define GUMBEL_TEXT_REPLY_MARKED_TEXT_H
 
 #include "base/byte_buffer.h"
-#include "text/added_tokens.h"
+#include "text/tokenizer/added_tokens.h"
 
 /* A token that a delimiter of a reply format is spelled with. */
 typedef struct gb_mark {

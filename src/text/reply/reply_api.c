@@ -5,10 +5,10 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "text/detokenizer.h"
+#include "text/decode/detokenizer.h"
 #include "text/reply/reply.h"
 #include "text/reply/tool_types.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL

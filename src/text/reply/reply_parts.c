@@ -2,7 +2,7 @@
 #include "text/reply/reply_parts.h"
 
 #include "base/memory.h"
-#include "text/utf8.h"
+#include "text/base/utf8.h"
 
 void gb_reply_parts_free(gb_reply_parts *parts) {
     for (size_t i = 0; i < parts->count; i++) {

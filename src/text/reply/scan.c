@@ -3,8 +3,8 @@
  * Finds the delimiters of a reply. What is done depends on the text alone, not on how it came in pieces: a
  * delimiter counts when nothing that follows can change where it begins and ends.
  */
+#include "text/base/utf8.h"
 #include "text/reply/call.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

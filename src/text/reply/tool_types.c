@@ -3,8 +3,8 @@
 
 #include "base/byte_buffer.h"
 #include "base/status.h"
+#include "text/base/utf8.h"
 #include "text/reply/json_text.h"
-#include "text/utf8.h"
 
 #include <math.h>
 #include <string.h>

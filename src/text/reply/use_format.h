@@ -5,7 +5,7 @@
 #ifndef GUMBEL_TEXT_REPLY_USE_FORMAT_H
 #define GUMBEL_TEXT_REPLY_USE_FORMAT_H
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* Gives the tokenizer the format of the JSON, in place of the one it has; name says where it is from in
  * messages. Errors as gb_reply_format_create, which leave the tokenizer as it was. */

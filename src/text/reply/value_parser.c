@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "text/utf8.h"
+#include "text/base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

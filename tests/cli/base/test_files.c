@@ -142,7 +142,7 @@ static void nobody_waits_for_a_fifo(void **state) {
     assert_refused(GUMBEL(NULL, "run", fifo, "-p", "x"), part);
     assert_refused(GUMBEL(NULL, "inspect", fifo), part);
     assert_refused(GUMBEL(NULL, "pack", fifo, "-o", temporary_path("packed")), part);
-    assert_refused(GUMBEL(NULL, "run", program, "-p", "x", "--chat-format", fifo), part);
+    assert_refused(GUMBEL(NULL, "run", program, "-p", "x", "--chat-template-file", fifo), part);
     assert_refused(GUMBEL(NULL, "export", checkpoint_directory(), "--random-weights", "7", "--quantize", fifo,
                           "-o", temporary_path("quantized")),
                    part);

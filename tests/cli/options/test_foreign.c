@@ -67,7 +67,7 @@ static void what_has_no_effect_is_noted_once(void **state) {
     assert_false(parsed.run.max_new_tokens.given);
     assert_int_equal(parsed.run.words.count, 0);
     assert_int_equal(RUN("--jinja", "-fa", "--n_gpu_layers=all", "hi"), CLI_PARSED);
-    assert_note("without effect here: --jinja (a program has the chat format of its checkpoint's template), "
+    assert_note("without effect here: --jinja (a program has the chat template of its checkpoint), "
                 "-fa (attention is one fused step on every backend), --n_gpu_layers (--backend says where "
                 "all layers run)\n");
     assert_words("hi");
@@ -115,11 +115,11 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_int_equal(RUN("--ignore-chat-template"), CLI_PARSED);
     assert_true(parsed.run.plain);
     assert_int_equal(RUN("-rea", "on"), CLI_PARSED);
-    assert_int_equal(parsed.format.thinking, GUMBEL_THINKING_ON);
+    assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_ON);
     assert_int_equal(RUN("--reasoning", "off"), CLI_PARSED);
-    assert_int_equal(parsed.format.thinking, GUMBEL_THINKING_OFF);
+    assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_OFF);
     assert_int_equal(RUN("--reasoning-budget=0"), CLI_PARSED);
-    assert_int_equal(parsed.format.thinking, GUMBEL_THINKING_OFF);
+    assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_OFF);
     assert_int_equal(RUN("--max-model-len", "512"), CLI_PARSED);
     assert_int_equal(parsed.model.max_context.value, 512);
     assert_refused(RUN("--max-model-len", "x"), "--max-model-len x: expected an integer in");

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print the table of src/text/young_characters.c: letters, marks and numbers that came to Unicode after version 9.0,
+"""Print the table of src/text/tokenizer/young_characters.c: letters, marks and numbers that came to Unicode after version 9.0,
 as the regular expressions of the `tokenizers` package (Oniguruma) know them.
 
-    make_young_characters.py >src/text/young_characters.def
+    make_young_characters.py >src/text/tokenizer/young_characters.def
 
 Needs: tokenizers; perl, whose Unicode tables know since when a character exists.
 """

@@ -29,10 +29,10 @@ static program_file read_whole(const char *path) {
 }
 
 program_file program_file_of(gb_program *program) {
-    static const uint8_t tokenizer[] = "a tokenizer", chat_format[] = "a chat format";
+    static const uint8_t tokenizer[] = "a tokenizer", chat[] = "a chat section";
     const char *path = temporary_path("tiny.gumbel");
     program->tokenizer = (gb_blob){tokenizer, sizeof tokenizer};
-    program->chat_format = (gb_blob){chat_format, sizeof chat_format};
+    program->chat = (gb_blob){chat, sizeof chat};
     gumbel_error error;
     if (tiny_program_write(program, path, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);

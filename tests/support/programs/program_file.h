@@ -13,11 +13,11 @@ typedef struct program_file {
     uint64_t size;
 } program_file;
 
-/* The program's file, with a tokenizer and a chat format section. Destroys the program. Fails the test on an
+/* The program's file, with a tokenizer and a chat section. Destroys the program. Fails the test on an
  * error. */
 program_file program_file_of(gb_program *program);
 
-/* The file of the tiny program, or of the tiny recurrent one, with a tokenizer and a chat format section.
+/* The file of the tiny program, or of the tiny recurrent one, with a tokenizer and a chat section.
  * Fails the test on an error. */
 program_file tiny_program_file(bool use_sampling);
 program_file tiny_recurrent_file(bool use_sampling);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/base/load_json.h"
+
+#include <errno.h>
+
+gumbel_status gb_load_json(const char *name, const char *text, size_t length, size_t flags, json_t **value,
+                           gumbel_error *error) {
+    json_error_t reason;
+    /* Where memory is short in the middle of a text, jansson calls the text wrong. Only errno tells. */
+    errno = 0;
+    *value = json_loadb(text, length, flags, &reason);
+    if (*value)
+        return GUMBEL_OK;
+    if (errno == ENOMEM || json_error_code(&reason) == json_error_out_of_memory)
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to read it", name);
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d: %s", name, reason.line, reason.text);
+}

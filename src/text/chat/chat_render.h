@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a conversation to the text that the model reads, with which of its bytes come from the conversation.
+ */
+#ifndef GUMBEL_TEXT_CHAT_CHAT_RENDER_H
+#define GUMBEL_TEXT_CHAT_CHAT_RENDER_H
+
+#include "text/chat/chat_section.h"
+#include "text/jinja/jinja.h"
+
+/* Renders as gumbel_chat_encode says, with its errors. section may be NULL where options have a template's
+ * text. Free output with gb_jinja_output_free. Thread-safe. */
+gumbel_status gb_chat_render(const gb_chat_section *section, const gumbel_message *messages, size_t count,
+                             const gumbel_chat_options *options, gb_jinja_output *output,
+                             gumbel_error *error);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/tokenizer/young_characters.h"
+
+typedef enum character_class { LETTER, MARK, NUMBER, OTHER, CLASS_COUNT } character_class;
+
+typedef struct young_range {
+    uint32_t first, last;
+    character_class kind;
+} young_range;
+
+static const young_range ranges[] = {
+#define GB_YOUNG(first, last, kind) {first, last, kind},
+#include "text/tokenizer/young_characters.def"
+#undef GB_YOUNG
+};
+enum { RANGE_COUNT = sizeof ranges / sizeof ranges[0] };
+
+static const young_range *find(uint32_t code_point) {
+    size_t low = 0, high = RANGE_COUNT;
+    while (low < high) { /* the first range that does not end before the character */
+        size_t middle = low + (high - low) / 2;
+        if (ranges[middle].last < code_point)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < RANGE_COUNT && ranges[low].first <= code_point ? &ranges[low] : NULL;
+}
+
+bool gb_is_young(uint32_t code_point) {
+    return code_point >= ranges[0].first && find(code_point);
+}
+
+/* None of them has another case, so that expressions without regard to case do not match them either. */
+const char *gb_representative(uint32_t code_point, size_t size) {
+    static const char *const by_size[3][CLASS_COUNT] = {
+        {"\u00AA", "\u0300", "\u00B2", "\u00A6"},
+        {"\u3042", "\u20D0", "\u2460", "\uFFFD"},
+        {"\U00020000", "\U0001D165", "\U0001D7CE", "\U0001F600"},
+    };
+    const young_range *range = size >= 2 ? find(code_point) : NULL;
+    return range ? by_size[size - 2][range->kind] : NULL;
+}
