@@ -54,5 +54,9 @@ int main(int argc, char **argv) {
             fprintf(stderr, "%d: %s\n", i + 1, error.message);
     }
     gumbel_scheduler_drain(scheduler);
-    return gumbel_scheduler_destroy(scheduler), gumbel_engine_destroy(engine), 0;
+    gumbel_scheduler_destroy(scheduler);
+    gumbel_engine_destroy(engine);
+    gumbel_tokenizer_destroy(tokenizer);
+    gumbel_program_close(program);
+    return 0;
 }
