@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
         gumbel_scheduler_create(engine, NULL, &scheduler, &error))
         return fprintf(stderr, "%s\n", error.message), 1;
     for (int i = 0; i < argc - 2; i++) {
-        gumbel_message message = {"user", argv[2 + i]};
+        gumbel_message message = {.size = sizeof message, .role = "user", .content = argv[2 + i]};
         int32_t prompt[PROMPT_TOKENS];
         gumbel_submission request = {.size = sizeof request, .tokens = prompt, .tokenizer = tokenizer};
         request.callback = hear;
