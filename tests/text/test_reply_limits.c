@@ -128,6 +128,18 @@ static void test_white_space(void **state) {
     assert_int_equal(read_bomb(bomb("", "<think></think>", 50000, "x"), 100, 0).texts, 1);
 }
 
+/* Names are C strings, so what has a zero byte in it is none. */
+static void test_zeros_in_name(void **state) {
+    (void)state;
+    static const char text[] = "<|tool_call>call:\0now{}<tool_call|><|tool_call>call:f\0{}<tool_call|>";
+    gb_byte_buffer copy = {0};
+    use(gb_known_reply_format("gemma4"));
+    gb_buffer_append(&copy, text, sizeof text - 1);
+    const summary s = read_bomb(copy, SIZE_MAX, 0);
+    assert_int_equal(s.calls, 0);
+    assert_int_equal(s.texts, sizeof text - 1);
+}
+
 /* An expression that takes for ever ends the taking apart, not the reply. */
 static void test_slow_pattern(void **state) {
     (void)state;
@@ -280,10 +292,10 @@ static void test_load(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deep),          cmocka_unit_test(test_long_calls),
-        cmocka_unit_test(test_white_space),   cmocka_unit_test(test_slow_pattern),
-        cmocka_unit_test(test_wrong_formats), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_ids),           cmocka_unit_test(test_no_format),
-        cmocka_unit_test(test_load)};
+        cmocka_unit_test(test_deep),         cmocka_unit_test(test_long_calls),
+        cmocka_unit_test(test_white_space),  cmocka_unit_test(test_zeros_in_name),
+        cmocka_unit_test(test_slow_pattern), cmocka_unit_test(test_wrong_formats),
+        cmocka_unit_test(test_wrong_calls),  cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_no_format),    cmocka_unit_test(test_load)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -99,19 +99,26 @@ static bool read_values(const gumbel_reply *reply, const gb_reply_field *field, 
 
 /* ---- Calls --------------------------------------------------------------------------------------------- */
 
+/* The value where it is a text that a C string can carry; else NULL. */
+static const char *plain_string(const json_t *value) {
+    const char *text = json_string_value(value);
+    const size_t length = json_string_length(value);
+    return length > 0 && strlen(text) == length ? text : NULL;
+}
+
 /* What a call is in any of the shapes that formats give it: name and arguments, by themselves or under
  * "function". Arguments are an object, the text of one, or missing. NULL: it is no call. */
 static json_t *arguments_of(const json_t *call, const char **name) {
     const json_t *function = json_object_get(call, "function");
     function = function ? function : call;
     json_t *arguments = json_object_get(function, "arguments");
-    *name = json_string_value(json_object_get(function, "name"));
-    if (!*name || json_string_length(json_object_get(function, "name")) == 0)
+    *name = plain_string(json_object_get(function, "name"));
+    if (!*name)
         return NULL;
     if (!arguments || json_is_null(arguments))
         return json_object();
     if (json_is_string(arguments))
-        arguments = json_loads(json_string_value(arguments), 0, NULL);
+        arguments = json_loadb(json_string_value(arguments), json_string_length(arguments), 0, NULL);
     else
         json_incref(arguments);
     if (json_is_object(arguments))
@@ -143,10 +150,10 @@ static bool is_known(const json_t *tools, const char *name) {
 
 /* The model's own id, or one that prompt, reply and number give. */
 static char *id_of(const gumbel_reply *reply, const json_t *call, size_t behind) {
-    const json_t *own = json_object_get(call, "id");
+    const char *own = plain_string(json_object_get(call, "id"));
     char made[40];
-    if (json_string_length(own) > 0)
-        return gb_copy_string(json_string_value(own), json_string_length(own));
+    if (own)
+        return gb_copy_string(own, strlen(own));
     const uint64_t hash = XXH3_64bits_withSeed(reply->text.raw.data, behind, reply->prompt_hash);
     const int length = snprintf(made, sizeof made, "call_%016llx%02x", (unsigned long long)hash,
                                 (unsigned)reply->parts.calls);
