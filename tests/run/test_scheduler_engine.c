@@ -158,6 +158,42 @@ static void conversations_in_little_memory(void **state) {
              (gumbel_scheduler_options){.state_bytes = info.session_state_bytes, .answer_reserve = 1});
 }
 
+/* The second turn of a conversation of 4,000 tokens runs what is new: the token drawn last and the message. */
+static void a_long_conversation_goes_on(void **state) {
+    enum { LONG = 4000, LONG_CONTEXT = LONG + ANSWER + MORE };
+    static const char *const configs[] = {"small_long.json", "qwen_long.json"};
+    static int32_t tokens[LONG_CONTEXT];
+    (void)state;
+    if (strcmp(GUMBEL_TEST_BACKEND, "cpu") != 0)
+        skip(); /* an emulated device takes hours, and others run the last answer again */
+    for (int i = 0; i < 2; i++) {
+        gumbel_program *program = open_random_program(configs[i], false);
+        gumbel_engine *engine = make_engine(program, 2), *other = make_engine(program, 1);
+        gumbel_scheduler *scheduler;
+        gumbel_session *session;
+        gumbel_scheduler_stats first = {.size = sizeof first}, second = first;
+        turn turns[2] = {{.count = 0}};
+        assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
+        assert_ok(gumbel_session_create(other, &session, &error), &error);
+        random_tokens(1, VOCAB, tokens, LONG);
+        ask(scheduler, tokens, LONG, 1, &turns[0]);
+        wait_until_idle(scheduler, 1);
+        assert_ok(gumbel_scheduler_get_stats(scheduler, &first, &error), &error);
+        memcpy(tokens + LONG, turns[0].tokens, sizeof turns[0].tokens);
+        random_tokens(2, VOCAB, tokens + LONG + ANSWER, MORE);
+        ask(scheduler, tokens, LONG_CONTEXT, 2, &turns[1]);
+        wait_until_idle(scheduler, 2);
+        assert_ok(gumbel_scheduler_get_stats(scheduler, &second, &error), &error);
+        assert_int_equal(turns[1].usage.cached_tokens, LONG + ANSWER - 1);
+        assert_int_equal(second.prompt_tokens - first.prompt_tokens, 1 + MORE);
+        assert_as_alone(session, tokens, LONG_CONTEXT, 2, &turns[1]);
+        gumbel_scheduler_destroy(scheduler);
+        gumbel_engine_destroy(engine);
+        gumbel_engine_destroy(other);
+        gumbel_program_close(program);
+    }
+}
+
 /* A token that would come first is a stop token: it comes after so many others at the earliest. */
 static void stop_tokens_wait_for_min_new_tokens(void **state) {
     (void)state;
@@ -223,6 +259,7 @@ int main(void) {
         cmocka_unit_test(conversations_with_recurrent_states),
         cmocka_unit_test(conversations_on_one_slot),
         cmocka_unit_test(conversations_in_little_memory),
+        cmocka_unit_test(a_long_conversation_goes_on),
         cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
         cmocka_unit_test(engines_that_cannot_be_taken),
     };

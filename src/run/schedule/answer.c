@@ -224,7 +224,9 @@ static gumbel_event event_of(const gb_answer *answer, gumbel_event_type type) {
                           .type = type,
                           .answer = answer->index,
                           .request = answer->request,
-                          .stop_string = -1};
+                          .stop_string = -1,
+                          .prompt = answer->sequence->tokens,
+                          .prompt_count = answer->sequence->prompt_end};
 }
 
 gumbel_finish gb_answer_add(const gb_slots_of_engine *slots, gb_answer *answer, const gumbel_result *result) {
@@ -253,7 +255,8 @@ static gumbel_usage usage_of(const gb_answer *answer, double now) {
                           .prompt_tokens = answer->sequence->prompt_end,
                           .cached_tokens = answer->cached_tokens,
                           .generated_tokens = gb_answer_drawn(answer),
-                          .queue_seconds = began_at - answer->arrived_at};
+                          .queue_seconds = began_at - answer->arrived_at,
+                          .seed = answer->seed};
     if (answer->first_token_at > 0) {
         usage.prompt_seconds = answer->first_token_at - began_at;
         usage.answer_seconds = now - answer->first_token_at;
