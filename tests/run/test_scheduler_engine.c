@@ -158,7 +158,8 @@ static void conversations_in_little_memory(void **state) {
              (gumbel_scheduler_options){.state_bytes = info.session_state_bytes, .answer_reserve = 1});
 }
 
-/* The second turn of a conversation of 4,000 tokens runs what is new: the token drawn last and the message. */
+/* The second turn of a conversation of 4,000 tokens runs what is new: the token drawn last and the message.
+ */
 static void a_long_conversation_goes_on(void **state) {
     enum { LONG = 4000, LONG_CONTEXT = LONG + ANSWER + MORE };
     static const char *const configs[] = {"small_long.json", "qwen_long.json"};
@@ -255,12 +256,9 @@ static void engines_that_cannot_be_taken(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversations_with_caches),
-        cmocka_unit_test(conversations_with_recurrent_states),
-        cmocka_unit_test(conversations_on_one_slot),
-        cmocka_unit_test(conversations_in_little_memory),
-        cmocka_unit_test(a_long_conversation_goes_on),
-        cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
+        cmocka_unit_test(conversations_with_caches),    cmocka_unit_test(conversations_with_recurrent_states),
+        cmocka_unit_test(conversations_on_one_slot),    cmocka_unit_test(conversations_in_little_memory),
+        cmocka_unit_test(a_long_conversation_goes_on),  cmocka_unit_test(stop_tokens_wait_for_min_new_tokens),
         cmocka_unit_test(engines_that_cannot_be_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

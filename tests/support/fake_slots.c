@@ -85,6 +85,7 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
     gumbel_status status = GUMBEL_OK;
     wait_at_gate(fake);
     log_step(fake, parts, count);
+    fake->following = count == 1 ? parts[0].following : 0;
     GB_TRY(check_step(fake, parts, count, error));
     for (size_t i = 0; i < count; i++) {
         gb_step_part *part = &parts[i];

@@ -34,6 +34,7 @@ typedef struct fake_slots {
     uint32_t memory;    /* tokens of all slots, beyond which a step fails; 0: any number */
     bool save_fails;    /* for want of host memory */
     char log[FAKE_LOG]; /* "0:64 1:1+|": parts of each step, slot and tokens, + where it draws */
+    uint32_t following; /* of the last step's parts: steps that they announce */
     bool has_gates;     /* each step waits until it is let through */
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -69,7 +69,7 @@ static gumbel_status copy_stops(const gb_slots_of_engine *slots, const gumbel_su
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a request");
     for (size_t i = 0; i < count; i++)
         answer->stop_tokens[i] = i < own ? slots->stop_tokens.ids[i] : submission->stop_tokens[i - own];
-    answer->stop_token_count = count;
+    answer->stop_token_count = (uint32_t)count;
     return GUMBEL_OK;
 }
 
@@ -200,6 +200,14 @@ uint32_t gb_answer_drawn(const gb_answer *answer) {
 
 const gumbel_sampling *gb_answer_sampling(const gb_answer *answer) {
     return gb_answer_drawn(answer) < answer->min_new_tokens ? &answer->first_sampling : &answer->sampling;
+}
+
+uint32_t gb_answer_following(const gb_answer *answer) {
+    const uint32_t drawn = gb_answer_drawn(answer);
+    uint32_t following = answer->max_new_tokens > 0 ? answer->max_new_tokens - drawn - 1 : UINT32_MAX;
+    if (drawn < answer->min_new_tokens && answer->min_new_tokens - drawn - 1 < following)
+        following = answer->min_new_tokens - drawn - 1;
+    return following;
 }
 
 static bool is_stop_token(const gb_answer *answer, int32_t token) {

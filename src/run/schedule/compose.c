@@ -46,6 +46,21 @@ static gb_step_part *add_part(gb_serving_schedule *schedule, gb_answer *answer, 
     return &schedule->parts[index];
 }
 
+/* Whether nobody can join the answers that run. */
+static bool nobody_joins(const gb_serving_schedule *schedule) {
+    return gb_running_count(schedule) == schedule->slots->count || !schedule->answers->next;
+}
+
+/* Says what follows a step of one answer, so that the backend may begin with it. */
+static void announce_following(gb_serving_schedule *schedule, size_t count) {
+    const gb_answer *answer = schedule->part_answers[0];
+    gb_step_part *part = &schedule->parts[0];
+    if (count != 1 || !part->draws || !nobody_joins(schedule))
+        return;
+    part->following = gb_answer_following(answer);
+    part->stop_tokens = (gb_token_list){answer->stop_tokens, answer->stop_token_count};
+}
+
 size_t gb_compose(gb_serving_schedule *schedule) {
     uint32_t room = schedule->slots->step_tokens;
     size_t count = 0;
@@ -59,5 +74,6 @@ size_t gb_compose(gb_serving_schedule *schedule) {
         if (chunk > 0)
             room -= add_part(schedule, answer, count++, chunk)->count;
     }
+    announce_following(schedule, count);
     return count;
 }

@@ -42,6 +42,8 @@ static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
     if (!part->draws)
         return request;
     part->result = (gumbel_result){.size = sizeof part->result};
+    request.session->lookahead = (gb_lookahead){
+        .sampling = part->sampling, .steps = part->following, .stop_tokens = part->stop_tokens};
     gumbel_session_set_seed(request.session, part->seed);
     request.result = &part->result;
     request.sampling = part->sampling;

@@ -20,7 +20,9 @@ typedef struct gb_step_part {
     uint32_t top_logprobs;
     uint64_t seed;
     const gumbel_sampling *sampling;
-    gumbel_result result; /* out */
+    uint32_t following;        /* steps with what they draw and these settings that come next, most likely */
+    gb_token_list stop_tokens; /* after one of which none comes */
+    gumbel_result result;      /* out */
 } gb_step_part;
 
 /* A sequence's first tokens, as a slot is to know them. */
