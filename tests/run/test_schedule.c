@@ -198,6 +198,23 @@ static void a_failed_step_is_its_culprits(void **state) {
     assert_answer(&c, &to[2], prompts[2], 3, 3, 5, GUMBEL_FINISH_LENGTH);
 }
 
+/* Where a failed step has taken states with it, all answers that had them end, and later ones are right. */
+static void answers_whose_states_are_lost_end(void **state) {
+    (void)state;
+    submit(&c, ask(0, 3, 50), &to[0]);
+    submit(&c, ask(1, 130, 5), &to[1]);
+    turn(&c, 2);
+    prompts[2][1] = FAKE_FAULT;
+    c.fake.fault_empties = true;
+    submit(&c, ask(2, 3, 5), &to[2]);
+    turn_until_done(&c);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(to[i].last_events == 1 && to[i].status == GUMBEL_ERROR_BACKEND);
+    submit(&c, ask(3, 3, 5), &to[3]);
+    turn_until_done(&c);
+    assert_answer(&c, &to[3], prompts[3], 3, 4, 5, GUMBEL_FINISH_LENGTH);
+}
+
 static void answers_end_for_their_reasons(void **state) {
     (void)state;
     prompts[0][2] = FAKE_ENDING;
@@ -262,6 +279,7 @@ int main(void) {
         each(cancelled_in_every_phase),
         each(a_failed_row_is_its_requests),
         each(a_failed_step_is_its_culprits),
+        each(answers_whose_states_are_lost_end),
         each(answers_end_for_their_reasons),
         each(refusals),
     };

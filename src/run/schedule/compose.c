@@ -15,11 +15,9 @@ static uint32_t next_stop(const gb_serving_schedule *schedule, const gb_answer *
     return sequence->prompt_end;
 }
 
-/* How many of the prompt's tokens a step with room for so many runs: up to the next stop, or to a multiple of
- * the grain. */
-static uint32_t chunk_of(const gb_serving_schedule *schedule, const gb_answer *answer, uint32_t room) {
-    const uint32_t position = answer->sequence->position, chunk = schedule->slots->prefill_chunk;
-    const uint32_t due = next_stop(schedule, answer) - position, to_end = chunk - position % chunk;
+uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room) {
+    const uint32_t chunk = schedule->slots->prefill_chunk;
+    const uint32_t due = stop - position, to_end = chunk - position % chunk;
     uint32_t most = due < room ? due : room;
     most = most < to_end ? most : to_end;
     if (most == due)
@@ -70,7 +68,8 @@ size_t gb_compose(gb_serving_schedule *schedule) {
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next) {
         if (answer->phase != GB_RUNNING || !runs_prompt(answer))
             continue;
-        const uint32_t chunk = chunk_of(schedule, answer, room);
+        const uint32_t chunk =
+            gb_chunk(schedule, answer->sequence->position, next_stop(schedule, answer), room);
         if (chunk > 0)
             room -= add_part(schedule, answer, count++, chunk)->count;
     }

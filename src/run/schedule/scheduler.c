@@ -46,12 +46,23 @@ static void destroy_ended(gb_answer *ended) {
     }
 }
 
+/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk at most. */
+static void rerun(gumbel_scheduler *scheduler) {
+    pthread_mutex_unlock(&scheduler->mutex);
+    gb_rerun(&scheduler->schedule);
+    pthread_mutex_lock(&scheduler->mutex);
+    gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
+}
+
 /* Waits until there is something to do. */
 static void wait_for_work(gumbel_scheduler *scheduler, bool goes_on) {
     while (!goes_on && !scheduler->inbox && !scheduler->stops) {
         scheduler->works = false;
         pthread_cond_broadcast(&scheduler->idle);
-        pthread_cond_wait(&scheduler->wake, &scheduler->mutex);
+        if (!scheduler->drains && gb_has_rerun(&scheduler->schedule))
+            rerun(scheduler);
+        else
+            pthread_cond_wait(&scheduler->wake, &scheduler->mutex);
     }
     scheduler->works = true;
 }

@@ -38,8 +38,10 @@ typedef struct gb_slots_of_engine gb_slots_of_engine;
 
 typedef struct gb_slots_functions {
     /* Runs a step. NUMERIC: some parts have no token, and the others stand. On any other error no slot has
-     * changed; MEMORY is the device's. */
+     * changed, but for those that could not be brought back and are empty; MEMORY is the device's. */
     gumbel_status (*step)(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error);
+
+    uint32_t (*position)(const gb_slots_of_engine *slots, uint32_t slot);
 
     /* Empties the slot. */
     void (*clear)(gb_slots_of_engine *slots, uint32_t slot);
