@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { USERS = 16, PROMPT_TOKENS = 1024, ANSWER_BYTES = 8192 };
+enum { USERS = 16, ANSWER_BYTES = 8192 };
 
 struct user {
     int number;
@@ -41,16 +41,14 @@ int main(int argc, char **argv) {
         return fprintf(stderr, "%s\n", error.message), 1;
     for (int i = 0; i < argc - 2; i++) {
         gumbel_message message = {.size = sizeof message, .role = "user", .content = argv[2 + i]};
-        int32_t prompt[PROMPT_TOKENS];
-        gumbel_submission request = {.size = sizeof request, .tokens = prompt, .tokenizer = tokenizer};
+        gumbel_submission request = {.size = sizeof request, .messages = &message, .message_count = 1};
+        request.tokenizer = tokenizer;
         request.callback = hear;
         request.user = &users[i];
         request.max_new_tokens = 100;
         request.has_seed = true; /* the same answers every time, whoever asks beside them */
         users[i].number = i + 1;
-        if (gumbel_chat_encode(tokenizer, &message, 1, NULL, prompt, PROMPT_TOKENS, &request.token_count,
-                               &error) ||
-            gumbel_scheduler_submit(scheduler, &request, NULL, &error))
+        if (gumbel_scheduler_submit(scheduler, &request, NULL, &error))
             fprintf(stderr, "%d: %s\n", i + 1, error.message);
     }
     gumbel_scheduler_drain(scheduler);

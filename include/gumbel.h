@@ -757,6 +757,7 @@ typedef struct gumbel_usage {
     double queue_seconds;  /* until it had a slot */
     double prompt_seconds; /* from there to the first token */
     double answer_seconds; /* from there to the last event */
+    uint64_t seed;         /* the answer's: its token i was drawn with seed + i */
 } gumbel_usage;
 
 /* Pointers are valid during the callback. */
@@ -781,6 +782,8 @@ typedef struct gumbel_event {
     gumbel_status status;      /* ERROR: CANCELLED, DEADLINE, NUMERIC, MEMORY or BACKEND */
     const char *message;       /* ERROR: a sentence */
     const gumbel_usage *usage; /* FINISH, ERROR */
+    const int32_t *prompt;     /* [prompt_count] its tokens: what a gumbel_reply begins with */
+    size_t prompt_count;
 } gumbel_event;
 
 /* Called by the scheduler's thread, one call at a time, between steps: what it does delays every answer. It
@@ -790,7 +793,7 @@ typedef void (*gumbel_event_callback)(void *user, const gumbel_event *event);
 /* A request. Everything is copied but the tokenizer, which must live until the last event. */
 typedef struct gumbel_submission {
     size_t size;
-    const int32_t *tokens; /* the prompt */
+    const int32_t *tokens; /* the prompt; NULL: a conversation is */
     size_t token_count;    /* 1 .. max_context */
     gumbel_event_callback callback;
     void *user;
@@ -815,6 +818,11 @@ typedef struct gumbel_submission {
     size_t branch_position_count;
     int32_t priority;        /* higher ones go first, in the queue and with their prompts */
     double deadline_seconds; /* from now, after which the answer ends with DEADLINE; 0: none */
+    /* A conversation in place of tokens, encoded by the tokenizer as gumbel_chat_encode does. Its branch
+     * positions are found: behind system messages and tools, and before the generation prompt. */
+    const gumbel_message *messages; /* NULL: those of chat's messages_json, or none */
+    size_t message_count;
+    const gumbel_chat_options *chat; /* NULL: the defaults */
 } gumbel_submission;
 
 /* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a
@@ -833,9 +841,10 @@ GUMBEL_API gumbel_status gumbel_scheduler_create(gumbel_engine *engine,
 GUMBEL_API void gumbel_scheduler_destroy(gumbel_scheduler *scheduler);
 
 /* Queues a request. Each of its answers ends in exactly one FINISH or ERROR event, if this succeeds; *request
- * (may be NULL) is written before the first event. Thread-safe. Errors, which queue nothing: ARGUMENT,
- * UNSUPPORTED, LIMIT (the queue is full, or the prompt is longer than a context), CANCELLED (the scheduler
- * drains), MEMORY. */
+ * (may be NULL) is written before the first event. A conversation is rendered and encoded by the calling
+ * thread. Thread-safe. Errors, which queue nothing: ARGUMENT, UNSUPPORTED, LIMIT (the queue is full, or the
+ * prompt is longer than a context), CANCELLED (the scheduler drains), MEMORY, and those of
+ * gumbel_chat_encode. */
 GUMBEL_API gumbel_status gumbel_scheduler_submit(gumbel_scheduler *scheduler,
                                                  const gumbel_submission *submission, uint64_t *request,
                                                  gumbel_error *error);
@@ -858,6 +867,7 @@ typedef struct gumbel_scheduler_stats {
     uint64_t submitted, finished, failed;            /* answers since the start; cancelled ones have failed */
     uint64_t steps, prompt_tokens, cached_tokens, generated_tokens;
     uint64_t spills, evictions; /* answers put into host memory; kept sequences that lost their slot */
+    uint64_t rerun_tokens;      /* of answers that were run again as prompts while nobody waited */
 } gumbel_scheduler_stats;
 
 /* Thread-safe. Errors: ARGUMENT. */

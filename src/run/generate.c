@@ -160,8 +160,20 @@ static void give_up(gumbel_session *session, gumbel_generated *generated) {
         gumbel_detokenize_end(session->text, &generated->text, &generated->text_length);
 }
 
+/* Steps follow until the generation has its tokens, or a stop token. */
+static gb_lookahead lookahead_of(const gumbel_session *session) {
+    const gb_generation *generation = &session->generation;
+    gb_lookahead lookahead = {.sampling = &generation->sampling, .steps = UINT32_MAX};
+    if (generation->max_new_tokens > 0)
+        lookahead.steps = generation->max_new_tokens - generation->generated - 1;
+    if (!generation->ignore_stop)
+        lookahead.stop_tokens = session->engine->program->metadata.stop_tokens;
+    return lookahead;
+}
+
 static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
+    session->lookahead = lookahead_of(session);
     gumbel_result result = {.size = sizeof result};
     const gumbel_request request = {.size = sizeof request,
                                     .result = &result,

@@ -26,6 +26,14 @@ typedef struct gb_generation {
     uint32_t prompt_count, prompt_done; /* of gumbel_session.prompt */
 } gb_generation;
 
+/* What the caller of a step says of those that will follow, each with the token that the one before draws. */
+typedef struct gb_lookahead {
+    const gumbel_sampling
+        *sampling;             /* of all of them: the very structure of the request; NULL: none follow */
+    uint32_t steps;            /* at most, the context's end aside */
+    gb_token_list stop_tokens; /* after one of which none follows */
+} gb_lookahead;
+
 struct gumbel_session {
     gumbel_engine *engine;
     uint32_t slot;
@@ -48,6 +56,7 @@ struct gumbel_session {
     uint64_t seed, seed_counter; /* the next token is drawn with their sum */
     atomic_bool cancelled;
     gb_generation generation;
+    gb_lookahead lookahead;
     gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
     int32_t *prompt;          /* [max_context + 1] the generation's tokens still to run */
     gumbel_bias *bias;        /* [max_bias] of the generation */

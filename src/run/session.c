@@ -37,6 +37,7 @@ void gb_session_clear(gumbel_session *session) {
     session->pending_token = session->drawn_token = -1;
     session->has_snapshot = session->is_repeating = session->is_rewound = false;
     session->generation.active = false;
+    session->lookahead.sampling = NULL;
 }
 
 void gumbel_session_reset(gumbel_session *session) {

@@ -215,25 +215,16 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
 
 /* ---- What follows -------------------------------------------------------------------------------------- */
 
-/* How many steps of a generation follow on this one, each with the token that the one before draws, unless
- * that is a stop token. Steps that it asks for have its own settings; nobody reads their logits. */
+/* How many steps of the session follow on this one. Nobody reads their logits. */
 static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
-    const gb_generation *generation = &session->generation;
-    if (!request->result || !generation->active || request->sampling != &generation->sampling)
+    const gb_lookahead *lookahead = &session->lookahead;
+    if (!request->result || !lookahead->sampling || request->sampling != lookahead->sampling)
         return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;
-    if (generation->max_new_tokens > 0 && generation->max_new_tokens - generation->generated - 1 < count)
-        count = generation->max_new_tokens - generation->generated - 1;
+    count = lookahead->steps < count ? lookahead->steps : count;
     return count < session->engine->most_following ? count : session->engine->most_following;
-}
-
-/* Says which tokens end the session's generation. */
-static void announce_stops(gumbel_engine *engine, const gb_generation *generation) {
-    const gb_token_list *stops = &engine->program->metadata.stop_tokens;
-    engine->batch.stop_ids = stops->ids;
-    engine->batch.stop_count = generation->ignore_stop ? 0 : stops->count;
 }
 
 /* Says what follows a step for one session that generates: its token at the next position, with the next
@@ -246,7 +237,8 @@ static void announce_following(gumbel_engine *engine) {
         engine->batch.following_count = steps_to_come(request);
     if (engine->batch.following_count == 0)
         return;
-    announce_stops(engine, &request->session->generation);
+    engine->batch.stop_ids = request->session->lookahead.stop_tokens.ids;
+    engine->batch.stop_count = request->session->lookahead.stop_tokens.count;
     gb_batch *following = &engine->following;
     *following = engine->batch;
     following->token_count = 1;

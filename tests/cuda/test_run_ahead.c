@@ -163,6 +163,39 @@ static void answers_by_turns_run_nothing_ahead(void **unused) {
     gumbel_session_destroy(sessions[1]);
 }
 
+static unsigned launches_before;
+
+static void count_launches(void *user, const gumbel_event *event) {
+    unsigned *count = user;
+    if (event->type != GUMBEL_EVENT_TOKEN)
+        return;
+    const unsigned i = (*count)++, confirmed = i < 2 ? 0 : i - 1;
+    unsigned most = i + (confirmed < AHEAD ? confirmed : AHEAD); /* as many as gumbel_next begins, */
+    most = most < ANSWER - 1 ? most : ANSWER - 1;                /* and none that is not taken */
+    assert_int_equal(emulated_graph_launches - launches_before, most);
+}
+
+static void schedulers_begin_steps_ahead(void **unused) {
+    (void)unused;
+    gumbel_scheduler *scheduler;
+    unsigned count = 0;
+    const gumbel_sampling sampling = settings_of(1);
+    const gumbel_submission submission = {.size = sizeof submission,
+                                          .tokens = prompt,
+                                          .token_count = PROMPT,
+                                          .callback = count_launches,
+                                          .user = &count,
+                                          .sampling = &sampling,
+                                          .ignore_stop = true,
+                                          .max_new_tokens = ANSWER};
+    launches_before = emulated_graph_launches;
+    assert_ok(gumbel_scheduler_create(engine, NULL, &scheduler, &error), &error);
+    assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+    assert_int_equal(count, ANSWER);
+}
+
 #endif
 
 #define TEST(name)                                                                                           \
@@ -180,6 +213,7 @@ static int try_all(const char *config) {
         TEST(steps_are_begun_ahead),
         TEST(no_step_is_begun_that_is_not_taken),
         TEST(answers_by_turns_run_nothing_ahead),
+        TEST(schedulers_begin_steps_ahead),
 #endif
     };
     print_message("%s\n", config);

@@ -57,6 +57,33 @@ static void answers_go_on_beside_prompts(void **state) {
 }
 
 /* Prompts are cut at multiples of 64 of their own positions, whatever room a step has. */
+/* A backend may begin ahead with the steps of an answer that nobody can join. */
+static void steps_of_a_single_answer_are_announced(void **state) {
+    (void)state;
+    submit(&c, ask(0, 100, 4), &to[0]);
+    turn(&c, 1);
+    assert_int_equal(c.fake.following, 0); /* half a prompt draws nothing */
+    for (uint32_t left = 4; left-- > 2;) {
+        turn(&c, 1);
+        assert_int_equal(c.fake.following, left);
+    }
+    submit(&c, ask(1, 3, 0), &to[1]);
+    turn(&c, 1);
+    assert_int_equal(c.fake.following, 0);
+    turn(&c, 1);
+    assert_true(to[0].last_events == 1 && to[1].last_events == 0);
+    turn(&c, 1);
+    assert_true(c.fake.following > 100000); /* as far as the context goes */
+    turn_until_done(&c);
+    end_case(&c);
+    begin_case(&c, 1, 68, 64, false, (gumbel_scheduler_options){.no_prefix_cache = true});
+    submit(&c, ask(2, 3, 3), &to[2]);
+    submit(&c, ask(3, 3, 3), &to[3]); /* waits for the only slot */
+    turn(&c, 1);
+    assert_int_equal(c.fake.following, 2);
+    turn_until_done(&c);
+}
+
 static void prompts_are_cut_at_the_grain(void **state) {
     (void)state;
     submit(&c, ask(0, 20, 1), &to[0]);
@@ -171,6 +198,23 @@ static void a_failed_step_is_its_culprits(void **state) {
     assert_answer(&c, &to[2], prompts[2], 3, 3, 5, GUMBEL_FINISH_LENGTH);
 }
 
+/* Where a failed step has taken states with it, all answers that had them end, and later ones are right. */
+static void answers_whose_states_are_lost_end(void **state) {
+    (void)state;
+    submit(&c, ask(0, 3, 50), &to[0]);
+    submit(&c, ask(1, 130, 5), &to[1]);
+    turn(&c, 2);
+    prompts[2][1] = FAKE_FAULT;
+    c.fake.fault_empties = true;
+    submit(&c, ask(2, 3, 5), &to[2]);
+    turn_until_done(&c);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(to[i].last_events == 1 && to[i].status == GUMBEL_ERROR_BACKEND);
+    submit(&c, ask(3, 3, 5), &to[3]);
+    turn_until_done(&c);
+    assert_answer(&c, &to[3], prompts[3], 3, 4, 5, GUMBEL_FINISH_LENGTH);
+}
+
 static void answers_end_for_their_reasons(void **state) {
     (void)state;
     prompts[0][2] = FAKE_ENDING;
@@ -226,6 +270,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         each(answers_go_on_beside_prompts),
+        each(steps_of_a_single_answer_are_announced),
         each(prompts_are_cut_at_the_grain),
         each(the_oldest_prompt_goes_first),
         each(nobody_starves),
@@ -234,6 +279,7 @@ int main(void) {
         each(cancelled_in_every_phase),
         each(a_failed_row_is_its_requests),
         each(a_failed_step_is_its_culprits),
+        each(answers_whose_states_are_lost_end),
         each(answers_end_for_their_reasons),
         each(refusals),
     };

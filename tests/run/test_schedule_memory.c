@@ -58,6 +58,33 @@ static void the_youngest_gives_way(void **state) {
     }
 }
 
+/* Whoever has a higher priority stays, also if it came last. */
+static void the_lowest_priority_gives_way(void **state) {
+    static const int32_t priorities[REQUESTS] = {0, 1, 0, 1};
+    (void)state;
+    begin(true, (gumbel_scheduler_options){.state_bytes = 700});
+    for (uint32_t i = 0; i < REQUESTS; i++)
+        submit(&c,
+               (gumbel_submission){.tokens = prompts[i],
+                                   .token_count = PROMPT,
+                                   .max_new_tokens = ANSWER,
+                                   .priority = priorities[i]},
+               &to[i]);
+    while (spills() == 0)
+        turn(&c, 1);
+    assert_int_equal(c.of[3]->phase, GB_SPILLED);
+    while (spills() == 1)
+        turn(&c, 1);
+    assert_int_equal(c.of[1]->phase, GB_SPILLED);
+    assert_true(c.of[2]->phase == GB_RUNNING && c.of[4]->phase == GB_RUNNING);
+    while (!to[1].last_events || !to[3].last_events)
+        turn(&c, 1);
+    assert_true(to[0].last_events == 0 && to[2].last_events == 0);
+    turn_until_done(&c);
+    assert_all_answered();
+    end_case(&c);
+}
+
 /* The device refuses a step although the sums say that it fits. */
 static void a_device_without_memory(void **state) {
     (void)state;
@@ -125,6 +152,7 @@ static void admission_counts_what_answers_will_need(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_youngest_gives_way),
+        cmocka_unit_test(the_lowest_priority_gives_way),
         cmocka_unit_test(a_device_without_memory),
         cmocka_unit_test(spilled_answers_can_be_cancelled),
         cmocka_unit_test(without_host_memory_the_youngest_fails),

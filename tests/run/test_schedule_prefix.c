@@ -26,6 +26,16 @@ static uint64_t ask(const int32_t *prompt, uint32_t count, told *answer) {
                   answer);
 }
 
+/* Runs all kept answers again as prompts. Returns how many steps that took. */
+static unsigned rerun_all(void) {
+    unsigned steps = 0;
+    for (; gb_has_rerun(&c.schedule); steps++) {
+        gb_rerun(&c.schedule);
+        check_sums(&c);
+    }
+    return steps;
+}
+
 /* Runs a request to its end: it has the tokens of a cold run, and so many of its prompt were not run. */
 static void run(const int32_t *prompt, uint32_t count, told *answer, uint32_t cached) {
     const uint64_t number = ask(prompt, count, answer);
@@ -129,6 +139,67 @@ static void only_what_was_a_prompt(void **state) {
     end_case(&c);
 }
 
+/* While nobody waits the last answer is run again as a prompt, chunk by chunk, so that the next turn need not
+ * run it. */
+static void answers_become_prompts_while_nobody_waits(void **state) {
+    enum { FIRST = 100, SECOND = FIRST + ANSWER + 20 };
+    for (int recurrent = 0; recurrent < 2; recurrent++) {
+        int32_t tokens[FAKE_CONTEXT];
+        (void)state;
+        begin(recurrent == 1, 2, (gumbel_scheduler_options){0});
+        c.fake.base.reuse = GB_REUSE_PROMPT;
+        fake_prompt(1, tokens, FIRST);
+        run(tokens, FIRST, &to[0], 0);
+        c.fake.log[0] = 0;
+        assert_int_equal(rerun_all(), 1);
+        assert_steps(&c, recurrent ? "0:41|" : "0:5|");
+        assert_int_equal(rerun_all(), 0);
+        assert_int_equal(continue_with(tokens, FIRST, &to[0], 20), SECOND);
+        run(tokens, SECOND, &to[1], FIRST + ANSWER - 1);
+        end_case(&c);
+    }
+}
+
+/* A request that comes in between finds what has been run until then. */
+static void a_rerun_can_be_interrupted(void **state) {
+    for (int recurrent = 0; recurrent < 2; recurrent++) {
+        enum { FIRST = 10, LONG = 200, SECOND = FIRST + LONG + 20 };
+        int32_t tokens[FAKE_CONTEXT];
+        (void)state;
+        begin(recurrent == 1, 2, (gumbel_scheduler_options){0});
+        c.fake.base.reuse = GB_REUSE_PROMPT;
+        fake_prompt(1, tokens, FIRST);
+        submit(&c, (gumbel_submission){.tokens = tokens, .token_count = FIRST, .max_new_tokens = LONG},
+               &to[0]);
+        turn_until_done(&c);
+        assert_true(gb_has_rerun(&c.schedule));
+        gb_rerun(&c.schedule);
+        check_sums(&c);
+        memcpy(tokens + FIRST, to[0].tokens, LONG * sizeof *tokens);
+        fake_prompt(99, tokens + FIRST + LONG, 20);
+        run(tokens, SECOND, &to[1], 128); /* a chunk */
+        rerun_all();
+        run(tokens, SECOND, &to[2], recurrent ? 192 : SECOND - 1);
+        end_case(&c);
+    }
+}
+
+/* A step that fails costs what was kept, and nothing else. */
+static void a_rerun_that_fails_drops_what_was_kept(void **state) {
+    (void)state;
+    int32_t tokens[FAKE_CONTEXT];
+    begin(false, 2, (gumbel_scheduler_options){0});
+    c.fake.base.reuse = GB_REUSE_PROMPT;
+    fake_prompt(1, tokens, 100);
+    run(tokens, 100, &to[0], 0);
+    c.fake.memory = 1;
+    assert_int_equal(rerun_all(), 1);
+    c.fake.memory = 0;
+    check_sums(&c);
+    run(tokens, 100, &to[1], 0);
+    end_case(&c);
+}
+
 static void nobody_keeps_what_should_not_be_kept(void **state) {
     (void)state;
     int32_t tokens[100];
@@ -185,6 +256,8 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             .host_bytes = round % 3 == 0 ? 900 : 0, .state_bytes = round % 2 ? 600 : 0, .answer_reserve = 1};
         memset(answers, 0, sizeof answers);
         begin(round % 4 < 2, 1 + (uint32_t)round % 4, options);
+        if (round >= 6)
+            c.fake.base.reuse = GB_REUSE_PROMPT;
         uint32_t counts[CASE_ANSWERS];
         for (uint32_t i = 0; i < CASE_ANSWERS; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
@@ -194,6 +267,8 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             counts[i] = shared + own;
             ask(tokens[i], counts[i], &answers[i]);
             turn(&c, (unsigned)(random >> 60));
+            if (gb_has_rerun(&c.schedule))
+                gb_rerun(&c.schedule);
             if (i % 7 == 6 && c.of[i])
                 atomic_store(&c.of[i]->cancelled, true);
         }
@@ -212,6 +287,9 @@ int main(void) {
         cmocka_unit_test(a_shared_beginning),
         cmocka_unit_test(answers_to_one_prompt),
         cmocka_unit_test(only_what_was_a_prompt),
+        cmocka_unit_test(answers_become_prompts_while_nobody_waits),
+        cmocka_unit_test(a_rerun_can_be_interrupted),
+        cmocka_unit_test(a_rerun_that_fails_drops_what_was_kept),
         cmocka_unit_test(nobody_keeps_what_should_not_be_kept),
         cmocka_unit_test(the_least_recently_used_gives_way),
         cmocka_unit_test(any_mix_has_the_tokens_of_cold_runs),

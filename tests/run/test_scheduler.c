@@ -26,31 +26,39 @@ typedef struct heard {
     atomic_uint tokens, last_events;
     gumbel_status status;
     gumbel_finish finish;
+    unsigned ended_as;  /* the how many-th of all */
     struct heard *next; /* is asked for at the first token */
 } heard;
 
-static double no_time(void *unused) {
+static atomic_int seconds; /* what the clock shows */
+static unsigned ended;     /* the scheduler's thread's */
+
+static double test_clock(void *unused) {
     (void)unused;
-    return 1;
+    return 1 + atomic_load(&seconds);
 }
 
 static void begin(uint32_t slots, gumbel_scheduler_options options, bool has_gates) {
     fake_slots_init(&fake, slots, 64, 32, false);
     fake.has_gates = has_gates;
     options.size = sizeof options;
-    assert_ok(gb_scheduler_create(&fake.base, &options, no_time, NULL, &scheduler, &error), &error);
+    assert_ok(gb_scheduler_create(&fake.base, &options, test_clock, NULL, &scheduler, &error), &error);
 }
 
 static void listen(void *user, const gumbel_event *event);
 
+static gumbel_submission request_for(heard *to, uint32_t answer) {
+    return (gumbel_submission){.size = sizeof(gumbel_submission),
+                               .tokens = prompt,
+                               .token_count = 3,
+                               .max_new_tokens = answer,
+                               .has_seed = true,
+                               .callback = listen,
+                               .user = to};
+}
+
 static gumbel_status ask(heard *to, uint32_t answer, uint64_t *number) {
-    const gumbel_submission submission = {.size = sizeof submission,
-                                          .tokens = prompt,
-                                          .token_count = 3,
-                                          .max_new_tokens = answer,
-                                          .has_seed = true,
-                                          .callback = listen,
-                                          .user = to};
+    const gumbel_submission submission = request_for(to, answer);
     return gumbel_scheduler_submit(scheduler, &submission, number, &error);
 }
 
@@ -63,6 +71,7 @@ static void listen(void *user, const gumbel_event *event) {
     }
     to->status = event->status;
     to->finish = event->finish;
+    to->ended_as = ended++;
     atomic_fetch_add(&to->last_events, 1);
 }
 
@@ -86,6 +95,75 @@ static void cancelled_while_a_step_runs(void **state) {
     gumbel_scheduler_cancel(scheduler, number);
     gumbel_scheduler_destroy(scheduler);
     assert_int_equal(to[0].last_events, 1);
+}
+
+/* Who comes while a step runs is put in order at its end. */
+static void priorities_of_those_that_come_while_a_step_runs(void **state) {
+    (void)state;
+    heard to[4] = {{.tokens = 0}};
+    begin(1, (gumbel_scheduler_options){0}, true);
+    ended = 0;
+    assert_ok(ask(&to[0], 2, NULL), &error);
+    fake_wait_for_step(&fake, 1);
+    for (int i = 1; i < 4; i++) {
+        gumbel_submission submission = request_for(&to[i], 2);
+        submission.priority = i == 2 ? 7 : i == 3 ? -7 : 0;
+        assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    }
+    fake_let_pass(&fake, 100);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+    assert_true(to[0].ended_as == 0 && to[2].ended_as == 1 && to[1].ended_as == 2 && to[3].ended_as == 3);
+}
+
+/* In the middle of a step, in the queue; who has time goes on. */
+static void deadlines_that_pass_while_a_step_runs(void **state) {
+    (void)state;
+    heard to[3] = {{.tokens = 0}};
+    begin(1, (gumbel_scheduler_options){0}, true);
+    for (int i = 0; i < 3; i++) {
+        gumbel_submission submission = request_for(&to[i], 5);
+        submission.deadline_seconds = i == 2 ? 100 : 10;
+        assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    }
+    fake_wait_for_step(&fake, 1);
+    fake_let_pass(&fake, 1);
+    fake_wait_for_step(&fake, 2);
+    atomic_store(&seconds, 10);
+    fake_let_pass(&fake, 100);
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+    assert_true(to[0].last_events == 1 && to[0].status == GUMBEL_ERROR_DEADLINE && to[0].tokens == 2);
+    assert_true(to[1].last_events == 1 && to[1].status == GUMBEL_ERROR_DEADLINE && to[1].tokens == 0);
+    assert_true(to[2].last_events == 1 && to[2].status == GUMBEL_OK && to[2].tokens == 5);
+    atomic_store(&seconds, 0);
+}
+
+/* The last answer is run again as a prompt while nobody waits; draining waits for no such step. */
+static void idle_time_is_used(void **state) {
+    (void)state;
+    heard to[2] = {{.tokens = 0}};
+    gumbel_scheduler_stats stats = {.size = sizeof stats};
+    fake_slots_init(&fake, 2, 64, 32, false);
+    fake.base.reuse = GB_REUSE_PROMPT;
+    fake.has_gates = true;
+    assert_ok(gb_scheduler_create(&fake.base, NULL, test_clock, NULL, &scheduler, &error), &error);
+    assert_ok(ask(&to[0], 5, NULL), &error);
+    fake_let_pass(&fake, 5);
+    fake_wait_for_step(&fake, 6); /* four of the answer's tokens again */
+    assert_int_equal(to[0].last_events, 1);
+    assert_ok(ask(&to[1], 1, NULL), &error);
+    fake_let_pass(&fake, 2);
+    while (stats.finished < 2)
+        assert_ok(gumbel_scheduler_get_stats(scheduler, &stats, &error), &error);
+    assert_int_equal(stats.rerun_tokens, 4);
+    assert_ok(ask(&to[1], 3, NULL), &error);
+    fake_let_pass(&fake, 3);
+    fake_wait_for_step(&fake, 11);
+    gumbel_scheduler_drain(scheduler);
+    fake_let_pass(&fake, 1);
+    gumbel_scheduler_destroy(scheduler);
+    assert_int_equal(to[1].last_events, 2);
 }
 
 static void a_full_queue_refuses(void **state) {
@@ -188,8 +266,13 @@ static void every_request_ends_once(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cancelled_while_a_step_runs),     cmocka_unit_test(a_full_queue_refuses),
-        cmocka_unit_test(destroying_ends_everything_once), cmocka_unit_test(callbacks_submit),
+        cmocka_unit_test(priorities_of_those_that_come_while_a_step_runs),
+        cmocka_unit_test(deadlines_that_pass_while_a_step_runs),
+        cmocka_unit_test(idle_time_is_used),
+        cmocka_unit_test(cancelled_while_a_step_runs),
+        cmocka_unit_test(a_full_queue_refuses),
+        cmocka_unit_test(destroying_ends_everything_once),
+        cmocka_unit_test(callbacks_submit),
         cmocka_unit_test(every_request_ends_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

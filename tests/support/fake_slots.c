@@ -20,6 +20,11 @@ static void run_token(fake_slot *slot, int32_t token) {
     slot->hash = mix(slot->hash, (uint64_t)token);
 }
 
+/* What marks a token, where it matters how it was run. */
+static int32_t mark_of(const fake_slots *fake, bool is_decoded) {
+    return is_decoded && fake->base.reuse == GB_REUSE_PROMPT ? FAKE_DECODED : 0;
+}
+
 static int32_t draw(const fake_slots *fake, const fake_slot *slot, uint64_t seed) {
     uint64_t hash = 1;
     for (uint32_t i = 0; i < slot->position; i++)
@@ -80,23 +85,33 @@ static gumbel_status check_step(const fake_slots *fake, const gb_step_part *part
     return GUMBEL_OK;
 }
 
+static void clear(gb_slots_of_engine *slots, uint32_t slot) {
+    own(slots)->slots[slot] = (fake_slot){.drawn = -1};
+}
+
 static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error) {
     fake_slots *fake = own(slots);
     gumbel_status status = GUMBEL_OK;
     wait_at_gate(fake);
     log_step(fake, parts, count);
-    GB_TRY(check_step(fake, parts, count, error));
+    fake->following = count == 1 ? parts[0].following : 0;
+    status = check_step(fake, parts, count, error);
+    for (size_t i = 0; status == GUMBEL_ERROR_BACKEND && fake->fault_empties && i < count; i++)
+        clear(slots, parts[i].slot);
+    if (status != GUMBEL_OK)
+        return status;
     for (size_t i = 0; i < count; i++) {
         gb_step_part *part = &parts[i];
         fake_slot *slot = &fake->slots[part->slot];
         for (uint32_t t = 0; t < part->count; t++)
-            run_token(slot, part->tokens[t]);
+            run_token(slot, part->tokens[t] | mark_of(fake, t == 0 && part->tokens[t] == slot->drawn));
+        slot->drawn = -1;
         part->result = (gumbel_result){.size = sizeof part->result, .token = -1, .seed = part->seed};
         if (part->draws && has_token(part, FAKE_POISON)) {
             part->result.status = status = GUMBEL_ERROR_NUMERIC;
             part->result.problem = "poisoned";
         } else if (part->draws) {
-            part->result.token = draw(fake, slot, part->seed);
+            part->result.token = slot->drawn = draw(fake, slot, part->seed);
         }
     }
     return status;
@@ -104,15 +119,20 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
 
 /* ---- Moving -------------------------------------------------------------------------------------------- */
 
-static void clear(gb_slots_of_engine *slots, uint32_t slot) {
-    memset(&own(slots)->slots[slot], 0, sizeof(fake_slot));
+static uint32_t position(const gb_slots_of_engine *slots, uint32_t slot) {
+    return ((const fake_slots *)slots)->slots[slot].position;
 }
 
-static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t position, uint32_t wanted) {
+static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end, uint32_t wanted) {
     (void)slot;
-    if (wanted >= position)
-        return position;
+    if (wanted >= end)
+        return end;
     return slots->needs_snapshots ? 0 : wanted;
+}
+
+static void stand_behind(fake_slot *slot, const gb_first_tokens *prefix) {
+    slot->position = prefix->position;
+    slot->drawn = prefix->position >= prefix->prompt_end ? prefix->tokens[prefix->position] : -1;
 }
 
 static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
@@ -120,7 +140,7 @@ static gumbel_status take(gb_slots_of_engine *slots, uint32_t from, uint32_t to,
     (void)error;
     fake_slot *target = &own(slots)->slots[to];
     *target = own(slots)->slots[from]; /* later tokens stay, to be overwritten */
-    target->position = prefix->position;
+    stand_behind(target, prefix);
     return GUMBEL_OK;
 }
 
@@ -142,13 +162,13 @@ static gumbel_status load(gb_slots_of_engine *slots, uint32_t slot, const gb_fir
     memcpy(&to->hash, buffer->data, sizeof to->hash);
     if (saved == GB_SAVED_ALL)
         memcpy(to->tokens, buffer->data + sizeof to->hash, prefix->position * sizeof *to->tokens);
-    to->position = prefix->position;
+    stand_behind(to, prefix);
     return GUMBEL_OK;
 }
 
-static uint64_t bytes(const gb_slots_of_engine *slots, uint32_t position) {
+static uint64_t bytes(const gb_slots_of_engine *slots, uint32_t end) {
     (void)slots;
-    return position;
+    return end;
 }
 
 static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submission *submission,
@@ -166,6 +186,7 @@ static void destroy(gb_slots_of_engine *slots) {
 /* ---- For tests ----------------------------------------------------------------------------------------- */
 
 static const gb_slots_functions functions = {.step = step,
+                                             .position = position,
                                              .clear = clear,
                                              .cut = cut,
                                              .take = take,
@@ -187,6 +208,8 @@ void fake_slots_init(fake_slots *fake, uint32_t slots, uint32_t step_tokens, uin
                                       .stop_tokens = {.ids = &stop, .count = 1},
                                       .reuse = GB_REUSE_ALL,
                                       .needs_snapshots = recurrent};
+    for (uint32_t i = 0; i < FAKE_SLOTS; i++)
+        clear(&fake->base, i);
     pthread_mutex_init(&fake->mutex, NULL);
     pthread_cond_init(&fake->changed, NULL);
 }
@@ -212,6 +235,6 @@ void fake_answer(const fake_slots *fake, const int32_t *prompt, uint32_t prompt_
         run_token(&slot, prompt[i]);
     for (uint32_t i = 0; i < count; i++) {
         tokens[i] = draw(fake, &slot, seed + i);
-        run_token(&slot, tokens[i]);
+        run_token(&slot, tokens[i] | mark_of(fake, true));
     }
 }

@@ -69,7 +69,7 @@ static gumbel_status copy_stops(const gb_slots_of_engine *slots, const gumbel_su
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a request");
     for (size_t i = 0; i < count; i++)
         answer->stop_tokens[i] = i < own ? slots->stop_tokens.ids[i] : submission->stop_tokens[i - own];
-    answer->stop_token_count = count;
+    answer->stop_token_count = (uint32_t)count;
     return GUMBEL_OK;
 }
 
@@ -202,6 +202,14 @@ const gumbel_sampling *gb_answer_sampling(const gb_answer *answer) {
     return gb_answer_drawn(answer) < answer->min_new_tokens ? &answer->first_sampling : &answer->sampling;
 }
 
+uint32_t gb_answer_following(const gb_answer *answer) {
+    const uint32_t drawn = gb_answer_drawn(answer);
+    uint32_t following = answer->max_new_tokens > 0 ? answer->max_new_tokens - drawn - 1 : UINT32_MAX;
+    if (drawn < answer->min_new_tokens && answer->min_new_tokens - drawn - 1 < following)
+        following = answer->min_new_tokens - drawn - 1;
+    return following;
+}
+
 static bool is_stop_token(const gb_answer *answer, int32_t token) {
     for (size_t i = 0; i < answer->stop_token_count; i++)
         if (answer->stop_tokens[i] == token)
@@ -224,7 +232,9 @@ static gumbel_event event_of(const gb_answer *answer, gumbel_event_type type) {
                           .type = type,
                           .answer = answer->index,
                           .request = answer->request,
-                          .stop_string = -1};
+                          .stop_string = -1,
+                          .prompt = answer->sequence->tokens,
+                          .prompt_count = answer->sequence->prompt_end};
 }
 
 gumbel_finish gb_answer_add(const gb_slots_of_engine *slots, gb_answer *answer, const gumbel_result *result) {
@@ -253,7 +263,8 @@ static gumbel_usage usage_of(const gb_answer *answer, double now) {
                           .prompt_tokens = answer->sequence->prompt_end,
                           .cached_tokens = answer->cached_tokens,
                           .generated_tokens = gb_answer_drawn(answer),
-                          .queue_seconds = began_at - answer->arrived_at};
+                          .queue_seconds = began_at - answer->arrived_at,
+                          .seed = answer->seed};
     if (answer->first_token_at > 0) {
         usage.prompt_seconds = answer->first_token_at - began_at;
         usage.answer_seconds = now - answer->first_token_at;

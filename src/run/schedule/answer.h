@@ -32,7 +32,7 @@ typedef struct gb_answer {
     gumbel_sampling sampling, first_sampling; /* the latter until min_new_tokens have come */
     gumbel_bias *biases;                      /* of both */
     int32_t *stop_tokens;
-    size_t stop_token_count;
+    uint32_t stop_token_count;
     uint32_t min_new_tokens, max_new_tokens, top_logprobs;
     uint64_t seed;
     bool wants_logprob, no_prefix_cache;
@@ -59,6 +59,9 @@ uint32_t gb_answer_drawn(const gb_answer *answer);
 
 /* The settings and the seed of the next token. */
 const gumbel_sampling *gb_answer_sampling(const gb_answer *answer);
+
+/* How many steps with the same settings will follow on its next one, unless it ends before. */
+uint32_t gb_answer_following(const gb_answer *answer);
 
 /* Takes a token that was drawn, appends it to the sequence and gives its event. Returns whether, and why, it
  * is the last one; the text may end for itself. */

@@ -15,11 +15,9 @@ static uint32_t next_stop(const gb_serving_schedule *schedule, const gb_answer *
     return sequence->prompt_end;
 }
 
-/* How many of the prompt's tokens a step with room for so many runs: up to the next stop, or to a multiple of
- * the grain. */
-static uint32_t chunk_of(const gb_serving_schedule *schedule, const gb_answer *answer, uint32_t room) {
-    const uint32_t position = answer->sequence->position, chunk = schedule->slots->prefill_chunk;
-    const uint32_t due = next_stop(schedule, answer) - position, to_end = chunk - position % chunk;
+uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room) {
+    const uint32_t chunk = schedule->slots->prefill_chunk;
+    const uint32_t due = stop - position, to_end = chunk - position % chunk;
     uint32_t most = due < room ? due : room;
     most = most < to_end ? most : to_end;
     if (most == due)
@@ -46,6 +44,21 @@ static gb_step_part *add_part(gb_serving_schedule *schedule, gb_answer *answer, 
     return &schedule->parts[index];
 }
 
+/* Whether nobody can join the answers that run. */
+static bool nobody_joins(const gb_serving_schedule *schedule) {
+    return gb_running_count(schedule) == schedule->slots->count || !schedule->answers->next;
+}
+
+/* Says what follows a step of one answer, so that the backend may begin with it. */
+static void announce_following(gb_serving_schedule *schedule, size_t count) {
+    const gb_answer *answer = schedule->part_answers[0];
+    gb_step_part *part = &schedule->parts[0];
+    if (count != 1 || !part->draws || !nobody_joins(schedule))
+        return;
+    part->following = gb_answer_following(answer);
+    part->stop_tokens = (gb_token_list){answer->stop_tokens, answer->stop_token_count};
+}
+
 size_t gb_compose(gb_serving_schedule *schedule) {
     uint32_t room = schedule->slots->step_tokens;
     size_t count = 0;
@@ -55,9 +68,11 @@ size_t gb_compose(gb_serving_schedule *schedule) {
     for (gb_answer *answer = schedule->answers; answer; answer = answer->next) {
         if (answer->phase != GB_RUNNING || !runs_prompt(answer))
             continue;
-        const uint32_t chunk = chunk_of(schedule, answer, room);
+        const uint32_t chunk =
+            gb_chunk(schedule, answer->sequence->position, next_stop(schedule, answer), room);
         if (chunk > 0)
             room -= add_part(schedule, answer, count++, chunk)->count;
     }
+    announce_following(schedule, count);
     return count;
 }

@@ -70,7 +70,7 @@ void gb_keep(gb_serving_schedule *schedule, gb_sequence *sequence) {
     *at = sequence;
 }
 
-static void drop_kept(gb_serving_schedule *schedule, gb_sequence *sequence) {
+void gb_drop_kept(gb_serving_schedule *schedule, gb_sequence *sequence) {
     gb_unlink_kept(schedule, sequence);
     gb_vacate(schedule, sequence);
     gb_sequence_destroy(sequence);
@@ -96,7 +96,7 @@ bool gb_evict(gb_serving_schedule *schedule) {
     schedule->counts.evictions++;
     if (bytes_at(schedule, victim->position) > schedule->options.host_bytes ||
         move_to_host(schedule, victim, &schedule->host_bytes, NULL) != GUMBEL_OK)
-        drop_kept(schedule, victim);
+        gb_drop_kept(schedule, victim);
     gb_trim_host(schedule);
     return true;
 }
@@ -106,7 +106,7 @@ static bool trim_kept(gb_serving_schedule *schedule, gb_sequence *sequence) {
     if (sequence == schedule->pinned)
         return false;
     if (sequence->place == GB_PLACE_HOST) {
-        drop_kept(schedule, sequence);
+        gb_drop_kept(schedule, sequence);
         return true;
     }
     const bool has_snapshots = sequence->snapshot_count > 0;

@@ -77,6 +77,30 @@ static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source,
     return slots->functions->take(slots, slot, slot, prefix, error);
 }
 
+/* Puts a snapshot's states, if there is one, in place of what could not be cut at the prefix's position. */
+static gumbel_status restore(gb_slots_of_engine *slots, const gb_snapshot *snapshot,
+                             const gb_first_tokens *prefix, uint32_t slot, gumbel_error *error) {
+    if (!snapshot)
+        return GUMBEL_OK;
+    return slots->functions->load(slots, slot, prefix, GB_SAVED_WITHOUT_CACHES, &snapshot->saved->bytes,
+                                  error);
+}
+
+gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, uint32_t wanted,
+                          gumbel_error *error) {
+    gb_slots_of_engine *slots = schedule->slots;
+    const gb_snapshot *snapshot;
+    const uint32_t position = position_of(schedule, sequence, wanted, &snapshot);
+    const gb_first_tokens prefix = gb_sequence_prefix(sequence, position);
+    sequence->position = position;
+    if (position == 0) {
+        slots->functions->clear(slots, sequence->slot);
+        return GUMBEL_OK;
+    }
+    GB_TRY(slots->functions->take(slots, sequence->slot, sequence->slot, &prefix, error));
+    return restore(slots, snapshot, &prefix, sequence->slot, error);
+}
+
 gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, const gb_sequence *source,
                             uint32_t position, uint32_t slot, gumbel_error *error) {
     gb_slots_of_engine *slots = schedule->slots;
@@ -84,9 +108,8 @@ gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, co
     const gb_first_tokens prefix = gb_sequence_prefix(answer->sequence, position);
     position_of(schedule, source, position, &snapshot);
     gumbel_status status = bring(slots, source, &prefix, slot, error);
-    if (status == GUMBEL_OK && snapshot)
-        status = slots->functions->load(slots, slot, &prefix, GB_SAVED_WITHOUT_CACHES,
-                                        &snapshot->saved->bytes, error);
+    if (status == GUMBEL_OK)
+        status = restore(slots, snapshot, &prefix, slot, error);
     if (status != GUMBEL_OK) {
         slots->functions->clear(slots, slot);
         return status;

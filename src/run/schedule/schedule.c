@@ -166,6 +166,15 @@ static void deliver(gb_serving_schedule *schedule, size_t index) {
 
 /* ---- Steps that fail ----------------------------------------------------------------------------------- */
 
+/* Ends answers whose states the failed step has taken with it. */
+static void end_lost(gb_serving_schedule *schedule, gumbel_status status, const gumbel_error *error) {
+    const gb_slots_of_engine *slots = schedule->slots;
+    for (gb_answer *answer = schedule->answers; answer; answer = answer->next)
+        if (answer->phase == GB_RUNNING &&
+            slots->functions->position(slots, answer->sequence->slot) != answer->sequence->position)
+            fail(schedule, answer, status, error->message);
+}
+
 /* Frees memory of the device. False: the step's only answer has all of it. */
 static bool give_way(gb_serving_schedule *schedule) {
     if (gb_evict(schedule))
@@ -178,18 +187,23 @@ static bool give_way(gb_serving_schedule *schedule) {
 static void run_alone(gb_serving_schedule *schedule, size_t count) {
     for (size_t i = 0; i < count; i++) {
         gumbel_error error;
+        if (schedule->part_answers[i]->phase != GB_RUNNING)
+            continue;
         const gumbel_status status =
             schedule->slots->functions->step(schedule->slots, &schedule->parts[i], 1, &error);
         schedule->counts.steps++;
         if (status == GUMBEL_OK || status == GUMBEL_ERROR_NUMERIC)
             deliver(schedule, i);
-        else
+        else {
             fail(schedule, schedule->part_answers[i], status, error.message);
+            end_lost(schedule, status, &error);
+        }
     }
 }
 
 static void recover(gb_serving_schedule *schedule, size_t count, gumbel_status status,
                     const gumbel_error *error) {
+    end_lost(schedule, status, error);
     if (status == GUMBEL_ERROR_MEMORY && give_way(schedule))
         return;
     if (count > 1 && schedule->slots->reuse != GB_REUSE_NONE) {
@@ -197,7 +211,8 @@ static void recover(gb_serving_schedule *schedule, size_t count, gumbel_status s
         return;
     }
     for (size_t i = 0; i < count; i++)
-        fail(schedule, schedule->part_answers[i], status, error->message);
+        if (schedule->part_answers[i]->phase == GB_RUNNING)
+            fail(schedule, schedule->part_answers[i], status, error->message);
 }
 
 /* ---- Turns --------------------------------------------------------------------------------------------- */

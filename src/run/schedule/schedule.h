@@ -76,6 +76,9 @@ void gb_unlink_kept(gb_serving_schedule *schedule, const gb_sequence *sequence);
 /* Keeps a sequence as the one used last. */
 void gb_keep(gb_serving_schedule *schedule, gb_sequence *sequence);
 
+/* Keeps a sequence no longer. */
+void gb_drop_kept(gb_serving_schedule *schedule, gb_sequence *sequence);
+
 /* Takes the slot of the kept sequence that was used least recently; its states go to host memory, if they
  * may. False: nobody but the pinned one has one. */
 bool gb_evict(gb_serving_schedule *schedule);
@@ -101,6 +104,10 @@ gb_sequence *gb_find_prefix(const gb_serving_schedule *schedule, const gb_answer
 /* Whether a longer prompt could not begin with more of the sequence either. */
 bool gb_uses_all(const gb_serving_schedule *schedule, const gb_sequence *sequence, uint32_t position);
 
+/* Cuts the states of a sequence in a slot at the latest position up to `wanted` where they can be. */
+gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, uint32_t wanted,
+                          gumbel_error *error);
+
 /* Gives the answer a slot with the states of the source's first tokens. On an error the slot is empty. */
 gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, const gb_sequence *source,
                             uint32_t position, uint32_t slot, gumbel_error *error);
@@ -117,5 +124,18 @@ void gb_admit(gb_serving_schedule *schedule);
 
 /* Fills schedule->parts: all answers' next tokens, and of prompts what has room. Returns how many parts. */
 size_t gb_compose(gb_serving_schedule *schedule);
+
+/* How many of a prompt's tokens a step with room for so many runs from a position on: up to the next stop, or
+ * to a multiple of the grain. */
+uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32_t stop, uint32_t room);
+
+/* ---- rerun.c: answers that become prompts ----------------------------------------------------------------
+ */
+
+/* Whether nobody waits, and a kept answer's states are of no use to a prompt until it is run as one. */
+bool gb_has_rerun(const gb_serving_schedule *schedule);
+
+/* Runs a chunk of such an answer again, as a prompt. */
+void gb_rerun(gb_serving_schedule *schedule);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "run/handles.h"
+#include "run/schedule/conversation.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -45,12 +46,23 @@ static void destroy_ended(gb_answer *ended) {
     }
 }
 
+/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk at most. */
+static void rerun(gumbel_scheduler *scheduler) {
+    pthread_mutex_unlock(&scheduler->mutex);
+    gb_rerun(&scheduler->schedule);
+    pthread_mutex_lock(&scheduler->mutex);
+    gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
+}
+
 /* Waits until there is something to do. */
 static void wait_for_work(gumbel_scheduler *scheduler, bool goes_on) {
     while (!goes_on && !scheduler->inbox && !scheduler->stops) {
         scheduler->works = false;
         pthread_cond_broadcast(&scheduler->idle);
-        pthread_cond_wait(&scheduler->wake, &scheduler->mutex);
+        if (!scheduler->drains && gb_has_rerun(&scheduler->schedule))
+            rerun(scheduler);
+        else
+            pthread_cond_wait(&scheduler->wake, &scheduler->mutex);
     }
     scheduler->works = true;
 }
@@ -223,25 +235,35 @@ static gumbel_status queue_answers(gumbel_scheduler *scheduler, gb_answer *answe
     return GUMBEL_OK;
 }
 
+static gumbel_status submit_tokens(gumbel_scheduler *scheduler, const gumbel_submission *submission,
+                                   uint64_t *request, gumbel_error *error) {
+    gb_answer *answers = NULL;
+    gumbel_status status = make_answers(scheduler, submission, &answers, error);
+    if (status == GUMBEL_OK) {
+        pthread_mutex_lock(&scheduler->mutex);
+        status = queue_answers(scheduler, answers, submission->answers > 0 ? submission->answers : 1, request,
+                               error);
+        pthread_mutex_unlock(&scheduler->mutex);
+    }
+    if (status != GUMBEL_OK)
+        destroy_ended(answers);
+    return status;
+}
+
 gumbel_status gumbel_scheduler_submit(gumbel_scheduler *scheduler, const gumbel_submission *given,
                                       uint64_t *request, gumbel_error *error) {
     gumbel_submission submission;
-    gb_answer *answers = NULL;
+    gb_conversation conversation = {0};
     GB_TRY(gb_check_versioned(given, "submission", error));
     GB_TRY(gb_read_versioned(given, "submission", &submission, sizeof submission, error));
     if (submission.answers > scheduler->schedule.options.max_queued)
         return gb_fail(error, GUMBEL_ERROR_LIMIT,
                        "submit: %u answers: the queue holds %u (option max_queued)", submission.answers,
                        scheduler->schedule.options.max_queued);
-    gumbel_status status = make_answers(scheduler, &submission, &answers, error);
-    if (status == GUMBEL_OK) {
-        pthread_mutex_lock(&scheduler->mutex);
-        status = queue_answers(scheduler, answers, submission.answers > 0 ? submission.answers : 1, request,
-                               error);
-        pthread_mutex_unlock(&scheduler->mutex);
-    }
-    if (status != GUMBEL_OK)
-        destroy_ended(answers);
+    gumbel_status status = gb_conversation_encode(&submission, &conversation, error);
+    if (status == GUMBEL_OK)
+        status = submit_tokens(scheduler, &submission, request, error);
+    gb_conversation_free(&conversation);
     return status;
 }
 

@@ -42,6 +42,8 @@ static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
     if (!part->draws)
         return request;
     part->result = (gumbel_result){.size = sizeof part->result};
+    request.session->lookahead = (gb_lookahead){
+        .sampling = part->sampling, .steps = part->following, .stop_tokens = part->stop_tokens};
     gumbel_session_set_seed(request.session, part->seed);
     request.result = &part->result;
     request.sampling = part->sampling;
@@ -59,19 +61,23 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
 
 /* ---- States -------------------------------------------------------------------------------------------- */
 
+static uint32_t position(const gb_slots_of_engine *slots, uint32_t slot) {
+    return own_const(slots)->sessions[slot]->position;
+}
+
 static void clear(gb_slots_of_engine *slots, uint32_t slot) {
     gb_session_clear(own(slots)->sessions[slot]);
 }
 
-static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t position, uint32_t wanted) {
+static uint32_t cut(const gb_slots_of_engine *slots, uint32_t slot, uint32_t end, uint32_t wanted) {
     const session_slots *s = own_const(slots);
-    uint32_t written_end = position, whole_position = position;
+    uint32_t written_end = end, whole_position = end;
     if (slot != GB_NO_SLOT) {
         written_end = s->sessions[slot]->written_end;
         whole_position = s->sessions[slot]->whole_position;
     }
-    if (wanted >= position)
-        return position;
+    if (wanted >= end)
+        return end;
     return gb_can_truncate(s->engine->program, written_end, whole_position, wanted) ? wanted : 0;
 }
 
@@ -156,11 +162,11 @@ static void add_state(session_slots *s, const gb_state *state) {
     s->growths[i].row_bytes += bytes / rows;
 }
 
-static uint64_t bytes_at(const gb_slots_of_engine *slots, uint32_t position) {
+static uint64_t bytes_at(const gb_slots_of_engine *slots, uint32_t end) {
     const session_slots *s = own_const(slots);
     uint64_t sum = s->fixed_bytes;
     for (size_t i = 0; i < s->growth_count; i++)
-        sum += s->growths[i].row_bytes * (position < s->growths[i].rows ? position : s->growths[i].rows);
+        sum += s->growths[i].row_bytes * (end < s->growths[i].rows ? end : s->growths[i].rows);
     return sum;
 }
 
@@ -189,6 +195,7 @@ static void destroy(gb_slots_of_engine *slots) {
 
 static const gb_slots_functions functions = {
     .step = step,
+    .position = position,
     .clear = clear,
     .cut = cut,
     .take = take,

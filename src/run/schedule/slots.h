@@ -20,7 +20,9 @@ typedef struct gb_step_part {
     uint32_t top_logprobs;
     uint64_t seed;
     const gumbel_sampling *sampling;
-    gumbel_result result; /* out */
+    uint32_t following;        /* steps with what they draw and these settings that come next, most likely */
+    gb_token_list stop_tokens; /* after one of which none comes */
+    gumbel_result result;      /* out */
 } gb_step_part;
 
 /* A sequence's first tokens, as a slot is to know them. */
@@ -36,8 +38,10 @@ typedef struct gb_slots_of_engine gb_slots_of_engine;
 
 typedef struct gb_slots_functions {
     /* Runs a step. NUMERIC: some parts have no token, and the others stand. On any other error no slot has
-     * changed; MEMORY is the device's. */
+     * changed, but for those that could not be brought back and are empty; MEMORY is the device's. */
     gumbel_status (*step)(gb_slots_of_engine *slots, gb_step_part *parts, size_t count, gumbel_error *error);
+
+    uint32_t (*position)(const gb_slots_of_engine *slots, uint32_t slot);
 
     /* Empties the slot. */
     void (*clear)(gb_slots_of_engine *slots, uint32_t slot);

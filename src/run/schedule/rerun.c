@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where answers have kernels of their own, a prompt may only begin with what was run as a prompt. So while
+ * nobody waits, kept answers are run again as prompts, the one used last first: the next turn finds them
+ * done.
+ */
+#include "run/schedule/schedule.h"
+
+/* An answer's last token was drawn and never run, so that the sequence has one more than its prompt. */
+static bool is_half_done(const gb_sequence *sequence) {
+    return sequence->position < sequence->prompt_end && sequence->count > sequence->prompt_end;
+}
+
+static gb_sequence *next_one(const gb_serving_schedule *schedule) {
+    gb_sequence *found = NULL;
+    for (gb_sequence *kept = schedule->kept; kept; kept = kept->next)
+        if (kept->place == GB_PLACE_SLOT && (kept->position > kept->prompt_end || is_half_done(kept)))
+            found = kept;
+    return found;
+}
+
+bool gb_has_rerun(const gb_serving_schedule *schedule) {
+    return schedule->slots->reuse == GB_REUSE_PROMPT && !schedule->answers && next_one(schedule);
+}
+
+/* The sequence becomes a prompt of which the answer is still to be run. */
+static gumbel_status begin(gb_serving_schedule *schedule, gb_sequence *sequence, gumbel_error *error) {
+    const uint32_t prompt_end = sequence->prompt_end;
+    if (is_half_done(sequence))
+        return GUMBEL_OK;
+    sequence->prompt_end = sequence->position;
+    return gb_cut_back(schedule, sequence, prompt_end, error);
+}
+
+static gumbel_status run_chunk(gb_serving_schedule *schedule, gb_sequence *sequence, gumbel_error *error) {
+    gb_slots_of_engine *slots = schedule->slots;
+    gb_step_part part = {
+        .slot = sequence->slot,
+        .tokens = sequence->tokens + sequence->position,
+        .count = gb_chunk(schedule, sequence->position, sequence->prompt_end, slots->step_tokens)};
+    GB_TRY(slots->functions->step(slots, &part, 1, error));
+    schedule->counts.steps++;
+    schedule->counts.rerun_tokens += part.count;
+    sequence->position += part.count;
+    return GUMBEL_OK;
+}
+
+void gb_rerun(gb_serving_schedule *schedule) {
+    gb_sequence *sequence = next_one(schedule);
+    gumbel_error error;
+    if (begin(schedule, sequence, &error) != GUMBEL_OK || run_chunk(schedule, sequence, &error) != GUMBEL_OK)
+        gb_drop_kept(schedule, sequence);
+}
