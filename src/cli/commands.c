@@ -8,6 +8,7 @@ const cli_command *const cli_commands[] = {
     &cli_command_pack,
     &cli_command_run,
     &cli_command_chat,
+    &cli_command_serve,
     &cli_command_inspect,
     &cli_command_logits,
     &cli_command_tokenize,
