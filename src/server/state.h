@@ -8,8 +8,9 @@
 #include "server/http/access.h"
 #include "server/http/listener.h"
 #include "server/metrics.h"
+#include "server/models.h"
+#include "server/options.h"
 #include "server/protocols/responses_store.h"
-#include "server/server.h"
 
 #include <stdatomic.h>
 

@@ -8,7 +8,7 @@
 #include "server/base/json.h"
 #include "server/http/exchange.h"
 #include "server/models.h"
-#include "server/server.h"
+#include "server/options.h"
 
 /* Callbacks of server_http_options; user is the server. */
 bool server_admit(void *user, server_exchange *exchange);
