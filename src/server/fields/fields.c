@@ -31,6 +31,7 @@ const server_field server_fields[] = {
     {"reasoning_effort", TALK, server_take_effort},
     {"reasoning", RESPONSES, server_take_reasoning},
     {"thinking", MESSAGES, server_take_thinking},
+    {"output_config", MESSAGES, server_take_reasoning},
     {"add_generation_prompt", TALK, server_take_generation_prompt},
     {"continue_final_message", TALK, server_take_continue},
     {"add_special_tokens", TEXT, server_take_add_special},
@@ -71,8 +72,10 @@ const server_field server_fields[] = {
     {"priority", ANSWER, server_take_priority},
 
     /* what changes nothing here */
-    {"user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention", ANSWER,
-     server_take_any},
+    {"user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention "
+     "prompt_cache_options",
+     ANSWER, server_take_any},
+    {"cache_control user_profile_id workspace_id diagnostics", MESSAGES, server_take_any},
     {"store parallel_tool_calls", OPENAI, server_take_any},
     {"parallel_tool_calls max_tool_calls", RESPONSES, server_take_any},
     {NULL, 0, NULL},

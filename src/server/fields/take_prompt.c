@@ -93,6 +93,7 @@ bool server_take_effort(const char *name, json_t *value, server_request *request
     return true;
 }
 
+/* OpenAI's reasoning and Anthropic's output_config: of both the effort counts here. */
 bool server_take_reasoning(const char *name, json_t *value, server_request *request,
                            server_failure *failure) {
     if (!server_read_object(name, value, failure))
@@ -106,7 +107,7 @@ bool server_take_reasoning(const char *name, json_t *value, server_request *requ
     part = json_object_get(value, "effort");
     if (!part || json_is_null(part))
         return true;
-    if (!server_read_choice("reasoning.effort", part, EFFORTS, &effort, failure))
+    if (!server_read_choice(name, part, EFFORTS, &effort, failure))
         return false;
     set_effort(effort, request);
     return true;

@@ -64,10 +64,7 @@ static bool advance(server_stream *stream) {
         server_text_add_string(&stream->output, stream->protocol->ping);
         return true;
     case SERVER_LEFT:
-        count(&generation->metrics->disconnects);
-        return false;
     case SERVER_OVERFLOWED:
-        count(&generation->metrics->slow_readers);
         return false;
     case SERVER_TAKEN:
         break;
@@ -100,6 +97,9 @@ static void free_generation(server_generation *generation) {
 
 static void free_stream(void *user) {
     server_stream *stream = user;
+    server_metrics *metrics = stream->generation->metrics;
+    if (!stream->has_ended)
+        count(stream->generation->run.has_overflowed ? &metrics->slow_readers : &metrics->disconnects);
     free_generation(stream->generation);
     server_text_free(&stream->output);
     server_text_free(&stream->block_text);
