@@ -24,5 +24,10 @@ forbid run "export/|cli/"
 forbid run "backends/(cpu|cuda|mlx|states|threads)/"
 # Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
 forbid cli "base/|tensor/|program/|text/|export/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
+# The server is built on gumbel.h alone.
+forbid server "base/|tensor/|program/|text/|export/|plan/|backends/|run/|cli/"
+for folder in base tensor program text export plan backends run; do
+    forbid $folder "server/"
+done
 tools/include_circles.py || status=1
 exit $status

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server's life: keys and certificates, the models, signals.
+ */
+#include "cli/serve/serve.h"
+
+#include "cli/base/files.h"
+#include "cli/base/report.h"
+#include "cli/serve/models.h"
+#include "server/server.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_PORT = 8080, MOST_KEYS = 1024, MOST_SOCKETS = 8 };
+
+/* What the server is started with, and its texts. */
+typedef struct serving {
+    const serve_arguments *arguments;
+    serve_models models;
+    server *server;
+    cli_text key_file, certificate, private_key;
+    const char *keys[MOST_KEYS];
+    size_t key_count;
+    int sockets[MOST_SOCKETS];
+} serving;
+
+/* ---- Files --------------------------------------------------------------------------------------------- */
+
+static gumbel_status read_keys(serving *s, gumbel_error *error) {
+    const serve_options *serve = &s->arguments->serve;
+    for (size_t i = 0; i < serve->keys.count; i++)
+        s->keys[s->key_count++] = serve->keys.list[i];
+    if (!serve->key_file)
+        return GUMBEL_OK;
+    const gumbel_status status = cli_read_file(serve->key_file, &s->key_file, error);
+    char *rest = NULL;
+    for (char *line = status == GUMBEL_OK ? strtok_r(s->key_file.bytes, "\r\n", &rest) : NULL;
+         line && s->key_count < MOST_KEYS; line = strtok_r(NULL, "\r\n", &rest))
+        s->keys[s->key_count++] = line;
+    if (status == GUMBEL_OK && s->key_count == 0) {
+        cli_refuse(error, "%s: there is no key in it", serve->key_file);
+        return error->status;
+    }
+    return status;
+}
+
+static gumbel_status read_files(serving *s, gumbel_error *error) {
+    const serve_options *serve = &s->arguments->serve;
+    gumbel_status status = read_keys(s, error);
+    if (status == GUMBEL_OK && serve->certificate)
+        status = cli_read_file(serve->certificate, &s->certificate, error);
+    if (status == GUMBEL_OK && serve->private_key)
+        status = cli_read_file(serve->private_key, &s->private_key, error);
+    return status;
+}
+
+/* ---- Signals ------------------------------------------------------------------------------------------- */
+
+/* A signal handler takes no arguments, so what it works on stands here. */
+static sem_t signals;
+
+static void on_signal(int number) {
+    (void)number;
+    sem_post(&signals);
+}
+
+static void catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+    sem_init(&signals, 0, 0);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void wait_for_signal(void) {
+    while (sem_wait(&signals) != 0 && errno == EINTR) {
+    }
+}
+
+/* ---- Serving ------------------------------------------------------------------------------------------- */
+
+static int64_t value_of(const cli_integer *option, int64_t otherwise) {
+    return option->given ? option->value : otherwise;
+}
+
+static server_options options_of(serving *s) {
+    const serve_options *serve = &s->arguments->serve;
+    int first;
+    const size_t inherited = serve_inherited_sockets(&first);
+    for (size_t i = 0; i < inherited && i < MOST_SOCKETS; i++)
+        s->sockets[i] = first + (int)i;
+    const bool has_other = serve->unix_socket || inherited > 0;
+    const bool has_host = serve->host || serve->port.given || !has_other;
+    return (server_options){
+        .host = !has_host     ? NULL
+                : serve->host ? serve->host
+                              : "127.0.0.1",
+        .port = (uint16_t)value_of(&serve->port, DEFAULT_PORT),
+        .unix_path = serve->unix_socket,
+        .listeners = s->sockets,
+        .listener_count = inherited < MOST_SOCKETS ? inherited : MOST_SOCKETS,
+        .keys = s->keys,
+        .key_count = s->key_count,
+        .no_auth = serve->no_auth,
+        .certificate = s->certificate.bytes,
+        .private_key = s->private_key.bytes,
+        .max_body_bytes = (size_t)value_of(&serve->max_body, 16 << 20),
+        .max_connections = (unsigned)value_of(&serve->max_connections, 512),
+        .max_prompt_tokens = (uint32_t)serve->max_prompt.value,
+        .max_stream_bytes = (size_t)value_of(&serve->max_stream, 1 << 20),
+        .max_stored_bytes = (size_t)value_of(&serve->max_stored, 64 << 20),
+        .idle_seconds = (double)value_of(&serve->idle_seconds, 75),
+        .request_seconds = (double)value_of(&serve->request_seconds, 30),
+        .send_seconds = (double)value_of(&serve->send_seconds, 30),
+        .with_vllm_metrics = serve->vllm_metrics,
+    };
+}
+
+static void greet(const serving *s, const server_options *options) {
+    const char *scheme = options->certificate ? "https" : "http", *host = options->host;
+    char id[SERVER_MODEL_ID];
+    for (size_t i = 0; i < s->models.count; i++)
+        cli_note("%s, %u positions, %s", server_model_id(&s->models.served[i], id),
+                 s->models.served[i].max_context, gumbel_engine_description(s->models.list[i].model.engine));
+    if (host)
+        cli_note("listening on %s://%s%s%s:%u", scheme, strchr(host, ':') ? "[" : "", host,
+                 strchr(host, ':') ? "]" : "", server_port(s->server));
+    if (options->unix_path)
+        cli_note("listening on %s", options->unix_path);
+}
+
+/* Set before the semaphore that tells of it. */
+static atomic_bool is_drained;
+
+static void *drain(void *user) {
+    serve_drain_models(&((serving *)user)->models);
+    atomic_store(&is_drained, true);
+    sem_post(&signals);
+    return NULL;
+}
+
+/* The first signal drains; a second one before that is done ends the process. */
+static void wait_for_end(serving *s, const server_options *options) {
+    pthread_t drainer;
+    wait_for_signal();
+    serve_notify("STOPPING=1");
+    server_drain(s->server);
+    cli_note("refusing new requests; a second signal ends at once");
+    if (pthread_create(&drainer, NULL, drain, s) != 0)
+        return;
+    wait_for_signal();
+    if (!atomic_load(&is_drained)) {
+        if (options->unix_path)
+            unlink(options->unix_path);
+        _exit(CLI_INTERRUPTED);
+    }
+    pthread_join(drainer, NULL);
+}
+
+static gumbel_status serve(serving *s, gumbel_error *error) {
+    gumbel_status status = read_files(s, error);
+    if (status == GUMBEL_OK)
+        status = serve_open_models(s->arguments, &s->models, error);
+    if (status != GUMBEL_OK)
+        return status;
+    catch_signals();
+    const server_options options = options_of(s);
+    status = server_create(&options, s->models.served, s->models.count, &s->server, error);
+    if (status != GUMBEL_OK)
+        return status;
+    greet(s, &options);
+    serve_notify("READY=1");
+    wait_for_end(s, &options);
+    server_destroy(s->server);
+    return GUMBEL_OK;
+}
+
+int serve_run(const serve_arguments *arguments) {
+    static serving s;
+    gumbel_error error;
+    s.arguments = arguments;
+    const gumbel_status status = serve(&s, &error);
+    serve_close_models(&s.models);
+    cli_text_free(&s.key_file);
+    cli_text_free(&s.certificate);
+    cli_text_free(&s.private_key);
+    return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
+}

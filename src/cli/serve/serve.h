@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of `gumbel serve`: its flags, the models that are opened, systemd.
+ */
+#ifndef GUMBEL_CLI_SERVE_SERVE_H
+#define GUMBEL_CLI_SERVE_SERVE_H
+
+#include "cli/model/chat_template.h"
+#include "cli/model/model.h"
+#include "cli/model/sampling.h"
+
+typedef struct serve_options {
+    const char *host, *unix_socket, *key_file, *certificate, *private_key;
+    cli_words more; /* programs after the first one */
+    cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored;
+    cli_integer idle_seconds, request_seconds, send_seconds;
+    cli_strings keys, aliases;
+    bool no_auth, no_prefix_cache, vllm_metrics, quiet;
+} serve_options;
+
+typedef struct serve_arguments {
+    cli_model_options model;
+    cli_sampling_options sampling;
+    cli_template_options template;
+    serve_options serve;
+} serve_arguments;
+
+extern const cli_option serve_address_table[], serve_access_table[], serve_limit_table[], serve_model_table[];
+
+/* Serves until a signal ends it; the exit status. Where this build has no server it says so. */
+int serve_run(const serve_arguments *arguments);
+
+/* ---- systemd ------------------------------------------------------------------------------------------- */
+
+/* How many sockets systemd has opened for this process; *first is the first one's descriptor. */
+size_t serve_inherited_sockets(int *first);
+
+/* Tells systemd a state, such as "READY=1", where it wants to know. */
+void serve_notify(const char *state);
+
+#endif

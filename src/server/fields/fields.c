@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/fields/fields.h"
+
+#include <string.h>
+
+enum {
+    TEXT = SERVER_COMPLETIONS,
+    CHAT = SERVER_CHAT,
+    RESPONSES = SERVER_RESPONSES,
+    MESSAGES = SERVER_MESSAGES,
+    RENDER = SERVER_RENDER,
+    OPENAI = TEXT | CHAT,
+    ANSWER = TEXT | CHAT | RESPONSES | MESSAGES,
+    TALK = CHAT | RENDER
+};
+
+const server_field server_fields[] = {
+    {"model", ANSWER | RENDER, server_take_model},
+
+    /* the prompt */
+    {"prompt", TEXT, server_take_prompt},
+    {"messages", TALK | MESSAGES, server_take_messages},
+    {"input", RESPONSES, server_take_messages},
+    {"system", MESSAGES, server_take_instructions},
+    {"instructions", RESPONSES, server_take_instructions},
+    {"previous_response_id", RESPONSES, server_take_previous},
+    {"tools", TALK | RESPONSES | MESSAGES, server_take_tools},
+    {"tool_choice", TALK | RESPONSES | MESSAGES, server_take_tool_choice},
+    {"chat_template", TALK, server_take_template},
+    {"chat_template_kwargs", TALK | RESPONSES | MESSAGES, server_take_kwargs},
+    {"reasoning_effort", TALK, server_take_effort},
+    {"reasoning", RESPONSES, server_take_reasoning},
+    {"thinking", MESSAGES, server_take_thinking},
+    {"output_config", MESSAGES, server_take_reasoning},
+    {"add_generation_prompt", TALK, server_take_generation_prompt},
+    {"continue_final_message", TALK, server_take_continue},
+    {"add_special_tokens", TEXT, server_take_add_special},
+    {"echo", TEXT, server_take_echo},
+
+    /* drawing tokens, beside the sampler's settings */
+    {"seed sampling_seed", ANSWER, server_take_seed},
+    {"logit_bias", ANSWER, server_take_bias},
+    {"n n_cmpl", OPENAI, server_take_answers},
+    {"best_of", TEXT, server_take_best_of},
+
+    /* where an answer ends */
+    {"max_tokens max_completion_tokens max_output_tokens max_new_tokens n_predict", ANSWER,
+     server_take_max_tokens},
+    {"min_tokens", ANSWER, server_take_min_tokens},
+    {"ignore_eos", ANSWER, server_take_ignore_eos},
+    {"stop stop_sequences", ANSWER, server_take_stop},
+    {"include_stop_str_in_output", ANSWER, server_take_include_stop},
+    {"stop_token_ids", ANSWER, server_take_stop_tokens},
+
+    /* how it is told */
+    {"logprobs", OPENAI, server_take_logprobs},
+    {"top_logprobs", CHAT, server_take_top_logprobs},
+    {"skip_special_tokens", TEXT, server_take_skip_special},
+    {"stream", ANSWER, server_take_stream},
+    {"stream_options", OPENAI | RESPONSES, server_take_stream_options},
+    {"response_format", OPENAI, server_take_format},
+    {"text", RESPONSES, server_take_text},
+    {"include", RESPONSES, server_take_include},
+    {"modalities", CHAT, server_take_modalities},
+    {"verbosity", CHAT, server_take_verbosity},
+    {"store", RESPONSES, server_take_store},
+    {"truncation", RESPONSES, server_take_truncation},
+    {"background", RESPONSES, server_take_background},
+
+    /* when it is answered */
+    {"cache_prompt", ANSWER, server_take_cache_prompt},
+    {"priority", ANSWER, server_take_priority},
+
+    /* what changes nothing here */
+    {"user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention "
+     "prompt_cache_options",
+     ANSWER, server_take_any},
+    {"cache_control user_profile_id workspace_id diagnostics", MESSAGES, server_take_any},
+    {"store parallel_tool_calls", OPENAI, server_take_any},
+    {"parallel_tool_calls max_tool_calls", RESPONSES, server_take_any},
+    {NULL, 0, NULL},
+};
+
+const server_field *server_find_field(const char *name) {
+    for (const server_field *field = server_fields; field->names; field++)
+        if (server_has_word(field->names, name))
+            return field;
+    return NULL;
+}
+
+bool server_take_any(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    (void)name, (void)value, (void)request, (void)failure;
+    return true;
+}

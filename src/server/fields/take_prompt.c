@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Fields of the prompt.
+ */
+#include "server/fields/fields.h"
+
+#include <string.h>
+
+bool server_take_model(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_string(name, value, &request->model, failure);
+}
+
+bool server_take_prompt(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    request->prompt = value;
+    if (json_is_string(value) || (json_is_array(value) && json_array_size(value) > 0))
+        return true;
+    return server_refuse(failure, name, "%s: expected a string, a list of tokens, or a list of these", name);
+}
+
+/* Responses may be given a string; its protocol reads what is in a list. */
+bool server_take_messages(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    const bool is_text = request->route == SERVER_RESPONSES && json_is_string(value);
+    if (!is_text && !server_read_array(name, value, failure))
+        return false;
+    if (json_is_array(value) && json_array_size(value) == 0)
+        return server_refuse(failure, name, "%s: there are none", name);
+    request->messages = json_incref(value);
+    return true;
+}
+
+bool server_take_instructions(const char *name, json_t *value, server_request *request,
+                              server_failure *failure) {
+    if (request->route == SERVER_MESSAGES && json_is_array(value))
+        return true; /* blocks, which its protocol reads */
+    return server_read_string(name, value, &request->instructions, failure);
+}
+
+bool server_take_previous(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_string(name, value, &request->previous_response, failure);
+}
+
+bool server_take_tools(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    if (!server_read_array(name, value, failure))
+        return false;
+    if (json_array_size(value) > 0)
+        request->tools = json_incref(value);
+    return true;
+}
+
+/* "auto", also as an object; "none" leaves the tools out. */
+bool server_take_tool_choice(const char *name, json_t *value, server_request *request,
+                             server_failure *failure) {
+    const char *choice = json_string_value(json_is_object(value) ? json_object_get(value, "type") : value);
+    if (choice && strcmp(choice, "none") == 0)
+        request->no_tools = true;
+    if (choice && (strcmp(choice, "auto") == 0 || strcmp(choice, "none") == 0))
+        return true;
+    return server_refuse(failure, name, "%s: only auto and none are in this version", name);
+}
+
+bool server_take_template(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_string(name, value, &request->template_text, failure);
+}
+
+/* Variables of several fields go to one object. */
+static json_t *kwargs_of(server_request *request) {
+    if (!request->template_kwargs)
+        request->template_kwargs = json_object();
+    return request->template_kwargs;
+}
+
+bool server_take_kwargs(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    if (!server_read_object(name, value, failure))
+        return false;
+    json_object_update(kwargs_of(request), value);
+    return true;
+}
+
+static void set_effort(const char *effort, server_request *request) {
+    const bool is_none = strcmp(effort, "none") == 0;
+    request->thinking = is_none ? GUMBEL_THINKING_OFF : GUMBEL_THINKING_ON;
+    if (!is_none)
+        json_object_set_new(kwargs_of(request), "reasoning_effort", json_string(effort));
+}
+
+#define EFFORTS "none minimal low medium high xhigh max"
+
+bool server_take_effort(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    const char *effort;
+    if (!server_read_choice(name, value, EFFORTS, &effort, failure))
+        return false;
+    set_effort(effort, request);
+    return true;
+}
+
+/* OpenAI's reasoning and Anthropic's output_config: of both the effort counts here. */
+bool server_take_reasoning(const char *name, json_t *value, server_request *request,
+                           server_failure *failure) {
+    if (!server_read_object(name, value, failure))
+        return false;
+    const char *key, *effort;
+    json_t *part;
+    json_object_foreach(value, key, part) {
+        if (strcmp(key, "effort") != 0 && strcmp(key, "summary") != 0 && strcmp(key, "generate_summary") != 0)
+            return server_refuse(failure, name, "%s.%.40s: this route has no such field", name, key);
+    }
+    part = json_object_get(value, "effort");
+    if (!part || json_is_null(part))
+        return true;
+    if (!server_read_choice(name, part, EFFORTS, &effort, failure))
+        return false;
+    set_effort(effort, request);
+    return true;
+}
+
+/* Anthropic's. A budget is an upper bound that no template here knows. */
+bool server_take_thinking(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    const char *type;
+    if (!server_read_object(name, value, failure) ||
+        !server_read_choice("thinking.type", json_object_get(value, "type"), "enabled disabled adaptive",
+                            &type, failure))
+        return false;
+    if (strcmp(type, "adaptive") != 0)
+        request->thinking = strcmp(type, "enabled") == 0 ? GUMBEL_THINKING_ON : GUMBEL_THINKING_OFF;
+    return true;
+}
+
+bool server_take_generation_prompt(const char *name, json_t *value, server_request *request,
+                                   server_failure *failure) {
+    bool is_wanted = true;
+    const bool is_good = server_read_bool(name, value, &is_wanted, failure);
+    request->no_generation_prompt = !is_wanted;
+    return is_good;
+}
+
+bool server_take_continue(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_bool(name, value, &request->continue_final_message, failure);
+}
+
+bool server_take_add_special(const char *name, json_t *value, server_request *request,
+                             server_failure *failure) {
+    bool is_wanted = true;
+    const bool is_good = server_read_bool(name, value, &is_wanted, failure);
+    request->no_special = !is_wanted;
+    return is_good;
+}
+
+bool server_take_echo(const char *name, json_t *value, server_request *request, server_failure *failure) {
+    return server_read_bool(name, value, &request->wants_echo, failure);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/generate/generation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers that are whole in a double, so that no client's JSON rounds them. */
+static uint64_t draw_seed(void) {
+    return server_random_bits() >> 11;
+}
+
+static gumbel_submission submission_of(const server_generation *generation, size_t prompt) {
+    const server_request *request = &generation->request;
+    return (gumbel_submission){
+        .size = sizeof(gumbel_submission),
+        .tokens = generation->prompts.list[prompt].tokens,
+        .token_count = generation->prompts.list[prompt].count,
+        .sampling = &request->sampling,
+        .has_seed = true,
+        .seed = generation->seed,
+        .wants_logprob = request->wants_logprobs,
+        .top_logprobs = request->top_logprobs,
+        .ignore_stop = request->ignore_stop,
+        .show_special = request->show_special,
+        .include_stop_string = request->include_stop_string,
+        .no_prefix_cache = request->no_prefix_cache,
+        .answers = request->answers,
+        .max_new_tokens = request->max_new_tokens,
+        .min_new_tokens = request->min_new_tokens,
+        .tokenizer = generation->model->tokenizer,
+        .stop_strings = request->stops,
+        .stop_string_count = request->stop_count,
+        .stop_tokens = request->stop_tokens,
+        .stop_token_count = request->stop_token_count,
+        .priority = request->priority,
+    };
+}
+
+static bool begin_answers(server_generation *generation, server_failure *failure) {
+    const server_request *request = &generation->request;
+    generation->answer_count = generation->prompts.count * request->answers;
+    generation->open_answers = generation->answer_count;
+    generation->answers = calloc(generation->answer_count, sizeof *generation->answers);
+    if (!generation->answers)
+        return server_fail(failure, 503, "no memory for %zu answers", generation->answer_count);
+    for (size_t i = 0; i < generation->answer_count; i++) {
+        generation->answers[i].index = (uint32_t)i;
+        generation->answers[i].stop_string = -1;
+        const server_prompt *prompt = &generation->prompts.list[i / request->answers];
+        if (request->route != SERVER_COMPLETIONS &&
+            !server_answer_begin_reply(&generation->answers[i], request, generation->model, prompt, failure))
+            return false;
+    }
+    return true;
+}
+
+static bool submit_prompts(server_generation *generation, const server_limits *limits,
+                           server_failure *failure) {
+    const size_t most = generation->request.is_stream ? limits->max_stream_bytes : 0;
+    if (!server_run_init(&generation->run, &generation->model->generator, generation->prompts.count, most,
+                         failure))
+        return false;
+    for (size_t i = 0; i < generation->prompts.count; i++) {
+        gumbel_submission submission = submission_of(generation, i);
+        if (!server_run_submit(&generation->run, &submission, failure))
+            return false;
+    }
+    return true;
+}
+
+bool server_generation_start(server_generation *generation, const char *id_prefix,
+                             const server_limits *limits, server_failure *failure) {
+    const server_request *request = &generation->request;
+    server_make_id(id_prefix, generation->id);
+    generation->created = server_unix_time();
+    generation->seed = request->has_seed ? request->seed : draw_seed();
+    generation->seed_origin = request->has_seed ? "request" : "drawn";
+    gumbel_error error;
+    if (request->wants_logprobs && gumbel_detokenizer_create(generation->model->tokenizer, true,
+                                                             &generation->detokenizer, &error) != GUMBEL_OK)
+        return server_fail_with(failure, NULL, &error);
+    return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
+                               failure) &&
+           begin_answers(generation, failure) && submit_prompts(generation, limits, failure);
+}
+
+/* ---- Events -------------------------------------------------------------------------------------------- */
+
+server_taken server_generation_step(server_generation *generation, int socket, int milliseconds,
+                                    const server_sink *sink) {
+    server_event event;
+    const server_taken taken = server_run_take(&generation->run, socket, milliseconds, &event);
+    if (taken != SERVER_TAKEN)
+        return taken;
+    server_answer *answer = &generation->answers[event.answer];
+    if (generation->metrics && event.type == GUMBEL_EVENT_TOKEN && answer->tokens > 0)
+        server_observe(&generation->metrics->token_gap, event.time - answer->last_time);
+    server_answer_add(answer, &event, sink);
+    if (event.type == GUMBEL_EVENT_TOKEN)
+        return taken;
+    generation->open_answers--;
+    if (generation->metrics)
+        server_count_answer(generation->metrics, &event.usage, event.type == GUMBEL_EVENT_FINISH,
+                            event.finish);
+    return taken;
+}
+
+bool server_generation_finish(server_generation *generation, int socket, const server_sink *sink,
+                              server_failure *failure) {
+    *failure = (server_failure){0};
+    while (generation->open_answers > 0) {
+        const server_taken taken = server_generation_step(generation, socket, -1, sink);
+        if (taken == SERVER_LEFT)
+            return false;
+        if (taken == SERVER_OVERFLOWED)
+            return server_fail(failure, 503, "no memory for the answer");
+    }
+    return !server_generation_failure(generation, failure);
+}
+
+bool server_generation_failure(const server_generation *generation, server_failure *failure) {
+    for (size_t i = 0; i < generation->answer_count; i++) {
+        const server_answer *answer = &generation->answers[i];
+        gumbel_error error = {.status = answer->status};
+        if (answer->status == GUMBEL_OK)
+            continue;
+        memcpy(error.message, answer->message, sizeof error.message);
+        server_fail_with(failure, NULL, &error);
+        return true;
+    }
+    return false;
+}
+
+void server_generation_free(server_generation *generation) {
+    server_run_free(&generation->run);
+    for (size_t i = 0; generation->answers && i < generation->answer_count; i++)
+        server_answer_free(&generation->answers[i]);
+    free(generation->answers);
+    server_prompts_free(&generation->prompts);
+    gumbel_detokenizer_destroy(generation->detokenizer);
+    server_request_free(&generation->request);
+    *generation = (server_generation){0};
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/http/exchange.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STREAM_BLOCK = 4096 };
+
+const char *server_header(const server_exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+void server_add_header(server_exchange *exchange, const char *name, const char *value) {
+    if (exchange->header_count == SERVER_HEADERS)
+        return;
+    exchange->headers[exchange->header_count].name = name;
+    snprintf(exchange->headers[exchange->header_count++].value, sizeof exchange->headers[0].value, "%s",
+             value);
+}
+
+int server_exchange_socket(const server_exchange *exchange) {
+    return exchange->peer ? exchange->peer->socket : -1;
+}
+
+static void send_response(server_exchange *exchange, int status, const char *type,
+                          struct MHD_Response *response) {
+    if (!response)
+        return;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    for (size_t i = 0; i < exchange->header_count; i++)
+        MHD_add_response_header(response, exchange->headers[i].name, exchange->headers[i].value);
+    if (exchange->is_ambiguous)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    exchange->status = status;
+    server_peer_enter(exchange->peer, SERVER_SENDING);
+    exchange->has_reply = MHD_queue_response(exchange->connection, (unsigned)status, response) == MHD_YES;
+    MHD_destroy_response(response);
+}
+
+void server_reply(server_exchange *exchange, int status, const char *type, server_text *text) {
+    if (text->has_failed) {
+        static const char none[] = "{\"error\":{\"message\":\"no memory for the reply\"}}\n";
+        server_text_free(text);
+        server_reply_constant(exchange, 503, "application/json", none, sizeof none - 1);
+        return;
+    }
+    send_response(exchange, status, type,
+                  MHD_create_response_from_buffer(text->length, text->bytes, MHD_RESPMEM_MUST_FREE));
+    *text = (server_text){0};
+}
+
+void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,
+                           size_t length) {
+    send_response(exchange, status, type,
+                  MHD_create_response_from_buffer(length, (void *)(uintptr_t)bytes, MHD_RESPMEM_PERSISTENT));
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------- */
+
+typedef struct stream {
+    server_source source;
+    server_peer *peer;
+} stream;
+
+static ssize_t read_stream(void *user, uint64_t position, char *bytes, size_t capacity) {
+    (void)position;
+    stream *s = user;
+    server_peer_enter(s->peer, SERVER_ANSWERING);
+    const ssize_t read = s->source.read(s->source.user, bytes, capacity);
+    server_peer_enter(s->peer, SERVER_SENDING);
+    return read == SERVER_STREAM_END      ? MHD_CONTENT_READER_END_OF_STREAM
+           : read == SERVER_STREAM_BROKEN ? MHD_CONTENT_READER_END_WITH_ERROR
+                                          : read;
+}
+
+static void free_stream(void *user) {
+    stream *s = user;
+    s->source.free(s->source.user);
+    free(s);
+}
+
+void server_reply_stream(server_exchange *exchange, const server_source *source) {
+    stream *s = malloc(sizeof *s);
+    if (!s) {
+        source->free(source->user);
+        return;
+    }
+    *s = (stream){.source = *source, .peer = exchange->peer};
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, s, free_stream);
+    if (!response)
+        free_stream(s);
+    server_add_header(exchange, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    server_add_header(exchange, "X-Accel-Buffering", "no");
+    send_response(exchange, 200, "text/event-stream; charset=utf-8", response);
+}

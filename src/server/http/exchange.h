@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One HTTP request and its reply, on a thread of its own.
+ */
+#ifndef GUMBEL_SERVER_HTTP_EXCHANGE_H
+#define GUMBEL_SERVER_HTTP_EXCHANGE_H
+
+#include "server/base/failure.h"
+#include "server/base/text.h"
+#include "server/http/peers.h"
+
+#include <sys/types.h>
+
+struct MHD_Connection;
+struct MHD_Response;
+
+enum { SERVER_HEADERS = 8 };
+
+typedef struct server_exchange {
+    struct MHD_Connection *connection;
+    server_peer *peer;
+    const char *method, *path;
+    server_text body;
+    server_failure failure; /* status not 0: the request is refused before its handler looks at it */
+    bool has_headers, has_reply;
+    bool is_ambiguous; /* where its body ends: the connection must not go on */
+    int status;        /* of the reply */
+    double begin;      /* seconds */
+    struct {
+        const char *name;
+        char value[128];
+    } headers[SERVER_HEADERS]; /* of the reply */
+    size_t header_count;
+} server_exchange;
+
+/* A request's header, or NULL. */
+const char *server_header(const server_exchange *exchange, const char *name);
+
+/* Adds a header to the reply to come. name is not copied. */
+void server_add_header(server_exchange *exchange, const char *name, const char *value);
+
+/* Replies with a text of that media type. The text is taken over. */
+void server_reply(server_exchange *exchange, int status, const char *type, server_text *text);
+
+/* The same with bytes that live as long as the program. */
+void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,
+                           size_t length);
+
+/* A reply that is made while it is sent. read waits for bytes and gives at least one; SERVER_STREAM_END ends
+ * the reply, SERVER_STREAM_BROKEN the connection. */
+enum { SERVER_STREAM_END = -1, SERVER_STREAM_BROKEN = -2 };
+
+typedef struct server_source {
+    ssize_t (*read)(void *user, char *bytes, size_t capacity);
+    void (*free)(void *user);
+    void *user;
+} server_source;
+
+/* Replies with status 200 and server-sent events. source is freed in any case. */
+void server_reply_stream(server_exchange *exchange, const server_source *source);
+
+/* The socket, to see the client leave. */
+int server_exchange_socket(const server_exchange *exchange);
+
+#endif

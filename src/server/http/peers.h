@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The connections there are, and a thread that ends those that take too long: libmicrohttpd's own timeout
+ * counts from the last byte, so that a client that sends one byte now and then would stay for ever.
+ */
+#ifndef GUMBEL_SERVER_HTTP_PEERS_H
+#define GUMBEL_SERVER_HTTP_PEERS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a connection does. Each phase has its limit of seconds; 0: none. */
+typedef enum server_phase {
+    SERVER_IDLE,      /* no request has begun */
+    SERVER_RECEIVING, /* a request has begun and is not whole */
+    SERVER_ANSWERING, /* the server works */
+    SERVER_SENDING,   /* the client has to take what was written */
+    SERVER_PHASES
+} server_phase;
+
+typedef struct server_peer {
+    int socket;
+    _Atomic server_phase phase;
+    _Atomic double since; /* seconds of server_seconds() */
+    struct server_peer *next, *previous;
+} server_peer;
+
+typedef struct server_peers {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t watchdog;
+    bool ends;
+    server_peer *first;
+    double limits[SERVER_PHASES];
+    atomic_uint count;
+    atomic_ullong timeouts; /* connections that the watchdog has ended */
+} server_peers;
+
+/* Starts the watchdog. False: the system has no thread. */
+bool server_peers_start(server_peers *peers);
+
+/* When no connection is left. */
+void server_peers_stop(server_peers *peers);
+
+/* NULL: no memory. */
+server_peer *server_peers_add(server_peers *peers, int socket);
+void server_peers_remove(server_peers *peers, server_peer *peer);
+
+/* Begins a phase. Thread-safe. */
+void server_peer_enter(server_peer *peer, server_phase phase);
+
+#endif

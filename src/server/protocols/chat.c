@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * POST /v1/chat/completions.
+ */
+#include "server/protocols/openai.h"
+
+#include <string.h>
+
+#define CHUNK "chat.completion.chunk"
+
+/* ---- Whole --------------------------------------------------------------------------------------------- */
+
+static void collect_token(void *user, server_answer *answer, const server_event *event) {
+    server_add_chat_logprobs(user, answer, event);
+}
+
+static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+    (void)user, (void)answer, (void)delta; /* the reply keeps its parts */
+}
+
+static void collect_finish(void *user, server_answer *answer) {
+    (void)user, (void)answer;
+}
+
+static json_t *choice_json(server_answer *answer) {
+    server_text message = {0};
+    gumbel_reply_message(answer->reply, server_text_write, &message, NULL);
+    json_t *choice =
+        json_pack("{s:i, s:o?, s:o, s:s, s:o}", "index", (int)answer->index, "message",
+                  json_loadb(message.length > 0 ? message.bytes : "", message.length, JSON_ALLOW_NUL, NULL),
+                  "logprobs", server_told_logprobs(answer), "finish_reason", server_answer_finish(answer),
+                  "seed", server_json_seed(answer->seed));
+    server_text_free(&message);
+    return choice;
+}
+
+static json_t *whole(server_generation *generation, server_responses *responses) {
+    (void)responses;
+    json_t *object = server_openai_object(generation, "chat.completion"), *choices = json_array();
+    for (size_t i = 0; i < generation->answer_count; i++)
+        json_array_append_new(choices, choice_json(&generation->answers[i]));
+    json_object_set_new(object, "choices", choices);
+    json_object_set_new(object, "usage", server_openai_usage(generation));
+    server_add_report(generation, object);
+    return object;
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------- */
+
+static void send_delta(server_stream *stream, server_answer *answer, json_t *delta, bool is_finished) {
+    server_openai_chunk(stream, CHUNK, answer, json_pack("{s:o}", "delta", delta), is_finished);
+}
+
+static void begin(server_stream *stream) {
+    for (size_t i = 0; i < stream->generation->answer_count; i++)
+        send_delta(stream, &stream->generation->answers[i],
+                   json_pack("{s:s, s:s}", "role", "assistant", "content", ""), false);
+}
+
+static void tell_token(void *user, server_answer *answer, const server_event *event) {
+    server_stream *stream = user;
+    server_add_chat_logprobs(stream->generation, answer, event);
+}
+
+/* Each delta of a call has its index, id, type and name: some clients want them all. */
+static json_t *call_json(const gumbel_reply_delta *delta) {
+    return json_pack("{s:[{s:i, s:s, s:s, s:{s:s, s:o}}]}", "tool_calls", "index", (int)delta->call, "id",
+                     delta->id, "type", "function", "function", "name", delta->name, "arguments",
+                     server_json_text(delta->text, delta->text_length));
+}
+
+static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+    json_t *text;
+    switch (delta->type) {
+    case GUMBEL_PART_TOOL_CALL:
+        send_delta(user, answer, call_json(delta), false);
+        return;
+    case GUMBEL_PART_CONTENT:
+    case GUMBEL_PART_REASONING:
+        if (delta->text_length == 0)
+            return;
+        text = server_json_text(delta->text, delta->text_length);
+        send_delta(
+            user, answer,
+            json_pack("{s:o}", delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content", text),
+            false);
+        return;
+    case GUMBEL_PART_OTHER:
+        text = json_loadb(delta->text, delta->text_length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        send_delta(user, answer, json_pack("{s:o?}", delta->name, text), false);
+        return;
+    }
+}
+
+static void tell_finish(void *user, server_answer *answer) {
+    if (answer->status == GUMBEL_OK)
+        send_delta(user, answer, json_object(), true);
+}
+
+static void end(server_stream *stream) {
+    server_openai_end(stream, CHUNK);
+}
+
+const server_protocol server_chat = {
+    .route = SERVER_CHAT,
+    .id_prefix = "chatcmpl-",
+    .ping = SERVER_OPENAI_PING,
+    .collect = {NULL, collect_token, collect_delta, collect_finish},
+    .whole = whole,
+    .begin = begin,
+    .tell = {NULL, tell_token, tell_delta, tell_finish},
+    .end = end,
+    .fail = server_openai_fail,
+    .error = server_openai_error,
+};

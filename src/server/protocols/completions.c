@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * POST /v1/completions.
+ */
+#include "server/protocols/openai.h"
+
+#define OBJECT "text_completion"
+
+/* The prompt of an answer, where it is echoed. */
+static void add_echo(const server_generation *generation, const server_answer *answer, server_text *text) {
+    const server_prompt *prompt = &generation->prompts.list[answer->index / generation->request.answers];
+    server_failure failure;
+    if (generation->request.wants_echo)
+        server_decode_tokens(generation->model, prompt->tokens, prompt->count, false, text, &failure);
+}
+
+static json_t *text_json(const server_text *text) {
+    return server_json_text(text->bytes, text->length);
+}
+
+/* ---- Whole --------------------------------------------------------------------------------------------- */
+
+static void collect_token(void *user, server_answer *answer, const server_event *event) {
+    server_add_text_logprobs(user, answer, event);
+}
+
+static void collect_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+    (void)user;
+    server_text_add(&answer->text, delta->text, delta->text_length);
+}
+
+static void collect_finish(void *user, server_answer *answer) {
+    (void)user, (void)answer;
+}
+
+static json_t *choice_json(const server_generation *generation, server_answer *answer) {
+    server_text text = {0};
+    add_echo(generation, answer, &text);
+    server_text_add(&text, answer->text.bytes, answer->text.length);
+    json_t *choice = json_pack("{s:i, s:o, s:o, s:s, s:o}", "index", (int)answer->index, "text",
+                               text_json(&text), "logprobs", server_told_logprobs(answer), "finish_reason",
+                               server_answer_finish(answer), "seed", server_json_seed(answer->seed));
+    server_text_free(&text);
+    return choice;
+}
+
+static json_t *whole(server_generation *generation, server_responses *responses) {
+    (void)responses;
+    json_t *object = server_openai_object(generation, OBJECT), *choices = json_array();
+    for (size_t i = 0; i < generation->answer_count; i++)
+        json_array_append_new(choices, choice_json(generation, &generation->answers[i]));
+    json_object_set_new(object, "choices", choices);
+    json_object_set_new(object, "usage", server_openai_usage(generation));
+    server_add_report(generation, object);
+    return object;
+}
+
+/* ---- Streams ------------------------------------------------------------------------------------------- */
+
+static void send_text(server_stream *stream, server_answer *answer, json_t *text, bool is_finished) {
+    server_openai_chunk(stream, OBJECT, answer, json_pack("{s:o}", "text", text), is_finished);
+}
+
+static void begin(server_stream *stream) {
+    for (size_t i = 0; i < stream->generation->answer_count && stream->generation->request.wants_echo; i++) {
+        server_text text = {0};
+        add_echo(stream->generation, &stream->generation->answers[i], &text);
+        send_text(stream, &stream->generation->answers[i], text_json(&text), false);
+        server_text_free(&text);
+    }
+}
+
+static void tell_token(void *user, server_answer *answer, const server_event *event) {
+    server_stream *stream = user;
+    server_add_text_logprobs(stream->generation, answer, event);
+}
+
+static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
+    send_text(user, answer, server_json_text(delta->text, delta->text_length), false);
+}
+
+static void tell_finish(void *user, server_answer *answer) {
+    if (answer->status == GUMBEL_OK)
+        send_text(user, answer, json_string(""), true);
+}
+
+static void end(server_stream *stream) {
+    server_openai_end(stream, OBJECT);
+}
+
+const server_protocol server_completions = {
+    .route = SERVER_COMPLETIONS,
+    .id_prefix = "cmpl-",
+    .ping = SERVER_OPENAI_PING,
+    .collect = {NULL, collect_token, collect_delta, collect_finish},
+    .whole = whole,
+    .begin = begin,
+    .tell = {NULL, tell_token, tell_delta, tell_finish},
+    .end = end,
+    .fail = server_openai_fail,
+    .error = server_openai_error,
+};

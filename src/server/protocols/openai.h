@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What OpenAI's chats and completions have in common.
+ */
+#ifndef GUMBEL_SERVER_PROTOCOLS_OPENAI_H
+#define GUMBEL_SERVER_PROTOCOLS_OPENAI_H
+
+#include "server/protocols/protocol.h"
+
+/* The fields that each object and chunk begins with. */
+json_t *server_openai_object(const server_generation *generation, const char *type);
+
+json_t *server_openai_usage(const server_generation *generation);
+
+/* A chunk with one choice, which is taken over; finished: of a whole answer. */
+void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, json_t *choice,
+                         bool is_finished);
+
+/* The last chunk, with the usage where it is wanted, and [DONE]. */
+void server_openai_end(server_stream *stream, const char *type);
+void server_openai_fail(server_stream *stream, const server_failure *failure);
+
+#define SERVER_OPENAI_PING ": ping\n\n"
+
+#endif

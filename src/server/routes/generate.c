@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The routes that generate, one for each protocol.
+ */
+#include "server/protocols/convert.h"
+#include "server/protocols/protocol.h"
+#include "server/routes/routes.h"
+#include "server/state.h"
+
+#include <stdlib.h>
+
+/* Reads the exchange's body for a protocol, messages and tools as OpenAI's chats have them. */
+static bool read_request(server *s, const server_exchange *exchange, const server_protocol *protocol,
+                         server_generation *generation, server_failure *failure) {
+    json_t *body = server_parse_body(&exchange->body, failure);
+    if (!body)
+        return false;
+    server_request *request = &generation->request;
+    return server_read_request(protocol->route, body, server_find_model_of, s, request, &generation->model,
+                               failure) &&
+           (!protocol->prepare || protocol->prepare(request, &s->responses, failure));
+}
+
+static bool start(server *s, const server_exchange *exchange, const server_protocol *protocol,
+                  server_generation *generation, server_failure *failure) {
+    const server_limits limits = {s->options.max_prompt_tokens, s->options.max_stream_bytes};
+    if (atomic_load(&s->is_draining))
+        return server_fail(failure, 503, "the server is shutting down");
+    if (!read_request(s, exchange, protocol, generation, failure))
+        return false;
+    if (protocol == &server_messages_api && generation->request.max_new_tokens == 0)
+        return server_refuse(failure, "max_tokens", "max_tokens: missing");
+    generation->metrics = &s->metrics;
+    return server_generation_start(generation, protocol->id_prefix, &limits, failure);
+}
+
+static void answer(server *s, server_exchange *exchange, const server_protocol *protocol) {
+    server_failure failure = {0};
+    server_generation *generation = calloc(1, sizeof *generation);
+    if (!generation) {
+        server_fail(&failure, 503, "no memory for another request");
+        server_reply_failure(exchange, &failure);
+        return;
+    }
+    if (start(s, exchange, protocol, generation, &failure)) {
+        server_tell(exchange, protocol, generation, &s->responses);
+        return;
+    }
+    server_generation_free(generation);
+    free(generation);
+    server_reply_failure(exchange, &failure);
+}
+
+void server_completions_route(server *s, server_exchange *exchange, const char *rest) {
+    (void)rest;
+    answer(s, exchange, &server_completions);
+}
+
+void server_chat_route(server *s, server_exchange *exchange, const char *rest) {
+    (void)rest;
+    answer(s, exchange, &server_chat);
+}
+
+void server_responses_route(server *s, server_exchange *exchange, const char *rest) {
+    (void)rest;
+    answer(s, exchange, &server_responses_api);
+}
+
+void server_messages_route(server *s, server_exchange *exchange, const char *rest) {
+    (void)rest;
+    answer(s, exchange, &server_messages_api);
+}
+
+void server_count_tokens_route(server *s, server_exchange *exchange, const char *rest) {
+    (void)rest;
+    server_failure failure = {0};
+    server_generation generation = {0};
+    server_prompt prompt = {0};
+    if (read_request(s, exchange, &server_messages_api, &generation, &failure) &&
+        server_encode_messages(&generation.request, generation.model, &prompt, &failure))
+        server_reply_json(exchange, 200, json_pack("{s:I}", "input_tokens", (json_int_t)prompt.count));
+    else
+        server_reply_failure(exchange, &failure);
+    free(prompt.tokens);
+    server_generation_free(&generation);
+}
+
+void server_stored_route(server *s, server_exchange *exchange, const char *rest) {
+    json_t *response;
+    server_failure failure;
+    if (server_responses_find(&s->responses, rest, NULL, &response)) {
+        server_reply_json(exchange, 200, response);
+        return;
+    }
+    server_fail(&failure, 404, "there is no response \"%.60s\"", rest);
+    server_reply_failure(exchange, &failure);
+}
+
+void server_forget_route(server *s, server_exchange *exchange, const char *rest) {
+    server_failure failure;
+    if (server_responses_remove(&s->responses, rest)) {
+        server_reply_json(exchange, 200,
+                          json_pack("{s:s, s:s, s:b}", "id", rest, "object", "response", "deleted", 1));
+        return;
+    }
+    server_fail(&failure, 404, "there is no response \"%.60s\"", rest);
+    server_reply_failure(exchange, &failure);
+}

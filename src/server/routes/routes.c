@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/routes/routes.h"
+
+#include "server/base/clock.h"
+#include "server/protocols/protocol.h"
+#include "server/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct route {
+    const char *method, *path; /* a path that ends in a slash goes on */
+    server_handler *handle;
+    bool is_open; /* without a key */
+} route;
+
+static const route routes[] = {
+    {"POST", "/v1/chat/completions", server_chat_route, false},
+    {"POST", "/v1/completions", server_completions_route, false},
+    {"POST", "/v1/responses", server_responses_route, false},
+    {"GET", "/v1/responses/", server_stored_route, false},
+    {"DELETE", "/v1/responses/", server_forget_route, false},
+    {"POST", "/v1/messages", server_messages_route, false},
+    {"POST", "/v1/messages/count_tokens", server_count_tokens_route, false},
+    {"GET", "/v1/models", server_models_route, false},
+    {"GET", "/v1/models/", server_models_route, false},
+    {"POST", "/tokenize", server_tokenize_route, false},
+    {"POST", "/detokenize", server_detokenize_route, false},
+    {"POST", "/apply-template", server_template_route, false},
+    {"GET", "/health", server_health_route, true},
+    {"GET", "/ready", server_ready_route, false},
+    {"GET", "/version", server_version_route, false},
+    {"GET", "/metrics", server_metrics_route, false},
+};
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+static bool has_path(const route *r, const char *path) {
+    const size_t length = strlen(r->path);
+    return r->path[length - 1] == '/' && length > 1 ? strncmp(path, r->path, length) == 0 && path[length]
+                                                    : strcmp(path, r->path) == 0;
+}
+
+static const route *find_route(const server_exchange *exchange, server_failure *failure) {
+    const char *method = strcmp(exchange->method, "HEAD") == 0 ? "GET" : exchange->method, *allowed = NULL;
+    for (size_t i = 0; i < ROUTES; i++) {
+        if (!has_path(&routes[i], exchange->path))
+            continue;
+        if (strcmp(routes[i].method, method) == 0)
+            return &routes[i];
+        allowed = routes[i].method;
+    }
+    if (allowed)
+        server_fail(failure, 405, "%.100s takes %s", exchange->path, allowed);
+    else
+        server_fail(failure, 404, "there is no route %.100s", exchange->path);
+    return NULL;
+}
+
+bool server_admit(void *user, server_exchange *exchange) {
+    const server *s = user;
+    server_failure *failure = &exchange->failure, none;
+    const route *r = find_route(exchange, &none);
+    if (r && r->is_open)
+        return true;
+    /* Who has no key does not learn which routes there are. */
+    return server_check_key(&s->access, exchange, failure) &&
+           server_check_origin(&s->access, exchange, failure) && find_route(exchange, failure) != NULL;
+}
+
+void server_handle(void *user, server_exchange *exchange) {
+    char id[SERVER_ID];
+    server_add_header(exchange, "x-request-id", server_make_id("req_", id));
+    const route *r = exchange->failure.status == 0 ? find_route(exchange, &exchange->failure) : NULL;
+    if (exchange->failure.status != 0)
+        server_reply_failure(exchange, &exchange->failure);
+    else
+        r->handle(user, exchange, exchange->path + strlen(r->path));
+}
+
+void server_note_done(void *user, const server_exchange *exchange) {
+    server *s = user;
+    atomic_fetch_add(&s->metrics.requests[exchange->status / 100 % SERVER_STATUS_CLASSES], 1);
+}
+
+/* ---- What they share ----------------------------------------------------------------------------------- */
+
+void server_reply_json(server_exchange *exchange, int status, json_t *value) {
+    server_text text = {0};
+    server_print_json(&text, value);
+    server_text_add_string(&text, "\n");
+    json_decref(value);
+    server_reply(exchange, status, "application/json", &text);
+}
+
+void server_reply_failure(server_exchange *exchange, const server_failure *failure) {
+    static const char messages[] = "/v1/messages";
+    const bool is_anthropic = strncmp(exchange->path, messages, sizeof messages - 1) == 0;
+    char seconds[16];
+    snprintf(seconds, sizeof seconds, "%d", failure->retry_seconds);
+    if (failure->retry_seconds > 0)
+        server_add_header(exchange, "Retry-After", seconds);
+    if (failure->status == 401)
+        server_add_header(exchange, "WWW-Authenticate", "Bearer");
+    server_reply_json(exchange, failure->status,
+                      (is_anthropic ? server_messages_api : server_chat).error(failure));
+}
+
+const server_model *server_find_model_of(void *user, const char *name, server_failure *failure) {
+    const server *s = user;
+    if (!name)
+        return &s->models[0];
+    for (size_t i = 0; i < s->model_count; i++)
+        if (server_model_is_named(&s->models[i], name))
+            return &s->models[i];
+    char id[SERVER_MODEL_ID];
+    server_fail(failure, 404, "there is no model \"%.80s\"; the first one here is \"%s\"", name,
+                server_model_id(&s->models[0], id));
+    failure->code = "model_not_found";
+    snprintf(failure->param, sizeof failure->param, "model");
+    return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of routes, and what each does.
+ */
+#ifndef GUMBEL_SERVER_ROUTES_ROUTES_H
+#define GUMBEL_SERVER_ROUTES_ROUTES_H
+
+#include "server/base/json.h"
+#include "server/http/exchange.h"
+#include "server/models.h"
+#include "server/options.h"
+
+/* Callbacks of server_http_options; user is the server. */
+bool server_admit(void *user, server_exchange *exchange);
+void server_handle(void *user, server_exchange *exchange);
+void server_note_done(void *user, const server_exchange *exchange);
+
+/* What a route does: it replies. rest is the path behind the route's own. */
+typedef void server_handler(server *s, server_exchange *exchange, const char *rest);
+
+server_handler server_completions_route, server_chat_route, server_responses_route, server_messages_route,
+    server_count_tokens_route, server_models_route, server_tokenize_route, server_detokenize_route,
+    server_template_route, server_health_route, server_ready_route, server_version_route,
+    server_metrics_route, server_stored_route, server_forget_route;
+
+/* ---- What they share ----------------------------------------------------------------------------------- */
+
+/* The value is taken over. */
+void server_reply_json(server_exchange *exchange, int status, json_t *value);
+
+/* A failure as the API of the exchange's path has it. */
+void server_reply_failure(server_exchange *exchange, const server_failure *failure);
+
+/* The model of that name (NULL: the first one). */
+const server_model *server_find_model_of(void *server, const char *name, server_failure *failure);
+
+#endif

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTTP itself: keys, framing, limits, slow and leaving clients, signals."""
+
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from support import COMMAND, GEMMA, Server, chat, events, read_all, wait_until
+
+LONG = chat("Tell me a story.", ignore_eos=True, max_tokens=1800, seed=1)
+
+
+def request_text(body, *headers, version="HTTP/1.1", path="/v1/completions"):
+    lines = [f"POST {path} {version}", "Host: localhost", *headers, "", body]
+    return "\r\n".join(lines).encode()
+
+
+class Framing(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--request-timeout", "1", "--idle-timeout", "1", "--max-body", "4096")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.__exit__()
+
+    def assert_refused(self, data, status, part=""):
+        reply = self.server.raw(data).decode()
+        self.assertTrue(reply.startswith(f"HTTP/1.1 {status} "), reply)
+        self.assertIn(part, reply)
+        self.assertEqual(reply.count("HTTP/1.1"), 1, "a second request was read behind it: " + reply)
+
+    def test_two_lengths(self):
+        smuggled = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        self.assert_refused(request_text("{}" + smuggled, "Content-Length: 2", "Content-Length: 50"), 400,
+                            "2 Content-Length")
+        self.assert_refused(request_text("{}" + smuggled, "Content-Length: 2", "Content-Length: 2"), 400)
+
+    def test_length_and_encoding(self):
+        smuggled = "0\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for headers in (["Content-Length: 4", "Transfer-Encoding: chunked"],
+                        ["Transfer-Encoding: chunked", "Content-Length: 4"]):
+            self.assert_refused(request_text(smuggled, *headers), 400, "both Content-Length and Transfer-Encoding")
+
+    def test_encodings(self):
+        self.assert_refused(request_text("", "Transfer-Encoding: gzip, chunked"), 501)
+        self.assert_refused(request_text("", "Transfer-Encoding: xchunked"), 501)
+        self.assert_refused(request_text("0\r\n\r\n", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"),
+                            400)
+        reply = self.server.raw(request_text("0\r\n\r\n", "Transfer-Encoding: chunked", version="HTTP/1.0"))
+        self.assertIn(b" 400 ", reply.splitlines()[0])
+
+    def test_bad_lengths(self):
+        for length in ("-1", "+2", "0x2", "2, 2", "99999999999999999999999"):
+            reply = self.server.raw(request_text("{}", f"Content-Length: {length}"))
+            self.assertIn(reply[9:12], (b"400", b"413"), length)
+
+    def test_bad_headers(self):
+        for header in ("Bad Name: x", "Content-Length : 2", "Host: other"):
+            reply = self.server.raw(request_text("", header))
+            self.assertEqual(reply[9:12], b"400", header)
+
+    def test_large_headers(self):
+        reply = self.server.raw(request_text("", "X: " + "x" * 100000))
+        self.assertIn(reply[9:12], (b"431", b"413", b"400"))
+        reply = self.server.raw(b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertIn(reply[9:12], (b"414", b"431"))
+
+    def test_slow_request(self):
+        """A byte now and then does not keep a connection: the whole request has its time."""
+        with socket.create_connection(("127.0.0.1", self.server.port), 10) as connection:
+            connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n")
+            begin = time.monotonic()
+            with self.assertRaises(OSError):
+                for _ in range(100):
+                    connection.sendall(b"x")
+                    time.sleep(0.1)
+                    connection.settimeout(0.01)
+                    try:
+                        if connection.recv(100) == b"":
+                            raise OSError("closed")
+                    except socket.timeout:
+                        pass
+                    connection.settimeout(10)
+            self.assertLess(time.monotonic() - begin, 3)
+
+    def test_slow_headers(self):
+        with socket.create_connection(("127.0.0.1", self.server.port), 10) as connection:
+            connection.sendall(b"POST /v1/comp")
+            begin = time.monotonic()
+            self.assertEqual(read_all(connection), b"")
+            self.assertLess(time.monotonic() - begin, 3)
+
+    def test_chunked_body(self):
+        body = json.dumps(chat("Hi", max_tokens=2, seed=1))
+        chunks = f"5\r\n{body[:5]}\r\n{len(body) - 5:x}\r\n{body[5:]}\r\n0\r\n\r\n"
+        reply = self.server.raw(request_text(chunks, "Transfer-Encoding: chunked", "Connection: close",
+                                             path="/v1/chat/completions"))
+        self.assertIn(b"chat.completion", reply)
+
+    def test_body_too_large(self):
+        for chunked in (False, True):
+            body = b"x" * 100000
+            headers = {"Transfer-Encoding": "chunked"} if chunked else {}
+            data = [body] if chunked else body
+            import http.client
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=10)
+            connection.request("POST", "/v1/completions", data, headers, encode_chunked=chunked)
+            self.assertEqual(connection.getresponse().status, 413)
+            connection.close()
+
+    def test_expect(self):
+        """Who asks first is told without having to send the body."""
+        reply = self.server.raw(request_text("", "Content-Length: 100000", "Expect: 100-continue",
+                                             "Connection: close"))
+        self.assertTrue(reply.startswith(b"HTTP/1.1 413"), reply)
+
+    def test_origins(self):
+        for header, status in (({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 403),
+                               ({"Origin": f"http://127.0.0.1:{self.server.port}"}, 200), ({"Host": "[::1]"}, 200)):
+            self.assertEqual(self.server.request("GET", "/v1/models", headers=header)[0], status, header)
+        reply = self.server.request("OPTIONS", "/v1/models", headers={"Origin": "https://evil.example"})
+        self.assertNotIn("Access-Control-Allow-Origin", reply[1])
+
+
+class Keys(unittest.TestCase):
+    def test_every_route_but_health(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("third\n\n")
+            file.flush()
+            with Server("--api-key", "first", "--api-key", "second", "--api-key-file", file.name) as server:
+                self.assertEqual(server.request("GET", "/health")[0], 200)
+                for path in ("/ready", "/version", "/v1/models", "/metrics", "/", "/nothing", "/v1/responses/x"):
+                    self.assertEqual(server.request("GET", path)[0], 401, path)
+                for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/tokenize"):
+                    status, headers, body = server.post(path, {})
+                    self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"), path)
+                for wrong in ("", "firs", "firstfirst", "Third"):
+                    self.assertEqual(server.request("GET", "/version",
+                                                    headers={"Authorization": f"Bearer {wrong}"})[0], 401)
+                for key in ("first", "second", "third"):
+                    for header in ({"Authorization": f"Bearer {key}"}, {"x-api-key": key}):
+                        self.assertEqual(server.request("GET", "/version", headers=header)[0], 200)
+
+    def test_addresses(self):
+        """An address for others needs a key, or the word that none is wanted."""
+        words = [COMMAND, "serve", GEMMA, "--host", "0.0.0.0", "--port", "0"]
+        refused = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--api-key KEY", refused.stderr)
+        for option in (["--no-auth"], ["--api-key", "k"]):
+            with Server("--host", "0.0.0.0", *option):
+                pass
+
+
+class Limits(unittest.TestCase):
+    def test_full_queue(self):
+        """What does not fit into the queue is refused with the time to try again; the others are answered."""
+        with Server("--parallel", "1", "--max-queued", "1") as server:
+            first = open_stream(server, LONG)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 1))
+            second = open_stream(server, LONG, wait=False)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_waiting") == 1))
+            status, headers, body = server.post("/v1/chat/completions", chat("Hi"))
+            self.assertEqual((status, body["error"]["type"]), (429, "rate_limit_error"))
+            self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+            self.assertEqual(server.post("/v1/messages", chat("Hi", max_tokens=5))[2]["type"], "error")
+            first.close()
+            second.close()
+
+    def test_long_prompts(self):
+        with Server("--max-prompt", "100") as server:
+            status, _, body = server.post("/v1/completions", {"prompt": [5] * 101})
+            self.assertEqual((status, body["error"]["code"]), (413, "request_too_large"))
+        with Server() as server:
+            status, _, body = server.post("/v1/completions", {"prompt": [5] * 2049})
+            self.assertEqual((status, body["error"]["code"]), (400, "context_length_exceeded"))
+            status, _, body = server.post("/v1/completions", {"prompt": [5] * 2048, "seed": 1})
+            self.assertEqual((status, body["choices"][0]["finish_reason"]), (200, "length"))
+
+    def test_slow_reader(self):
+        """A reader that takes nothing is cancelled, and others are answered meanwhile."""
+        with Server("--max-stream-buffer", "100000", "--send-timeout", "2") as server:
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            body = json.dumps({**LONG, "n": 32, "stream": True})
+            connection.sendall(request_text(body, f"Content-Length: {len(body)}", path="/v1/chat/completions"))
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_answers_submitted_total") == 32))
+            self.assertEqual(server.post("/v1/chat/completions", chat("Hi", max_tokens=3, priority=-1))[0], 200)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_answers_failed_total") > 0, 60))
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 0, 5))
+            self.assertLess(server.metric("gumbel_generated_tokens_total"), 32 * 1800)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_slow_readers_total")
+                                       + server.metric("gumbel_disconnects_total") == 1, 5))
+            connection.close()
+
+    def test_connections(self):
+        with Server("--max-connections", "4") as server:
+            some = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+            for one in some:
+                one.close()
+            self.assertTrue(wait_until(lambda: is_healthy(server)))
+
+
+def is_healthy(server):
+    try:
+        return server.request("GET", "/health", timeout=2)[0] == 200
+    except OSError:
+        return False
+
+
+def open_stream(server, body, wait=True):
+    connection = socket.create_connection(("127.0.0.1", server.port), 30)
+    data = json.dumps({**body, "stream": True})
+    connection.sendall(request_text(data, f"Content-Length: {len(data)}", path="/v1/chat/completions"))
+    if wait:
+        connection.recv(1)
+    return connection
+
+
+class Leaving(unittest.TestCase):
+    def check(self, leave):
+        with Server() as server:
+            leave(server)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") == 0, 2))
+            self.assertEqual(server.metric("gumbel_answers_finished_total"), 0)
+            self.assertLess(server.metric("gumbel_generated_tokens_total"), 1700)
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_disconnects_total") == 1, 2))
+
+    def test_stream(self):
+        def leave(server):
+            open_stream(server, LONG).close()
+        self.check(leave)
+
+    def test_whole(self):
+        def leave(server):
+            connection = socket.create_connection(("127.0.0.1", server.port), 30)
+            data = json.dumps({**LONG, "n": 4})
+            connection.sendall(request_text(data, f"Content-Length: {len(data)}", path="/v1/chat/completions"))
+            self.assertTrue(wait_until(lambda: server.metric("gumbel_requests_running") > 0))
+            connection.close()
+        self.check(leave)
+
+
+class Signals(unittest.TestCase):
+    def test_drain(self):
+        """SIGTERM: what is under way is answered to its end, and nothing new begins."""
+        with Server() as server:
+            port = server.port
+            stream = open_stream(server, LONG)
+            server.process.send_signal(signal.SIGTERM)
+            rest = read_all(stream).decode()
+            self.assertIn("[DONE]", rest)
+            self.assertIn('"finish_reason":"length"', rest)
+            self.assertEqual(server.process.wait(20), 0)
+            with self.assertRaises(OSError):
+                socket.create_connection(("127.0.0.1", port), 2)
+
+    def test_second_signal(self):
+        with Server() as server:
+            stream = open_stream(server, {**LONG, "n": 4})
+            server.process.send_signal(signal.SIGTERM)
+            for line in server.process.stderr:
+                if "second signal" in line:
+                    break
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(5), 130)
+            stream.close()
+
+    def test_killed(self):
+        """The port is free at once."""
+        with Server() as server:
+            port = server.port
+            stream = open_stream(server, LONG)
+            server.process.kill()
+            server.process.wait()
+            with Server(port=port) as again:
+                self.assertEqual(again.request("GET", "/health")[0], 200)
+            stream.close()
+
+
+class Sockets(unittest.TestCase):
+    def talk(self, path):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            connection.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return read_all(connection)
+
+    def test_unix(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s")
+            with Server("--unix-socket", path) as server:
+                self.assertIn(b'"version"', self.talk(path))
+                second = subprocess.run([COMMAND, "serve", GEMMA, "--unix-socket", path], capture_output=True,
+                                        text=True, timeout=60)
+                self.assertEqual(second.returncode, 1, "two servers on one socket")
+                server.process.kill()
+                server.process.wait()
+            with Server("--unix-socket", path):
+                self.assertIn(b'"version"', self.talk(path))
+            self.assertFalse(os.path.exists(path))
+
+    def test_systemd(self):
+        """A socket of systemd's is taken over, and it is told when the server is ready and when it stops."""
+        with tempfile.TemporaryDirectory() as folder, socket.socket() as listener, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            notices.bind(os.path.join(folder, "n"))
+            notices.settimeout(30)
+            # The shell's process becomes the server's, so that its id is known.
+            script = 'exec 3<&"$1"; LISTEN_PID=$$ LISTEN_FDS=1 exec "$2" serve "$3"'
+            process = subprocess.Popen(["bash", "-c", script, "sh", str(listener.fileno()), COMMAND, GEMMA],
+                                       pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL,
+                                       env={**os.environ, "NOTIFY_SOCKET": os.path.join(folder, "n")})
+            try:
+                self.assertEqual(notices.recv(100), b"READY=1")
+                with socket.create_connection(listener.getsockname(), 10) as connection:
+                    connection.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    self.assertIn(b'"ready"', read_all(connection))
+            finally:
+                process.terminate()
+                self.assertEqual(process.wait(20), 0)
+            self.assertEqual(notices.recv(100), b"STOPPING=1")
+
+    def test_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = (os.path.join(folder, name) for name in ("key.pem", "certificate.pem"))
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+                            certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+                            "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+            with Server("--ssl-cert-file", certificate, "--ssl-key-file", key) as server:
+                context = ssl.create_default_context(cafile=certificate)
+                with socket.create_connection(("127.0.0.1", server.port), 10) as plain, \
+                        context.wrap_socket(plain, server_hostname="localhost") as connection:
+                    body = json.dumps(chat("Hi", max_tokens=4, stream=True))
+                    connection.sendall(request_text(body, f"Content-Length: {len(body)}", "Connection: close",
+                                                    path="/v1/chat/completions"))
+                    self.assertIn(b"[DONE]", read_all(connection))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
