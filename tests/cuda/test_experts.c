@@ -160,25 +160,35 @@ static void chooses_the_largest(void **state) {
 /* ---- All steps ----------------------------------------------------------------------------------------- */
 
 typedef struct mixture {
-    gb_format format;
+    const gb_format *format, *of_down;
     size_t experts, choices, hidden, size;
 } mixture;
 
+/* Those of MLX and of gumbel's quantizer, and GGUF's Q4_0 and Q4_1. */
+static const gb_format bf16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64},
+                       f16_64 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},
+                       centered_64 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 64},
+                       bf16_32 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 32},
+                       q4_0 = {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32},
+                       q4_1 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
+
+/* Of rows in groups of 32 a warp has one, two or four groups, and the last part fewer than others. */
 static const mixture mixtures[] = {
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 10, 3, 64, 64},
-    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 64}, 256, 8, 192, 128},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 7, 1, 640, 576},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, 9, 8, 2048, 512},
-    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64}, 300, 4, 128, 64},
+    {&bf16_64, &bf16_64, 10, 3, 64, 64},   {&centered_64, &centered_64, 256, 8, 192, 128},
+    {&f16_64, &f16_64, 7, 1, 640, 576},    {&f16_64, &f16_64, 9, 8, 2048, 512},
+    {&bf16_64, &bf16_64, 300, 4, 128, 64}, {&bf16_32, &bf16_32, 10, 3, 64, 64},
+    {&q4_0, &q4_0, 4, 3, 2048, 512},       {&q4_1, &q4_1, 7, 1, 640, 576},
+    {&q4_0, &q4_0, 9, 3, 448, 320},        {&q4_0, &q4_1, 5, 2, 1088, 192},
+    {&bf16_64, &q4_0, 4, 2, 128, 1024},
 };
 
 /* Random codes; small scales and biases. */
-static gb_cuda_tensor new_weight(const mixture *c, size_t experts, size_t rows, size_t columns,
+static gb_cuda_tensor new_weight(const gb_format *format, size_t experts, size_t rows, size_t columns,
                                  uint64_t *random) {
     gb_planes planes;
     gb_packing packing;
     size_t all = (experts ? experts : 1) * rows;
-    assert_true(gb_format_planes(&c->format, all, columns, &planes));
+    assert_true(gb_format_planes(format, all, columns, &planes));
     uint8_t *data = malloc(planes.size), *packed = malloc(planes.size);
     assert_non_null(data);
     assert_non_null(packed);
@@ -188,14 +198,14 @@ static gb_cuda_tensor new_weight(const mixture *c, size_t experts, size_t rows, 
     for (int p = 0; p < 2; p++)
         for (uint64_t i = 0; i < halves[p].row_bytes / 2 * all; i++) {
             float value = 0.02f * next_float(random);
-            uint16_t half = c->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+            uint16_t half = format->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
             memcpy(data + halves[p].offset + 2 * i, &half, sizeof half);
         }
-    assert_true(gb_packing_fragments(&c->format, all, columns, &packing));
-    gb_pack_matrix(&packing, &c->format, all, columns, data, packed);
+    assert_true(gb_packing_fragments(format, all, columns, &packing));
+    gb_pack_matrix(&packing, format, all, columns, data, packed);
     gb_cuda_tensor result = {.dtype = GB_QUANTIZED,
                              .rank = experts ? 3 : 2,
-                             .format = c->format,
+                             .format = *format,
                              .planes = planes,
                              .is_packed = true,
                              .int8_input = true,
@@ -230,11 +240,11 @@ static inputs new_inputs(const mixture *c) {
         .residual = new_rows(MOST_TOKENS, c->hidden, &random),
         .router = new_rows(c->experts, c->hidden, &random),
         .shared_router = new_rows(1, c->hidden, &random),
-        .gate_up = new_weight(c, c->experts, 2 * c->size, c->hidden, &random),
-        .down = new_weight(c, c->experts, c->hidden, c->size, &random),
-        .shared_gate = new_weight(c, 0, c->size, c->hidden, &random),
-        .shared_up = new_weight(c, 0, c->size, c->hidden, &random),
-        .shared_down = new_weight(c, 0, c->hidden, c->size, &random),
+        .gate_up = new_weight(c->format, c->experts, 2 * c->size, c->hidden, &random),
+        .down = new_weight(c->of_down, c->experts, c->hidden, c->size, &random),
+        .shared_gate = new_weight(c->format, 0, c->size, c->hidden, &random),
+        .shared_up = new_weight(c->format, 0, c->size, c->hidden, &random),
+        .shared_down = new_weight(c->of_down, 0, c->hidden, c->size, &random),
     };
 }
 
@@ -412,12 +422,12 @@ static void has_the_bits_of_the_steps(void **state) {
 static void leaves_what_is_too_large(void **state) {
     (void)state;
     enum { WIDEST = 2112 };
-    static const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 64};
     static const struct {
         size_t experts, choices, hidden, size;
     } large[] = {{12, 9, 64, 64}, {4, 2, 64, 1088}, {4, 2, WIDEST, 64}, {8, 8, 1024, 1024}};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-        const mixture c = {format, large[i].experts, large[i].choices, large[i].hidden, large[i].size};
+        const mixture c = {&bf16_64,         &bf16_64,        large[i].experts,
+                           large[i].choices, large[i].hidden, large[i].size};
         inputs in = new_inputs(&c);
         float expected[MOST_TOKENS * WIDEST], found[MOST_TOKENS * WIDEST];
         mix(&c, &in, 0, MOST_TOKENS, false, expected);
@@ -428,12 +438,28 @@ static void leaves_what_is_too_large(void **state) {
     }
 }
 
+/* Codes of 8 bits, and groups of 128, are launched one by one. */
+static void leaves_other_formats(void **state) {
+    (void)state;
+    static const gb_format q8_0 = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 32},
+                           bf16_128 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, 128};
+    static const mixture others[] = {
+        {&q4_0, &q8_0, 4, 2, 64, 64}, {&q8_0, &q4_0, 4, 2, 64, 64}, {&bf16_128, &bf16_128, 4, 2, 128, 128}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        inputs in = new_inputs(&others[i]);
+        float y[MOST_TOKENS * 128];
+        assert_false(mix(&others[i], &in, 0, MOST_TOKENS, true, y));
+        free_inputs(&in);
+    }
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chooses_the_largest),
         cmocka_unit_test(has_the_bits_of_the_steps),
         cmocka_unit_test(leaves_what_is_too_large),
+        cmocka_unit_test(leaves_other_formats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

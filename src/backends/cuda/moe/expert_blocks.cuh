@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the two launches of a decode step's experts share (expert_inner.cuh, expert_outer.cuh): matrices,
- * their blocks in shared memory, and sums. Matrices are packed, 4-bit codes in groups of 64, with 8-bit
- * activations. A block of threads has 16 rows of each matrix; of the sum over k a warp has one, two or four
- * neighbouring groups, added in the order of gemv_rows.cuh, so that the bits are those of the ops one by one.
+ * their blocks in shared memory, and sums. Matrices are packed, 4-bit codes in groups of 64 or 32, with 8-bit
+ * activations. An atom is 64 columns, of one group or two. A block of threads has 16 rows of each matrix; of
+ * the sum over k a warp has one, two or four neighbouring atoms, whose groups are added in the order of
+ * gemv_rows.cuh, so that the bits are those of the ops one by one.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
 #define GUMBEL_BACKENDS_CUDA_MOE_EXPERT_BLOCKS_CUH
@@ -17,18 +18,20 @@ namespace gb_cuda {
 enum {
     EXPERT_WARPS = 8, /* of a block */
     EXPERT_THREADS = EXPERT_WARPS * WARP,
-    EXPERT_GROUP = 64, /* columns of a scale: an atom */
-    ATOM_CODES = 512,
-    ATOM_SCALES = 32, /* bytes of a packed block's atom */
-    ATOM_BYTES = ATOM_CODES + 2 * ATOM_SCALES,
+    EXPERT_COLUMNS = 64,               /* of an atom */
     MOST_CHOICES = MOST_BLOCK_CHOICES, /* of a token, beside the shared expert */
     MOST_INNER_ATOMS = 4,              /* that a warp has of a row of gate and up, */
     MOST_OUTER_ATOMS = 2               /* and of down */
 };
 
 /* What the kernels of few rows know of the format. */
-template <bool IS_BF16>
-using expert_shape = gemv_shape<true, 4, EXPERT_GROUP, IS_BF16, true>;
+template <int GROUP, bool IS_BF16>
+struct expert_shape : gemv_shape<true, 4, GROUP, IS_BF16, true> {
+    typedef gemv_shape<true, 4, GROUP, IS_BF16, true> base;
+    static_assert((int)base::ATOM_COLUMNS == (int)EXPERT_COLUMNS, "one group or two");
+    /* Of an atom of a packed block, with room for biases. */
+    static constexpr uint32_t ATOM_BYTES = base::CODE_BYTES + 2 * base::SCALE_BYTES;
+};
 
 /* How many neighbouring atoms a warp has of so many: a power of two, for which all warps have them. */
 __host__ __device__ inline uint32_t atoms_of_warp(uint32_t atoms) {
@@ -51,7 +54,7 @@ struct packed_matrices {
     const uint8_t *codes, *scales, *biases; /* biases: NULL without */
     uint32_t code_bytes, scale_bytes;       /* of a block of 16 rows */
     uint32_t blocks;                        /* of one matrix */
-    uint32_t atoms;                         /* groups of a row */
+    uint32_t atoms;                         /* of a row */
     float offset;                           /* what codes are above the format's */
     bool is_read_once;                      /* there is one token */
 };
@@ -82,37 +85,44 @@ struct packed_block {
     }
 
     /* Where the lane's codes of an atom are. */
+    template <typename Shape>
     __device__ const uint8_t *codes(uint32_t atom) const {
-        return at + atom * ATOM_CODES + threadIdx.x % WARP * 16;
+        return at + atom * Shape::CODE_BYTES + threadIdx.x % WARP * 16;
     }
 
-    /* Scales of the lane's rows r and r + 8 (r = lane / 4), and biases as they are for the codes. */
-    template <bool IS_BF16>
-    __device__ void load_scales(uint32_t atom, const packed_matrices &m, float scale[2],
+    /* A group's scales of the lane's rows r and r + 8 (r = lane / 4), and biases as they are for the codes.
+     */
+    template <typename Shape>
+    __device__ void load_scales(uint32_t group, const packed_matrices &m, float scale[2],
                                 float bias[2]) const {
-        const uint8_t *from = at + m.code_bytes + atom * ATOM_SCALES + threadIdx.x % WARP / 4 * 4;
-        widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from), scale);
+        const uint8_t *from = at + m.code_bytes + group * Shape::GROUP_BYTES + threadIdx.x % WARP / 4 * 4;
+        widen_halves<Shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(from), scale);
         if (m.biases) {
-            widen_halves<IS_BF16>(*reinterpret_cast<const uint32_t *>(from + m.scale_bytes), bias);
+            widen_halves<Shape::IS_BF16>(*reinterpret_cast<const uint32_t *>(from + m.scale_bytes), bias);
         } else {
             bias[0] = -m.offset * scale[0];
             bias[1] = -m.offset * scale[1];
         }
     }
 
-    /* y = an atom of rows r and r + 8 times inputs x, whose scale and sum are of_x. */
-    template <bool IS_BF16>
-    __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 &of_x,
+    /* y = an atom of rows r and r + 8 times inputs x, whose groups' scales and sums are of_x. */
+    template <typename Shape>
+    __device__ void multiply(uint32_t atom, const packed_matrices &m, const uint4 &x, const float2 *of_x,
                              float y[2]) const {
         uint32_t w[1][4];
-        byte_sums<expert_shape<IS_BF16>, true> sums;
-        float scale[2], bias[2];
-        load_codes<expert_shape<IS_BF16>>(codes(atom), w);
-        load_scales<IS_BF16>(atom, m, scale, bias);
-        sums.add(w, 0, [&](int) { return x; });
+        load_codes<Shape>(codes<Shape>(atom), w);
 #pragma unroll
-        for (int half = 0; half < 2; half++)
-            y[half] = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half));
+        for (uint32_t g = 0; g < Shape::ATOM_GROUPS; g++) {
+            byte_sums<Shape, true> sums;
+            float scale[2], bias[2];
+            load_scales<Shape>(atom * Shape::ATOM_GROUPS + g, m, scale, bias);
+            sums.add(w, (int)g * Shape::GROUP_UNITS, [&](int) { return x; });
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const float value = value_of_bytes(scale[half], bias[half], of_x[g], sums.sum(2 * half));
+                y[half] = g == 0 ? value : y[half] + value;
+            }
+        }
     }
 };
 
@@ -126,8 +136,17 @@ __device__ inline void store_sums(float (*sums)[GEMV_BLOCK_ROWS], const float y[
 }
 
 /* Adds a row's: of a part by twos, then the parts. */
+template <typename Shape>
 __device__ inline float add_sums(const float (*sums)[GEMV_BLOCK_ROWS], uint32_t row, uint32_t atoms) {
-    const uint32_t warps = GEMV_COLUMNS / atoms_of_warp(atoms); /* of a part */
+    const uint32_t warps = Shape::PART_ATOMS / atoms_of_warp(atoms); /* of a part */
+    if (Shape::ATOM_GROUPS > 1 && warps == 1) {
+        float total = sums[0][row];
+#pragma unroll
+        for (uint32_t i = 1; i < EXPERT_WARPS; i++)
+            if (i * Shape::PART_ATOMS < atoms)
+                total += sums[i][row];
+        return total;
+    }
     float twos[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
@@ -137,7 +156,7 @@ __device__ inline float add_sums(const float (*sums)[GEMV_BLOCK_ROWS], uint32_t 
     float total = twos[0];
 #pragma unroll
     for (uint32_t i = 1; i < 4; i++)
-        if (i * GEMV_COLUMNS < atoms)
+        if (i * Shape::PART_ATOMS < atoms)
             total += twos[i];
     return total;
 }

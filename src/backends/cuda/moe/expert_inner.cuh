@@ -16,7 +16,7 @@ struct expert_inner {
     packed_matrices shared_gate, shared_up; /* one matrix each */
     packed_matrices next;  /* down, whose chosen experts are prefetched to the L2 cache; no codes: none */
     const uint4 *x;        /* [tokens, atoms, 4], */
-    const float2 *x_sums;  /* [tokens, atoms]: prepared in 8 bits */
+    const float2 *x_sums;  /* [tokens, groups]: prepared in 8 bits */
     const float *logits;   /* [tokens, experts]; NULL: they are chosen already, */
     const int32_t *chosen; /* [tokens, choices], */
     const float *chosen_weights;
@@ -86,16 +86,17 @@ __device__ inline void copy_gate_up(const packed_matrices &gate, const packed_ma
         to[1].copy(up, of_up, arrived);
 }
 
-/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. They come out
- * side by side, as in gemv_one_row.cuh: the i-th atom's of gate in column 2 i, of up in column 2 i
- * + 1. x: the lane's inputs of atom lane / 8, of_x: the numbers of atom lane % 4. */
-template <bool IS_BF16>
-__device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2], uint32_t first,
-                                        uint32_t count, const uint4 &x, const float2 &of_x,
-                                        float of_rows[2][2]) {
+/* A warp's part of the sums of gate and up: of up to MOST_INNER_ATOMS atoms from `first` on. x: the lane's
+ * inputs of atom lane / 8, of_x: the numbers of the groups of atom lane % 4. An atom of one group: the sums
+ * come out side by side, as in gemv_one_row.cuh, the i-th atom's of gate in column 2 i, of up in column
+ * 2 i + 1. */
+template <typename Shape>
+__device__ inline void multiply_whole_atoms(const packed_matrices &m, const packed_block of[2],
+                                            uint32_t first, uint32_t count, const uint4 &x,
+                                            const float2 &of_x, float of_rows[2][2]) {
     const uint32_t lane = threadIdx.x % WARP;
     const bool is_there = lane % 4 < count;
-    byte_sums<expert_shape<IS_BF16>, true> sums;
+    byte_sums<Shape, true> sums;
     static_assert(2 * (int)MOST_INNER_ATOMS == (int)GEMV_COLUMNS,
                   "gate and up of an atom have two of eight columns");
 #pragma unroll
@@ -103,13 +104,13 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
         if (column / 2 >= count)
             break;
         uint32_t w[1][4];
-        load_codes<expert_shape<IS_BF16>>(of[column % 2].codes(first + column / 2), w);
+        load_codes<Shape>(of[column % 2].template codes<Shape>(first + column / 2), w);
         sums.add(w, 0, [&](int) { return lane / 4 == column ? x : uint4{0, 0, 0, 0}; });
     }
 #pragma unroll
     for (int up = 0; up < 2; up++) {
         float scale[2], bias[2];
-        of[up].load_scales<IS_BF16>(first + (is_there ? lane % 4 : 0), m, scale, bias);
+        of[up].template load_scales<Shape>(first + (is_there ? lane % 4 : 0), m, scale, bias);
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             float sum = value_of_bytes(scale[half], bias[half], of_x, sums.sum(2 * half + up));
@@ -121,8 +122,54 @@ __device__ inline void multiply_gate_up(const packed_matrices &m, const packed_b
     }
 }
 
+/* The same of one of the two matrices, whose atoms have two groups: those of the i-th are in columns 2 i and
+ * 2 i + 1. */
+template <typename Shape>
+__device__ inline void multiply_half_atoms(const packed_matrices &m, const packed_block &of, uint32_t first,
+                                           uint32_t count, const uint4 &x, const float2 of_x[2],
+                                           float of_rows[2]) {
+    const uint32_t lane = threadIdx.x % WARP;
+    const bool is_there = lane % 4 < count;
+    byte_sums<Shape, true> sums;
+#pragma unroll
+    for (uint32_t column = 0; column < 2 * MOST_INNER_ATOMS; column++) {
+        if (column / 2 >= count)
+            break;
+        uint32_t w[1][4];
+        load_codes<Shape>(of.template codes<Shape>(first + column / 2), w);
+        sums.add(w, column % 2, [&](int) { return lane / 4 == column ? x : uint4{0, 0, 0, 0}; });
+    }
+    float values[2][2];
+#pragma unroll
+    for (uint32_t g = 0; g < 2; g++) {
+        float scale[2], bias[2];
+        of.template load_scales<Shape>((first + (is_there ? lane % 4 : 0)) * 2 + g, m, scale, bias);
+#pragma unroll
+        for (uint32_t half = 0; half < 2; half++)
+            values[g][half] = value_of_bytes(scale[half], bias[half], of_x[g], sums.sum((int)(2 * half + g)));
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float sum = is_there ? values[0][half] + values[1][half] : 0.0f;
+        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+        of_rows[half] = sum;
+    }
+}
+
+template <typename Shape>
+__device__ inline void multiply_gate_up(const packed_matrices &m, const packed_block of[2],
+                                        const atom_range &mine, const uint4 &x, const float2 *of_x,
+                                        float of_rows[2][2]) {
+    if constexpr (Shape::ATOM_GROUPS == 1)
+        return multiply_whole_atoms<Shape>(m, of, mine.first, mine.count, x, *of_x, of_rows);
+    else
+        for (int up = 0; up < 2; up++)
+            multiply_half_atoms<Shape>(m, of[up], mine.first, mine.count, x, of_x, of_rows[up]);
+}
+
 /* Grid: [blocks of 16 inner values, choices + 1, tokens]. */
-template <bool IS_BF16>
+template <typename Shape>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     make_inner_values(GB_GRID_CONSTANT expert_inner p) {
     GB_DYNAMIC_SHARED(uint8_t, memory);
@@ -132,7 +179,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     const uint32_t number = blockIdx.y, choices = p.to.choices;
     const size_t token = blockIdx.z;
     const atom_range mine(p.weight.atoms, warp);
-    const packed_block of[2] = {{memory}, {memory + p.weight.atoms * ATOM_BYTES}}; /* gate and up */
+    const packed_block of[2] = {{memory}, {memory + p.weight.atoms * Shape::ATOM_BYTES}}; /* gate and up */
     if (threadIdx.x == 0) {
         begin_barrier(&arrived, 2);
         finish_barriers();
@@ -143,7 +190,10 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     wait_alone();
     const size_t of_token = token * p.weight.atoms + mine.first;
     const uint4 x = p.x[(of_token + (lane / 8 < mine.count ? lane / 8 : 0)) * 4 + lane % 4];
-    const float2 x_sums = p.x_sums[of_token + (lane % 4 < mine.count ? lane % 4 : 0)];
+    float2 x_sums[Shape::ATOM_GROUPS];
+#pragma unroll
+    for (uint32_t g = 0; g < Shape::ATOM_GROUPS; g++)
+        x_sums[g] = p.x_sums[(of_token + (lane % 4 < mine.count ? lane % 4 : 0)) * Shape::ATOM_GROUPS + g];
     if (number < choices) {
         const size_t expert = choose_expert(p, token, number, shared.routing);
         const size_t of_gate = expert * p.weight.blocks + block;
@@ -158,13 +208,13 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 4)
     wait_for_block_copies(&arrived, 0);
     let_next_begin();
     float of_rows[2][2];
-    multiply_gate_up<IS_BF16>(p.weight, of, mine.first, mine.count, x, x_sums, of_rows);
+    multiply_gate_up<Shape>(p.weight, of, mine, x, x_sums, of_rows);
     store_sums(shared.sums[0], of_rows[0]);
     store_sums(shared.sums[1], of_rows[1]);
     __syncthreads();
     if (warp == 0) {
         const float sum =
-            add_sums(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS, p.weight.atoms);
+            add_sums<Shape>(shared.sums[lane / GEMV_BLOCK_ROWS], lane % GEMV_BLOCK_ROWS, p.weight.atoms);
         const float of_up = __shfl_xor_sync(0xffffffffu, sum, GEMV_BLOCK_ROWS);
         if (lane < GEMV_BLOCK_ROWS)
             p.to.inner[(token * (choices + 1) + number) * p.to.size + block * GEMV_BLOCK_ROWS + lane] =

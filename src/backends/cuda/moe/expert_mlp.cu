@@ -9,24 +9,42 @@ using namespace gb_cuda;
 /* ---- Which ones it can be ------------------------------------------------------------------------------ */
 
 enum {
-    MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
-    MOST_SIZE = MOST_OUTER_ATOMS * EXPERT_WARPS * EXPERT_GROUP,
+    MOST_HIDDEN = MOST_INNER_ATOMS * EXPERT_WARPS * EXPERT_COLUMNS,
+    MOST_SIZE = MOST_OUTER_ATOMS * EXPERT_WARPS * EXPERT_COLUMNS,
     OWN_BYTES = 8 << 10 /* more than join_outputs' own variables */
 };
 
 /* Whether a weight [.., outputs, inputs] is one that the kernels take. */
-static bool is_supported(const gb_cuda_tensor *weight, size_t most_columns) {
+static bool is_supported(const gb_cuda_tensor *weight, size_t outputs, size_t inputs, size_t most_inputs) {
     return weight->is_packed && weight->int8_input && weight->format.bits == 4 &&
-           weight->format.group == EXPERT_GROUP && weight->dims[weight->rank - 1] <= most_columns;
+           (weight->format.group == 32 || weight->format.group == 64) &&
+           weight->dims[weight->rank - 2] == outputs && weight->dims[weight->rank - 1] == inputs &&
+           inputs <= most_inputs && inputs % EXPERT_COLUMNS == 0;
 }
 
-/* Whether a weight is such, in the format of the experts' down. */
-static bool is_like_down(const gb_cuda_problem *problem, int number, size_t outputs, size_t inputs,
-                         size_t most_columns) {
-    const gb_cuda_tensor *weight = problem->operands[number];
-    return is_supported(weight, most_columns) && weight->dims[weight->rank - 2] == outputs &&
-           weight->dims[weight->rank - 1] == inputs &&
-           gb_format_equal(&weight->format, &problem->operands[GB_EXPERTS_DOWN_WEIGHT]->format);
+/* The matrices of a launch have one format; down's may be another. */
+static bool supports_inner(const gb_cuda_problem *problem, size_t size, size_t hidden) {
+    const gb_cuda_tensor *weight = problem->operands[GB_EXPERTS_GATE_UP_WEIGHT],
+                         *gate = problem->operands[GB_EXPERTS_SHARED_GATE_WEIGHT],
+                         *up = problem->operands[GB_EXPERTS_SHARED_UP_WEIGHT];
+    return is_supported(weight, 2 * size, hidden, MOST_HIDDEN) &&
+           is_supported(gate, size, hidden, MOST_HIDDEN) && is_supported(up, size, hidden, MOST_HIDDEN) &&
+           gb_format_equal(&weight->format, &gate->format) && gb_format_equal(&weight->format, &up->format);
+}
+
+static bool supports_outer(const gb_cuda_problem *problem, size_t size, size_t hidden) {
+    const gb_cuda_tensor *weight = problem->operands[GB_EXPERTS_DOWN_WEIGHT],
+                         *shared = problem->operands[GB_EXPERTS_SHARED_DOWN_WEIGHT];
+    return is_supported(weight, hidden, size, MOST_SIZE) && is_supported(shared, hidden, size, MOST_SIZE) &&
+           gb_format_equal(&weight->format, &shared->format);
+}
+
+/* What the kernels know of a format, which is supported, when they are compiled: calls `work` with it. */
+template <typename Work>
+static auto with_shape(const gb_format &format, const Work &work) {
+    if (format.group == 32)
+        return format.scale == GB_BF16 ? work(expert_shape<32, true>{}) : work(expert_shape<32, false>{});
+    return format.scale == GB_BF16 ? work(expert_shape<64, true>{}) : work(expert_shape<64, false>{});
 }
 
 /* Blocks of threads, two to a multiprocessor, share a token's blocks of outputs: how many each has at most.
@@ -38,8 +56,11 @@ static unsigned outer_rounds(size_t blocks, size_t tokens) {
 /* Whether a block of threads has room for what join_outputs has at a time. */
 static bool outputs_fit(const gb_cuda_tensor *down, size_t tokens, size_t choices) {
     const unsigned rounds = outer_rounds(down->dims[1] / GEMV_BLOCK_ROWS, tokens);
-    const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_GROUP);
-    return outer_bytes(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1) + OWN_BYTES <= most_shared_bytes();
+    const uint32_t atoms = (uint32_t)(down->dims[2] / EXPERT_COLUMNS);
+    const size_t bytes = with_shape(down->format, [&](auto shape) {
+        return outer_bytes<decltype(shape)>(atoms, (uint32_t)choices, rounds > 1 ? 2 : 1);
+    });
+    return bytes + OWN_BYTES <= most_shared_bytes();
 }
 
 bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
@@ -48,12 +69,8 @@ bool gb_cuda_supports_experts(const gb_cuda_problem *problem) {
     const gb_cuda_call *route = problem->parts[GB_EXPERTS_ROUTE];
     const size_t size = down->dims[2], hidden = down->dims[1], choices = route->results[0]->dims[1];
     return !route->is_prefill && x->rank == 2 && choices <= MOST_CHOICES &&
-           outputs_fit(down, x->dims[0], choices) &&
-           is_like_down(problem, GB_EXPERTS_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
-           is_like_down(problem, GB_EXPERTS_SHARED_DOWN_WEIGHT, hidden, size, MOST_SIZE) &&
-           is_like_down(problem, GB_EXPERTS_GATE_UP_WEIGHT, 2 * size, hidden, MOST_HIDDEN) &&
-           is_like_down(problem, GB_EXPERTS_SHARED_GATE_WEIGHT, size, hidden, MOST_HIDDEN) &&
-           is_like_down(problem, GB_EXPERTS_SHARED_UP_WEIGHT, size, hidden, MOST_HIDDEN);
+           supports_inner(problem, size, hidden) && supports_outer(problem, size, hidden) &&
+           outputs_fit(down, x->dims[0], choices);
 }
 
 /* ---- What the kernels take ----------------------------------------------------------------------------- */
@@ -67,7 +84,7 @@ static packed_matrices matrices_of(const gb_cuda_tensor *weight, size_t tokens) 
     m.code_bytes = (uint32_t)(weight->planes.codes.row_bytes * GEMV_BLOCK_ROWS);
     m.scale_bytes = (uint32_t)(weight->planes.scales.row_bytes * GEMV_BLOCK_ROWS);
     m.blocks = (uint32_t)(weight->dims[weight->rank - 2] / GEMV_BLOCK_ROWS);
-    m.atoms = (uint32_t)(weight->dims[weight->rank - 1] / EXPERT_GROUP);
+    m.atoms = (uint32_t)(weight->dims[weight->rank - 1] / EXPERT_COLUMNS);
     m.offset = (float)gb_format_center(&weight->format);
     m.is_read_once = tokens == 1;
     return m;
@@ -132,26 +149,20 @@ static expert_outer outer_of(const gb_cuda_problem *problem, const expert_values
 
 /* ---- Launches ------------------------------------------------------------------------------------------ */
 
-template <bool IS_BF16>
+template <typename Shape>
 static void launch_inner(cudaStream_t stream, const expert_inner &p, size_t tokens) {
-    const auto kernel = make_inner_values<IS_BF16>;
+    const auto kernel = make_inner_values<Shape>;
     const dim3 grid(p.weight.blocks / 2, p.to.choices + 1, (unsigned)tokens);
-    GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * ATOM_BYTES, stream, p);
+    GB_LAUNCH(kernel, grid, EXPERT_THREADS, 2 * p.weight.atoms * Shape::ATOM_BYTES, stream, p);
 }
 
-template <bool IS_BF16>
+template <typename Shape>
 static void launch_outer(cudaStream_t stream, const expert_outer &p, size_t tokens) {
-    const auto kernel = join_outputs<IS_BF16>;
+    const auto kernel = join_outputs<Shape>;
     const unsigned rounds = outer_rounds(p.weight.blocks, tokens);
     const dim3 grid(blocks_for(p.weight.blocks, rounds), (unsigned)tokens);
-    const size_t bytes = outer_bytes(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
+    const size_t bytes = outer_bytes<Shape>(p.weight.atoms, p.from.choices, rounds > 1 ? 2 : 1);
     GB_LAUNCH(kernel, grid, EXPERT_THREADS, bytes, stream, p);
-}
-
-template <bool IS_BF16>
-static void launch(cudaStream_t stream, const expert_inner &inner, const expert_outer &outer, size_t tokens) {
-    launch_inner<IS_BF16>(stream, inner, tokens);
-    launch_outer<IS_BF16>(stream, outer, tokens);
 }
 
 void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
@@ -161,8 +172,8 @@ void gb_cuda_expert_mlp(const gb_cuda_problem *problem) {
     const expert_values values = values_in(route->scratch, tokens, choices, down->dims[2]);
     const expert_inner inner = inner_of(problem, values, tokens);
     const expert_outer outer = outer_of(problem, values, tokens);
-    if (down->format.scale == GB_BF16)
-        launch<true>(route->stream, inner, outer, tokens);
-    else
-        launch<false>(route->stream, inner, outer, tokens);
+    with_shape(problem->operands[GB_EXPERTS_GATE_UP_WEIGHT]->format,
+               [&](auto shape) { launch_inner<decltype(shape)>(route->stream, inner, tokens); });
+    with_shape(down->format,
+               [&](auto shape) { launch_outer<decltype(shape)>(route->stream, outer, tokens); });
 }

@@ -20,9 +20,10 @@ struct expert_outer {
 };
 
 /* A warp's atoms of the inner values of all experts of a token, in 8 bits. */
+template <typename Shape>
 struct inner_atoms {
-    uint8_t *bytes;              /* [experts, atoms of a part, EXPERT_GROUP], the shared one last */
-    float2 *sums;                /* [experts, atoms of a part] */
+    uint8_t *bytes;              /* [experts, atoms of a part, EXPERT_COLUMNS], the shared one last */
+    float2 *sums;                /* [experts, atoms of a part, groups] */
     uint32_t first, count, most; /* atoms of the warp's part, and of the largest one */
 
     /* The lane's eight columns of an expert's atom. */
@@ -32,7 +33,7 @@ struct inner_atoms {
         if (expert <= from.choices && atom < count) {
             const float *row = from.inner + (token * (from.choices + 1) + expert) * from.size;
             const float4 *at =
-                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_GROUP) + threadIdx.x % 8 * 2;
+                reinterpret_cast<const float4 *>(row + (first + atom) * EXPERT_COLUMNS) + threadIdx.x % 8 * 2;
             halves[0] = at[0];
             halves[1] = at[1];
         }
@@ -41,6 +42,7 @@ struct inner_atoms {
 
     /* An atom of all experts: eight lanes have one, and what comes next is in flight. */
     __device__ void create_atom(const expert_values &from, size_t token, uint32_t atom) const {
+        constexpr uint32_t GROUP_LANES = Shape::GROUP / 8;
         const uint32_t lane = threadIdx.x % WARP, quarter = lane % 8;
         float v[8], next[8];
         load(from, token, lane / 8, atom, next);
@@ -49,13 +51,13 @@ struct inner_atoms {
             const uint32_t expert = begin + lane / 8, task = expert * most + atom;
             memcpy(v, next, sizeof v);
             load(from, token, expert + 4, atom, next);
-            const byte_columns rounded = round_to_bytes<8>(v, 8);
+            const byte_columns rounded = round_to_bytes<8>(v, GROUP_LANES);
             if (expert > from.choices)
                 continue;
-            *reinterpret_cast<uint2 *>(bytes + task * EXPERT_GROUP + (quarter % 4 * 2 + quarter / 4) * 8) =
+            *reinterpret_cast<uint2 *>(bytes + task * EXPERT_COLUMNS + (quarter % 4 * 2 + quarter / 4) * 8) =
                 uint2{rounded.words[0], rounded.words[1]};
-            if (quarter == 0)
-                sums[task] = float2{rounded.scale, rounded.sum};
+            if (quarter % GROUP_LANES == 0)
+                sums[task * Shape::ATOM_GROUPS + quarter / GROUP_LANES] = float2{rounded.scale, rounded.sum};
         }
     }
 
@@ -68,18 +70,21 @@ struct inner_atoms {
 };
 
 /* Each warp copies the block of one expert's matrix, the first one also the shared one's. */
+template <typename Shape>
 __device__ inline void copy_chosen(const expert_outer &p, int expert, uint32_t block, uint8_t *to,
                                    copy_barrier *arrived) {
-    const uint32_t warp = threadIdx.x / WARP, choices = p.from.choices, pitch = p.weight.atoms * ATOM_BYTES;
+    const uint32_t warp = threadIdx.x / WARP, choices = p.from.choices,
+                   pitch = p.weight.atoms * Shape::ATOM_BYTES;
     const packed_block mine = {to + warp * pitch};
     announce_by_warp(arrived, warp < choices ? packed_block::bytes(p.weight) : 0);
     if (warp < choices)
         mine.copy(p.weight, (size_t)expert * p.weight.blocks + block, arrived);
 }
 
+template <typename Shape>
 __device__ inline void copy_shared(const expert_outer &p, uint32_t block, uint8_t *to,
                                    copy_barrier *arrived) {
-    const packed_block shared = {to + p.from.choices * p.weight.atoms * ATOM_BYTES};
+    const packed_block shared = {to + p.from.choices * p.weight.atoms * Shape::ATOM_BYTES};
     if (threadIdx.x >= WARP)
         return;
     announce_by_warp(arrived, packed_block::bytes(p.shared));
@@ -99,15 +104,16 @@ __device__ inline float join_experts(const expert_outer &p, const float (*sums)[
 
 /* Bytes of join_outputs' shared memory: blocks of weights, one or two stages of them, and the inner values.
  */
+template <typename Shape>
 inline size_t outer_bytes(uint32_t atoms, uint32_t choices, unsigned stages) {
-    const size_t of_warp = atoms_of_warp(atoms);
+    const size_t inner_bytes = EXPERT_COLUMNS + Shape::ATOM_GROUPS * sizeof(float2);
     return (choices + 1) *
-           (stages * atoms * (size_t)ATOM_BYTES + EXPERT_WARPS * of_warp * (EXPERT_GROUP + sizeof(float2)));
+           (stages * atoms * (size_t)Shape::ATOM_BYTES + EXPERT_WARPS * atoms_of_warp(atoms) * inner_bytes);
 }
 
 /* Grid: [shares of the blocks of 16 outputs, tokens]. A block of threads has every gridDim.x-th of them;
  * while it multiplies one the next one comes. */
-template <bool IS_BF16>
+template <typename Shape>
 static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID_CONSTANT expert_outer p) {
     enum { MATRICES = MOST_CHOICES + 1, STAGES = 2 };
     GB_DYNAMIC_SHARED(uint8_t, memory);
@@ -115,28 +121,28 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
     __shared__ float of_warps[MATRICES][EXPERT_WARPS][GEMV_BLOCK_ROWS], sums[MATRICES][GEMV_BLOCK_ROWS];
     __shared__ float weights[MATRICES];
     const uint32_t warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, choices = p.from.choices;
-    const uint32_t matrices = choices + 1, pitch = p.weight.atoms * ATOM_BYTES;
+    const uint32_t matrices = choices + 1, pitch = p.weight.atoms * Shape::ATOM_BYTES;
     const uint32_t stages = blockIdx.x + gridDim.x < p.weight.blocks ? 2 : 1;
     const size_t token = blockIdx.y;
-    inner_atoms inner;
+    inner_atoms<Shape> inner;
     const atom_range mine(p.weight.atoms, warp);
     inner.first = mine.first;
     inner.count = mine.count;
     inner.most = atoms_of_warp(p.weight.atoms);
-    inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_GROUP;
+    inner.bytes = memory + stages * matrices * pitch + warp * matrices * inner.most * EXPERT_COLUMNS;
     inner.sums = reinterpret_cast<float2 *>(memory + stages * matrices * pitch +
-                                            EXPERT_WARPS * matrices * inner.most * EXPERT_GROUP) +
-                 warp * matrices * inner.most;
+                                            EXPERT_WARPS * matrices * inner.most * EXPERT_COLUMNS) +
+                 warp * matrices * inner.most * Shape::ATOM_GROUPS;
     if (threadIdx.x == 0) {
         for (int s = 0; s < STAGES; s++)
             begin_barrier(&arrived[s], EXPERT_WARPS + 1);
         finish_barriers();
     }
     __syncthreads();
-    copy_shared(p, blockIdx.x, memory, &arrived[0]);
+    copy_shared<Shape>(p, blockIdx.x, memory, &arrived[0]);
     wait_alone();
     const int expert = warp < choices ? p.from.experts[token * choices + warp] : 0;
-    copy_chosen(p, expert, blockIdx.x, memory, &arrived[0]);
+    copy_chosen<Shape>(p, expert, blockIdx.x, memory, &arrived[0]);
     if (threadIdx.x < matrices)
         weights[threadIdx.x] = p.from.weights[token * matrices + threadIdx.x];
     inner.create(p.from, token);
@@ -146,8 +152,8 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
         const size_t y = token * p.outputs + block * GEMV_BLOCK_ROWS + threadIdx.x;
         const float residual = threadIdx.x < GEMV_BLOCK_ROWS ? p.residual[y] : 0.0f;
         if (next < p.weight.blocks) {
-            copy_shared(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
-            copy_chosen(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
+            copy_shared<Shape>(p, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
+            copy_chosen<Shape>(p, expert, next, memory + (1 - stage) * matrices * pitch, &arrived[1 - stage]);
         }
         wait_for_block_copies(&arrived[stage], used / STAGES % 2);
         if (next >= p.weight.blocks)
@@ -160,9 +166,10 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
             for (uint32_t i = 0; i < inner.count; i++) { /* one or two */
                 const uint32_t task = e * inner.most + i;
                 const uint4 x =
-                    *reinterpret_cast<const uint4 *>(inner.bytes + task * EXPERT_GROUP + lane % 4 * 16);
+                    *reinterpret_cast<const uint4 *>(inner.bytes + task * EXPERT_COLUMNS + lane % 4 * 16);
                 float of_atom[2];
-                of.multiply<IS_BF16>(inner.first + i, p.weight, x, inner.sums[task], of_atom);
+                of.template multiply<Shape>(inner.first + i, p.weight, x,
+                                            inner.sums + task * Shape::ATOM_GROUPS, of_atom);
                 of_rows[0] = i == 0 ? of_atom[0] : of_rows[0] + of_atom[0];
                 of_rows[1] = i == 0 ? of_atom[1] : of_rows[1] + of_atom[1];
             }
@@ -170,7 +177,7 @@ static __global__ void __launch_bounds__(EXPERT_THREADS, 2) join_outputs(GB_GRID
         }
         __syncthreads();
         if (threadIdx.x < matrices * GEMV_BLOCK_ROWS)
-            sums[threadIdx.x / GEMV_BLOCK_ROWS][threadIdx.x % GEMV_BLOCK_ROWS] = add_sums(
+            sums[threadIdx.x / GEMV_BLOCK_ROWS][threadIdx.x % GEMV_BLOCK_ROWS] = add_sums<Shape>(
                 of_warps[threadIdx.x / GEMV_BLOCK_ROWS], threadIdx.x % GEMV_BLOCK_ROWS, p.weight.atoms);
         __syncthreads();
         if (threadIdx.x < GEMV_BLOCK_ROWS)
