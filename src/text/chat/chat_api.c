@@ -6,31 +6,13 @@
 #include "text/chat/chat_render.h"
 #include "text/tokenizer/encode.h"
 
-/* The parts of the text that come from the conversation. */
-static gumbel_status find_literal(const gb_jinja_output *output, gb_span **spans, size_t *count,
-                                  gumbel_error *error) {
-    size_t capacity = 0;
-    for (size_t at = 0; output->taint && at < output->length; at++) {
-        if (!output->taint[at])
-            continue;
-        if (!gb_grow((void **)spans, &capacity, *count + 1, sizeof **spans))
-            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode a conversation");
-        size_t start = at;
-        while (at < output->length && output->taint[at])
-            at++;
-        (*spans)[(*count)++] = (gb_span){start, at};
-    }
-    return GUMBEL_OK;
-}
-
 static gumbel_status encode_rendered(const gumbel_tokenizer *tokenizer, const gb_jinja_output *output,
                                      gb_token_sink *sink, gumbel_error *error) {
-    gb_span *spans = NULL;
-    size_t count = 0;
-    gumbel_status status = find_literal(output, &spans, &count, error);
+    gb_span *spans;
+    size_t count;
+    GB_TRY(gb_chat_literal_spans(output, &spans, &count, error));
     gb_literal_spans literal = {spans, count};
-    if (status == GUMBEL_OK)
-        status = gb_encode(tokenizer, output->text, output->length, &literal, sink, error);
+    gumbel_status status = gb_encode(tokenizer, output->text, output->length, &literal, sink, error);
     gb_free(spans);
     return status;
 }
