@@ -25,4 +25,4 @@ install(FILES ${PROJECT_BINARY_DIR}/gumbel.pc ${PROJECT_BINARY_DIR}/gumbel-expor
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES examples/generate.c examples/many.c DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES examples/generate.c examples/many.c examples/chat.c examples/chat.cpp DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)

@@ -722,6 +722,100 @@ typedef struct gumbel_generated {
 GUMBEL_API gumbel_status gumbel_next(gumbel_session *session, gumbel_generated *generated,
                                      gumbel_error *error);
 
+/* ---- Turns --------------------------------------------------------------------------------------------- */
+
+/* A conversation as it goes on: messages in, for each turn the tokens to run, the reply as parts, which
+ * becomes a message. Each turn is rendered whole; a session keeps the tokens that it holds of it. Replies
+ * stand in the history in the tokens that they were generated in, wherever the template writes their text, so
+ * that they are not run again. What a template leaves out of earlier replies, such as thoughts, is left out
+ * (docs/chat.md).
+ *
+ *     gumbel_conversation_add(conversation, &message, 1, &error);
+ *     gumbel_conversation_prefill(conversation, session, &turn, &error);
+ *     gumbel_generate(session, turn.tokens + turn.begin, turn.count - turn.begin, &options, &error);
+ *     while (!next.finish) {
+ *         gumbel_next(session, &next, &error);
+ *         gumbel_conversation_add_generated(conversation, &next, &error);
+ *         while (gumbel_reply_next(gumbel_conversation_reply(conversation), &delta)) ...
+ *     }
+ *
+ * A conversation is used by one thread at a time. */
+typedef struct gumbel_conversation gumbel_conversation;
+
+/* One without messages. Destroy before the tokenizer. Errors: MEMORY. */
+GUMBEL_API gumbel_status gumbel_conversation_create(const gumbel_tokenizer *tokenizer,
+                                                    gumbel_conversation **conversation, gumbel_error *error);
+
+/* NULL is allowed. */
+GUMBEL_API void gumbel_conversation_destroy(gumbel_conversation *conversation);
+
+/* How it is rendered from the next turn on: tools, thinking, template; NULL: as at the start. Copied. What is
+ * wrong with the texts shows at the next turn. Errors, which change nothing: ARGUMENT (messages_json,
+ * no_generation_prompt or continue_final_message is set), MEMORY. */
+GUMBEL_API gumbel_status gumbel_conversation_set_chat(gumbel_conversation *conversation,
+                                                      const gumbel_chat_options *chat, gumbel_error *error);
+
+/* Adds messages of any role, as structures or as a JSON array; all are copied. Errors, which add none:
+ * ARGUMENT (a message, naming its index and field; a reply goes on), FORMAT (JSON), MEMORY. */
+GUMBEL_API gumbel_status gumbel_conversation_add(gumbel_conversation *conversation,
+                                                 const gumbel_message *messages, size_t count,
+                                                 gumbel_error *error);
+GUMBEL_API gumbel_status gumbel_conversation_add_json(gumbel_conversation *conversation, const char *json,
+                                                      gumbel_error *error);
+
+/* Messages so far, replies included. */
+GUMBEL_API size_t gumbel_conversation_count(const gumbel_conversation *conversation);
+
+/* Keeps the first count messages; a reply that goes on is dropped. 0 also forgets the tokens of replies. */
+GUMBEL_API void gumbel_conversation_truncate(gumbel_conversation *conversation, size_t count);
+
+/* Writes the messages as a JSON array, which gumbel_conversation_add_json takes. Errors: MEMORY. */
+GUMBEL_API gumbel_status gumbel_conversation_write(const gumbel_conversation *conversation,
+                                                   gumbel_write_callback write, void *user,
+                                                   gumbel_error *error);
+
+/* The prompt of a turn. tokens are the conversation's, valid until its next call. */
+typedef struct gumbel_turn {
+    size_t size;
+    const int32_t *tokens; /* [count], at least 1 */
+    size_t count;
+    size_t held;   /* the first ones that are held already; at most count - 1 */
+    size_t stable; /* the first ones that the turn after the next user's message will begin with, too: a place
+                      for a snapshot, or a branch position; at most count - 1 */
+    size_t begin;  /* of a prefill: the session's position, behind which tokens are left to run */
+} gumbel_turn;
+
+/* Makes the prompt and begins a reply to it; one that went on is dropped. held (may be NULL with 0) are the
+ * tokens that were run: a session's, or nothing for a scheduler, which finds its own. turn->size must be set.
+ * Errors, which leave the last reply: those of gumbel_chat_encode and gumbel_reply_create. */
+GUMBEL_API gumbel_status gumbel_conversation_prompt(gumbel_conversation *conversation, const int32_t *held,
+                                                    size_t held_count, gumbel_turn *turn,
+                                                    gumbel_error *error);
+
+/* The same for a session: takes it back to what it holds of the prompt, runs the tokens up to turn->stable
+ * and takes a snapshot there if the engine can. What is left, from turn->begin on, is for gumbel_generate.
+ * After an error the session holds some part of the prompt, with which the next turn goes on. Errors: LIMIT
+ * (the context), CANCELLED, and those of the prompt and of running. */
+GUMBEL_API gumbel_status gumbel_conversation_prefill(gumbel_conversation *conversation,
+                                                     gumbel_session *session, gumbel_turn *turn,
+                                                     gumbel_error *error);
+
+/* Adds a token that was generated; of the structure token, finish, text and text_length count. The text,
+ * where there is one, must be without special tokens: what a stop string may take back waits, and is left
+ * out. With a finish the reply ends and becomes a message. Errors: ARGUMENT (no reply goes on; a token), and
+ * those of gumbel_reply_add_token and gumbel_conversation_add. */
+GUMBEL_API gumbel_status gumbel_conversation_add_generated(gumbel_conversation *conversation,
+                                                           const gumbel_generated *generated,
+                                                           gumbel_error *error);
+
+/* Ends a reply that nothing has finished: what there is of it becomes a message. Errors: as above. */
+GUMBEL_API gumbel_status gumbel_conversation_end_reply(gumbel_conversation *conversation,
+                                                       gumbel_error *error);
+
+/* The reply to the last prompt, for gumbel_reply_next and its parts; NULL before the first. It belongs to the
+ * conversation and is valid until the next prompt. */
+GUMBEL_API gumbel_reply *gumbel_conversation_reply(gumbel_conversation *conversation);
+
 /* ---- Many at once -------------------------------------------------------------------------------------- */
 
 /* Answers the requests of any number of threads on one engine, which a thread of the scheduler's own drives:

@@ -21,6 +21,7 @@ cmake --preset user -B "$scratch/user" -DCMAKE_INSTALL_LIBDIR=lib $own "$@" >/de
 cmake --build "$scratch/user" >/dev/null
 cmake --install "$scratch/user" --prefix "$prefix" >/dev/null
 for file in bin/gumbel include/gumbel.h share/doc/gumbel/LICENSE share/doc/gumbel/examples/generate.c \
+    share/doc/gumbel/examples/chat.c share/doc/gumbel/examples/chat.cpp \
     share/man/man1/gumbel.1 share/man/man1/gumbel-run.1 share/bash-completion/completions/gumbel \
     share/zsh/site-functions/_gumbel share/fish/vendor_completions.d/gumbel.fish \
     lib/libgumbel.a lib/libgumbel-export.a lib/pkgconfig/gumbel.pc lib/pkgconfig/gumbel-export.pc; do
@@ -40,19 +41,25 @@ check_programs() {
     "$1/generate" "$scratch/made/tiny.gumbel" "Hello!" >"$scratch/made/$2.txt"
     test -s "$scratch/made/$2.txt" || fail "$2: generate said nothing"
     cmp "$scratch/made/pkg-config-shared.txt" "$scratch/made/$2.txt"
+    echo "Hello!" | "$1/chat" "$scratch/made/tiny.gumbel" | grep -q . || fail "$2: chat said nothing"
+    "$1/chat_cpp" "$scratch/made/tiny.gumbel" "Hello!" | grep -q "new tokens" || fail "$2: chat_cpp said nothing"
     rm -f "$scratch/made/exported.gumbel"
     "$1/exporter" models/gemma4-tiny "$scratch/made/exported.gumbel"
     cmp "$scratch/made/tiny.gumbel" "$scratch/made/exported.gumbel"
-    echo "$2: example and exporter built and run"
+    echo "$2: examples and exporter built and run"
 }
 
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
-warnings="-std=c17 -Wall -Wextra -Wpedantic -Werror"
+warnings="-Wall -Wextra -Wpedantic -Werror"
 for way in shared static; do
     built="$scratch/made/$way"
     mkdir -p "$built"
-    for half in "gumbel examples/generate.c" "gumbel-export tests/package/exporter.c"; do
-        module=${half% *} source=${half#* }
+    for half in "gumbel examples/generate.c" "gumbel examples/chat.c" "gumbel examples/chat.cpp" \
+        "gumbel-export tests/package/exporter.c"; do
+        module=${half% *} source=${half#* } compiler="cc -std=c17" program=$(basename "${half#* }" .c)
+        if [ "$program" = chat.cpp ]; then
+            compiler="c++ -std=c++17" program=chat_cpp
+        fi
         if [ $way = static ]; then
             libraries=$(pkg-config --static --libs "$module" |
                 sed 's/-lgumbel[a-z-]*/-Wl,-Bstatic & -Wl,-Bdynamic/g')
@@ -60,7 +67,7 @@ for way in shared static; do
             libraries="$(pkg-config --libs "$module") -Wl,-rpath,$prefix/lib"
         fi
         # shellcheck disable=SC2046,SC2086 # lists of arguments
-        cc $warnings "$source" -o "$built/$(basename "$source" .c)" $(pkg-config --cflags "$module") $libraries
+        $compiler $warnings "$source" -o "$built/$program" $(pkg-config --cflags "$module") $libraries
     done
     check_programs "$built" pkg-config-$way
 done
@@ -70,7 +77,7 @@ build_package() { # name, arguments
     name=$1
     shift
     cmake -S tests/package -B "$scratch/$name" -G Ninja "$@" >/dev/null
-    cmake --build "$scratch/$name" --target generate exporter >/dev/null
+    cmake --build "$scratch/$name" --target generate chat chat_cpp exporter >/dev/null
     check_programs "$scratch/$name" "$name"
 }
 build_package find-package-shared -DCMAKE_PREFIX_PATH="$prefix"

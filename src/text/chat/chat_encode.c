@@ -18,31 +18,13 @@ gumbel_status gb_chat_render_with(const gumbel_tokenizer *tokenizer, const gumbe
     return gb_chat_render(section, messages, count, options, output, error);
 }
 
-/* The parts of [start, end) that come from the conversation. */
-static gumbel_status find_literal(const gb_jinja_output *output, size_t start, size_t end, gb_span **spans,
-                                  size_t *count, gumbel_error *error) {
-    size_t capacity = 0;
-    for (size_t at = start; output->taint && at < end; at++) {
-        if (!output->taint[at])
-            continue;
-        if (!gb_grow((void **)spans, &capacity, *count + 1, sizeof **spans))
-            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode a conversation");
-        const size_t first = at;
-        while (at < end && output->taint[at])
-            at++;
-        (*spans)[(*count)++] = (gb_span){first - start, at - start};
-    }
-    return GUMBEL_OK;
-}
-
 gumbel_status gb_chat_encode_range(const gumbel_tokenizer *tokenizer, const gb_jinja_output *output,
                                    size_t start, size_t end, gb_token_sink *sink, gumbel_error *error) {
-    gb_span *spans = NULL;
-    size_t count = 0;
-    gumbel_status status = find_literal(output, start, end, &spans, &count, error);
+    gb_span *spans;
+    size_t count;
+    GB_TRY(gb_chat_literal_spans(output, start, end, &spans, &count, error));
     const gb_literal_spans literal = {spans, count};
-    if (status == GUMBEL_OK)
-        status = gb_encode(tokenizer, output->text + start, end - start, &literal, sink, error);
+    gumbel_status status = gb_encode(tokenizer, output->text + start, end - start, &literal, sink, error);
     gb_free(spans);
     return status;
 }

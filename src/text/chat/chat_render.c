@@ -222,3 +222,23 @@ gumbel_status gb_chat_render(const gb_chat_section *section, const gumbel_messag
     free_conversation(&c);
     return status;
 }
+
+gumbel_status gb_chat_literal_spans(const gb_jinja_output *output, size_t start, size_t end, gb_span **spans,
+                                    size_t *count, gumbel_error *error) {
+    size_t capacity = 0;
+    *spans = NULL;
+    *count = 0;
+    for (size_t at = start; output->taint && at < end; at++) {
+        if (!output->taint[at])
+            continue;
+        if (!gb_grow((void **)spans, &capacity, *count + 1, sizeof **spans)) {
+            gb_free(*spans);
+            return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory to encode a conversation");
+        }
+        const size_t first = at;
+        while (at < end && output->taint[at])
+            at++;
+        (*spans)[(*count)++] = (gb_span){first - start, at - start};
+    }
+    return GUMBEL_OK;
+}

@@ -72,8 +72,7 @@ static gumbel_status encode_plain(encoding *e, const char *text, size_t length, 
 }
 
 static gumbel_status encode_all(encoding *e, const char *text, size_t length, const gb_literal_spans *literal,
-                                gumbel_error *error) {
-    gb_added_cursor cursor = {0};
+                                gb_added_cursor cursor, gumbel_error *error) {
     for (int32_t id = 0; id >= 0;) {
         gb_added_match match = gb_added_tokens_next(&e->tokenizer->raw_added, text, length, literal, &cursor);
         bool all_literal;
@@ -89,11 +88,17 @@ static gumbel_status encode_all(encoding *e, const char *text, size_t length, co
 
 gumbel_status gb_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
                         const gb_literal_spans *literal, gb_token_sink *sink, gumbel_error *error) {
+    return gb_encode_from(tokenizer, text, length, literal, (gb_added_cursor){0}, sink, error);
+}
+
+gumbel_status gb_encode_from(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                             const gb_literal_spans *literal, gb_added_cursor cursor, gb_token_sink *sink,
+                             gumbel_error *error) {
     if (length > INT32_MAX)
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "a text of %zu bytes; 2 GiB can be encoded at once",
                        length);
     encoding e = {.tokenizer = tokenizer, .sink = sink};
-    gumbel_status status = encode_all(&e, text, length, literal, error);
+    gumbel_status status = encode_all(&e, text, length, literal, cursor, error);
     gb_buffer_free(&e.normalized);
     gb_buffer_free(&e.spare);
     gb_bpe_scratch_free(&e.scratch);

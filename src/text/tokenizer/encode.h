@@ -16,6 +16,11 @@
 gumbel_status gb_encode(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
                         const gb_literal_spans *literal, gb_token_sink *sink, gumbel_error *error);
 
+/* The same for what stands behind a raw added token: cursor is that of gb_added_tokens_next after it. */
+gumbel_status gb_encode_from(const gumbel_tokenizer *tokenizer, const char *text, size_t length,
+                             const gb_literal_spans *literal, gb_added_cursor cursor, gb_token_sink *sink,
+                             gumbel_error *error);
+
 /* LIMIT when more tokens were given out than the sink holds, with the number in *count either way. */
 gumbel_status gb_finish_sink(const gb_token_sink *sink, size_t *count, gumbel_error *error);
 

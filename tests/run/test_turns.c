@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conversations in turns on the bundled models: what each turn runs, what becomes of replies, and what is no
+ * part of them. Most replies are scripted, since so small a model calls no tools: their tokens are run as
+ * generated ones are.
+ */
+#include "base/memory.h"
+#include "run/handles.h"
+#include "support/assertions.h"
+#include "support/temporary.h"
+#include "support/text_buffer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_TOKENS = 512, TURNS = 20 };
+
+static gumbel_error error;
+
+typedef struct family {
+    const char *name, *path;
+    bool opens_thought;                /* so that a reply begins in one */
+    const char *thought, *call, *stop; /* as the model writes them; a call has %d twice: its number */
+    gumbel_program *program;
+    gumbel_tokenizer *tokenizer;
+} family;
+
+static family families[] = {
+    {"gemma4-tiny", "turns-gemma.gumbel", false, "<|channel>thought\nI look.\n<channel|>",
+     "<|tool_call>call:t%d{k:<|\"|>v%d<|\"|>}<tool_call|>", "<turn|>", NULL, NULL},
+    {"qwen3_5-moe-tiny", "turns-qwen.gumbel", true, "I look.\n</think>\n\n",
+     "<tool_call>\n<function=t%d>\n<parameter=k>\nv%d\n</parameter>\n</function>\n</tool_call>", "<|im_end|>",
+     NULL, NULL},
+};
+
+static const char tools[] = "[{\"type\":\"function\",\"function\":{\"name\":\"t1\",\"parameters\":{}}},"
+                            "{\"type\":\"function\",\"function\":{\"name\":\"t2\",\"parameters\":{}}}]";
+
+static int set_up(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char checkpoint[512];
+        family *f = &families[i];
+        snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, f->name);
+        const char *path = temporary_path(f->path);
+        assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
+        assert_ok(gumbel_program_open(path, &f->program, &error), &error);
+        assert_ok(gumbel_tokenizer_create(f->program, &f->tokenizer, &error), &error);
+    }
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        gumbel_tokenizer_destroy(families[i].tokenizer);
+        gumbel_program_close(families[i].program);
+    }
+    return 0;
+}
+
+/* ---- A conversation with its session --------------------------------------------------------------------
+ */
+
+typedef struct talk {
+    const family *family;
+    gumbel_engine *engine;
+    gumbel_session *session;
+    gumbel_conversation *conversation;
+    gumbel_turn turn;
+} talk;
+
+static void begin_talk(talk *t, const family *f, gumbel_thinking thinking) {
+    gumbel_engine_options options = {.size = sizeof options, .threads = 2, .snapshots = true};
+    gumbel_chat_options chat = {.size = sizeof chat, .tools = tools, .thinking = thinking};
+    *t = (talk){.family = f, .turn = {.size = sizeof t->turn}};
+    assert_ok(gumbel_engine_create(f->program, &options, &t->engine, &error), &error);
+    assert_ok(gumbel_session_create(t->engine, &t->session, &error), &error);
+    assert_ok(gumbel_conversation_create(f->tokenizer, &t->conversation, &error), &error);
+    assert_ok(gumbel_conversation_set_chat(t->conversation, &chat, &error), &error);
+}
+
+static void end_talk(talk *t) {
+    gumbel_conversation_destroy(t->conversation);
+    gumbel_engine_destroy(t->engine);
+}
+
+static void add(talk *t, const char *role, const char *content) {
+    const gumbel_message message = {.size = sizeof message, .role = role, .content = content};
+    assert_ok(gumbel_conversation_add(t->conversation, &message, 1, &error), &error);
+}
+
+static void ask(talk *t, const char *question) {
+    add(t, "user", question);
+    assert_ok(gumbel_conversation_prefill(t->conversation, t->session, &t->turn, &error), &error);
+}
+
+/* Gives the last reply's n-th call its result. */
+static void answer_call(talk *t, int number) {
+    char id[64] = "", name[8];
+    const gumbel_reply *reply = gumbel_conversation_reply(t->conversation);
+    gumbel_reply_part part = {.size = sizeof part};
+    for (size_t i = 0; i < gumbel_reply_part_count(reply); i++) {
+        assert_ok(gumbel_reply_get_part(reply, i, &part, &error), &error);
+        if (part.type == GUMBEL_PART_TOOL_CALL && part.call == number)
+            snprintf(id, sizeof id, "%s", part.id), snprintf(name, sizeof name, "%s", part.name);
+    }
+    assert_true(id[0] != 0);
+    const gumbel_message result = {
+        .size = sizeof result, .role = "tool", .content = "ok", .tool_call_id = id, .name = name};
+    assert_ok(gumbel_conversation_add(t->conversation, &result, 1, &error), &error);
+}
+
+static size_t encode(const family *f, const char *text, int32_t *tokens) {
+    const gumbel_encode_options options = {.size = sizeof options, .parse_special = true};
+    size_t count;
+    assert_ok(gumbel_encode(f->tokenizer, text, strlen(text), &options, tokens, MAX_TOKENS, &count, &error),
+              &error);
+    return count;
+}
+
+/* Runs the rest of the prompt and these tokens but for the last one, as generating them would. */
+static void reply_with(talk *t, const int32_t *tokens, size_t count) {
+    const size_t left = t->turn.count - t->turn.begin;
+    assert_ok(gumbel_session_append(t->session, t->turn.tokens + t->turn.begin, left, &error), &error);
+    for (size_t i = 0; i < count; i++) {
+        const gumbel_generated generated = {.size = sizeof generated,
+                                            .token = tokens[i],
+                                            .finish =
+                                                i + 1 == count ? GUMBEL_FINISH_STOP : GUMBEL_FINISH_NONE};
+        if (i + 1 < count)
+            assert_ok(gumbel_session_append(t->session, &tokens[i], 1, &error), &error);
+        assert_ok(gumbel_conversation_add_generated(t->conversation, &generated, &error), &error);
+    }
+}
+
+/* Lets the model write a few tokens; those that were run are one less. */
+static size_t generate(talk *t, uint32_t most) {
+    const gumbel_sampling greedy = {.size = sizeof greedy, .top_p = 1};
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .sampling = &greedy,
+                                             .max_new_tokens = most,
+                                             .tokenizer = t->family->tokenizer};
+    gumbel_generated next = {.size = sizeof next};
+    size_t count = 0;
+    assert_ok(gumbel_generate(t->session, t->turn.tokens + t->turn.begin, t->turn.count - t->turn.begin,
+                              &options, &error),
+              &error);
+    for (; !next.finish; count++) {
+        assert_ok(gumbel_next(t->session, &next, &error), &error);
+        assert_ok(gumbel_conversation_add_generated(t->conversation, &next, &error), &error);
+    }
+    return count;
+}
+
+/* ---- Counting ------------------------------------------------------------------------------------------ */
+
+/* The engine's backend, with steps that count their tokens. */
+static const gb_backend_functions *uncounted;
+static gb_backend_functions counted;
+static size_t tokens_run;
+
+static gumbel_status count_step(gb_backend *backend, gb_batch *batch, gumbel_error *told) {
+    tokens_run += batch->token_count;
+    return uncounted->step(backend, batch, told);
+}
+
+static void count_tokens(gumbel_engine *engine) {
+    uncounted = engine->backend->functions;
+    counted = *uncounted;
+    counted.step = count_step;
+    engine->backend->functions = &counted;
+}
+
+/* ---- 20 turns ------------------------------------------------------------------------------------------ */
+
+/* What a turn is about: its replies are scripted but for the last kind's. */
+typedef enum turn_kind { CALLS, PLAIN, GENERATED, TURN_KINDS } turn_kind;
+
+typedef struct expectation {
+    size_t held;      /* tokens that the session had run */
+    size_t stable;    /* the question's prompt up to the reply */
+    bool has_dropped; /* the template leaves out something behind there */
+} expectation;
+
+/* Prefills and compares: only what is new is run; where the template leaves out a thought, what stands behind
+ * it is new. */
+static void prefill(talk *t, const expectation *expected, bool is_question) {
+    const bool goes_back = expected->has_dropped;
+    tokens_run = 0;
+    assert_ok(gumbel_conversation_prefill(t->conversation, t->session, &t->turn, &error), &error);
+    if (!goes_back) {
+        assert_int_equal(t->turn.held, expected->held);
+        assert_int_equal(tokens_run, t->turn.begin - t->turn.held);
+    } else { /* the snapshot stands one token before the end of a prompt that the history has whole */
+        assert_in_range(t->turn.held, expected->stable, expected->stable + 1);
+        assert_in_range(tokens_run, t->turn.begin - t->turn.held, t->turn.begin - expected->stable);
+    }
+    tokens_run = 0;
+    assert_true(is_question ? t->turn.begin == t->turn.stable : t->turn.begin >= t->turn.held);
+}
+
+/* Notes what the session holds after a reply of count tokens to the prompt, and that just these were run. */
+static void note(const talk *t, size_t count, expectation *expected) {
+    assert_int_equal(tokens_run, t->turn.count - t->turn.begin + count - 1);
+    assert_int_equal(gumbel_session_position(t->session, NULL), t->turn.count + count - 1);
+    expected->held = t->turn.count + count - 1;
+}
+
+static void reply_and_note(talk *t, const char *text, expectation *expected) {
+    int32_t tokens[MAX_TOKENS];
+    const size_t count = encode(t->family, text, tokens);
+    reply_with(t, tokens, count);
+    note(t, count, expected);
+}
+
+/* Two calls at once and the answer to their results, in which the thoughts before the calls stay. */
+static void call_tools(talk *t, bool thinks, expectation *expected) {
+    char text[512];
+    const family *f = t->family;
+    size_t length = (size_t)snprintf(text, sizeof text, "%s", thinks ? f->thought : "");
+    length += (size_t)snprintf(text + length, sizeof text - length, f->call, 1, 1);
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s", strchr(f->call, '\n') ? "\n" : "");
+    length += (size_t)snprintf(text + length, sizeof text - length, f->call, 2, 2);
+    snprintf(text + length, sizeof text - length, "%s", f->stop);
+    reply_and_note(t, text, expected);
+    answer_call(t, 0);
+    answer_call(t, 1);
+    expected->has_dropped = !f->opens_thought && !thinks; /* the empty thought of the first reply */
+    prefill(t, expected, false);
+}
+
+/* Whether the turn has a thought that the next question's prompt leaves out. Qwen's template opens one for
+ * each reply. Gemma's opens an empty one where thinking is off, but not behind results; where it is on, only
+ * scripted calls have one. */
+static bool leaves_thought(const family *f, turn_kind kind, bool thinks) {
+    return f->opens_thought || thinks == (kind == CALLS);
+}
+
+static void take_turn(talk *t, turn_kind kind, bool thinks, expectation *expected) {
+    char text[256];
+    const family *f = t->family;
+    add(t, "user", "Why?");
+    prefill(t, expected, true);
+    expected->stable = t->turn.stable;
+    if (kind == CALLS)
+        call_tools(t, thinks, expected);
+    if (kind == GENERATED) {
+        note(t, generate(t, 6), expected);
+    } else {
+        snprintf(text, sizeof text, "%sThe cat sat.%s", f->opens_thought && thinks ? f->thought : "",
+                 f->stop);
+        reply_and_note(t, text, expected);
+    }
+    expected->has_dropped = leaves_thought(f, kind, thinks);
+}
+
+static void talk_for_twenty_turns(const family *f, gumbel_thinking thinking) {
+    talk t;
+    expectation expected = {0};
+    begin_talk(&t, f, thinking);
+    count_tokens(t.engine);
+    for (int i = 0; i < TURNS; i++)
+        take_turn(&t, (turn_kind)(i % TURN_KINDS), thinking == GUMBEL_THINKING_ON, &expected);
+    assert_int_equal(gumbel_conversation_count(t.conversation), 7 * 5 + 7 * 2 + 6 * 2);
+    end_talk(&t);
+}
+
+static void twenty_turns_run_only_what_is_new(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        talk_for_twenty_turns(&families[i], GUMBEL_THINKING_ON);
+        talk_for_twenty_turns(&families[i], GUMBEL_THINKING_OFF);
+    }
+}
+
+/* ---- Replies in the history ---------------------------------------------------------------------------- */
+
+/* A reply that no tokenizer would cut so: its characters one by one. */
+static size_t spell_out(const family *f, const char *text, int32_t *tokens) {
+    size_t count = 0;
+    for (size_t i = 0; text[i]; i++) {
+        const char character[2] = {text[i], 0};
+        assert_int_equal(encode(f, character, tokens + count), 1);
+        count++;
+    }
+    return count + encode(f, f->stop, tokens + count);
+}
+
+static void replies_are_replayed_as_they_were_generated(void **state) {
+    (void)state;
+    talk t;
+    int32_t tokens[MAX_TOKENS];
+    begin_talk(&t, &families[0], GUMBEL_THINKING_ON);
+    ask(&t, "Who?");
+    const size_t count = spell_out(&families[0], "Mira the baker.", tokens);
+    reply_with(&t, tokens, count);
+    const size_t held = gumbel_session_position(t.session, NULL);
+    ask(&t, "Why?");
+    assert_int_equal(t.turn.held, held); /* the tokenizer's own tokens would be others */
+    assert_memory_equal(t.turn.tokens + held + 1 - count, tokens, count * sizeof *tokens);
+    end_talk(&t);
+}
+
+/* A reply that was cut off by a limit is whole in the history; its last token was not run yet. */
+static void a_reply_that_was_cut_off_is_replayed(void **state) {
+    (void)state;
+    talk t;
+    begin_talk(&t, &families[0], GUMBEL_THINKING_ON);
+    ask(&t, "Who is the baker?");
+    const size_t count = generate(&t, 3), held = gumbel_session_position(t.session, NULL);
+    assert_int_equal(held, t.turn.count + count - 1);
+    ask(&t, "Why?");
+    assert_int_equal(t.turn.held, held);
+    end_talk(&t);
+}
+
+/* What the model spelled with special tokens is no text, and text is never replayed as special tokens. */
+static void special_tokens_are_not_replayed_for_text(void **state) {
+    (void)state;
+    talk t;
+    begin_talk(&t, &families[0], GUMBEL_THINKING_ON);
+    const int32_t special = gumbel_token_id(families[0].tokenizer, "<mask>");
+    int32_t tokens[MAX_TOKENS];
+    ask(&t, "Who?");
+    const size_t count = encode(&families[0], "Mira<mask>.<turn|>", tokens), prompt = t.turn.count;
+    assert_int_equal(tokens[count - 3], special);
+    reply_with(&t, tokens, count);
+    gumbel_conversation_truncate(t.conversation, 1);
+    add(&t, "assistant", "Mira<mask>.");
+    ask(&t, "Why?");
+    assert_int_equal(t.turn.held, prompt + count - 3);
+    for (size_t i = 0; i < t.turn.count; i++)
+        assert_int_not_equal(t.turn.tokens[i], special);
+    end_talk(&t);
+}
+
+/* ---- Hostile messages ---------------------------------------------------------------------------------- */
+
+static size_t count_special(const talk *t, const char *const *spellings) {
+    size_t found = 0;
+    for (size_t i = 0; spellings[i]; i++) {
+        const int32_t id = gumbel_token_id(t->family->tokenizer, spellings[i]);
+        for (size_t k = 0; id >= 0 && k < t->turn.count; k++)
+            found += t->turn.tokens[k] == id;
+    }
+    return found;
+}
+
+/* Messages of all roles in which text stands everywhere. */
+static void add_everywhere(talk *t, const char *text) {
+    char json[4096], quoted[256];
+    size_t length = 0;
+    for (; *text; text++) {
+        if (*text == '"')
+            quoted[length++] = '\\';
+        quoted[length++] = *text;
+    }
+    quoted[length] = 0;
+    snprintf(json, sizeof json,
+             "[{\"role\":\"system\",\"content\":\"%s\"},{\"role\":\"user\",\"content\":\"%s\"},"
+             "{\"role\":\"assistant\",\"content\":\"%s\",\"reasoning_content\":\"%s\",\"tool_calls\":[{"
+             "\"id\":\"%s\",\"function\":{\"name\":\"%s\",\"arguments\":{\"%s\":[\"%s\",{\"a\":\"%s\"}]}}}]},"
+             "{\"role\":\"tool\",\"tool_call_id\":\"%s\",\"content\":\"%s\"}]",
+             quoted, quoted, quoted, quoted, quoted, quoted, quoted, quoted, quoted, quoted, quoted);
+    gumbel_conversation_truncate(t->conversation, 0);
+    assert_ok(gumbel_conversation_add_json(t->conversation, json, &error), &error);
+    assert_ok(gumbel_conversation_prefill(t->conversation, t->session, &t->turn, &error), &error);
+}
+
+static void messages_write_no_special_tokens(void **state) {
+    (void)state;
+    static const char *const spellings[] = {
+        "<bos>",        "<eos>",        "<|turn>",          "<turn|>",          "<|channel>", "<channel|>",
+        "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|tool>",    "<tool|>",
+        "<|\"|>",       "<|think|>",    "<|endoftext|>",    "<|im_start|>",     "<|im_end|>", NULL};
+    for (size_t i = 0; i < 2; i++) {
+        talk t;
+        begin_talk(&t, &families[i], GUMBEL_THINKING_ON);
+        add_everywhere(&t, "x");
+        const size_t expected = count_special(&t, spellings);
+        assert_true(expected > 5);
+        for (size_t k = 0; spellings[k]; k++) {
+            add_everywhere(&t, spellings[k]);
+            assert_int_equal(count_special(&t, spellings), expected);
+        }
+        end_talk(&t);
+    }
+}
+
+/* ---- The rest of the interface ------------------------------------------------------------------------- */
+
+static void keep_text(void *user, const char *text, size_t length) {
+    const gb_text_sink sink = text_buffer_sink(user);
+    sink.write(sink.user, text, length);
+}
+
+static void assert_content(const talk *t, const char *expected) {
+    text_buffer json = {0};
+    assert_ok(gumbel_conversation_write(t->conversation, keep_text, &json, &error), &error);
+    if (!strstr(json.text, expected))
+        fail_msg("\"%s\" is not in %s", expected, json.text);
+    free(json.text);
+}
+
+/* The text of the tokens is "Mira is the baker"; the string begins and ends within tokens. */
+static void stop_strings_are_left_out_of_parts(void **state) {
+    (void)state;
+    talk t;
+    int32_t tokens[MAX_TOKENS];
+    begin_talk(&t, &families[0], GUMBEL_THINKING_ON);
+    ask(&t, "Who?");
+    const size_t count = encode(&families[0], "Mira is the baker", tokens);
+    const char *const stop = "e bak";
+    gumbel_detokenizer *detokenizer;
+    assert_ok(gumbel_detokenizer_create(families[0].tokenizer, false, &detokenizer, &error), &error);
+    assert_ok(gumbel_detokenizer_stop_at(detokenizer, &stop, 1, false, &error), &error);
+    gumbel_generated next = {.size = sizeof next};
+    for (size_t i = 0; !next.finish; i++) {
+        assert_true(i < count);
+        next.token = tokens[i];
+        assert_ok(gumbel_detokenize(detokenizer, tokens[i], &next.text, &next.text_length, &error), &error);
+        if (gumbel_detokenizer_stopped(detokenizer) == 0)
+            next.finish = GUMBEL_FINISH_STOP_STRING;
+        assert_ok(gumbel_conversation_add_generated(t.conversation, &next, &error), &error);
+    }
+    gumbel_detokenizer_destroy(detokenizer);
+    assert_content(&t, "{\"role\":\"assistant\",\"content\":\"Mira is th\"}]");
+    end_talk(&t);
+}
+
+/* A conversation that was written goes on in a session that was saved, running as little. */
+static void a_saved_conversation_goes_on(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        talk t, loaded;
+        text_buffer json = {0};
+        const char *path = temporary_path("turns.session");
+        begin_talk(&t, &families[i], GUMBEL_THINKING_OFF);
+        begin_talk(&loaded, &families[i], GUMBEL_THINKING_OFF);
+        ask(&t, "Who is the baker?");
+        generate(&t, 20);
+        assert_ok(gumbel_session_save(t.session, path, &error), &error);
+        assert_ok(gumbel_conversation_write(t.conversation, keep_text, &json, &error), &error);
+        assert_ok(gumbel_session_load(loaded.session, path, &error), &error);
+        assert_ok(gumbel_conversation_add_json(loaded.conversation, json.text, &error), &error);
+        ask(&t, "Why?");
+        ask(&loaded, "Why?");
+        assert_int_equal(loaded.turn.held, t.turn.held);
+        assert_int_equal(loaded.turn.count, t.turn.count);
+        assert_memory_equal(loaded.turn.tokens, t.turn.tokens, t.turn.count * sizeof *t.turn.tokens);
+        free(json.text);
+        end_talk(&t);
+        end_talk(&loaded);
+    }
+}
+
+/* Without a session nothing is held; the prompt is the same. */
+static void a_prompt_needs_no_session(void **state) {
+    (void)state;
+    talk t;
+    gumbel_turn turn = {.size = sizeof turn};
+    begin_talk(&t, &families[1], GUMBEL_THINKING_ON);
+    ask(&t, "Who?");
+    int32_t *tokens = malloc(t.turn.count * sizeof *tokens);
+    memcpy(tokens, t.turn.tokens, t.turn.count * sizeof *tokens);
+    assert_ok(gumbel_conversation_prompt(t.conversation, NULL, 0, &turn, &error), &error);
+    assert_int_equal(turn.held, 0);
+    assert_int_equal(turn.count, t.turn.count);
+    assert_int_equal(turn.stable, t.turn.stable);
+    assert_memory_equal(turn.tokens, tokens, turn.count * sizeof *tokens);
+    free(tokens);
+    end_talk(&t);
+}
+
+static void what_is_wrong_is_refused(void **state) {
+    (void)state;
+    talk t;
+    begin_talk(&t, &families[1], GUMBEL_THINKING_ON);
+    gumbel_conversation *c = t.conversation;
+    const gumbel_generated token = {.size = sizeof token, .token = 5};
+    const gumbel_chat_options chat = {.size = sizeof chat, .messages_json = "[]"};
+    assert_fails(gumbel_conversation_add_generated(c, &token, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "no reply");
+    assert_fails(gumbel_conversation_end_reply(c, &error), GUMBEL_ERROR_ARGUMENT, &error, "no reply");
+    assert_fails(gumbel_conversation_set_chat(c, &chat, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "own messages");
+    assert_fails(gumbel_conversation_add_json(c, "[{\"role\":\"cat\"}]", &error), GUMBEL_ERROR_ARGUMENT,
+                 &error, "message 0: role");
+    assert_fails(gumbel_conversation_add_json(c, "[", &error), GUMBEL_ERROR_FORMAT, &error,
+                 "messages: line 1");
+    assert_int_equal(gumbel_conversation_count(c), 0);
+    assert_fails(gumbel_conversation_prefill(c, t.session, &t.turn, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                 "no messages");
+    ask(&t, "Who?");
+    assert_fails(gumbel_conversation_add_json(c, "[{\"role\":\"user\",\"content\":\"a\"}]", &error),
+                 GUMBEL_ERROR_ARGUMENT, &error, "a reply goes on");
+    assert_ok(gumbel_conversation_add_generated(c, &token, &error), &error);
+    assert_ok(gumbel_conversation_end_reply(c, &error), &error);
+    assert_int_equal(gumbel_conversation_count(c), 2);
+    char *text = calloc(1, 20001);
+    memset(text, 'a', 20000);
+    add(&t, "user", text);
+    free(text);
+    assert_fails(gumbel_conversation_prefill(c, t.session, &t.turn, &error), GUMBEL_ERROR_LIMIT, &error,
+                 "the context holds 2048");
+    end_talk(&t);
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+typedef struct failure {
+    size_t number, count;
+} failure;
+
+static bool allow(void *user, size_t bytes) {
+    (void)bytes;
+    failure *wanted = user;
+    return wanted->count++ != wanted->number;
+}
+
+static const char short_template[] =
+    "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}";
+
+static gumbel_status take_a_turn(talk *t) {
+    const gumbel_message message = {.size = sizeof message, .role = "user", .content = "Why?"};
+    const gumbel_generated last = {.size = sizeof last, .token = 7, .finish = GUMBEL_FINISH_LENGTH};
+    const gumbel_chat_options chat = {.size = sizeof chat, .template_text = short_template, .tools = tools};
+    gumbel_status status = gumbel_conversation_set_chat(t->conversation, &chat, &error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_add(t->conversation, &message, 1, &error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_prompt(t->conversation, NULL, 0, &t->turn, &error);
+    return status == GUMBEL_OK ? gumbel_conversation_add_generated(t->conversation, &last, &error) : status;
+}
+
+/* Whatever fails is reported, and the conversation goes on. */
+static void each_allocation_may_fail(void **state) {
+    (void)state;
+    talk t;
+    begin_talk(&t, &families[1], GUMBEL_THINKING_ON);
+    bool is_last = false;
+    size_t failed = 0;
+    for (failure wanted = {0}; !is_last; wanted.number++) {
+        wanted.count = 0;
+        gb_set_allocation_hook(allow, &wanted);
+        const gumbel_status status = take_a_turn(&t);
+        gb_set_allocation_hook(NULL, NULL);
+        if (status != GUMBEL_OK)
+            assert_fails(status, GUMBEL_ERROR_MEMORY, &error, "memory");
+        failed += status != GUMBEL_OK;
+        is_last = wanted.count <= wanted.number;
+        gumbel_conversation_truncate(t.conversation, 0);
+        assert_ok(take_a_turn(&t), &error);
+        gumbel_conversation_truncate(t.conversation, 0);
+    }
+    assert_in_range(failed, 50, 5000);
+    end_talk(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twenty_turns_run_only_what_is_new),
+        cmocka_unit_test(replies_are_replayed_as_they_were_generated),
+        cmocka_unit_test(a_reply_that_was_cut_off_is_replayed),
+        cmocka_unit_test(special_tokens_are_not_replayed_for_text),
+        cmocka_unit_test(messages_write_no_special_tokens),
+        cmocka_unit_test(stop_strings_are_left_out_of_parts),
+        cmocka_unit_test(a_saved_conversation_goes_on),
+        cmocka_unit_test(a_prompt_needs_no_session),
+        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(each_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
