@@ -4,7 +4,7 @@
  */
 #include "base/memory.h"
 #include "base/versioned.h"
-#include "text/chat/chat_render.h"
+#include "text/chat/chat_encode.h"
 #include "text/conversation/conversation.h"
 
 #include <stdlib.h>
@@ -39,14 +39,12 @@ static gumbel_status dump_messages(const gumbel_conversation *conversation, bool
 
 static gumbel_status render(const gumbel_conversation *conversation, bool with_turn, gb_jinja_output *output,
                             gumbel_error *error) {
-    const gumbel_tokenizer *tokenizer = conversation->tokenizer;
     gb_byte_buffer json = {0};
     gumbel_chat_options options = conversation->chat;
     gumbel_status status = dump_messages(conversation, with_turn, &json, error);
     options.messages_json = (const char *)json.data;
     if (status == GUMBEL_OK)
-        status = gb_chat_render(tokenizer->chat.templates ? &tokenizer->chat : NULL, NULL, 0, &options,
-                                output, error);
+        status = gb_chat_render_with(conversation->tokenizer, NULL, 0, &options, output, error);
     gb_buffer_free(&json);
     return status;
 }
