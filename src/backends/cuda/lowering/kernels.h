@@ -201,6 +201,7 @@ void gb_cuda_norm_chain(const gb_cuda_problem *problem);
 /* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
  * matrices and with small ones that are not. */
 bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
