@@ -262,20 +262,32 @@ static void products_have_the_bits_that_they_have_alone(void **unused) {
 
 /* ---- With quantized products --------------------------------------------------------------------------- */
 
-enum { LINEAR_OPS = 3, GROUP = 64 };
+enum { LINEAR_OPS = 3 };
 
-/* One row of a norm, an addition and a norm, and two matrices of 4 bits that it meets. */
+/* One row of a norm, an addition and a norm, and two matrices that it meets. */
 typedef struct linear_case {
     uint32_t width, outputs[MOST_PRODUCTS];
-    gb_dtype scale;
-    bool has_bias, is_supported;
+    gb_format format;
+    bool keeps_row, is_supported; /* keeps_row: others take it, too */
 } linear_case;
 
+#define FORMAT(bits, has_bias, scale, group)                                                                 \
+    { GB_FORMAT_ONE_LEVEL, bits, has_bias, 0, scale, group }
+
 static const linear_case linear_cases[] = {
-    {5376, {48, 16}, GB_F16, true, true},  {2048, {16, 2144}, GB_BF16, true, true},
-    {4096, {32, 16}, GB_F16, false, true}, {1088, {16, 16}, GB_BF16, false, true},
-    {5120, {160, 32}, GB_F16, true, true}, {6208, {16, 16}, GB_F16, true, false},
-    {1024, {16, 16}, GB_F16, true, false},
+    {5376, {48, 16}, FORMAT(4, true, GB_F16, 64), false, true},
+    {2048, {16, 2144}, FORMAT(4, true, GB_BF16, 64), false, true},
+    {4096, {32, 16}, FORMAT(4, false, GB_F16, 64), false, true},
+    {1088, {16, 16}, FORMAT(4, false, GB_BF16, 64), true, true},
+    {5120, {160, 32}, FORMAT(4, true, GB_F16, 64), false, true},
+    {6208, {16, 16}, FORMAT(4, true, GB_F16, 64), false, false},
+    {1024, {16, 16}, FORMAT(4, true, GB_F16, 64), false, false},
+    {2048, {48, 21}, FORMAT(4, false, GB_F16, 32), false, true},
+    {5184, {16, 32}, FORMAT(4, true, GB_F16, 32), true, true},
+    {2048, {256, 1}, FORMAT(8, true, GB_BF16, 64), true, true}, /* a router and a shared expert's gate */
+    {1088, {3, 16}, FORMAT(8, false, GB_F16, 64), false, true},
+    {5120, {7, 2}, FORMAT(8, true, GB_F16, 64), true, true},
+    {2048, {16, 16}, FORMAT(8, false, GB_F16, 32), false, false},
 };
 
 static gb_cuda_tensor random_row(uint32_t width, uint64_t *random) {
@@ -286,25 +298,25 @@ static gb_cuda_tensor random_row(uint32_t width, uint64_t *random) {
     return row;
 }
 
-/* Packed, of any codes; scales and biases are between a half and two. */
+/* Packed in whole blocks, of any codes; scales and biases are between a half and two. */
 static gb_cuda_tensor random_quantized(const linear_case *c, uint32_t outputs, uint64_t *random) {
-    const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, c->has_bias, 0, c->scale, GROUP};
     gb_planes planes;
-    assert_true(gb_format_planes(&format, outputs, c->width, &planes));
+    assert_true(gb_format_planes(&c->format, (outputs + 15) / 16 * 16, c->width, &planes));
     uint8_t *bytes = malloc((size_t)planes.size);
     assert_non_null(bytes);
     for (size_t i = 0; i < (size_t)planes.size; i++)
         bytes[i] = (uint8_t)(next_random(random) >> 16);
     for (size_t i = (size_t)planes.scales.offset; i + 1 < (size_t)planes.size; i += 2) {
         const float value = 0.5f + 1.5f * (float)bytes[i] / 256.0f;
-        const uint16_t half = c->scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+        const uint16_t half =
+            c->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
         memcpy(bytes + i, &half, sizeof half);
     }
     const gb_cuda_tensor result = {.data = device_copy(bytes, (size_t)planes.size),
                                    .dtype = GB_QUANTIZED,
                                    .rank = 2,
                                    .dims = {outputs, c->width},
-                                   .format = format,
+                                   .format = c->format,
                                    .planes = planes,
                                    .is_packed = true,
                                    .int8_input = true};
@@ -312,12 +324,14 @@ static gb_cuda_tensor random_quantized(const linear_case *c, uint32_t outputs, u
     return result;
 }
 
-/* The results of the norm's chain and of the products, in one launch or in one each. Returns whether it could
- * be one. */
-static bool run_linears(const linear_case *c, bool together, float *results) {
+/* The results of the norm's chain and of the products, and the row as it is prepared, in one launch or in one
+ * each. Returns whether it could be one. */
+static bool run_linears(const linear_case *c, bool together, float *results, uint8_t *prepared) {
     static const part parts[LINEAR_OPS] = {NORM, ADD, NORM};
     uint64_t random = 31;
-    gb_cuda_scratch scratch = {.prepared = device_copy(NULL, 8 * ((size_t)c->width + 32) * 3)};
+    const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
+    memset(prepared, 0, prepared_size);
+    gb_cuda_scratch scratch = {.prepared = device_copy(prepared, prepared_size)};
     gb_cuda_tensor x = random_row(c->width, &random), others[LINEAR_OPS], rows[LINEAR_OPS],
                    matrices[MOST_PRODUCTS], result[MOST_PRODUCTS];
     gb_cuda_call ops[LINEAR_OPS] = {0}, products[MOST_PRODUCTS] = {0};
@@ -340,12 +354,12 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
     const gb_cuda_epilogue epilogue = {&rows[LINEAR_OPS - 1], &matrices[0]};
     ops[LINEAR_OPS - 1].epilogue = &epilogue;
     norms_step step;
-    make_norms(&step, parts, chain, LINEAR_OPS, list, MOST_PRODUCTS, false);
+    make_norms(&step, parts, chain, LINEAR_OPS, list, MOST_PRODUCTS, c->keeps_row);
     const bool is_one = together && launch_fused(GB_FUSED_NORM_LINEARS, &step.problem);
     if (!is_one)
         launch_apart(&step);
     for (uint32_t k = 0; k < LINEAR_OPS; k++, results += c->width) {
-        if (k + 1 < LINEAR_OPS) /* the last one is not stored where products alone take it */
+        if (k + 1 < LINEAR_OPS || c->keeps_row) /* not stored where products alone take it */
             fetch_tensor(&rows[k], results);
         free_on_device(&rows[k]);
         free_on_device(&others[k]);
@@ -356,6 +370,7 @@ static bool run_linears(const linear_case *c, bool together, float *results) {
         free_on_device(&matrices[i]);
     }
     free_on_device(&x);
+    assert_cuda(cudaMemcpy(prepared, scratch.prepared, prepared_size, cudaMemcpyDeviceToHost));
     assert_cuda(cudaFree(scratch.prepared));
     return is_one;
 }
@@ -365,13 +380,18 @@ static void quantized_products_have_the_bits_that_they_have_alone(void **unused)
     for (size_t i = 0; i < sizeof linear_cases / sizeof *linear_cases; i++) {
         const linear_case *c = &linear_cases[i];
         const size_t count = LINEAR_OPS * c->width + c->outputs[0] + c->outputs[1];
+        const size_t prepared_size = 8 * ((size_t)c->width + 32) * 3;
         float *expected = calloc(count, sizeof *expected), *found = calloc(count, sizeof *found);
-        assert_true(expected && found);
-        run_linears(c, false, expected);
-        assert_int_equal(run_linears(c, true, found), c->is_supported);
+        uint8_t *expected_row = calloc(1, prepared_size), *found_row = calloc(1, prepared_size);
+        assert_true(expected && found && expected_row && found_row);
+        run_linears(c, false, expected, expected_row);
+        assert_int_equal(run_linears(c, true, found, found_row), c->is_supported);
         assert_memory_equal(expected, found, count * sizeof *found);
+        assert_memory_equal(expected_row, found_row, prepared_size);
         free(expected);
         free(found);
+        free(expected_row);
+        free(found_row);
     }
 }
 

@@ -112,6 +112,38 @@ static void classes_have_kernels_of_their_own(void **unused) {
     assert_true(has_name(&one, "sample_logprob"));
 }
 
+static uint32_t count_name(const launch_list *list, const char *name) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        count += strcmp(list->names[i], name) == 0;
+    return count;
+}
+
+/* A model that mlx-lm or llama.cpp has quantized, beside gumbel's program of the same model. */
+static void sources_have_the_same_kernels(void **unused) {
+    (void)unused;
+    static const char *const recipes[] = {GUMBEL_TEST_DATA "/run/mlx_4bit.json",
+                                          GUMBEL_TEST_DATA "/run/gguf_q4_0.json"};
+    static const char *const classes[] = {"one token", "decode"};
+    /* Output projections of this model are too narrow to be packed. */
+    static const char *const counted[] = {"expert_mlp", "route_top_k",    "expert_gemv",
+                                          "norm_chain", "gemm_quantized", "gemv_float"};
+    gumbel_program *const own = program;
+    for (int r = 0; r < 2; r++) {
+        const launch_list of_own[] = {printed_list(classes[0]), printed_list(classes[1])};
+        program =
+            export_random_program("qwen_long_rows.json", (gumbel_export_options){.quantize = recipes[r]});
+        for (int i = 0; i < 2; i++) {
+            const launch_list list = printed_list(classes[i]);
+            assert_true(list.count <= of_own[i].count);
+            for (size_t k = 0; k < sizeof counted / sizeof *counted; k++)
+                assert_int_equal(count_name(&list, counted[k]), count_name(&of_own[i], counted[k]));
+        }
+        gumbel_program_close(program);
+        program = own;
+    }
+}
+
 static int open_program(void **unused) {
     (void)unused;
     program = export_random_program("qwen_long_rows.json",
@@ -129,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_kernels_of_their_own),
         cmocka_unit_test(steps_launch_what_is_printed),
+        cmocka_unit_test(sources_have_the_same_kernels),
     };
     return cmocka_run_group_tests(tests, open_program, close_program);
 }

@@ -217,6 +217,9 @@ static void gelu_gate(chain *c) {
 static void silu_gate(chain *c) {
     prepare_for(c, gate(c, GB_OP_SILU, rows_of(c, 0, 1408), rows_of(c, 0, 1408)), 1408, 128);
 }
+static void gate_of_small_groups(chain *c) {
+    prepare_for(c, gate(c, GB_OP_SILU, rows_of(c, 0, 1344), rows_of(c, 0, 1344)), 1344, 32);
+}
 static void unprepared_gate(chain *c) {
     gate(c, GB_OP_SILU, rows_of(c, 0, 334), rows_of(c, 0, 334));
 }
@@ -284,6 +287,7 @@ static const chain_case cases[] = {
     {"turned heads", turned_heads},
     {"gelu gate", gelu_gate},
     {"silu gate", silu_gate},
+    {"gate of small groups", gate_of_small_groups},
     {"experts' gate", experts_gate},
     {"two gates", two_gates},
     {"attention's gate", attention_gate},

@@ -37,6 +37,8 @@ static const program_case programs[] = {
     /* One row's norms and its router are one launch, its experts two. Prompts' inputs are not in 8 bits here.
      */
     {"qwen_long_rows.json", "int4", "int8", 0.06},
+    /* The shared expert's gate is one row of 8 bits. */
+    {"qwen_long_rows.json", GUMBEL_TEST_DATA "/run/mlx_4bit.json", "int8", 0.06},
 };
 
 static gumbel_program *program;

@@ -23,7 +23,7 @@ __device__ static void set_columns(Tile &tile, int number, const product &p, con
                      c + i < rows.end ? listed_row(lists, c + i) / lists.x_reuse : 0);
 }
 
-/* ---- Few rows: 16 outputs a block, each warp has one part of the sums ---------------------------------- */
+/* ---- Few rows or outputs: 16 outputs a block, each warp has one part of the sums ----------------------- */
 
 template <int BITS, int UNITS, int COLUMN_TILES>
 static __global__ void __launch_bounds__(PARTS *WARP)
@@ -107,9 +107,10 @@ static void launch(const gb_cuda_call *call, const product &p, const row_lists &
     if (lists.expert || (!lists.tiles && lists.rows <= TILE_COLUMNS)) {
         auto kernel = multiply_few<BITS, UNITS, 1>;
         GB_LAUNCH(kernel, few, PARTS * WARP, 0, call->stream, p, lists, y);
-    } else if (!lists.tiles && lists.rows <= FEW_ROWS) {
+    } else if (!lists.tiles && (lists.rows <= FEW_ROWS || lists.outputs <= TILE_ROWS)) {
         auto kernel = multiply_few<BITS, UNITS, FEW_ROWS / TILE_COLUMNS>;
-        GB_LAUNCH(kernel, few, PARTS * WARP, 0, call->stream, p, lists, y);
+        const dim3 tiles(few.x, blocks_for(lists.rows, FEW_ROWS));
+        GB_LAUNCH(kernel, tiles, PARTS * WARP, 0, call->stream, p, lists, y);
     } else {
         auto kernel = multiply_many<BITS, UNITS>;
         const dim3 grid(blocks_for(lists.outputs, BLOCK_OUTPUTS),

@@ -84,9 +84,12 @@ struct product_tile {
     }
 
     __device__ void begin_group() {
+#pragma unroll
         for (int c = 0; c < COLUMN_TILES; c++) {
             xsum[c][0] = xsum[c][1] = 0;
+#pragma unroll
             for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
                 for (int i = 0; i < 4; i++)
                     group[r][c][i] = 0;
         }
@@ -100,22 +103,27 @@ struct product_tile {
                                       : unit * 512;
         const bool is_outside = half >= 0 && (int)quarter / 2 != half;
         uint32_t a[ROW_TILES][2][4];
+#pragma unroll
         for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
             for (int which = 0; which < 2; which++) {
                 load_codes<BITS>(codes[r][which] + at, center, a[r][which]);
                 for (int i = 0; is_outside && i < 4; i++)
                     a[r][which][i] = 0;
             }
+#pragma unroll
         for (int c = 0; c < COLUMN_TILES; c++) {
             uint4 b = {0, 0, 0, 0};
             if (values[c])
                 b = *reinterpret_cast<const uint4 *>(values[c] + unit * UNIT_WORDS + quarter * 4);
+#pragma unroll
             for (int r = 0; r < ROW_TILES; r++) {
                 const uint32_t first[4] = {a[r][0][0], a[r][1][0], a[r][0][1], a[r][1][1]};
                 const uint32_t second[4] = {a[r][0][2], a[r][1][2], a[r][0][3], a[r][1][3]};
                 multiply_add(group[r][c], first, b.x, b.y);
                 multiply_add(group[r][c], second, b.z, b.w);
             }
+#pragma unroll
             for (int which = 0; which < 2; which++) {
                 if (!sums[c][which])
                     continue;
@@ -128,11 +136,15 @@ struct product_tile {
     /* y += the group's products and its bias. */
     __device__ void end_group(const product &p, size_t number, float y[ROW_TILES][COLUMN_TILES][4]) {
         const float offset = BITS == 4 ? (float)(128 + code_center(p.matrix.format)) : 0.0f;
+#pragma unroll
         for (int r = 0; r < ROW_TILES; r++)
+#pragma unroll
             for (int which = 0; which < 2; which++) {
                 const gb_affine affine = affine_of(p.matrix, rows[r][which], p.has_row_scale ? 0 : number);
                 const float bias = affine.bias - offset * affine.scale;
+#pragma unroll
                 for (int c = 0; c < COLUMN_TILES; c++)
+#pragma unroll
                     for (int i = 0; i < 2; i++) {
                         float &sum = y[r][c][which * 2 + i];
                         sum = fmaf(bias, xsum[c][i], sum);

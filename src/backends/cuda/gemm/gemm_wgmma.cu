@@ -93,7 +93,7 @@ static fragment_matrix fragments_of(const gb_cuda_tensor *weight) {
     matrix.codes = m.data + m.planes.codes.offset;
     matrix.scales = m.data + m.planes.scales.offset;
     matrix.biases = weight->format.has_bias ? m.data + m.planes.biases.offset : nullptr;
-    matrix.blocks = (uint32_t)(outputs / FRAGMENT_ROWS);
+    matrix.blocks = blocks_for(outputs, FRAGMENT_ROWS);
     matrix.pairs = (uint32_t)(inputs / PAIR_COLUMNS);
     matrix.minus_center = minus_center << 16 | minus_center;
     return matrix;

@@ -136,5 +136,6 @@ uint64_t gb_cuda_gemv_scratch(const gb_cuda_call *call) {
     if (!weight->is_packed)
         return 0;
     const uint32_t slices = slices_of(weight->dims[1]);
-    return slices == 1 ? 0 : (uint64_t)slices * 2 * GEMV_COLUMNS * weight->dims[0] * sizeof(float);
+    const uint64_t outputs = (uint64_t)blocks_for(weight->dims[0], GEMV_BLOCK_ROWS) * GEMV_BLOCK_ROWS;
+    return slices == 1 ? 0 : (uint64_t)slices * 2 * GEMV_COLUMNS * outputs * sizeof(float);
 }

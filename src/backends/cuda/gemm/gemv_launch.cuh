@@ -104,7 +104,8 @@ inline void add_matrix(gemv_products &p, const gb_cuda_tensor *weight, float *y)
     added.biases = data + planes.biases.offset;
     added.y = y;
     added.outputs = (uint32_t)weight->dims[weight->rank - 2];
-    added.blocks_end = (p.count ? p.of[p.count - 1].blocks_end : 0) + added.outputs / GEMV_BLOCK_ROWS;
+    added.blocks_end =
+        (p.count ? p.of[p.count - 1].blocks_end : 0) + blocks_for(added.outputs, GEMV_BLOCK_ROWS);
     p.count++;
 }
 

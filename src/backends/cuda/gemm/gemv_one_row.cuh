@@ -155,7 +155,7 @@ struct gemv_one_row : weight_pipeline<Shape, GEMV_BLOCK_ROWS, WARPS, 1> {
     __device__ void add_blocks() {
         base::add_parts([&](const float *sum, uint32_t block, uint32_t) {
             const typename base::block_outputs to = base::outputs_of(block);
-            if (lane < GEMV_BLOCK_ROWS)
+            if (lane < GEMV_BLOCK_ROWS && lane < to.count)
                 to.first[first_row * to.stride + lane] = *sum;
         });
     }

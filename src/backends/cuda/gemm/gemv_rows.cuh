@@ -140,7 +140,7 @@ struct gemv_rows : weight_pipeline<Shape, TILES * 4 * WARP, gemv_warps(TILES), G
                 const uint32_t i = base::share_begin() / WARP + e;
                 const uint32_t column = i / 4 * GEMV_COLUMNS + lane % 4 * 2 + i % 2,
                                output = lane / 4 + i / 2 % 2 * 8;
-                if (column < columns)
+                if (column < columns && (gridDim.y > 1 || output < to.count))
                     *(gridDim.y > 1 ? base::slice_sum(slice, block, output, first_row + column)
                                     : to.first + (first_row + column) * to.stride + output) = sum[e];
             }

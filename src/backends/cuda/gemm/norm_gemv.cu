@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Norms around a residual fused with the GEMV of their result by 4-bit matrices, for one token. Every block
- * computes the whole row in the shared memory from which it multiplies, while its first weights are in
+ * Norms around a residual fused with the GEMV of their result by quantized matrices, for one token. Every
+ * block computes the whole row in the shared memory from which it multiplies, while its first weights are in
  * flight: that saves a launch and an exchange of the row. The bits are those of norm_chain.cu and gemv.cu.
  */
 #include "backends/cuda/gemm/gemv_launch.cuh"
@@ -10,7 +10,7 @@
 
 using namespace gb_cuda;
 
-enum { ROW_ROUNDS = 2, GROUP = 64 };
+enum { ROW_ROUNDS = 2, ATOM_COLUMNS = 64 };
 static_assert(ROW_ROUNDS * WIDE_ROW_WARPS * WARP * 8 == (int)GB_CUDA_MOST_NORM_COLUMNS,
               "rows of a norm's products");
 static_assert(ROW_ROUNDS * NARROW_ROW_WARPS * WARP * 4 == (int)NARROW_COLUMNS,
@@ -65,19 +65,23 @@ static __global__ void __launch_bounds__(gemv_one_row<Shape, WARPS>::THREADS, 1)
     }
     row.multiply_blocks([&] {
         const product_row<gemv_one_row<Shape, WARPS>, WARPS> block = {row, p.warps};
+        const row_share share = {blockIdx.x, gridDim.x};
         row_part<EACH> parts[ROW_ROUNDS];
-        run_chain_row<EACH, Element>(p.chain, 0, block, row_share{blockIdx.x, gridDim.x}, partial, parts);
+        run_chain_row<EACH, Element>(p.chain, 0, block, share, partial, parts);
         const gemv_memory &memory = p.products.memory;
         const prepared_rows to = {reinterpret_cast<uint32_t *>(shared + memory.x),
                                   reinterpret_cast<float *>(shared + memory.sums),
                                   p.products.x.units,
                                   0,
-                                  GROUP,
+                                  Shape::GROUP,
                                   false};
 #pragma unroll
         for (int r = 0; r < ROW_ROUNDS; r++)
-            if (block.has(r))
+            if (block.has(r)) {
                 store_in_bytes<EACH>(to, 0, column_of<EACH>(block, r), parts[r].v);
+                if (p.chain.prepared.values && share.is_mine(block.warp(r), block.warps()))
+                    store_in_bytes<EACH>(p.chain.prepared, 0, column_of<EACH>(block, r), parts[r].v);
+            }
     });
 }
 
@@ -96,27 +100,43 @@ static void launch_rows(norm_gemv &p, size_t columns, cudaStream_t stream) {
     GB_LAUNCH(kernel, launch.grid, (gemv_one_row<Shape, WARPS>::THREADS), launch.memory.size, stream, p);
 }
 
-template <bool IS_BF16, bool HAS_BIASES>
-static void launch(norm_gemv &p, size_t columns, cudaStream_t stream) {
-    typedef gemv_shape<true, 4, GROUP, IS_BF16, HAS_BIASES> shape;
+template <typename Shape>
+static void launch_shape(norm_gemv &p, size_t columns, cudaStream_t stream) {
+    static_assert((int)Shape::ATOM_COLUMNS == (int)ATOM_COLUMNS, "rows are whole atoms");
     if (norm_piece((unsigned)columns) == 4)
-        launch_rows<shape, 4>(p, columns, stream);
+        launch_rows<Shape, 4>(p, columns, stream);
     else
-        launch_rows<shape, 8>(p, columns, stream);
+        launch_rows<Shape, 8>(p, columns, stream);
+}
+
+template <int BITS, int GROUP>
+static void launch(norm_gemv &p, const gb_format &format, cudaStream_t stream) {
+    const size_t columns = p.chain.width;
+    const bool is_bf16 = format.scale == GB_BF16;
+    if (format.has_bias)
+        return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, true>>(p, columns, stream)
+                       : launch_shape<gemv_shape<true, BITS, GROUP, false, true>>(p, columns, stream);
+    return is_bf16 ? launch_shape<gemv_shape<true, BITS, GROUP, true, false>>(p, columns, stream)
+                   : launch_shape<gemv_shape<true, BITS, GROUP, false, false>>(p, columns, stream);
+}
+
+static bool has_kernel(const gb_format &format) {
+    return (format.bits == 4 && (format.group == 32 || format.group == 64)) ||
+           (format.bits == 8 && format.group == 64);
 }
 
 static bool takes(const norm_chain &c, const gb_cuda_call *product) {
     const gb_cuda_tensor *x = product->operands[0], *weight = product->operands[1];
     return !product->is_prefill && x->rank == 2 && x->dims[0] == 1 && x->dims[1] == c.width &&
-           weight->is_packed && weight->rank == 2 && weight->int8_input && weight->format.bits == 4 &&
-           weight->format.group == GROUP && x->dims[1] % GROUP == 0;
+           weight->is_packed && weight->rank == 2 && weight->int8_input && has_kernel(weight->format) &&
+           x->dims[1] % ATOM_COLUMNS == 0;
 }
 
-/* The products are all that take the norms' result, which is prepared for them alone. */
+/* Others than the products may take the norms' result, too. */
 bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem) {
     const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
     const norm_chain c = gb_cuda_norm_chain_of(problem);
-    if (gb_cuda_is_live(problem, GB_NORMS_LAST) || !can_launch(c) || c.width > GB_CUDA_MOST_NORM_COLUMNS)
+    if (!can_launch(c) || c.width > GB_CUDA_MOST_NORM_COLUMNS)
         return false;
     for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
         if (!takes(c, products[i]) || (i > 0 && !gb_cuda_gemv_joins(products[0], products[i])))
@@ -124,11 +144,20 @@ bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem) {
     return true;
 }
 
+/* A row in 8 bits, of which each block stores a part. */
+bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem) {
+    const gb_cuda_call *last = problem->parts[GB_NORMS_LAST];
+    return last->epilogue && gb_cuda_epilogue_rows(last).group > 0 &&
+           gb_cuda_epilogue_columns(last) == row_width(last->results[0]);
+}
+
 void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
     const gb_cuda_call *const *products = problem->parts + GB_NORMS_PARTS;
     const gb_cuda_tensor *weight = products[0]->operands[1];
     norm_gemv p = {};
     p.chain = gb_cuda_norm_chain_of(problem);
+    if (!gb_cuda_norm_gemv_has_epilogue(problem))
+        p.chain.prepared = {};
     p.warps = threads_of_row(p.chain.width) / WARP;
     p.products = products_of(weight);
     for (uint32_t i = 0; i < problem->count - GB_NORMS_PARTS; i++)
@@ -136,8 +165,8 @@ void gb_cuda_norm_gemv(const gb_cuda_problem *problem) {
     p.products.x.units = p.chain.width / UNIT;
     p.products.rows = p.products.tile_rows = 1;
     p.products.is_read_once = true;
-    const bool is_bf16 = weight->format.scale == GB_BF16, has_biases = weight->format.has_bias;
-    const auto launch_format = is_bf16 ? (has_biases ? launch<true, true> : launch<true, false>)
-                                       : (has_biases ? launch<false, true> : launch<false, false>);
-    launch_format(p, p.chain.width, products[0]->stream);
+    const auto launch_format = weight->format.bits == 8     ? launch<8, 64>
+                               : weight->format.group == 32 ? launch<4, 32>
+                                                            : launch<4, 64>;
+    launch_format(p, weight->format, products[0]->stream);
 }

@@ -280,10 +280,11 @@ struct weight_pipeline {
         return p.partial + (((size_t)slice * p.rows + row) * blocks + block) * GEMV_BLOCK_ROWS + in_block;
     }
 
-    /* Where the outputs of a block of them are: of the first row, and how far the rows are apart. */
+    /* Where the outputs of a block of them are: of the first row, how far the rows are apart, and how many of
+     * the block's there are. */
     struct block_outputs {
         float *first;
-        uint32_t stride;
+        uint32_t stride, count;
     };
 
     __device__ block_outputs outputs_of(uint32_t block) const {
@@ -291,8 +292,8 @@ struct weight_pipeline {
 #pragma unroll 1
         while (block >= p.of[m].blocks_end)
             m++;
-        const uint32_t before = m ? p.of[m - 1].blocks_end : 0;
-        return {p.of[m].y + (block - before) * GEMV_BLOCK_ROWS, p.of[m].outputs};
+        const uint32_t before = m ? p.of[m - 1].blocks_end : 0, first = (block - before) * GEMV_BLOCK_ROWS;
+        return {p.of[m].y + first, p.of[m].outputs, p.of[m].outputs - first};
     }
 
     /* Adds the slices of the block's outputs of so many rows, in the block of threads that comes last. */
@@ -312,7 +313,8 @@ struct weight_pipeline {
                 sum = s == 0 ? of_slice : sum + of_slice;
             }
             const block_outputs to = outputs_of(block);
-            to.first[row * to.stride + in_block] = sum;
+            if (in_block < to.count)
+                to.first[row * to.stride + in_block] = sum;
         }
     }
 };

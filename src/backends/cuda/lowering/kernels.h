@@ -28,7 +28,8 @@ typedef struct gb_cuda_tensor {
     size_t slot_bytes; /* of a state: from one slot's to the next one's */
     gb_format format;  /* of a quantized constant; else dense */
     gb_planes planes;  /* of a quantized constant */
-    bool is_packed;    /* in the packing gb_packing_fragments; otherwise canonical */
+    bool is_packed;    /* in the packing gb_packing_fragments, whose last block may be padded; otherwise
+                        * canonical */
     bool int8_input;   /* decode rounds its activations to 8 bits; only where packed */
 } gb_cuda_tensor;
 
@@ -200,6 +201,7 @@ void gb_cuda_norm_chain(const gb_cuda_problem *problem);
 /* norm_gemv.cu, norm_gemv_small.cu: norms and GEMVs of their last result for one token, with quantized
  * matrices and with small ones that are not. */
 bool gb_cuda_supports_norm_gemv(const gb_cuda_problem *problem);
+bool gb_cuda_norm_gemv_has_epilogue(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv(const gb_cuda_problem *problem);
 bool gb_cuda_supports_norm_gemv_small(const gb_cuda_problem *problem);
 void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);

@@ -60,11 +60,23 @@ static void launch_wgmma(const gb_cuda_problem *problem) {
     gb_cuda_gemm_wgmma(problem->parts[0]);
 }
 
-static bool supports_quantized(const gb_cuda_problem *problem) {
-    return problem->count == 1 && weight_of(problem)->dtype == GB_QUANTIZED;
+/* Whether no other kernel has a quantized matrix. */
+static bool is_left(const gb_cuda_call *call) {
+    return call->operands[1]->dtype == GB_QUANTIZED && !is_packed_decode(call) &&
+           !gb_cuda_supports_wgmma(call, call->operands[1]);
 }
+
+static bool supports_quantized(const gb_cuda_problem *problem) {
+    return supports_all(problem, is_left, NULL);
+}
+
+/* A launch each, of one prepared input. */
 static void launch_quantized(const gb_cuda_problem *problem) {
-    gb_cuda_gemm_quantized(problem->parts[0]);
+    for (uint32_t i = 0; i < problem->count; i++) {
+        gb_cuda_call call = *problem->parts[i];
+        call.has_prepared_rows = call.has_prepared_rows || i > 0;
+        gb_cuda_gemm_quantized(&call);
+    }
 }
 
 static bool supports_gemm_float(const gb_cuda_problem *problem) {

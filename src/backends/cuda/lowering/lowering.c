@@ -13,15 +13,12 @@ const char *gb_cuda_class_name(gb_cuda_class class) {
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
-static gumbel_status describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
-                                       gb_cuda_tensor *tensor, gumbel_error *error) {
-    const gb_constant *constant = &options->program->constants[index];
-    tensor->format = constant->format;
+static void describe_constant(const gb_cuda_lowering_options *options, uint32_t index,
+                              gb_cuda_tensor *tensor) {
+    tensor->format = options->program->constants[index].format;
+    tensor->planes = options->weights->planes[index];
     tensor->is_packed = options->weights->packings[index].block_rows > 0;
     tensor->int8_input = options->weights->int8_input[index];
-    if (constant->type.dtype == GB_QUANTIZED && !gb_constant_planes(constant, &tensor->planes))
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "constant %s has no format", constant->name);
-    return GUMBEL_OK;
 }
 
 /* Stands for memory while kernels are chosen: aligned, and another address for each number. */
@@ -31,8 +28,7 @@ static void *somewhere(uint32_t number) {
 }
 
 /* All of a value but where it lies. */
-static gumbel_status describe_tensor(const gb_cuda_lowering_options *options, gb_ref ref,
-                                     gb_cuda_tensor *tensor, gumbel_error *error) {
+static void describe_tensor(const gb_cuda_lowering_options *options, gb_ref ref, gb_cuda_tensor *tensor) {
     const gb_value *value = &options->program->values[ref];
     tensor->data = somewhere(ref);
     tensor->dtype = value->type.dtype;
@@ -45,8 +41,8 @@ static gumbel_status describe_tensor(const gb_cuda_lowering_options *options, gb
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
     }
-    return value->kind == GB_VALUE_CONSTANT ? describe_constant(options, value->index, tensor, error)
-                                            : GUMBEL_OK;
+    if (value->kind == GB_VALUE_CONSTANT)
+        describe_constant(options, value->index, tensor);
 }
 
 static void bind_dims(const gb_program *program, gb_cuda_tensor *tensors, uint32_t tokens, uint32_t rows) {
@@ -303,7 +299,7 @@ static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowe
     if (!lowered->tensors)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's values");
     for (gb_ref i = 0; i < program->value_count; i++)
-        GB_TRY(describe_tensor(options, i, &lowered->tensors[i], error));
+        describe_tensor(options, i, &lowered->tensors[i]);
     lowering l = {options, lowered->tensors, !is_float32_program(program)};
     const gb_plan_options plan_options = {.step_tokens = is_one ? 1 : options->backend->step_tokens,
                                           .slots = is_one ? 1 : options->backend->slots,

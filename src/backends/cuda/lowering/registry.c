@@ -117,7 +117,8 @@ static const gb_cuda_kernel logprob[] = {
     {"sample_logprob", NULL, gb_cuda_sample_with_logprob, gb_cuda_sample_logprob_scratch, NULL, false}};
 static const gb_cuda_kernel norm_linears[] = {
     {"norm_gemv_small", gb_cuda_supports_norm_gemv_small, gb_cuda_norm_gemv_small, NULL, always, false},
-    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, NULL, false}};
+    {"norm_gemv", gb_cuda_supports_norm_gemv, gb_cuda_norm_gemv, NULL, gb_cuda_norm_gemv_has_epilogue,
+     false}};
 static const gb_cuda_kernel rows[] = {
     {"row_chain", gb_cuda_supports_rows, gb_cuda_row_chain, NULL, always, false}};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gated values of decode: an activation times another tensor, or the halves of one. A warp has a group of
- * columns and quantizes it in registers for the next GEMV. The bits are those of row_chain.cu.
+ * Gated values of decode: an activation times another tensor, or the halves of one. A warp has whole groups
+ * of columns and quantizes them in registers for the next GEMV. The bits are those of row_chain.cu.
  */
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -91,13 +91,13 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
     return c;
 }
 
-/* Columns of a thread: a warp has a group of the product's. 0: it cannot have it. */
+/* Columns of a thread: a warp has one or two groups of the product's. 0: it cannot have them. */
 static unsigned columns_of_thread(const gate &g) {
+    const size_t group = g.prepared.group;
     if (!g.prepared.values)
         return 2;
-    const bool is_warps =
-        (g.prepared.group == 64 || g.prepared.group == 128) && g.columns % g.prepared.group == 0;
-    return is_warps ? (unsigned)g.prepared.group / WARP : 0;
+    const bool is_warps = (group == 32 || group == 64 || group == 128) && g.columns % group == 0;
+    return !is_warps ? 0 : group == 128 ? 4 : 2;
 }
 
 template <chain_kind KIND>

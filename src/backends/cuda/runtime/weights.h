@@ -14,7 +14,8 @@ typedef struct gb_cuda_weights {
     uint8_t *memory;
     uint64_t *offsets;    /* by constant, into memory */
     gb_packing *packings; /* by constant: gb_packing_fragments, or canonical */
-    bool *int8_input;     /* by constant: packed, and multiplied with inputs rounded to 8 bits by groups */
+    gb_planes *planes; /* by constant that is quantized; of packed ones rows of zeros fill the last block */
+    bool *int8_input;  /* by constant: packed, and multiplied with inputs rounded to 8 bits by groups */
     uint64_t size;
 } gb_cuda_weights;
 
