@@ -125,17 +125,19 @@ static void read_all(uint16_t port, uint32_t streams) {
 
 /* ---- Measuring ----------------------------------------------------------------------------------------- */
 
-static double processor_seconds(void) {
+/* Of the process, in user space and in the kernel. */
+static void get_processor_seconds(double seconds[2]) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    seconds[0] = (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec;
+    seconds[1] = (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
 static void measure(server *running, sayer *s) {
     pthread_t thread;
+    double before[2], after[2];
     pthread_create(&thread, NULL, say, s);
-    const double before = processor_seconds();
+    get_processor_seconds(before);
     const pid_t readers = fork();
     if (readers == 0) {
         read_all(server_port(running), s->streams);
@@ -143,10 +145,14 @@ static void measure(server *running, sayer *s) {
     }
     waitpid(readers, NULL, 0);
     pthread_join(thread, NULL);
-    const double took = processor_seconds() - before, all = (double)s->streams * s->tokens;
-    printf(
-        "%u streams of %u tokens: %.2f us of processor time a token, and %.2f us of the generator's thread\n",
-        s->streams, s->tokens, 1e6 * (took - s->processor_seconds) / all, 1e6 * s->processor_seconds / all);
+    get_processor_seconds(after);
+    const double a_token = 1e6 / ((double)s->streams * s->tokens);
+    const double user = a_token * (after[0] - before[0]), kernel = a_token * (after[1] - before[1]);
+    printf("%u streams of %u tokens: %.2f us of processor time a token (all threads: %.2f in user space, "
+           "%.2f in the "
+           "kernel; of these the generator's %.2f)\n",
+           s->streams, s->tokens, user + kernel - a_token * s->processor_seconds, user, kernel,
+           a_token * s->processor_seconds);
 }
 
 static void must(gumbel_status status, const gumbel_error *error) {
