@@ -155,9 +155,10 @@ class Keys(unittest.TestCase):
         refused = subprocess.run(words, capture_output=True, text=True, timeout=60)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("--api-key KEY", refused.stderr)
-        for option in (["--no-auth"], ["--api-key", "k"]):
-            with Server("--host", "0.0.0.0", *option):
-                pass
+        with Server("--host", "0.0.0.0", "--api-key", "k"):
+            pass
+        with Server("--host", "0.0.0.0", "--no-auth") as server:
+            self.assertEqual(server.request("GET", "/version", headers={"Host": "models.example"})[0], 200)
 
 
 class Limits(unittest.TestCase):

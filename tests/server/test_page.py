@@ -82,7 +82,8 @@ class Page(unittest.TestCase):
     def test_replay(self):
         """Whatever the settings are by now, the answer is the same again."""
         browser = self.open()
-        self.set(browser, "temperature", "3")
+        self.set(browser, "temperature", "1.5")
+        self.set(browser, "thinking", "false")
         self.ask(browser, "Tell me a story about a dog.")
         text = browser.run(f"return {TEXT}")
         self.set(browser, "temperature", "0.1")

@@ -74,7 +74,7 @@ def resident_bytes(server):
 
 class Soak(unittest.TestCase):
     def soak(self, program, *options):
-        with Server("--parallel", "4", "--request-timeout", "5", "--max-stored", "100000", *options,
+        with Server("--parallel", "4", "--request-timeout", "5", "--max-stored", "100000", "--cache-ram", "8", *options,
                     program=program) as server:
             before, counts, failures = resources(server), {}, []
             left = threading.Semaphore(REQUESTS)

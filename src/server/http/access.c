@@ -78,10 +78,10 @@ bool server_check_origin(const server_access *access, const server_exchange *exc
     if (access->key_count > 0 && !has_password(exchange))
         return true;
     const char *host = server_header(exchange, "Host"), *origin = server_header(exchange, "Origin");
-    if (host && access->key_count == 0 && !is_local_name(host))
+    if (host && access->key_count == 0 && !access->is_public && !is_local_name(host))
         return server_fail(failure, 403,
-                           "Host: %.100s: a server without an API key answers to addresses, localhost and "
-                           "names without a dot",
+                           "Host: %.100s: without an API key or --no-auth the server answers to addresses, "
+                           "localhost and names without a dot",
                            host);
     if (!origin)
         return true;
