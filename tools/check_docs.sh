@@ -23,6 +23,13 @@ for page in docs/*.md; do
         fi
     done
 done
+# Every field that requests may have is on the server's page.
+for name in $(grep -E '^    (\{)?"[a-z_ ]+"' src/server/fields/fields.c | grep -oE '"[a-z_ ]+"' | tr -d '"'); do
+    if ! grep -q "\`$name\`" docs/server.md; then
+        echo "docs/server.md lacks the field $name" >&2
+        status=1
+    fi
+done
 for page in docs/adding-*.md; do
     awk -v page="$page" '
         function settle() {

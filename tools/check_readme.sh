@@ -20,6 +20,8 @@ export NINJA_STATUS="" # of a build only what goes wrong is of interest
 # The lines that are indented by four blanks. test.sh is what calls this, or what .ci/run does itself.
 sed -n 's/^    \([^ ].*\)/\1/p' README.md | grep -v '^\./test\.sh$' | sed \
     -e 's|path/to/gemma-4-31B-it|models/gemma4-tiny|g' \
+    -e 's|^\(gumbel serve [^ ]*\).*|\1 \& echo $! >../server; sleep 2|' \
+    -e 's|^curl .*|& --fail --retry 20 --retry-connrefused \&\& kill "$(cat ../server)"|' \
     -e 's|path/to/Qwen3\.5-35B-A3B|models/qwen3_5-moe-tiny|g' \
     -e "s|cmake --preset user|& -DCMAKE_INSTALL_LIBDIR=lib -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF $*|" \
     -e "s|sudo cmake --install \\([^ ]*\\) && sudo ldconfig|cmake --install \\1 --prefix $prefix|" \

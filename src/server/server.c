@@ -72,7 +72,7 @@ gumbel_status server_create(const server_options *options, const server_model *m
     s->models = models;
     s->model_count = model_count;
     s->started = server_unix_time();
-    s->access = (server_access){options->keys, options->key_count};
+    s->access = (server_access){options->keys, options->key_count, options->no_auth};
     server_responses_init(&s->responses, options->max_stored_bytes);
     gumbel_status status = open_listeners(options, &opened, error);
     for (size_t i = 0; i < opened.count && s->port == 0; i++)

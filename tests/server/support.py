@@ -40,10 +40,12 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(20)
+                status = self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait()
+                raise
+            if status != 0:  # also what a sanitizer has to say
+                raise RuntimeError(f"status {status}: {self.process.stderr.read()}")
         self.process.stderr.close()
 
     @property

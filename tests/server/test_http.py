@@ -3,16 +3,16 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-from support import COMMAND, GEMMA, Server, chat, events, read_all, wait_until
+from support import COMMAND, GEMMA, Server, chat, read_all, wait_until
 
 LONG = chat("Tell me a story.", ignore_eos=True, max_tokens=1800, seed=1)
 
@@ -155,9 +155,10 @@ class Keys(unittest.TestCase):
         refused = subprocess.run(words, capture_output=True, text=True, timeout=60)
         self.assertEqual(refused.returncode, 1)
         self.assertIn("--api-key KEY", refused.stderr)
-        for option in (["--no-auth"], ["--api-key", "k"]):
-            with Server("--host", "0.0.0.0", *option):
-                pass
+        with Server("--host", "0.0.0.0", "--api-key", "k"):
+            pass
+        with Server("--host", "0.0.0.0", "--no-auth") as server:
+            self.assertEqual(server.request("GET", "/version", headers={"Host": "models.example"})[0], 200)
 
 
 class Limits(unittest.TestCase):
@@ -224,6 +225,29 @@ def open_stream(server, body, wait=True):
     if wait:
         connection.recv(1)
     return connection
+
+
+class Metrics(unittest.TestCase):
+    def test_names(self):
+        """Each metric has a type and a help text, and is what the dashboard and the gateway ask for."""
+        with Server("--vllm-metrics") as server:
+            server.post("/v1/chat/completions", chat("Hi", max_tokens=5))
+            text = server.request("GET", "/metrics")[2]
+        lines = text.splitlines()
+        helped = [line.split()[2] for line in lines if line.startswith("# HELP ")]
+        typed = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE "))
+        self.assertEqual(len(helped), len(set(helped)))
+        self.assertEqual(helped, list(typed))
+        samples = [re.match(r"[a-z_:0-9]+", line).group() for line in lines if not line.startswith("#")]
+        for sample in samples:
+            self.assertIn(re.sub(r"_(bucket|sum|count)$", "", sample), typed)
+        for name, kind in (("vllm:num_requests_waiting", "gauge"), ("vllm:kv_cache_usage_perc", "gauge"),
+                           ("vllm:generation_tokens_total", "counter"),
+                           ("vllm:time_to_first_token_seconds", "histogram")):
+            self.assertEqual(typed[name], kind)
+        with open(os.path.join(os.path.dirname(__file__), "../../packaging/grafana.json"), encoding="utf-8") as file:
+            asked = set(re.findall(r"gumbel_[a-z_]+", file.read()))
+        self.assertLessEqual(asked, set(samples))
 
 
 class Leaving(unittest.TestCase):

@@ -34,6 +34,7 @@ static gumbel_status check_program(const char *path, const cli_model *model, gum
 static gumbel_status open_scheduler(const serve_options *serve, serve_model *opened, gumbel_error *error) {
     const gumbel_scheduler_options options = {.size = sizeof options,
                                               .max_queued = (uint32_t)serve->max_queued.value,
+                                              .host_bytes = (uint64_t)serve->cache_mebibytes.value << 20,
                                               .no_prefix_cache = serve->no_prefix_cache};
     gumbel_session_destroy(opened->model.session); /* all slots are the scheduler's */
     opened->model.session = NULL;

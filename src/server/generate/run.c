@@ -68,7 +68,7 @@ static void hear(void *user, const gumbel_event *event) {
     else
         store(&run->incoming, &copy, event);
     run->is_waiting = false;
-    const bool overflows = run->has_overflowed && event->type == GUMBEL_EVENT_TOKEN;
+    const bool overflows = atomic_load(&run->has_overflowed) && event->type == GUMBEL_EVENT_TOKEN;
     if (event->type != GUMBEL_EVENT_TOKEN && --run->open_answers == 0)
         pthread_cond_signal(&run->ended);
     if (was_waiting)

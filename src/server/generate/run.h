@@ -11,6 +11,7 @@
 #include "server/models.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A copy of a gumbel_event. answer counts through all requests of the run. */
 typedef struct server_event {
@@ -46,7 +47,8 @@ struct server_run {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     int wake; /* an eventfd */
-    bool is_waiting, has_overflowed;
+    bool is_waiting;
+    atomic_bool has_overflowed;
     size_t max_queued_bytes; /* 0: any */
     server_text incoming, current;
     size_t at; /* in current */

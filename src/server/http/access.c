@@ -2,6 +2,7 @@
 #include "server/http/access.h"
 
 #include <arpa/inet.h>
+#include <microhttpd.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,6 +12,27 @@ bool server_is_same_key(const char *key, const char *given) {
     for (size_t i = 0; i < given_length; i++)
         different |= (unsigned char)given[i] ^ (unsigned char)(length > 0 ? key[i % length] : 0);
     return different == 0;
+}
+
+static bool has_password(const server_exchange *exchange) {
+    const char *authorization = server_header(exchange, "Authorization");
+    return authorization && strncasecmp(authorization, "Basic ", 6) == 0;
+}
+
+static bool is_any_key(const server_access *access, const char *given) {
+    bool is_good = false;
+    for (size_t i = 0; i < access->key_count; i++)
+        is_good |= server_is_same_key(access->keys[i], given); /* all of them, whichever it is */
+    return is_good;
+}
+
+static bool check_password(const server_access *access, const server_exchange *exchange) {
+    char *password = NULL;
+    char *user = MHD_basic_auth_get_username_password(exchange->connection, &password);
+    const bool is_good = password && is_any_key(access, password);
+    MHD_free(user);
+    MHD_free(password);
+    return is_good;
 }
 
 static const char *given_key(const server_exchange *exchange) {
@@ -25,10 +47,7 @@ bool server_check_key(const server_access *access, const server_exchange *exchan
     if (access->key_count == 0)
         return true;
     const char *given = given_key(exchange);
-    bool is_good = false;
-    for (size_t i = 0; i < access->key_count && given; i++)
-        is_good |= server_is_same_key(access->keys[i], given); /* all of them, whichever it is */
-    if (is_good)
+    if (has_password(exchange) ? check_password(access, exchange) : given && is_any_key(access, given))
         return true;
     return server_fail(failure, 401, "%s; send Authorization: Bearer KEY or x-api-key: KEY",
                        given ? "the API key is wrong" : "an API key is needed");
@@ -56,13 +75,13 @@ static bool is_local_name(const char *host) {
 
 bool server_check_origin(const server_access *access, const server_exchange *exchange,
                          server_failure *failure) {
-    if (access->key_count > 0)
+    if (access->key_count > 0 && !has_password(exchange))
         return true;
     const char *host = server_header(exchange, "Host"), *origin = server_header(exchange, "Origin");
-    if (host && !is_local_name(host))
+    if (host && access->key_count == 0 && !access->is_public && !is_local_name(host))
         return server_fail(failure, 403,
-                           "Host: %.100s: a server without an API key answers to addresses, localhost and "
-                           "names without a dot",
+                           "Host: %.100s: without an API key or --no-auth the server answers to addresses, "
+                           "localhost and names without a dot",
                            host);
     if (!origin)
         return true;

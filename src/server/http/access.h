@@ -10,14 +10,15 @@
 typedef struct server_access {
     const char *const *keys;
     size_t key_count; /* 0: nobody is asked for a key */
+    bool is_public;   /* and the server may have any name */
 } server_access;
 
-/* Whether the request has one of the keys, as Authorization: Bearer KEY or x-api-key: KEY. Takes as long
- * whatever the keys have in common with what was given. */
+/* Whether the request has one of the keys, as Authorization: Bearer KEY or x-api-key: KEY, or as the password
+ * that a browser asks for. Takes as long whatever the keys have in common with what was given. */
 bool server_check_key(const server_access *access, const server_exchange *exchange, server_failure *failure);
 
-/* Refuses requests that a browser sends from another site, also under a name that was made to point here. A
- * client with a key is believed. */
+/* Refuses requests that a browser sends for another site's page, also under a name that was made to point
+ * here. A client that sends a key by itself, as browsers send passwords, is believed. */
 bool server_check_origin(const server_access *access, const server_exchange *exchange,
                          server_failure *failure);
 

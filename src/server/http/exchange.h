@@ -28,7 +28,7 @@ typedef struct server_exchange {
     double begin;      /* seconds */
     struct {
         const char *name;
-        char value[128];
+        char value[256];
     } headers[SERVER_HEADERS]; /* of the reply */
     size_t header_count;
 } server_exchange;

@@ -48,7 +48,7 @@ static json_t *whole(server_generation *generation, server_responses *responses)
 /* ---- Streams ------------------------------------------------------------------------------------------- */
 
 static void send_delta(server_stream *stream, server_answer *answer, json_t *delta, bool is_finished) {
-    server_openai_chunk(stream, CHUNK, answer, json_pack("{s:o}", "delta", delta), is_finished);
+    server_openai_chunk(stream, CHUNK, answer, "delta", delta, is_finished);
 }
 
 static void begin(server_stream *stream) {

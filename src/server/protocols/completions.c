@@ -58,7 +58,7 @@ static json_t *whole(server_generation *generation, server_responses *responses)
 /* ---- Streams ------------------------------------------------------------------------------------------- */
 
 static void send_text(server_stream *stream, server_answer *answer, json_t *text, bool is_finished) {
-    server_openai_chunk(stream, OBJECT, answer, json_pack("{s:o}", "text", text), is_finished);
+    server_openai_chunk(stream, OBJECT, answer, "text", text, is_finished);
 }
 
 static void begin(server_stream *stream) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/protocols/openai.h"
 
+#include <inttypes.h>
+
 json_t *server_openai_object(const server_generation *generation, const char *type) {
     char fingerprint[SERVER_FINGERPRINT];
     return json_pack("{s:s, s:s, s:I, s:o, s:s}", "id", generation->id, "object", type, "created",
@@ -17,22 +19,57 @@ json_t *server_openai_usage(const server_generation *generation) {
                      (json_int_t)totals.reasoning);
 }
 
-void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, json_t *choice,
-                         bool is_finished) {
-    server_generation *generation = stream->generation;
-    json_t *chunk = server_openai_object(generation, type);
-    json_object_set_new(choice, "index", json_integer(answer->index));
-    json_object_set_new(choice, "logprobs", server_told_logprobs(answer));
-    json_object_set_new(choice, "finish_reason",
-                        is_finished ? json_string(server_answer_finish(answer)) : json_null());
+/* Appends the members of an object, which is taken over, without its braces. */
+static void print_members(server_text *text, json_t *object) {
+    const size_t begin = text->length;
+    server_print_json(text, object);
+    json_decref(object);
+    if (text->has_failed)
+        return;
+    text->bytes[begin] = ' '; /* in place of { */
+    text->length--;
+}
+
+/* What all chunks begin with is made once: a token's chunk costs as little as its own part. */
+static void print_head(server_stream *stream, const char *type) {
+    server_text_add_string(&stream->output, "data: {");
+    if (stream->head.length == 0)
+        print_members(&stream->head, server_openai_object(stream->generation, type));
+    server_text_add(&stream->output, stream->head.bytes, stream->head.length);
+}
+
+static void print_value(server_text *text, json_t *value) {
+    server_print_json(text, value);
+    json_decref(value);
+}
+
+static void print_finish(server_text *text, const server_answer *answer, bool is_finished) {
     if (is_finished)
-        json_object_set_new(choice, "seed", server_json_seed(answer->seed));
-    json_object_set_new(chunk, "choices", json_pack("[o]", choice));
-    if (generation->request.wants_usage)
-        json_object_set_new(chunk, "usage", json_null());
-    if (is_finished && generation->open_answers <= 1 && !generation->request.wants_usage)
-        server_add_report(generation, chunk);
-    server_send_event(stream, NULL, chunk);
+        server_text_print(text, "\"%s\",\"seed\":\"%" PRIu64 "\"", server_answer_finish(answer),
+                          answer->seed);
+    else
+        server_text_add_string(text, "null");
+}
+
+void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, const char *name,
+                         json_t *value, bool is_finished) {
+    const server_generation *generation = stream->generation;
+    server_text *output = &stream->output;
+    print_head(stream, type);
+    server_text_print(output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
+    print_value(output, value);
+    server_text_add_string(output, ",\"logprobs\":");
+    print_value(output, server_told_logprobs(answer));
+    server_text_add_string(output, ",\"finish_reason\":");
+    print_finish(output, answer, is_finished);
+    server_text_add_string(output, generation->request.wants_usage ? "}],\"usage\":null" : "}]");
+    if (is_finished && generation->open_answers <= 1 && !generation->request.wants_usage) {
+        json_t *report = json_object();
+        server_add_report(generation, report);
+        server_text_add_string(output, ",");
+        print_members(output, report);
+    }
+    server_text_add_string(output, "}\n\n");
 }
 
 void server_openai_end(server_stream *stream, const char *type) {

@@ -12,9 +12,10 @@ json_t *server_openai_object(const server_generation *generation, const char *ty
 
 json_t *server_openai_usage(const server_generation *generation);
 
-/* A chunk with one choice, which is taken over; finished: of a whole answer. */
-void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, json_t *choice,
-                         bool is_finished);
+/* A chunk of an answer with a value (taken over) of that name, "delta" or "text". is_finished: its last one.
+ */
+void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, const char *name,
+                         json_t *value, bool is_finished);
 
 /* The last chunk, with the usage where it is wanted, and [DONE]. */
 void server_openai_end(server_stream *stream, const char *type);

@@ -38,6 +38,7 @@ struct server_stream {
     server_responses *responses;
     int socket;
     bool has_begun, has_ended;
+    server_text head; /* of OpenAI's chunks */
     server_text output;
     size_t at; /* of output, what was read */
     /* For protocols whose events are about blocks, one for each part of the reply: */

@@ -101,6 +101,7 @@ static void free_stream(void *user) {
     if (!stream->has_ended)
         count(stream->generation->run.has_overflowed ? &metrics->slow_readers : &metrics->disconnects);
     free_generation(stream->generation);
+    server_text_free(&stream->head);
     server_text_free(&stream->output);
     server_text_free(&stream->block_text);
     json_decref(stream->blocks);

@@ -31,6 +31,9 @@ static const route routes[] = {
     {"GET", "/ready", server_ready_route, false},
     {"GET", "/version", server_version_route, false},
     {"GET", "/metrics", server_metrics_route, false},
+    {"GET", "/", server_page_route, false},
+    {"GET", "/page.css", server_style_route, false},
+    {"GET", "/page.js", server_script_route, false},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 
@@ -100,7 +103,10 @@ void server_reply_failure(server_exchange *exchange, const server_failure *failu
     if (failure->retry_seconds > 0)
         server_add_header(exchange, "Retry-After", seconds);
     if (failure->status == 401)
-        server_add_header(exchange, "WWW-Authenticate", "Bearer");
+        server_add_header(exchange, "WWW-Authenticate",
+                          strcmp(exchange->path, "/") == 0
+                              ? "Basic realm=\"gumbel: the API key is the password\""
+                              : "Bearer");
     server_reply_json(exchange, failure->status,
                       (is_anthropic ? server_messages_api : server_chat).error(failure));
 }

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chromium without a window, driven by the W3C's WebDriver protocol."""
+
+import base64
+import json
+import re
+import subprocess
+import time
+import urllib.request
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    def __init__(self, width=1200, height=800):
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                       text=True)
+        for line in self.driver.stdout:
+            found = re.search(r"successfully on port (\d+)", line)
+            if found:
+                break
+        self.base = f"http://127.0.0.1:{found.group(1)}"
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                            f"--window-size={width},{height}"]}
+        session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self.base += "/session/" + session["sessionId"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            self.call("DELETE", "", {})
+        finally:
+            self.driver.terminate()
+            self.driver.wait()
+            self.driver.stdout.close()
+
+    def call(self, method, path, body=None):
+        data = json.dumps(body if body is not None else {}).encode() if method == "POST" else None
+        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return json.load(reply)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()[:500]) from None
+
+    def open(self, url):
+        self.call("POST", "/url", {"url": url})
+
+    def reload(self):
+        self.call("POST", "/refresh")
+
+    def run(self, script, *arguments):
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def element(self, selector):
+        return self.call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
+
+    def click(self, selector):
+        self.call("POST", f"/element/{self.element(selector)}/click")
+
+    def type(self, selector, text):
+        self.call("POST", f"/element/{self.element(selector)}/value", {"text": text})
+
+    def hover(self, selector):
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
+            {"type": "pointerMove", "duration": 0, "origin": {ELEMENT: self.element(selector)}, "x": 0, "y": 0}]}]})
+
+    def press(self, text):
+        """Keys for whatever has the focus."""
+        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [
+            {"type": kind, "value": letter} for letter in text for kind in ("keyDown", "keyUp")]}]})
+
+    def wait(self, script, seconds=20):
+        """Until the expression is true; gives its value."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            value = self.run("return " + script)
+            if value:
+                return value
+            time.sleep(0.02)
+        raise AssertionError(f"not within {seconds} s: {script}")
+
+    def log(self):
+        """What the console has said since the last call, problems alone."""
+        return [entry for entry in self.call("POST", "/se/log", {"type": "browser"})
+                if entry["level"] in ("SEVERE", "WARNING")]
+
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("GET", "/screenshot")))
