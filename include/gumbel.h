@@ -962,6 +962,7 @@ typedef struct gumbel_scheduler_stats {
     uint64_t steps, prompt_tokens, cached_tokens, generated_tokens;
     uint64_t spills, evictions; /* answers put into host memory; kept sequences that lost their slot */
     uint64_t rerun_tokens;      /* of answers that were run again as prompts while nobody waited */
+    uint64_t reruns_due;        /* kept answers for which that is still to come */
 } gumbel_scheduler_stats;
 
 /* Thread-safe. Errors: ARGUMENT. */

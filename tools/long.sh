@@ -44,12 +44,14 @@ fail() { # what, file with its output
 
 # ---- Stages: each is given its seconds -----------------------------------------------------------------------
 
-harness() { # seconds, build, name
-    local output="$out/$3-$(basename "$2").txt" program="$2/tests/fuzz/harness_$3"
-    if "$program" --seconds "$1" --seed "$seed" >"$output" 2>&1; then
-        say "$(tail -n 1 "$output") ($(basename "$2"))"
+harness() { # seconds, build, name, arguments
+    local seconds=$1 build=$2 name=$3
+    local output="$out/$name-$(basename "$build").txt" program="$build/tests/fuzz/harness_$name"
+    shift 3
+    if "$program" --seconds "$seconds" --seed "$seed" "$@" >"$output" 2>&1; then
+        say "$(tail -n 1 "$output") ($(basename "$build"))"
     else
-        fail "$3 ($(basename "$2"))" "$output"
+        fail "$name ($(basename "$build"))" "$output"
     fi
 }
 
@@ -129,7 +131,7 @@ build() { # folder, targets, arguments of cmake
 begun=$SECONDS
 build build/long "harnesses long_tests" --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_LONG_TESTS=ON
 build build/asan harnesses --preset asan
-build build/tsan harness_soak --preset tsan
+build build/tsan "harness_soak harness_schedule_soak" --preset tsan
 built=$((SECONDS - begun))
 
 # ---- The stages and their shares, in percent -----------------------------------------------------------------
@@ -146,17 +148,19 @@ state=$(git diff --quiet HEAD 2>/dev/null && echo "" || echo " with changes")
 say "commit $(git rev-parse --short HEAD)$state, $(date -u +%Y-%m-%d), $minutes minutes of tests, $((built / 60)) of builds before them"
 say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname -m)"
 begun=$SECONDS
-share 10 harness build/asan mutation
-share 8 harness build/long mutation
-share 8 harness build/asan soak
-share 8 harness build/long soak
+share 8 harness build/asan mutation
+share 6 harness build/long mutation
+share 6 harness build/asan soak
+share 6 harness build/long soak
 share 4 harness build/tsan soak
-share 10 harness build/long replay
+share 8 harness build/long replay
 share 8 harness build/long allocation
 share 8 harness build/long command_allocation
 share 4 harness build/long schedule
-share 10 fuzzers
-share 12 tests "long tests on the emulated CUDA device" build/long -L '^long$'
+share 8 harness build/asan schedule_soak --cases 100 # of 500 requests
+share 8 harness build/tsan schedule_soak --cases 100
+share 8 fuzzers
+share 8 tests "long tests on the emulated CUDA device" build/long -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'
 share 3 neon
 share 3 cuda

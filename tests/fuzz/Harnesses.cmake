@@ -23,10 +23,11 @@ endfunction()
 
 gumbel_add_harness(mutation 300 mutate.c)
 gumbel_add_harness(soak 6)
-gumbel_add_harness(schedule 12)
+gumbel_add_harness(schedule 20)
+gumbel_add_harness(schedule_soak 8)
 gumbel_add_harness(replay 20)
-add_dependencies(thread_tests harness_soak)
-set_property(TEST harness.soak APPEND PROPERTY LABELS threads)
+add_dependencies(thread_tests harness_soak harness_schedule_soak)
+set_property(TEST harness.soak harness.schedule_soak APPEND PROPERTY LABELS threads)
 
 # Sanitizers have an allocator of their own, for which these cannot put theirs.
 if(NOT GUMBEL_SANITIZE)

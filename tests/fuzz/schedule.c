@@ -17,14 +17,15 @@
 
 enum { REQUESTS, TOKENS, CACHED, SPILLED, CANCELLED };
 enum {
-    EACH = 42, /* requests of a case */
+    EACH = 64, /* requests of a case */
     CONTEXT = 256,
     MOST_PROMPT = 170,
     MOST_ANSWER = 60,
     MOST_ANSWERS = 3, /* of a request */
     TEXT = 2048,
-    CALLERS = 8,
+    CALLERS = 64,
     SAMPLED_PROGRAMS = 4, /* of the bundled ones: both families, unquantized and in 4 bits */
+    SLOT_COUNTS = 5,      /* cases with one after another have every program with every number of slots */
     BASES = 3
 };
 
@@ -58,6 +59,7 @@ typedef struct load {
     gumbel_program *program;
     gumbel_tokenizer *tokenizer;
     gumbel_program_info info;
+    uint64_t seed;
     gumbel_scheduler *scheduler;
     atomic_uint next;
     asked requests[EACH];
@@ -213,7 +215,8 @@ static void *submit_some(void *user) {
 
 static void submit_all(load *l) {
     pthread_t callers[CALLERS];
-    const unsigned count = 1 + (unsigned)random_below(&l->source, CALLERS);
+    const bool all = random_once_in(&l->source, 2); /* at once */
+    const unsigned count = all ? CALLERS : 1 + (unsigned)random_below(&l->source, CALLERS);
     for (unsigned i = 0; i < count; i++)
         if (pthread_create(&callers[i], NULL, submit_some, l) != 0)
             fail_case("no thread");
@@ -222,10 +225,10 @@ static void submit_all(load *l) {
 }
 
 static gumbel_engine *draw_engine(load *l) {
-    static const int slots[] = {1, 2, 3, 8, 64};
+    static const int slots[SLOT_COUNTS] = {1, 2, 3, 8, 64};
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options,
-                                     .slots = slots[random_below(&l->source, 5)],
+                                     .slots = slots[l->seed % SLOT_COUNTS],
                                      .threads = 1 + (int)random_below(&l->source, 2),
                                      .max_context = CONTEXT};
     if (random_once_in(&l->source, 2))
@@ -304,8 +307,7 @@ static void check_stats(const gumbel_scheduler_stats *stats) {
 
 static void open_program(load *l) {
     l->info = (gumbel_program_info){.size = sizeof l->info};
-    must(gumbel_program_open(bundled_path(random_below(&l->source, SAMPLED_PROGRAMS)), &l->program, &error),
-         "program");
+    must(gumbel_program_open(bundled_path(l->seed % SAMPLED_PROGRAMS), &l->program, &error), "program");
     must(gumbel_program_get_info(l->program, &l->info, &error), "info");
     must(gumbel_tokenizer_create(l->program, &l->tokenizer, &error), "tokenizer");
 }
@@ -314,6 +316,7 @@ static void run_load(uint64_t seed, uint64_t *counts) {
     load *l = calloc(1, sizeof *l);
     if (!l)
         fail_case("no memory");
+    l->seed = seed;
     l->source = (random_source){seed};
     open_program(l);
     for (int i = 0; i < EACH; i++)

@@ -157,6 +157,7 @@ static void idle_time_is_used(void **state) {
     while (stats.finished < 2)
         assert_ok(gumbel_scheduler_get_stats(scheduler, &stats, &error), &error);
     assert_int_equal(stats.rerun_tokens, 4);
+    assert_int_equal(stats.reruns_due, 0);
     assert_ok(ask(&to[1], 3, NULL), &error);
     fake_let_pass(&fake, 3);
     fake_wait_for_step(&fake, 11);

@@ -202,6 +202,44 @@ static void a_system_message_is_run_once(void **state) {
     }
 }
 
+static size_t encode(const server *s, const gumbel_message *messages, size_t count, int32_t tokens[CONTEXT]) {
+    size_t token_count;
+    assert_ok(gumbel_chat_encode(s->tokenizer, messages, count, NULL, tokens, CONTEXT, &token_count, &error),
+              &error);
+    return token_count;
+}
+
+/* The next turn is written without a part of the generation prompt, in which a multiple of the grain lies: it
+ * begins with what was kept before that prompt. */
+static void a_turn_that_parts_in_the_generation_prompt(void **state) {
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        static int32_t first[CONTEXT], second[CONTEXT];
+        static heard to[2];
+        char question[1024] = "Who is the baker";
+        server s;
+        begin(&s, models[m]);
+        memset(to, 0, sizeof to);
+        const gumbel_message messages[] = {MESSAGE(.role = "user", .content = question),
+                                           MESSAGE(.role = "assistant", .content = "Mira."),
+                                           MESSAGE(.role = "user", .content = "Really?")};
+        size_t common = 0, last = 0;
+        while (common < GRAIN || last - last % GRAIN <= common) {
+            strcat(question, " and why");
+            last = encode(&s, messages, 1, first) - 1;
+            const size_t count = encode(&s, messages, 3, second);
+            for (common = 0; common < last && common < count && first[common] == second[common];)
+                common++;
+        }
+        const gumbel_submission one = ask(&s, messages, 1, &to[0]), three = ask(&s, messages, 3, &to[1]);
+        run(&s, &one);
+        run(&s, &three);
+        assert_as_alone(&s, messages, 3, 0, &to[1]);
+        assert_true(common >= GRAIN && to[1].usage.cached_tokens >= common - common % GRAIN);
+        end(&s);
+    }
+}
+
 static void answers_are_forks_with_seeds_of_their_own(void **state) {
     (void)state;
     for (int m = 0; m < 2; m++) {
@@ -257,6 +295,7 @@ static void conversations_that_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_system_message_is_run_once),
+        cmocka_unit_test(a_turn_that_parts_in_the_generation_prompt),
         cmocka_unit_test(answers_are_forks_with_seeds_of_their_own),
         cmocka_unit_test(conversations_that_are_refused),
     };

@@ -11,16 +11,28 @@ static bool is_half_done(const gb_sequence *sequence) {
     return sequence->position < sequence->prompt_end && sequence->count > sequence->prompt_end;
 }
 
+static bool is_due(const gb_serving_schedule *schedule, const gb_sequence *kept) {
+    return schedule->slots->reuse == GB_REUSE_PROMPT && kept->place == GB_PLACE_SLOT &&
+           (kept->position > kept->prompt_end || is_half_done(kept));
+}
+
 static gb_sequence *next_one(const gb_serving_schedule *schedule) {
     gb_sequence *found = NULL;
     for (gb_sequence *kept = schedule->kept; kept; kept = kept->next)
-        if (kept->place == GB_PLACE_SLOT && (kept->position > kept->prompt_end || is_half_done(kept)))
+        if (is_due(schedule, kept))
             found = kept;
     return found;
 }
 
+uint64_t gb_reruns_due(const gb_serving_schedule *schedule) {
+    uint64_t count = 0;
+    for (const gb_sequence *kept = schedule->kept; kept; kept = kept->next)
+        count += is_due(schedule, kept);
+    return count;
+}
+
 bool gb_has_rerun(const gb_serving_schedule *schedule) {
-    return schedule->slots->reuse == GB_REUSE_PROMPT && !schedule->answers && next_one(schedule);
+    return !schedule->answers && next_one(schedule);
 }
 
 /* The sequence becomes a prompt of which the answer is still to be run. */

@@ -266,5 +266,6 @@ void gb_schedule_get_stats(const gb_serving_schedule *schedule, gumbel_scheduler
     stats->kept_bytes = gb_kept_bytes(schedule);
     stats->host_bytes = schedule->host_bytes;
     stats->spilled_bytes = schedule->spilled_bytes;
+    stats->reruns_due = gb_reruns_due(schedule);
     count_phases(schedule, stats);
 }

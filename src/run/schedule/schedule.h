@@ -132,7 +132,10 @@ uint32_t gb_chunk(const gb_serving_schedule *schedule, uint32_t position, uint32
 /* ---- rerun.c: answers that become prompts ----------------------------------------------------------------
  */
 
-/* Whether nobody waits, and a kept answer's states are of no use to a prompt until it is run as one. */
+/* Kept answers whose states are of no use to a prompt until they are run as one. */
+uint64_t gb_reruns_due(const gb_serving_schedule *schedule);
+
+/* Whether one is due and nobody waits. */
 bool gb_has_rerun(const gb_serving_schedule *schedule);
 
 /* Runs a chunk of such an answer again, as a prompt. */
