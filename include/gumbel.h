@@ -808,7 +808,8 @@ GUMBEL_API gumbel_status gumbel_conversation_add_generated(gumbel_conversation *
                                                            const gumbel_generated *generated,
                                                            gumbel_error *error);
 
-/* Ends a reply that nothing has finished: what there is of it becomes a message. Errors: as above. */
+/* Ends a reply that nothing has finished: what there is of it becomes a message. Errors, after which there is
+ * none and the reply has ended: as above. */
 GUMBEL_API gumbel_status gumbel_conversation_end_reply(gumbel_conversation *conversation,
                                                        gumbel_error *error);
 
