@@ -83,6 +83,10 @@ typedef struct gumbel_error {
 /* "0.1.0". */
 GUMBEL_API const char *gumbel_version(void);
 
+/* A number that is another one where programs are written in another format: the versions of the file (in the
+ * upper 32 bits), of its tokenizer and of its chat templates (16 bits each). */
+GUMBEL_API uint64_t gumbel_program_format(void);
+
 /* Receives text that the library writes; length bytes, no terminating zero. */
 typedef void (*gumbel_write_callback)(void *user, const char *text, size_t length);
 
