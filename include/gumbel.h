@@ -393,7 +393,7 @@ GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, c
 
 /* What a model writes is one text in which thoughts, the answer and calls of tools stand between marks. A
  * reply takes it apart as it is generated, by the reply format that the program carries
- * (docs/reply-format.md). Marks that the tokenizer has tokens for are recognized by these, never by text that
+ * (docs/chat.md). Marks that the tokenizer has tokens for are recognized by these, never by text that
  * spells them; the others as text. Without a format all is content. */
 typedef struct gumbel_reply gumbel_reply;
 
@@ -482,7 +482,7 @@ GUMBEL_API gumbel_status gumbel_reply_get_part(const gumbel_reply *reply, size_t
 GUMBEL_API gumbel_status gumbel_reply_message(const gumbel_reply *reply, gumbel_write_callback write,
                                               void *user, gumbel_error *error);
 
-/* Replaces the tokenizer's reply format by the JSON description at path (docs/reply-format.md). Not while
+/* Replaces the tokenizer's reply format by the JSON description at path (docs/chat.md). Not while
  * another thread uses the tokenizer, or a reply of it lives. Errors: IO, FORMAT, MEMORY. */
 GUMBEL_API gumbel_status gumbel_reply_format_load(gumbel_tokenizer *tokenizer, const char *path,
                                                   gumbel_error *error);
