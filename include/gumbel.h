@@ -83,6 +83,10 @@ typedef struct gumbel_error {
 /* "0.1.0". */
 GUMBEL_API const char *gumbel_version(void);
 
+/* A number that is another one where programs are written in another format: the versions of the file (in the
+ * upper 32 bits), of its tokenizer and of its chat templates (16 bits each). */
+GUMBEL_API uint64_t gumbel_program_format(void);
+
 /* Receives text that the library writes; length bytes, no terminating zero. */
 typedef void (*gumbel_write_callback)(void *user, const char *text, size_t length);
 
@@ -389,7 +393,7 @@ GUMBEL_API const char *gumbel_chat_template(const gumbel_tokenizer *tokenizer, c
 
 /* What a model writes is one text in which thoughts, the answer and calls of tools stand between marks. A
  * reply takes it apart as it is generated, by the reply format that the program carries
- * (docs/reply-format.md). Marks that the tokenizer has tokens for are recognized by these, never by text that
+ * (docs/chat.md). Marks that the tokenizer has tokens for are recognized by these, never by text that
  * spells them; the others as text. Without a format all is content. */
 typedef struct gumbel_reply gumbel_reply;
 
@@ -478,7 +482,7 @@ GUMBEL_API gumbel_status gumbel_reply_get_part(const gumbel_reply *reply, size_t
 GUMBEL_API gumbel_status gumbel_reply_message(const gumbel_reply *reply, gumbel_write_callback write,
                                               void *user, gumbel_error *error);
 
-/* Replaces the tokenizer's reply format by the JSON description at path (docs/reply-format.md). Not while
+/* Replaces the tokenizer's reply format by the JSON description at path (docs/chat.md). Not while
  * another thread uses the tokenizer, or a reply of it lives. Errors: IO, FORMAT, MEMORY. */
 GUMBEL_API gumbel_status gumbel_reply_format_load(gumbel_tokenizer *tokenizer, const char *path,
                                                   gumbel_error *error);
@@ -808,7 +812,8 @@ GUMBEL_API gumbel_status gumbel_conversation_add_generated(gumbel_conversation *
                                                            const gumbel_generated *generated,
                                                            gumbel_error *error);
 
-/* Ends a reply that nothing has finished: what there is of it becomes a message. Errors: as above. */
+/* Ends a reply that nothing has finished: what there is of it becomes a message. Errors, after which there is
+ * none and the reply has ended: as above. */
 GUMBEL_API gumbel_status gumbel_conversation_end_reply(gumbel_conversation *conversation,
                                                        gumbel_error *error);
 

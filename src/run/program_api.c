@@ -7,6 +7,7 @@
 #include "base/versioned.h"
 #include "plan/plan.h"
 #include "program/costs.h"
+#include "program/file/format.h"
 #include "program/file/reader.h"
 #include "program/print/printer.h"
 #include "run/handles.h"
@@ -17,6 +18,10 @@
 
 const char *gumbel_version(void) {
     return GUMBEL_VERSION;
+}
+
+uint64_t gumbel_program_format(void) {
+    return (uint64_t)GB_FORMAT_VERSION << 32 | (uint64_t)GB_TOKENIZER_VERSION << 16 | GB_CHAT_VERSION;
 }
 
 gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gumbel_error *error) {

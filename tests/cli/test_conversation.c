@@ -51,6 +51,7 @@ static cli_conversation new_conversation(void) {
     cli_template_options template = {.file = GUMBEL_TEST_DATA "/cli/thinks.jinja"};
     assert_ok(cli_template_read(&template, &conversation.template, &error), &error);
     assert_ok(cli_output_open(&conversation.output, model.tokenizer, &error), &error);
+    assert_ok(cli_conversation_apply(&conversation, &error), &error);
     return conversation;
 }
 
@@ -115,8 +116,9 @@ static void zero_bytes_are_text_and_no_message(void **state) {
     cli_conversation conversation = new_conversation();
     assert_fails(cli_converse(&conversation, "a\0b", 3, &error), GUMBEL_ERROR_ARGUMENT, &error, "zero byte");
     assert_int_equal(gumbel_session_position(model.session, NULL), 0);
-    assert_int_equal(conversation.message_count, 0);
+    assert_int_equal(gumbel_conversation_count(conversation.messages), 0);
     conversation.format.raw = true;
+    assert_ok(cli_conversation_apply(&conversation, &error), &error);
     const int32_t *with, *without;
     assert_ok(cli_converse(&conversation, "ab", 2, &error), &error);
     uint32_t count = gumbel_session_position(model.session, &without);

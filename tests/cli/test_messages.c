@@ -56,34 +56,10 @@ static void wrong_files_are_refused(void **state) {
     }
 }
 
-/* What a chat keeps beside its session. */
-static void texts_are_written_and_read(void **state) {
-    (void)state;
-    const gumbel_message written[] = {
-        {.size = sizeof *written, .role = "system", .content = "Be brief."},
-        {.size = sizeof *written, .role = "user", .content = "\"a\"\n\u00e9\xff"},
-    };
-    const char *path = temporary_path("kept.json");
-    cli_plain_message *read;
-    gumbel_error error;
-    size_t count;
-    assert_ok(cli_messages_write(path, written, 2, &error), &error);
-    assert_ok(cli_messages_read(path, &read, &count, &error), &error);
-    assert_int_equal(count, 2);
-    assert_string_equal(read[0].role, "system");
-    assert_string_equal(read[1].content, "\"a\"\n\u00e9\uFFFD");
-    free(read[0].content), free(read[1].content), free(read);
-    write_text(path, "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\"}]");
-    assert_fails(cli_messages_read(path, &read, &count, &error), GUMBEL_ERROR_FORMAT, &error, "message 1");
-    write_text(path, "{}");
-    assert_fails(cli_messages_read(path, &read, &count, &error), GUMBEL_ERROR_FORMAT, &error, "an array");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_array_or_an_object_of_messages),
         cmocka_unit_test(wrong_files_are_refused),
-        cmocka_unit_test(texts_are_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,27 @@ static void test_template_in_config(void **state) {
     gb_text_sections_free(&sections);
 }
 
+/* Templates in a folder beside the default one; what is no template there is left alone. */
+static void test_additional_templates(void **state) {
+    (void)state;
+    gb_text_sections sections;
+    copy_tokenizer();
+    write_text(temporary_path("chat_template.jinja"), TURNS);
+    write_text(temporary_path("additional_chat_templates/tool_use.jinja"), OTHER);
+    write_text(temporary_path("additional_chat_templates/rag.jinja"), "rag");
+    write_text(temporary_path("additional_chat_templates/notes.txt"), "notes");
+    read_sections(&sections);
+    assert_template(&sections, NULL, TURNS);
+    assert_template(&sections, "default", TURNS);
+    assert_template(&sections, "tool_use", OTHER);
+    assert_template(&sections, "rag", "rag");
+    gb_text_sections_free(&sections);
+    write_text(temporary_path("additional_chat_templates/default.jinja"), OTHER);
+    gumbel_error error;
+    assert_fails(gb_read_text_sections(temporary_directory(), keep_warning, NULL, &sections, &error),
+                 GUMBEL_ERROR_FORMAT, &error, "default.jinja");
+}
+
 /* As transformers writes what has no limit. */
 static void test_long_integer(void **state) {
     (void)state;
@@ -171,9 +192,13 @@ static void test_export_tokenizer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_template_file), cmocka_unit_test(test_template_in_config),
-        cmocka_unit_test(test_long_integer),  cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_bad_config),    cmocka_unit_test(test_export_tokenizer),
+        cmocka_unit_test(test_template_file),
+        cmocka_unit_test(test_template_in_config),
+        cmocka_unit_test(test_additional_templates),
+        cmocka_unit_test(test_long_integer),
+        cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_bad_config),
+        cmocka_unit_test(test_export_tokenizer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

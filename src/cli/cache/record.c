@@ -52,7 +52,9 @@ uint32_t cli_cache_identity(const cli_cache_record *record) {
 static gumbel_status find_state(const cli_cache_record *record, uint64_t *state, gumbel_error *error) {
     cli_text text = {0};
     struct stat recipe;
+    const uint64_t format = gumbel_program_format();
     cli_text_add(&text, gumbel_version(), strlen(gumbel_version()) + 1);
+    cli_text_add(&text, (const char *)&format, sizeof format);
     add_options(record, &text);
     if (record->recipe && record->recipe[0] == '/' && stat(record->recipe, &recipe) == 0)
         cli_fingerprint_file(record->recipe, &recipe, &text);

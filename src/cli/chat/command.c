@@ -18,6 +18,10 @@ static void report_reply(const cli_chat *chat) {
                  conversation->model->max_context);
 }
 
+static void add_text(void *user, const char *text, size_t length) {
+    cli_text_add(user, text, length);
+}
+
 static gumbel_status carry_out(cli_chat *chat, const cli_text *line, gumbel_error *error) {
     if (strlen(line->bytes) == line->length)
         return cli_chat_command(chat, line->bytes, error);
@@ -31,8 +35,11 @@ static bool take_message(cli_chat *chat, const cli_chat_message *message) {
     gumbel_status status;
     const cli_text *text = &message->text;
     cli_clear_interrupt();
+    gumbel_reply_part call;
     if (message->is_command)
         status = carry_out(chat, text, &error);
+    else if (cli_open_call(&chat->conversation, &call))
+        status = cli_answer_call(&chat->conversation, text->bytes, text->length, &error);
     else
         status = cli_converse(&chat->conversation, text->bytes, text->length, &error);
     if (status != GUMBEL_OK)
@@ -40,6 +47,21 @@ static bool take_message(cli_chat *chat, const cli_chat_message *message) {
     else if (!message->is_command || strncmp(text->bytes, "/regen", 6) == 0)
         report_reply(chat);
     return status == GUMBEL_OK;
+}
+
+/* What is asked for: a message, or the result of a call. */
+static cli_line read_next(const cli_chat *chat, cli_line_reader *reader, bool *is_result,
+                          cli_chat_message *message) {
+    gumbel_reply_part call;
+    *is_result = cli_open_call(&chat->conversation, &call);
+    if (!*is_result)
+        return cli_read_message(reader, "> ", message);
+    cli_text prompt = {0};
+    gumbel_escape(GUMBEL_ESCAPE_LINE, call.name, strlen(call.name), add_text, &prompt);
+    cli_text_add(&prompt, " gives> ", strlen(" gives> "));
+    cli_line line = cli_read_message(reader, prompt.bytes, message);
+    cli_text_free(&prompt);
+    return line;
 }
 
 /* Takes messages until /exit or the end. In a pipe one that fails makes the exit status 1, and Ctrl-C ends
@@ -50,13 +72,14 @@ static int take_messages(cli_chat *chat, cli_line_reader *reader) {
     cli_chat_message message = {0};
     const cli_text *text = &message.text;
     while (!chat->ended) {
-        cli_line line = cli_read_message(reader, &message);
+        bool is_result;
+        cli_line line = read_next(chat, reader, &is_result, &message);
         if (line == CLI_LINE_END || (line == CLI_LINE_INTERRUPTED && was_interrupted))
             break;
         was_interrupted = line == CLI_LINE_INTERRUPTED;
         if (was_interrupted && is_terminal)
             cli_note("Ctrl-C again, Ctrl-D or /exit leaves");
-        else if (!was_interrupted && strspn(text->bytes, " \t\n") < text->length &&
+        else if (!was_interrupted && (is_result || strspn(text->bytes, " \t\n") < text->length) &&
                  !take_message(chat, &message) && !is_terminal)
             status = CLI_FAILED;
         if (!is_terminal && cli_interrupted()) {
@@ -153,7 +176,9 @@ const cli_command cli_command_chat = {
         "kept, so that a turn runs only what is new. On a terminal lines can be edited and there is "
         "a history, what is pasted is one message, and replies are wrapped at words; from a pipe each "
         "line is a turn, and only the replies are printed.\n"
-        "Lines that begin with a slash are commands: /reset, /regen, /seed N, /set NAME VALUE, "
+        "Where the model calls a tool of --tools, the next message is the call's result.\n"
+        "Lines that begin with a slash are commands: /reset, /regen, /seed N, /set NAME VALUE, /system TEXT, "
+        "/tools FILE, "
         "/stats, /save FILE, /load FILE, /help, /exit. /set takes the names of the options below "
         "without their dashes, such as /set temperature 0.7.\n"
         "On a terminal a text between \"\"\" and \"\"\" may have many lines; anywhere a backslash at a "

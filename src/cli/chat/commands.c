@@ -83,7 +83,7 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     int64_t limit = chat->arguments.chat.max_new_tokens.value;
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
     cli_read_stops(&chat->arguments.stop, &conversation->stops);
-    return GUMBEL_OK;
+    return cli_conversation_apply(conversation, error);
 }
 
 static gumbel_status use_seed(cli_chat *chat, gumbel_error *error) {
@@ -121,9 +121,6 @@ static gumbel_status change_setting(cli_chat *chat, const char *name, const char
     }
     if (strcmp(name, "seed") == 0)
         return use_seed(chat, error);
-    if (chat->arguments.format.system != before.format.system &&
-        gumbel_session_position(chat->conversation.model->session, NULL) > 0)
-        cli_note("the system message holds from the next /reset on");
     if (was_greedy)
         cli_report_seed(&chat->conversation.sampling);
     return GUMBEL_OK;
@@ -139,6 +136,17 @@ static gumbel_status set(cli_chat *chat, const char *argument, gumbel_error *err
 
 static gumbel_status seed(cli_chat *chat, const char *argument, gumbel_error *error) {
     return change_setting(chat, "seed", argument, error);
+}
+
+static gumbel_status system_message(cli_chat *chat, const char *argument, gumbel_error *error) {
+    return change_setting(chat, "system", keep(chat, argument), error);
+}
+
+static gumbel_status tools(cli_chat *chat, const char *argument, gumbel_error *error) {
+    if (strcmp(argument, "none") != 0)
+        return change_setting(chat, "tools", keep(chat, argument), error);
+    chat->arguments.template.tools = NULL;
+    return cli_chat_apply_settings(chat, error);
 }
 
 static gumbel_status reset(cli_chat *chat, const char *argument, gumbel_error *error) {
@@ -193,6 +201,8 @@ static const chat_command commands[] = {
     {"/reset /clear", NULL, "begin a new conversation", reset},
     {"/regen", NULL, "another reply to the last message", regenerate},
     {"/seed", "N", "draw the next tokens with seed N, N + 1, ...; -1 draws a seed", seed},
+    {"/system", "TEXT", "the system message, from the next message on", system_message},
+    {"/tools", "FILE", "the tools that the model may call; none: no tools", tools},
     {"/set", "NAME VALUE", "change a setting: temperature, top-k, stop, think, no-think, ...", set},
     {"/stats", NULL, "settings, speed and memory of the last reply", stats},
     {"/save", "FILE", "write the conversation to a file", save},

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const char prompt[] = "> ", next_prompt[] = ". ", quotes[] = "\"\"\"";
+static const char next_prompt[] = ". ", quotes[] = "\"\"\"";
 enum { QUOTES = sizeof quotes - 1 };
 
 static bool has_quotes_at(const cli_text *text, size_t at) {
@@ -66,7 +66,7 @@ static void remember(cli_line_reader *reader, const cli_chat_message *message) {
     cli_text_free(&entry);
 }
 
-cli_line cli_read_message(cli_line_reader *reader, cli_chat_message *message) {
+cli_line cli_read_message(cli_line_reader *reader, const char *prompt, cli_chat_message *message) {
     cli_text *text = &message->text;
     cli_pasted pasted;
     cli_line result = cli_read_line(reader, prompt, text, &pasted);

@@ -13,7 +13,8 @@ typedef struct cli_chat_message {
     bool is_command; /* it begins with a slash that was typed, or came from a pipe */
 } cli_chat_message;
 
-/* Reads the next one. At a terminal it is added to the history, so that it can be recalled as a whole. */
-cli_line cli_read_message(cli_line_reader *reader, cli_chat_message *message);
+/* Reads the next one, after the prompt at a terminal. There it is added to the history, so that it can be
+ * recalled as a whole. */
+cli_line cli_read_message(cli_line_reader *reader, const char *prompt, cli_chat_message *message);
 
 #endif

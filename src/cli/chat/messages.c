@@ -53,16 +53,7 @@ void cli_messages_free(cli_messages *messages) {
     *messages = (cli_messages){0};
 }
 
-/* ---- Files of text alone ---- */
-
-static const char *role_of(const json_t *message) {
-    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
-    const char *role = json_string_value(json_object_get(message, "role"));
-    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(role, roles[i]) == 0)
-            return roles[i];
-    return NULL;
-}
+/* ---- Files ---- */
 
 static gumbel_status write_text(const char *path, const cli_text *text, gumbel_error *error) {
     char buffer[4096];
@@ -76,58 +67,60 @@ static gumbel_status write_text(const char *path, const cli_text *text, gumbel_e
     return status;
 }
 
-gumbel_status cli_messages_write(const char *path, const gumbel_message *messages, size_t count,
+static void keep(void *user, const char *text, size_t length) {
+    cli_text_add(user, text, length);
+}
+
+gumbel_status cli_messages_write(const char *path, const gumbel_conversation *conversation,
                                  gumbel_error *error) {
-    json_t *array = json_array();
     cli_text text = {0};
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(array,
-                              json_pack("{s:s, s:o}", "role", messages[i].role, "content",
-                                        cli_json_text(messages[i].content, strlen(messages[i].content))));
-    json_dump_callback(array, add, &text, JSON_INDENT(1));
-    cli_text_add(&text, "\n", 1);
-    json_decref(array);
-    gumbel_status status = write_text(path, &text, error);
+    gumbel_status status = gumbel_conversation_write(conversation, keep, &text, error);
+    if (status == GUMBEL_OK) {
+        cli_text_add(&text, "\n", 1);
+        status = write_text(path, &text, error);
+    }
     cli_text_free(&text);
     return status;
 }
 
-static gumbel_status take_messages(const char *path, const json_t *array, cli_plain_message *messages,
-                                   size_t *count, gumbel_error *error) {
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *message = json_array_get(array, i), *content = json_object_get(message, "content");
-        if (!role_of(message) || !json_is_string(content)) {
-            cli_refuse(error, "%s: message %zu: expected a role and a content of text", path, i);
-            return error->status = GUMBEL_ERROR_FORMAT;
-        }
-        messages[(*count)++] = (cli_plain_message){
-            role_of(message), cli_copy_text(json_string_value(content), json_string_length(content))};
-    }
-    return GUMBEL_OK;
+gumbel_status cli_messages_read(const char *path, gumbel_conversation *conversation, gumbel_error *error) {
+    cli_text text = {0};
+    cli_messages messages = {0};
+    gumbel_status status = cli_read_file(path, &text, error);
+    if (status == GUMBEL_OK)
+        status = cli_messages_parse(path, text.bytes, text.length, &messages, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_add_json(conversation, messages.messages, error);
+    cli_messages_free(&messages);
+    cli_text_free(&text);
+    return status;
 }
 
-gumbel_status cli_messages_read(const char *path, cli_plain_message **messages, size_t *count,
-                                gumbel_error *error) {
-    cli_text text = {0};
-    json_error_t reason;
-    *messages = NULL;
-    *count = 0;
-    gumbel_status status = cli_read_file(path, &text, error);
+/* ---- The system message ---- */
+
+static bool is_system(const json_t *message) {
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0);
+}
+
+gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const char *system,
+                                      gumbel_error *error) {
+    cli_text before = {0}, after = {0};
+    gumbel_status status = gumbel_conversation_write(conversation, keep, &before, error);
     if (status != GUMBEL_OK)
         return status;
-    json_t *array = json_loadb(text.bytes, text.length, JSON_REJECT_DUPLICATES, &reason);
-    cli_text_free(&text);
-    if (!json_is_array(array)) {
-        cli_refuse(error, "%s: expected an array of messages", path);
-        status = error->status = GUMBEL_ERROR_FORMAT;
-    } else {
-        *messages = cli_allocate(json_array_size(array), sizeof **messages);
-        status = take_messages(path, array, *messages, count, error);
-    }
+    json_t *array = json_loadb(before.bytes, before.length, JSON_ALLOW_NUL, NULL);
+    if (is_system(json_array_get(array, 0)))
+        json_array_remove(array, 0);
+    if (system)
+        json_array_insert_new(
+            array, 0,
+            json_pack("{s:s, s:o}", "role", "system", "content", cli_json_text(system, strlen(system))));
+    json_dump_callback(array, add, &after, JSON_COMPACT);
     json_decref(array);
-    for (size_t i = 0; status != GUMBEL_OK && i < *count; i++)
-        free((*messages)[i].content);
-    if (status != GUMBEL_OK)
-        free(*messages);
+    gumbel_conversation_truncate(conversation, 0);
+    status = gumbel_conversation_add_json(conversation, after.bytes, error);
+    cli_text_free(&before);
+    cli_text_free(&after);
     return status;
 }

@@ -20,18 +20,14 @@ gumbel_status cli_messages_parse(const char *name, const char *json, size_t leng
 
 void cli_messages_free(cli_messages *messages);
 
-/* Writes messages of text to the file at path. Errors: ARGUMENT, IO. */
-gumbel_status cli_messages_write(const char *path, const gumbel_message *messages, size_t count,
+/* Writes the conversation's messages to the file at path, and adds those of a file to one. Errors: ARGUMENT,
+ * IO, FORMAT. */
+gumbel_status cli_messages_write(const char *path, const gumbel_conversation *conversation,
                                  gumbel_error *error);
+gumbel_status cli_messages_read(const char *path, gumbel_conversation *conversation, gumbel_error *error);
 
-typedef struct cli_plain_message {
-    const char *role; /* a literal */
-    char *content;    /* owned */
-} cli_plain_message;
-
-/* Reads what cli_messages_write has written; the caller frees the messages and their contents. Errors: IO,
- * FORMAT. */
-gumbel_status cli_messages_read(const char *path, cli_plain_message **messages, size_t *count,
-                                gumbel_error *error);
+/* Replaces the system message at the beginning, or puts one there; NULL: takes it away. Errors: MEMORY. */
+gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const char *system,
+                                      gumbel_error *error);
 
 #endif

@@ -56,6 +56,18 @@ static gumbel_status visit_names(const char *folder, const char *gguf, const cli
     return status;
 }
 
+/* The chat templates in a folder of their own. */
+static gumbel_status visit_templates(const char *checkpoint, visitor visit, void *user, gumbel_error *error) {
+    char *folder = cli_join(checkpoint, "additional_chat_templates");
+    cli_names names = {0};
+    gumbel_status status = GUMBEL_OK;
+    if (cli_names_read(&names, folder))
+        status = visit_names(folder, NULL, &names, visit, user, error);
+    cli_names_free(&names);
+    free(folder);
+    return status;
+}
+
 static gumbel_status visit_files(const char *checkpoint, visitor visit, void *user, gumbel_error *error) {
     struct stat file;
     if (stat(checkpoint, &file) != 0)
@@ -69,6 +81,8 @@ static gumbel_status visit_files(const char *checkpoint, visitor visit, void *us
     gumbel_status status = cli_names_read(&names, folder)
                                ? visit_names(folder, gguf, &names, visit, user, error)
                                : refuse_path(folder, error);
+    if (status == GUMBEL_OK && !gguf)
+        status = visit_templates(checkpoint, visit, user, error);
     cli_names_free(&names);
     free(folder);
     return status;

@@ -35,6 +35,12 @@ const cli_option cli_template_table[] = {
      .help = "More variables for the chat template, as in '{\"enable_thinking\": false}'.",
      .type = CLI_STRING,
      .offset = offsetof(cli_template_options, kwargs)},
+    {.names = "--tools",
+     .argument = "FILE",
+     .help = "Tools that the model may call, a JSON array as OpenAI's API has it. Their calls are part of a "
+             "reply; gumbel chat asks for the results.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_template_options, tools)},
     {0},
 };
 
@@ -53,11 +59,11 @@ static gumbel_status read_regular_file(const char *path, cli_text *file, gumbel_
     return cli_read_file(path, file, error);
 }
 
-static gumbel_status read_file(const char *path, cli_text *file, gumbel_error *error) {
+static gumbel_status read_file(const char *path, const char *what, cli_text *file, gumbel_error *error) {
     gumbel_status status = read_regular_file(path, file, error);
     if (status != GUMBEL_OK || strlen(file->bytes) == file->length)
         return status;
-    cli_refuse(error, "%s: a chat template has no zero bytes", path);
+    cli_refuse(error, "%s: %s no zero bytes", path, what);
     return error->status = GUMBEL_ERROR_FORMAT;
 }
 
@@ -77,10 +83,14 @@ gumbel_status cli_template_read(const cli_template_options *flags, cli_template 
         settled->options.template_text = flags->text;
     else
         settled->options.template_name = flags->text;
-    if (!flags->file)
-        return GUMBEL_OK;
-    gumbel_status status = read_file(flags->file, &settled->file, error);
-    settled->options.template_text = settled->file.bytes;
+    gumbel_status status = GUMBEL_OK;
+    if (flags->file)
+        status = read_file(flags->file, "a chat template has", &settled->file, error);
+    if (flags->file)
+        settled->options.template_text = settled->file.bytes;
+    if (status == GUMBEL_OK && flags->tools)
+        status = read_file(flags->tools, "tools have", &settled->tools, error);
+    settled->options.tools = settled->tools.bytes;
     return status;
 }
 
@@ -95,10 +105,12 @@ gumbel_status cli_template_check(const cli_template_options *flags, const gumbel
     gumbel_status status = cli_template_read(flags, settled, error);
     if (status == GUMBEL_OK)
         status = gumbel_chat_render(tokenizer, &message, 1, &settled->options, write_nothing, NULL, error);
-    return status == GUMBEL_ERROR_ARGUMENT && !flags->kwargs && !flags->text ? GUMBEL_OK : status;
+    return status == GUMBEL_ERROR_ARGUMENT && !flags->kwargs && !flags->text && !flags->tools ? GUMBEL_OK
+                                                                                              : status;
 }
 
 void cli_template_free(cli_template *settled) {
     cli_text_free(&settled->file);
+    cli_text_free(&settled->tools);
     *settled = (cli_template){0};
 }

@@ -13,7 +13,8 @@ typedef struct cli_template_options {
     const char *text; /* a name or a template */
     const char *file;
     const char *kwargs;
-    int thinking; /* gumbel_thinking */
+    const char *tools; /* a file */
+    int thinking;      /* gumbel_thinking */
 } cli_template_options;
 
 extern const cli_option cli_template_table[];
@@ -21,11 +22,11 @@ extern const cli_option cli_template_table[];
 /* Starts zeroed. */
 typedef struct cli_template {
     gumbel_chat_options options; /* points into the rest and into the flags' texts */
-    cli_text file;
+    cli_text file, tools;
 } cli_template;
 
-/* Puts the flags to work; reads --chat-template-file. The template is not looked into. Errors: ARGUMENT, IO,
- * FORMAT. */
+/* Puts the flags to work; reads --chat-template-file and --tools. The template is not looked into. Errors:
+ * ARGUMENT, IO, FORMAT. */
 gumbel_status cli_template_read(const cli_template_options *flags, cli_template *settled,
                                 gumbel_error *error);
 

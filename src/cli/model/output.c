@@ -2,6 +2,7 @@
 #include "cli/model/output.h"
 
 #include "cli/base/report.h"
+#include "cli/model/parts.h"
 #include "cli/terminal/terminal.h"
 
 #include <inttypes.h>
@@ -76,7 +77,11 @@ static gumbel_status print_logprob_line(cli_output *output, const gumbel_generat
 }
 
 void cli_output_rest(cli_output *output, const gumbel_generated *generated) {
-    if (output->detokenizer && (output->record || !output->logprobs))
+    if (!output->detokenizer || (output->logprobs && !output->record))
+        return;
+    if (output->conversation)
+        cli_output_parts(output);
+    else
         cli_output_text(output, generated->text, generated->text_length);
 }
 
@@ -95,6 +100,11 @@ static gumbel_status record_token(cli_output *output, const gumbel_generated *ge
 
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error) {
     int32_t token = generated->token;
+    if (output->conversation) {
+        gumbel_status status = gumbel_conversation_add_generated(output->conversation, generated, error);
+        if (status != GUMBEL_OK)
+            return status;
+    }
     if (output->record)
         return record_token(output, generated, error);
     if (output->logprobs)
@@ -112,6 +122,8 @@ gumbel_status cli_output_token(cli_output *output, const gumbel_generated *gener
 void cli_output_end(cli_output *output) {
     if (output->logprobs || output->record)
         return;
+    if (output->conversation)
+        cli_output_end_parts(output);
     if (output->is_terminal)
         cli_terminal_text_end(&output->text);
     if (!output->line_ended && (output->began || !output->detokenizer))

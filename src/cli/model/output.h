@@ -18,8 +18,15 @@ typedef struct cli_output {
     bool logprobs;      /* lines instead of text or ids */
     bool wraps;         /* text at words to a terminal's width */
     cli_record *record; /* keeps what would be printed; NULL: it is printed */
+    gumbel_conversation
+        *conversation;     /* gets the tokens, and gives the parts to print; NULL: text as it comes */
+    const char *reasoning; /* --reasoning */
     /* The output's own. */
     bool is_terminal;
+    bool has_part, is_styled; /* a part of this reply was begun; a thought is dimmed */
+    bool hides_thought;       /* the reply has one that is not printed */
+    gumbel_part_type part;
+    const char *warning;    /* of the reply; NULL: none */
     cli_terminal_text text; /* what a terminal is shown */
 } cli_output;
 
@@ -32,7 +39,7 @@ void cli_output_close(cli_output *output);
  * quotes, escaped (what the token completes), then id:logprob of each of the likeliest tokens. */
 gumbel_status cli_output_token(cli_output *output, const gumbel_generated *generated, gumbel_error *error);
 
-/* Prints the text that came with a failure: what was held back until then. */
+/* Prints the text that came with a failure: what was held back until then; of a conversation its parts. */
 void cli_output_rest(cli_output *output, const gumbel_generated *generated);
 
 /* Prints length bytes of text. */

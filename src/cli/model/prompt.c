@@ -11,6 +11,14 @@ const cli_option cli_format_table[] = {
      .help = "A system message before the first turn.",
      .type = CLI_STRING,
      .offset = offsetof(cli_format_options, system)},
+    {.names = "--reasoning",
+     .argument = "WHAT",
+     .help = "What to print of replies: thoughts and answers (show, the default on a terminal, where "
+             "thoughts are "
+             "dimmed), answers (hide, the default elsewhere), or thoughts (only).",
+     .type = CLI_CHOICE,
+     .choices = "show hide only",
+     .offset = offsetof(cli_format_options, reasoning)},
     {.names = "--wrap",
      .help = "Wrap lines at words on a terminal, which is the default; code and tables are left alone. To a "
              "pipe or a file nothing is wrapped.",

@@ -11,7 +11,8 @@
 typedef struct cli_format_options {
     bool raw;
     const char *system;
-    int no_wrap; /* a terminal's lines are left as they come */
+    int no_wrap;           /* a terminal's lines are left as they come */
+    const char *reasoning; /* "show", "hide" or "only"; NULL: shown on a terminal */
 } cli_format_options;
 
 extern const cli_option cli_format_table[];

@@ -32,6 +32,16 @@ static gumbel_status generate_tokens(cli_generator *generator, cli_output *outpu
     return GUMBEL_OK;
 }
 
+/* A reply that was broken off is ended where it is; its first error is the one to tell. */
+static void end_broken_off(cli_output *output, const cli_reply *reply) {
+    gumbel_error ignored;
+    const gumbel_generated nothing = {.size = sizeof nothing};
+    if (!output->conversation || reply->tokens.count == 0)
+        return;
+    gumbel_conversation_end_reply(output->conversation, &ignored);
+    cli_output_rest(output, &nothing);
+}
+
 gumbel_status cli_generate_reply(cli_generator *generator, const int32_t *tokens, size_t count,
                                  const gumbel_generate_options *options, cli_output *output, cli_reply *reply,
                                  gumbel_error *error) {
@@ -46,6 +56,8 @@ gumbel_status cli_generate_reply(cli_generator *generator, const int32_t *tokens
         gumbel_session_cancel(generator->model->session);
     status = generate_tokens(generator, output, reply, error);
     cli_cancel_on_interrupt(NULL);
+    if (status != GUMBEL_OK)
+        end_broken_off(output, reply);
     cli_output_end(output);
     if (status != GUMBEL_ERROR_CANCELLED)
         return status;

@@ -47,10 +47,10 @@ static const cli_option output_table[] = {
      .range = {.low = 0, .high = GUMBEL_TOP_LOGPROBS_LIMIT},
      .offset = offsetof(run_options, top_logprobs)},
     {.names = "--json",
-     .help =
-         "Print one line with an object in JSON when the answer is complete, in place of the text: text, "
-         "tokens, finish reason, settings and where each came from, seed, program, times; with --logprobs "
-         "and --top-logprobs those.",
+     .help = "Print one line with an object in JSON when the answer is complete, in place of the text: text, "
+             "the assistant's message with its reasoning and its calls of tools, tokens, finish reason, "
+             "settings and where each came from, seed, program, times; with --logprobs "
+             "and --top-logprobs those.",
      .type = CLI_FLAG,
      .offset = offsetof(run_options, json)},
     {.names = "--stats",
@@ -84,6 +84,8 @@ static gumbel_status settle(const run_arguments *arguments, run_state *state, gu
     state->output.logprobs = arguments->run.logprobs || arguments->run.top_logprobs.given;
     state->output.wraps = !arguments->format.no_wrap;
     state->output.record = arguments->run.json ? &state->record : NULL;
+    state->output.conversation = state->conversation;
+    state->output.reasoning = arguments->format.reasoning;
     cli_read_stops(&arguments->stop, &state->stops);
     return status;
 }
@@ -122,6 +124,7 @@ static void report(const run_arguments *arguments, const run_state *state) {
 }
 
 static void free_state(run_state *state) {
+    gumbel_conversation_destroy(state->conversation);
     cli_reply_free(&state->reply);
     cli_stops_free(&state->stops);
     cli_record_free(&state->record);
@@ -136,7 +139,7 @@ static int answer_once(const run_arguments *arguments) {
     gumbel_error error;
     gumbel_status status = cli_model_open(&arguments->model, false, &state.model, &error);
     if (status == GUMBEL_OK)
-        status = run_make_prompt(arguments, &state.model, &state.prompt, &error);
+        status = run_make_prompt(arguments, &state, &error);
     if (status == GUMBEL_OK)
         status = answer(arguments, &state, &error);
     if (status == GUMBEL_OK)

@@ -78,12 +78,30 @@ static json_t *stop_string_json(const run_state *state) {
     return index < 0 ? json_null() : text_json(state->stops.texts[index]);
 }
 
+static void keep(void *user, const char *text, size_t length) {
+    cli_text_add(user, text, length);
+}
+
+/* The assistant's message as OpenAI's API has it; null where the prompt was no message. */
+static json_t *message_json(const run_state *state) {
+    cli_text text = {0};
+    const gumbel_reply *reply = state->conversation ? gumbel_conversation_reply(state->conversation) : NULL;
+    json_t *message = NULL;
+    if (reply && gumbel_reply_message(reply, keep, &text, NULL) == GUMBEL_OK)
+        message = json_loadb(text.bytes, text.length, JSON_ALLOW_NUL, NULL);
+    cli_text_free(&text);
+    return message ? message : json_null();
+}
+
 void run_print_json(const run_arguments *arguments, const run_state *state, FILE *file) {
     const run_options *options = &arguments->run;
     const cli_reply *reply = &state->reply;
     json_t *root = json_object();
     json_object_set_new(root, "text", reply_text_json(options, &state->record.text));
-    json_object_set_new(root, "finish_reason", json_string(cli_reply_finish(reply)));
+    json_t *message = message_json(state);
+    const bool calls = reply->finish == GUMBEL_FINISH_STOP && json_object_get(message, "tool_calls");
+    json_object_set_new(root, "message", message);
+    json_object_set_new(root, "finish_reason", json_string(calls ? "tool_calls" : cli_reply_finish(reply)));
     json_object_set_new(root, "stop_string", stop_string_json(state));
     json_object_set_new(root, "tokens", tokens_json(&reply->tokens));
     json_object_set_new(root, "prompt_tokens", json_integer((json_int_t)reply->prompt_tokens));

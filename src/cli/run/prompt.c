@@ -83,8 +83,24 @@ static gumbel_status encode_plain(const run_arguments *arguments, const cli_mode
     return cli_encode_text(model->tokenizer, text, length, &options, tokens, error);
 }
 
-static gumbel_status encode_message(const run_arguments *arguments, const cli_model *model, const char *text,
-                                    cli_tokens *tokens, gumbel_error *error) {
+/* Begins a conversation, and gives its prompt. */
+static gumbel_status begin_conversation(run_state *state, const gumbel_message *messages, size_t count,
+                                        const gumbel_chat_options *chat, gumbel_error *error) {
+    gumbel_turn turn = {.size = sizeof turn};
+    gumbel_status status = gumbel_conversation_create(state->model.tokenizer, &state->conversation, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_set_chat(state->conversation, chat, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_add(state->conversation, messages, count, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_conversation_prompt(state->conversation, NULL, 0, &turn, error);
+    for (size_t i = 0; i < turn.count; i++)
+        cli_tokens_add(&state->prompt, turn.tokens[i]);
+    return status;
+}
+
+static gumbel_status encode_message(const run_arguments *arguments, run_state *state, const char *text,
+                                    gumbel_error *error) {
     gumbel_message messages[2];
     size_t count = 0;
     if (arguments->format.system)
@@ -94,24 +110,25 @@ static gumbel_status encode_message(const run_arguments *arguments, const cli_mo
     cli_template template = {0};
     gumbel_status status = cli_template_read(&arguments->template, &template, error);
     if (status == GUMBEL_OK)
-        status = cli_encode_messages(model->tokenizer, messages, count, &template.options, tokens, error);
+        status = begin_conversation(state, messages, count, &template.options, error);
     cli_template_free(&template);
     return status;
 }
 
 /* A user's message where there is a chat template, otherwise plain text. */
-static gumbel_status encode_prompt(const run_arguments *arguments, const cli_model *model, const char *text,
-                                   size_t length, cli_tokens *tokens, gumbel_error *error) {
-    bool has_template = cli_has_template(&arguments->template, &model->info);
+static gumbel_status encode_prompt(const run_arguments *arguments, run_state *state, const char *text,
+                                   size_t length, gumbel_error *error) {
+    bool has_template = cli_has_template(&arguments->template, &state->model.info);
     if (arguments->format.raw || arguments->run.plain || !has_template)
-        return encode_plain(arguments, model, text, length, tokens, error);
+        return encode_plain(arguments, &state->model, text, length, &state->prompt, error);
     if (length == 0)
         return refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");
-    return encode_message(arguments, model, text, tokens, error);
+    return encode_message(arguments, state, text, error);
 }
 
-gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
-                              gumbel_error *error) {
+gumbel_status run_make_prompt(const run_arguments *arguments, run_state *state, gumbel_error *error) {
+    const cli_model *model = &state->model;
+    cli_tokens *tokens = &state->prompt;
     const run_options *run = &arguments->run;
     for (size_t i = 0; i < run->tokens.count; i++)
         cli_tokens_add(tokens, run->tokens.ids[i]);
@@ -127,7 +144,7 @@ gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *m
         status =
             refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt has a zero byte: a message cannot (use --raw)");
     if (status == GUMBEL_OK)
-        status = encode_prompt(arguments, model, text.bytes, text.length, tokens, error);
+        status = encode_prompt(arguments, state, text.bytes, text.length, error);
     cli_text_free(&text);
     if (status == GUMBEL_OK && tokens->count == 0)
         status = refuse(error, GUMBEL_ERROR_ARGUMENT, "the prompt is empty");

@@ -42,6 +42,7 @@ typedef struct run_state {
     cli_stops stops;
     cli_tokens prompt;
     cli_reply reply;
+    gumbel_conversation *conversation; /* of the prompt's messages; NULL: it is plain text or tokens */
 } run_state;
 
 /* New tokens after which an answer ends: those of --max-new-tokens, or 128; 0: without a limit. */
@@ -54,9 +55,8 @@ extern const cli_option run_prompt_table[];
 int run_prompt_sources(const run_options *options);
 
 /* The prompt as tokens: a user's message where there is a chat template, plain text otherwise; those of
- * --tokens as they are. Notes tell what a user may not expect. */
-gumbel_status run_make_prompt(const run_arguments *arguments, const cli_model *model, cli_tokens *tokens,
-                              gumbel_error *error);
+ * --tokens as they are. Notes tell what a user may not expect. The model is open. */
+gumbel_status run_make_prompt(const run_arguments *arguments, run_state *state, gumbel_error *error);
 
 /* Prints one line: an object with the reply, the settings it was drawn with, the program and the times. */
 void run_print_json(const run_arguments *arguments, const run_state *state, FILE *file);

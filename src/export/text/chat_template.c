@@ -6,7 +6,9 @@
 #include "export/checkpoint/json.h"
 #include "text/jinja/jinja.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,21 +77,78 @@ static gumbel_status read_config_file(const char *path, gb_chat_section *chat, g
     return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
 }
 
-static gumbel_status read_template_file(const char *path, gb_chat_section *chat, gumbel_error *error) {
+static gumbel_status read_template_file(const char *path, const char *name, gb_chat_section *chat,
+                                        gumbel_error *error) {
     char *text;
     size_t length;
     GB_TRY(gb_read_file(path, GB_JINJA_MAX_TEMPLATE, &text, &length, error));
-    gumbel_status status = gb_chat_section_add_template(chat, "default", text, length, error);
+    gumbel_status status = gb_chat_section_add_template(chat, name, text, length, error);
     gb_free(text);
     return status == GUMBEL_OK ? GUMBEL_OK : gb_prefix(error, status, "%s", path);
+}
+
+/* Names of additional templates, in the order of their bytes. */
+typedef struct template_names {
+    char (*items)[GB_MAX_CHAT_NAME + 1]; /* owned */
+    size_t count, capacity;
+} template_names;
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+/* Adds the name of a file NAME.jinja; of other files nothing. */
+static gumbel_status add_name(const char *file, template_names *names, gumbel_error *error) {
+    static const char ending[] = ".jinja";
+    const size_t length = strlen(file), size = sizeof ending - 1;
+    if (file[0] == '.' || length <= size || strcmp(file + length - size, ending) != 0)
+        return GUMBEL_OK;
+    if (length - size > GB_MAX_CHAT_NAME)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: the name of a chat template has at most %d bytes",
+                       file, GB_MAX_CHAT_NAME);
+    if (!gb_grow((void **)&names->items, &names->capacity, names->count + 1, sizeof *names->items))
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the names of chat templates");
+    char *name = names->items[names->count++];
+    memcpy(name, file, length - size);
+    name[length - size] = 0;
+    return GUMBEL_OK;
+}
+
+static gumbel_status list_names(const char *folder, template_names *names, gumbel_error *error) {
+    gumbel_status status = GUMBEL_OK;
+    DIR *directory = opendir(folder);
+    for (const struct dirent *file; directory && status == GUMBEL_OK && (file = readdir(directory));)
+        status = add_name(file->d_name, names, error);
+    if (directory)
+        closedir(directory);
+    if (status == GUMBEL_OK && names->count > 1)
+        qsort(names->items, names->count, sizeof *names->items, compare_names);
+    return status;
+}
+
+static gumbel_status read_additional(const char *directory, gb_chat_section *chat, gumbel_error *error) {
+    char folder[MAX_PATH], file[GB_MAX_CHAT_NAME + 16], path[MAX_PATH];
+    template_names names = {0};
+    GB_TRY(join_path(directory, "additional_chat_templates", folder, error));
+    gumbel_status status = list_names(folder, &names, error);
+    for (size_t i = 0; i < names.count && status == GUMBEL_OK; i++) {
+        snprintf(file, sizeof file, "%s.jinja", names.items[i]);
+        status = join_path(folder, file, path, error);
+        if (status == GUMBEL_OK)
+            status = read_template_file(path, names.items[i], chat, error);
+    }
+    gb_free(names.items);
+    return status;
 }
 
 gumbel_status gb_read_chat_templates(const char *directory, gb_chat_section *chat, gumbel_error *error) {
     char path[MAX_PATH];
     GB_TRY(gb_chat_section_create(chat, error));
     GB_TRY(join_path(directory, "chat_template.jinja", path, error));
-    if (access(path, F_OK) == 0)
-        GB_TRY(read_template_file(path, chat, error));
+    if (access(path, F_OK) == 0) {
+        GB_TRY(read_template_file(path, "default", chat, error));
+        GB_TRY(read_additional(directory, chat, error));
+    }
     GB_TRY(join_path(directory, "tokenizer_config.json", path, error));
     return access(path, F_OK) == 0 ? read_config_file(path, chat, error) : GUMBEL_OK;
 }

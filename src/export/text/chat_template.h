@@ -10,7 +10,8 @@
 #include "text/chat/chat_section.h"
 
 /* Reads directory/chat_template.jinja as "default", or where there is none chat_template of
- * directory/tokenizer_config.json: a string, or a list of {"name", "template"}. Special tokens are all
+ * directory/tokenizer_config.json: a string, or a list of {"name", "template"}. Beside the file are those of
+ * directory/additional_chat_templates/NAME.jinja. Special tokens are all
  * "..._token" of tokenizer_config.json. A checkpoint without templates gives a section without. Errors: IO,
  * FORMAT, LIMIT, MEMORY. Free with gb_chat_section_free, also after an error. */
 gumbel_status gb_read_chat_templates(const char *directory, gb_chat_section *chat, gumbel_error *error);

@@ -2,6 +2,7 @@
 #include "text/chat/chat_messages.h"
 
 #include "base/memory.h"
+#include "text/base/load_json.h"
 #include "text/base/utf8.h"
 #include "text/jinja/jinja.h"
 
@@ -22,11 +23,8 @@ static const char *type_name(const json_t *json) {
 
 gumbel_status gb_chat_read_json(const char *what, const char *text, json_type wanted, json_t **json,
                                 gumbel_error *error) {
-    json_error_t reason;
-    *json = json_loads(text, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &reason);
-    if (!*json)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: line %d, column %d: %s", what, reason.line,
-                       reason.column, reason.text);
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
+    GB_TRY(gb_load_json(what, text, strlen(text), flags, json, error));
     if (json_typeof(*json) == wanted)
         return GUMBEL_OK;
     gumbel_status status = gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected %s, found %s", what,

@@ -10,8 +10,8 @@
 
 #include <jansson.h>
 
-/* Reads a JSON text of the wanted type; what names it in messages. Errors: FORMAT, telling where it ends to
- * be JSON or what was found, MEMORY. Release with json_decref. */
+/* Reads a JSON text of the wanted type; what names it in messages. Errors: FORMAT, telling the line where
+ * it ends to be JSON or what was found, MEMORY. Release with json_decref. */
 gumbel_status gb_chat_read_json(const char *what, const char *text, json_type wanted, json_t **json,
                                 gumbel_error *error);
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHAT_SECTION_VERSION = 2 };
 typedef enum record { RECORD_TEMPLATE = 1, RECORD_TOKEN = 2 } record;
 
 static gumbel_status no_memory(gumbel_error *error) {
@@ -77,9 +76,9 @@ static gumbel_status read_record(gb_byte_reader *in, gb_chat_section *section, g
 static gumbel_status read_records(const gb_blob *blob, gb_chat_section *section, gumbel_error *error) {
     gb_byte_reader in = {.data = blob->data, .size = blob->size};
     uint32_t version = gb_read_u32(&in);
-    if (in.failed || version != CHAT_SECTION_VERSION)
+    if (in.failed || version != GB_CHAT_VERSION)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "version %u; this version reads %d", version,
-                       CHAT_SECTION_VERSION);
+                       GB_CHAT_VERSION);
     while (in.size > 0)
         GB_TRY(read_record(&in, section, error));
     return GUMBEL_OK;
@@ -105,7 +104,7 @@ static void write_records(json_t *object, record kind, gb_byte_buffer *bytes) {
 }
 
 void gb_chat_section_write(const gb_chat_section *section, gb_byte_buffer *bytes) {
-    gb_buffer_append_u32(bytes, CHAT_SECTION_VERSION);
+    gb_buffer_append_u32(bytes, GB_CHAT_VERSION);
     write_records(section->templates, RECORD_TEMPLATE, bytes);
     write_records(section->special_tokens, RECORD_TOKEN, bytes);
 }

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+enum { GB_CHAT_VERSION = 2 };
 enum { GB_MAX_CHAT_TEMPLATES = 32, GB_MAX_CHAT_TOKENS = 256, GB_MAX_CHAT_NAME = 128 };
 
 /* Starts zeroed. Texts have no zero bytes. */

@@ -26,6 +26,7 @@ gumbel_status gb_conversation_open_reply(gumbel_conversation *conversation, gumb
     conversation->is_open = true;
     conversation->first = conversation->given = tokens->count;
     conversation->certain = conversation->text.size = 0;
+    conversation->text.failed = false;
     return GUMBEL_OK;
 }
 
@@ -119,6 +120,7 @@ gumbel_status gumbel_conversation_add_generated(gumbel_conversation *conversatio
 
 gumbel_status gumbel_conversation_end_reply(gumbel_conversation *conversation, gumbel_error *error) {
     GB_TRY(check_open(conversation, error));
-    GB_TRY(give(conversation, SIZE_MAX, error));
-    return end_reply(conversation, error);
+    const gumbel_status status = give(conversation, SIZE_MAX, error);
+    conversation->is_open = false;
+    return status == GUMBEL_OK ? end_reply(conversation, error) : status;
 }

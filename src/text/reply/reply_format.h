@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How a model's replies come apart, as data: Hugging Face's response_template (version 1) with some keys of
- * our own, see docs/reply-format.md. It comes from checkpoints, programs and files of the user, none of which
+ * our own, see docs/chat.md. It comes from checkpoints, programs and files of the user, none of which
  * is trusted.
  */
 #ifndef GUMBEL_TEXT_REPLY_REPLY_FORMAT_H

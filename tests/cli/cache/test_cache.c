@@ -64,6 +64,10 @@ static void notices_changes(void **state) {
     assert_says(&result, "has changed");
     assert_int_equal(count_files(cache), 1);
     assert_int_equal(unlink(temporary_path("model/added.json")), 0);
+    write_text(temporary_path("model/additional_chat_templates/rag.jinja"), "{{ messages[0].content }}");
+    result = answer(checkpoint);
+    assert_says(&result, "has changed");
+    assert_int_equal(unlink(temporary_path("model/additional_chat_templates/rag.jinja")), 0);
 }
 
 static void recipes_have_programs_of_their_own(void **state) {
@@ -113,18 +117,21 @@ static void a_damaged_program_is_made_again(void **state) {
     (void)state;
     command_result first = answer(checkpoint);
     assert_status(first, 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const char *program = program_of("model");
         if (i == 0)
             assert_int_equal(truncate(program, 1000), 0);
         else if (i == 1)
             overwrite(program, 20, "damage");
+        else if (i == 2)
+            overwrite(program, 8, "\2"); /* of an older format */
         else
             overwrite(program, 0, "NOTHING");
         command_result result = answer(checkpoint);
         assert_string_equal(result.output, first.output);
         assert_has(result.errors, i == 0   ? "truncated; making it again: exporting "
                                   : i == 1 ? "checksum does not match; making it again: exporting "
+                                  : i == 2 ? "making it again: exporting "
                                            : "not a gumbel program; making it again: exporting ");
         assert_says(&result, "wrote ");
         result = answer(checkpoint);

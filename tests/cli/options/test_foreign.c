@@ -116,7 +116,7 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_true(parsed.run.plain);
     assert_int_equal(RUN("-rea", "on"), CLI_PARSED);
     assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_ON);
-    assert_int_equal(RUN("--reasoning", "off"), CLI_PARSED);
+    assert_int_equal(RUN("-rea", "off"), CLI_PARSED);
     assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_OFF);
     assert_int_equal(RUN("--reasoning-budget=0"), CLI_PARSED);
     assert_int_equal(parsed.template.thinking, GUMBEL_THINKING_OFF);
