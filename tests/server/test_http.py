@@ -203,6 +203,23 @@ class Limits(unittest.TestCase):
                                        + server.metric("gumbel_disconnects_total") == 1, 5))
             connection.close()
 
+    def test_slow_but_steady(self):
+        """A reader that takes a reply slowly, and longer than the limit, gets all of it."""
+        with Server("--send-timeout", "1") as server, socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.settimeout(30)
+            body = json.dumps({"prompt": [5] * 2, "max_tokens": 1500, "n": 16, "logprobs": 20, "ignore_eos": True})
+            connection.sendall(request_text(body, f"Content-Length: {len(body)}", "Connection: close"))
+            begin, length = time.monotonic(), 0
+            while part := connection.recv(1 << 20 if time.monotonic() - begin > 6 else 20000):
+                length += len(part)
+                if time.monotonic() - begin <= 6:
+                    time.sleep(0.1)
+                tail = part
+            self.assertTrue(tail.endswith(b"}}\n"), tail[-100:])
+            self.assertGreater(length, 1 << 20)
+
     def test_connections(self):
         with Server("--max-connections", "4") as server:
             some = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
