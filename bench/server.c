@@ -190,7 +190,8 @@ int main(int count, char **words) {
                                     .max_body_bytes = 1 << 20,
                                     .max_connections = MOST_STREAMS,
                                     .max_stream_bytes = 1 << 22};
-    must(server_create(&options, &model, 1, &running, &error), &error);
+    const server_models models = server_models_of(&model);
+    must(server_create(&options, &models, &running, &error), &error);
     measure(running, &s);
     server_drain(running);
     server_destroy(running);

@@ -21,9 +21,31 @@ server_generator server_generator_of(gumbel_scheduler *scheduler) {
     return (server_generator){scheduler, submit, cancel, get_stats};
 }
 
-const char *server_model_id(const server_model *model, char id[SERVER_MODEL_ID]) {
-    snprintf(id, SERVER_MODEL_ID, "%.*s", (int)strcspn(model->names, ","), model->names);
+static const char *only_names(void *user, size_t index) {
+    (void)index;
+    return ((const server_model *)user)->names;
+}
+
+static const server_model *acquire_only(void *user, size_t index, bool if_loaded, gumbel_error *error) {
+    (void)index, (void)if_loaded, (void)error;
+    return user;
+}
+
+static void release_only(void *user, const server_model *model) {
+    (void)user, (void)model;
+}
+
+server_models server_models_of(server_model *model) {
+    return (server_models){model, 1, only_names, acquire_only, release_only};
+}
+
+const char *server_first_name(const char *names, char id[SERVER_MODEL_ID]) {
+    snprintf(id, SERVER_MODEL_ID, "%.*s", (int)strcspn(names, ","), names);
     return id;
+}
+
+const char *server_model_id(const server_model *model, char id[SERVER_MODEL_ID]) {
+    return server_first_name(model->names, id);
 }
 
 const char *server_model_fingerprint(const server_model *model, char text[SERVER_FINGERPRINT]) {
@@ -33,9 +55,9 @@ const char *server_model_fingerprint(const server_model *model, char text[SERVER
     return text;
 }
 
-bool server_model_is_named(const server_model *model, const char *name) {
+bool server_is_named(const char *names, const char *name) {
     const size_t length = strlen(name);
-    for (const char *at = model->names; *at; at += strspn(at, ",")) {
+    for (const char *at = names; *at; at += strspn(at, ",")) {
         const size_t size = strcspn(at, ",");
         if (size == length && memcmp(at, name, size) == 0)
             return true;

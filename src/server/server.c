@@ -58,8 +58,8 @@ static server_http_options http_options(server *s) {
                                  .user = s};
 }
 
-gumbel_status server_create(const server_options *options, const server_model *models, size_t model_count,
-                            server **created, gumbel_error *error) {
+gumbel_status server_create(const server_options *options, const server_models *models, server **created,
+                            gumbel_error *error) {
     listeners opened = {.count = 0};
     server *s = calloc(1, sizeof *s);
     *created = NULL;
@@ -69,8 +69,7 @@ gumbel_status server_create(const server_options *options, const server_model *m
     }
     json_object_seed(0); /* once, before threads make objects */
     s->options = *options;
-    s->models = models;
-    s->model_count = model_count;
+    s->models = *models;
     s->started = server_unix_time();
     s->access = (server_access){options->keys, options->key_count, options->no_auth};
     server_responses_init(&s->responses, options->max_stored_bytes);

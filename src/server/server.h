@@ -10,8 +10,8 @@
 #include "server/options.h"
 
 /* Starts to serve. Errors: ARGUMENT (an address for others without keys), IO, MEMORY. */
-gumbel_status server_create(const server_options *options, const server_model *models, size_t model_count,
-                            server **created, gumbel_error *error);
+gumbel_status server_create(const server_options *options, const server_models *models, server **created,
+                            gumbel_error *error);
 
 /* The port; 0: there is no TCP socket. */
 uint16_t server_port(const server *s);

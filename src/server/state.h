@@ -16,8 +16,7 @@
 
 struct server {
     server_options options;
-    const server_model *models;
-    size_t model_count;
+    server_models models;
     int64_t started; /* seconds since 1970 */
     uint16_t port;
     atomic_bool is_draining;

@@ -13,8 +13,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const server_model *find_model(void *user, const char *name, server_failure *failure) {
-    (void)name, (void)failure;
+static const server_model *find_model(void *user, const char *name, server_request *request,
+                                      server_failure *failure) {
+    (void)name, (void)request, (void)failure;
     return user;
 }
 

@@ -14,8 +14,9 @@
 
 static server_model model = {.names = "tiny"};
 
-static const server_model *find_model(void *user, const char *name, server_failure *failure) {
-    (void)user;
+static const server_model *find_model(void *user, const char *name, server_request *request,
+                                      server_failure *failure) {
+    (void)user, (void)request;
     if (!name || strcmp(name, "tiny") == 0)
         return &model;
     server_fail(failure, 404, "no such model");

@@ -203,6 +203,23 @@ class Limits(unittest.TestCase):
                                        + server.metric("gumbel_disconnects_total") == 1, 5))
             connection.close()
 
+    def test_slow_but_steady(self):
+        """A reader that takes a reply slowly, and longer than the limit, gets all of it."""
+        with Server("--send-timeout", "1") as server, socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.settimeout(300)
+            body = json.dumps({"prompt": [5] * 2, "max_tokens": 1000, "n": 8, "logprobs": 20, "ignore_eos": True})
+            connection.sendall(request_text(body, f"Content-Length: {len(body)}", "Connection: close"))
+            length = len(connection.recv(1))
+            end = time.monotonic() + 4
+            while part := connection.recv(20000 if time.monotonic() < end else 1 << 20):
+                length, tail = length + len(part), part
+                if time.monotonic() < end:
+                    time.sleep(0.1)
+            self.assertTrue(tail.endswith(b"}}\n"), tail[-100:])
+            self.assertGreater(length, 3 << 20)
+
     def test_connections(self):
         with Server("--max-connections", "4") as server:
             some = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]

@@ -30,9 +30,9 @@ static void names(void **state) {
     const server_model model = {.names = "one,two,ORG/three"};
     char id[SERVER_MODEL_ID];
     assert_string_equal(server_model_id(&model, id), "one");
-    assert_true(server_model_is_named(&model, "two") && server_model_is_named(&model, "ORG/three"));
-    assert_false(server_model_is_named(&model, "tw") || server_model_is_named(&model, "one,two") ||
-                 server_model_is_named(&model, ""));
+    assert_true(server_is_named(model.names, "two") && server_is_named(model.names, "ORG/three"));
+    assert_false(server_is_named(model.names, "tw") || server_is_named(model.names, "one,two") ||
+                 server_is_named(model.names, ""));
 }
 
 /* The oldest give way to new ones. */

@@ -35,7 +35,8 @@ static int set_up(void **state) {
                                      .max_stored_bytes = 1 << 20};
     gumbel_error error;
     model = fake_model("qwen3_5-moe-tiny", &fake);
-    return server_create(&options, &model, 1, &running, &error) == GUMBEL_OK ? 0 : -1;
+    const server_models models = server_models_of(&model);
+    return server_create(&options, &models, &running, &error) == GUMBEL_OK ? 0 : -1;
 }
 
 static int tear_down(void **state) {

@@ -122,6 +122,14 @@ const cli_option serve_model_table[] = {
          "first --alias is of the first one, and so on.",
      .type = CLI_STRINGS,
      .offset = offsetof(serve_options, aliases)},
+    {.names = "--models-max",
+     .argument = "N",
+     .help = "With several programs, how many are loaded at once. The others are loaded when a request names "
+             "them, in "
+             "place of the one that was not asked for longest. Default: all.",
+     .type = CLI_INTEGER,
+     .range = {.low = 1, .high = 1024},
+     .offset = offsetof(serve_options, models_max)},
     {.names = "--parallel -np --max-num-seqs",
      .argument = "N",
      .help = "Answers that are computed at once; each has a slot, which takes the memory of one context. "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The models that a server has, opened from its command line.
+ * The models of a server: opened from its command line, loaded when requests name them, and unloaded again
+ * where others need the room.
  */
 #ifndef GUMBEL_CLI_SERVE_MODELS_H
 #define GUMBEL_CLI_SERVE_MODELS_H
@@ -8,26 +9,44 @@
 #include "cli/serve/serve.h"
 #include "server/models.h"
 
-/* Everything of one program. */
-typedef struct serve_model {
+#include <pthread.h>
+
+/* Everything of one program that is loaded. */
+typedef struct serve_loaded {
     cli_model model;
     cli_sampling sampling;
     cli_template template;
     gumbel_scheduler *scheduler;
+    server_model served; /* what the server is given of it */
+} serve_loaded;
+
+typedef struct serve_model {
+    const char *path;
     char names[512];
+    serve_loaded *loaded; /* NULL: it is not */
+    bool is_changing;     /* it is being loaded or unloaded */
+    unsigned users;       /* requests that have it */
+    uint64_t last_use;    /* counts on with each request */
 } serve_model;
 
 /* Starts zeroed. */
 typedef struct serve_models {
+    const serve_arguments *arguments;
     serve_model *list;
-    server_model *served; /* what the server is given of them */
-    size_t count;
+    size_t count, most_loaded;
+    uint64_t uses;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
 } serve_models;
 
+/* Looks at all programs, and loads as many as may be loaded at once. */
 gumbel_status serve_open_models(const serve_arguments *arguments, serve_models *models, gumbel_error *error);
 
-/* Refuses requests and waits for those under way. */
-void serve_drain_models(const serve_models *models);
+/* What the server is given. */
+server_models serve_models_of(serve_models *models);
+
+/* Refuses requests and waits for those under way. No model is loaded any more. */
+void serve_drain_models(serve_models *models);
 void serve_close_models(serve_models *models);
 
 #endif

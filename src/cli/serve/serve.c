@@ -128,10 +128,6 @@ static server_options options_of(serving *s) {
 
 static void greet(const serving *s, const server_options *options) {
     const char *scheme = options->certificate ? "https" : "http", *host = options->host;
-    char id[SERVER_MODEL_ID];
-    for (size_t i = 0; i < s->models.count; i++)
-        cli_note("%s, %u positions, %s", server_model_id(&s->models.served[i], id),
-                 s->models.served[i].max_context, gumbel_engine_description(s->models.list[i].model.engine));
     if (host)
         cli_note("listening on %s://%s%s%s:%u", scheme, strchr(host, ':') ? "[" : "", host,
                  strchr(host, ':') ? "]" : "", server_port(s->server));
@@ -175,7 +171,8 @@ static gumbel_status serve(serving *s, gumbel_error *error) {
         return status;
     catch_signals();
     const server_options options = options_of(s);
-    status = server_create(&options, s->models.served, s->models.count, &s->server, error);
+    const server_models models = serve_models_of(&s->models);
+    status = server_create(&options, &models, &s->server, error);
     if (status != GUMBEL_OK)
         return status;
     greet(s, &options);

@@ -12,7 +12,8 @@
 typedef struct serve_options {
     const char *host, *unix_socket, *key_file, *certificate, *private_key;
     cli_words more; /* programs after the first one */
-    cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored, cache_mebibytes;
+    cli_integer port, slots, max_queued, max_connections, max_body, max_prompt, max_stream, max_stored;
+    cli_integer cache_mebibytes, models_max;
     cli_integer idle_seconds, request_seconds, send_seconds;
     cli_strings keys, aliases;
     bool no_auth, no_prefix_cache, vllm_metrics, quiet;

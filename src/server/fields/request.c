@@ -129,7 +129,7 @@ static const char *model_name(const json_t *body) {
 bool server_read_request(server_route route, json_t *body, server_find_model find_model, void *user,
                          server_request *request, const server_model **model, server_failure *failure) {
     *request = (server_request){.route = route, .body = body};
-    *model = find_model(user, model_name(body), failure);
+    *model = find_model(user, model_name(body), request, failure);
     if (!*model)
         return false;
     set_defaults(*model, request);
@@ -147,6 +147,8 @@ bool server_read_request(server_route route, json_t *body, server_find_model fin
 }
 
 void server_request_free(server_request *request) {
+    if (request->acquired)
+        request->release(request->release_user, request->acquired);
     json_decref(request->messages);
     json_decref(request->tools);
     json_decref(request->template_kwargs);

@@ -20,6 +20,9 @@ typedef enum server_route {
 enum { SERVER_MOST_STOPS = 64, SERVER_MOST_ANSWERS = 128, SERVER_MOST_FIELDS = 96 };
 
 typedef struct server_request {
+    const server_model *acquired; /* released by server_request_free; NULL: nothing to release */
+    void (*release)(void *user, const server_model *model);
+    void *release_user;
     server_route route;
     json_t *body;                          /* the object as it came, which owns all strings */
     const char *given[SERVER_MOST_FIELDS]; /* by number of the field: the name it came under, or NULL */
@@ -56,11 +59,12 @@ typedef struct server_request {
     bool is_stored;
 } server_request;
 
-/* Reads the fields of a body, a JSON object that is taken over, for a route. find_model gives the model of
- * that name (NULL: none was given), whose defaults hold for what is not given. Free with server_request_free
- * in any case. */
-typedef const server_model *(*server_find_model)(void *user, const char *name, server_failure *failure);
+/* Finds the model of that name (NULL: none was given), and says in request how it is released. */
+typedef const server_model *(*server_find_model)(void *user, const char *name, server_request *request,
+                                                 server_failure *failure);
 
+/* Reads the fields of a body, a JSON object that is taken over, for a route. The defaults of the model hold
+ * for what is not given. Free with server_request_free in any case. */
 bool server_read_request(server_route route, json_t *body, server_find_model find_model, void *user,
                          server_request *request, const server_model **model, server_failure *failure);
 

@@ -22,10 +22,10 @@ typedef struct server_exchange {
     const char *method, *path;
     server_text body;
     server_failure failure; /* status not 0: the request is refused before its handler looks at it */
-    bool has_headers, has_reply;
-    bool is_ambiguous; /* where its body ends: the connection must not go on */
-    int status;        /* of the reply */
-    double begin;      /* seconds */
+    bool has_headers, has_reply, is_answered; /* the last: the handler has it */
+    bool is_ambiguous;                        /* where its body ends: the connection must not go on */
+    int status;                               /* of the reply */
+    double begin;                             /* seconds */
     struct {
         const char *name;
         char value[256];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEADER_BYTES = 32 * 1024, STACK_BYTES = 1024 * 1024 };
@@ -40,6 +41,8 @@ static void end_request(void *user, struct MHD_Connection *connection, void **co
         return;
     if (exchange->has_reply)
         http->options.done(http->options.user, exchange);
+    if (exchange->is_answered)
+        atomic_fetch_sub(&http->answered, 1);
     server_peer_enter(exchange->peer, SERVER_IDLE);
     server_text_free(&exchange->body);
     free(exchange);
@@ -48,6 +51,8 @@ static void end_request(void *user, struct MHD_Connection *connection, void **co
 
 static enum MHD_Result reply(server_http *http, server_exchange *exchange) {
     server_peer_enter(exchange->peer, SERVER_ANSWERING);
+    exchange->is_answered = true;
+    atomic_fetch_add(&http->answered, 1);
     http->options.handle(http->options.user, exchange);
     return exchange->has_reply ? MHD_YES : MHD_NO;
 }
@@ -177,7 +182,16 @@ void server_http_quiesce(server_http *http) {
     }
 }
 
+/* The library would cut them off. */
+static void wait_for_replies(const server_http *http) {
+    const struct timespec pause = {.tv_nsec = 5000000};
+    const double end = server_seconds() + (http->options.send_seconds > 0 ? http->options.send_seconds : 60);
+    while (atomic_load(&http->answered) > 0 && server_seconds() < end)
+        nanosleep(&pause, NULL);
+}
+
 void server_http_stop(server_http *http) {
+    wait_for_replies(http);
     for (size_t i = 0; i < http->daemon_count; i++)
         MHD_stop_daemon(http->daemons[i]);
     server_peers_stop(&http->peers);

@@ -31,6 +31,7 @@ enum { SERVER_LISTENERS = 8 };
 typedef struct server_http {
     server_http_options options;
     server_peers peers;
+    atomic_uint answered; /* requests that a handler has and that are not replied to yet */
     struct MHD_Daemon *daemons[SERVER_LISTENERS];
     size_t daemon_count;
 } server_http;
@@ -42,7 +43,7 @@ gumbel_status server_http_start(server_http *http, const server_http_options *op
 /* Takes no more connections; those there are go on. */
 void server_http_quiesce(server_http *http);
 
-/* Waits for the handlers, ends all connections. */
+/* Waits for the replies under way, as long as a client may take for one, and ends all connections. */
 void server_http_stop(server_http *http);
 
 #endif

@@ -4,15 +4,27 @@
 #include "server/base/clock.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
 enum { TICK_NANOSECONDS = 250000000 };
 
+/* Whether the client has taken bytes since the last look. */
+static bool makes_progress(server_peer *peer) {
+    int unsent = 0;
+    const int before = peer->unsent;
+    ioctl(peer->socket, TIOCOUTQ, &unsent);
+    peer->unsent = unsent;
+    return unsent != before;
+}
+
 static void end_slow_ones(server_peers *peers) {
     const double now = server_seconds();
     for (server_peer *peer = peers->first; peer; peer = peer->next) {
         const double limit = peers->limits[atomic_load(&peer->phase)];
+        if (atomic_load(&peer->phase) == SERVER_SENDING && makes_progress(peer))
+            atomic_store(&peer->since, now);
         if (limit <= 0 || now - atomic_load(&peer->since) <= limit)
             continue;
         shutdown(peer->socket, SHUT_RDWR); /* its thread sees the end and cleans up */

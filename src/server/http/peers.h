@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The connections there are, and a thread that ends those that take too long: libmicrohttpd's own timeout
- * counts from the last byte, so that a client that sends one byte now and then would stay for ever.
+ * counts from the last byte, so that a client that sends one byte now and then would stay for ever. A client
+ * that takes a reply slowly stays while it takes any of it.
  */
 #ifndef GUMBEL_SERVER_HTTP_PEERS_H
 #define GUMBEL_SERVER_HTTP_PEERS_H
@@ -24,6 +25,7 @@ typedef struct server_peer {
     int socket;
     _Atomic server_phase phase;
     _Atomic double since; /* seconds of server_seconds() */
+    int unsent;           /* bytes in the socket when the watchdog looked last */
     struct server_peer *next, *previous;
 } server_peer;
 

@@ -111,17 +111,33 @@ void server_reply_failure(server_exchange *exchange, const server_failure *failu
                       (is_anthropic ? server_messages_api : server_chat).error(failure));
 }
 
-const server_model *server_find_model_of(void *user, const char *name, server_failure *failure) {
-    const server *s = user;
-    if (!name)
-        return &s->models[0];
-    for (size_t i = 0; i < s->model_count; i++)
-        if (server_model_is_named(&s->models[i], name))
-            return &s->models[i];
+size_t server_number_of(const server *s, const char *name, server_failure *failure) {
+    const server_models *models = &s->models;
+    size_t number = 0;
+    while (name && number < models->count && !server_is_named(models->names(models->user, number), name))
+        number++;
+    if (number < models->count)
+        return number;
     char id[SERVER_MODEL_ID];
     server_fail(failure, 404, "there is no model \"%.80s\"; the first one here is \"%s\"", name,
-                server_model_id(&s->models[0], id));
+                server_first_name(models->names(models->user, 0), id));
     failure->code = "model_not_found";
     snprintf(failure->param, sizeof failure->param, "model");
-    return NULL;
+    return number;
+}
+
+const server_model *server_find_model_of(void *user, const char *name, server_request *request,
+                                         server_failure *failure) {
+    const server *s = user;
+    const server_models *models = &s->models;
+    const size_t number = server_number_of(s, name, failure);
+    gumbel_error error;
+    if (number == models->count)
+        return NULL;
+    request->acquired = models->acquire(models->user, number, false, &error);
+    request->release = models->release;
+    request->release_user = models->user;
+    if (!request->acquired)
+        server_fail(failure, error.status == GUMBEL_ERROR_MEMORY ? 503 : 500, "%s", error.message);
+    return request->acquired;
 }

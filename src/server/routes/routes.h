@@ -5,7 +5,7 @@
 #ifndef GUMBEL_SERVER_ROUTES_ROUTES_H
 #define GUMBEL_SERVER_ROUTES_ROUTES_H
 
-#include "server/base/json.h"
+#include "server/fields/request.h"
 #include "server/http/exchange.h"
 #include "server/models.h"
 #include "server/options.h"
@@ -32,7 +32,11 @@ void server_reply_json(server_exchange *exchange, int status, json_t *value);
 /* A failure as the API of the exchange's path has it. */
 void server_reply_failure(server_exchange *exchange, const server_failure *failure);
 
-/* The model of that name (NULL: the first one). */
-const server_model *server_find_model_of(void *server, const char *name, server_failure *failure);
+/* The model of that name (NULL: the first one), loaded if need be; released with the request. */
+const server_model *server_find_model_of(void *server, const char *name, server_request *request,
+                                         server_failure *failure);
+
+/* Its number; that of models where there is none of the name, with a failure. */
+size_t server_number_of(const server *s, const char *name, server_failure *failure);
 
 #endif

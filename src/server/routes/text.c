@@ -10,6 +10,7 @@
 
 /* Fields of the text routes; those of messages are the common ones. */
 typedef struct text_fields {
+    server_request request; /* which holds the model */
     const server_model *model;
     const char *text; /* content or prompt */
     size_t length;
@@ -53,7 +54,8 @@ static bool read_fields(server *s, const json_t *body, text_fields *fields, serv
     const char *name;
     json_t *value;
     *fields = (text_fields){.add_special = json_object_get(body, "prompt") != NULL};
-    fields->model = server_find_model_of(s, json_string_value(json_object_get(body, "model")), failure);
+    fields->model =
+        server_find_model_of(s, json_string_value(json_object_get(body, "model")), &fields->request, failure);
     if (!fields->model)
         return false;
     json_object_foreach((json_t *)(uintptr_t)body, name, value) {
@@ -61,6 +63,11 @@ static bool read_fields(server *s, const json_t *body, text_fields *fields, serv
             return false;
     }
     return true;
+}
+
+static void free_fields(text_fields *fields) {
+    free(fields->tokens);
+    server_request_free(&fields->request);
 }
 
 /* ---- Replies ------------------------------------------------------------------------------------------- */
@@ -115,7 +122,7 @@ static bool tokenize_text(server *s, server_exchange *exchange, json_t *body, se
     if (is_good)
         reply_tokens(exchange, fields.model, &prompt, fields.with_pieces);
     free(prompt.tokens);
-    free(fields.tokens);
+    free_fields(&fields);
     json_decref(body);
     return is_good;
 }
@@ -142,7 +149,7 @@ static bool detokenize(server *s, server_exchange *exchange, const json_t *body,
         server_reply_json(exchange, 200, json_pack("{s:O, s:o}", "content", decoded, "prompt", decoded));
     }
     server_text_free(&text);
-    free(fields.tokens);
+    free_fields(&fields);
     return is_good;
 }
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/serve/load.h"
+
+#include "cli/base/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_SLOTS = 4 };
+
+/* ---- Names --------------------------------------------------------------------------------------------- */
+
+/* The file's name without its ending, for a program that has none. */
+static void write_stem(const char *path, char *name, size_t capacity) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+    snprintf(name, capacity, "%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
+}
+
+/* The aliases, then the program's own name. */
+static void write_names(const char *alias, const gumbel_program_info *info, serve_model *model) {
+    char stem[256];
+    write_stem(model->path, stem, sizeof stem);
+    snprintf(model->names, sizeof model->names, "%s%s%s", alias ? alias : "", alias ? "," : "",
+             info->name[0] && !strchr(info->name, ',') ? info->name : stem);
+}
+
+static gumbel_status check_program(const char *path, const gumbel_program_info *info, gumbel_error *error) {
+    if (info->has_tokenizer && info->use_sampling)
+        return GUMBEL_OK;
+    cli_refuse(error, "%s: a server needs a program with %s", path,
+               info->has_tokenizer ? "a sampler; this one was exported with --logits" : "a tokenizer");
+    return error->status = GUMBEL_ERROR_UNSUPPORTED;
+}
+
+static cli_model_options options_of(const serve_arguments *arguments, const serve_model *model) {
+    cli_model_options options = arguments->model;
+    options.source.path = model->path;
+    options.slots = arguments->serve.slots.given ? (int)arguments->serve.slots.value : DEFAULT_SLOTS;
+    return options;
+}
+
+gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias, serve_model *model,
+                            gumbel_error *error) {
+    const cli_model_options options = options_of(arguments, model);
+    gumbel_program_info info = {.size = sizeof info};
+    gumbel_program *program = NULL;
+    double seconds;
+    gumbel_status status =
+        cli_open_program(&options.source, (uint32_t)options.max_context.value, &program, &seconds, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_program_get_info(program, &info, error);
+    if (status == GUMBEL_OK)
+        status = check_program(model->path, &info, error);
+    if (status == GUMBEL_OK)
+        write_names(alias, &info, model);
+    gumbel_program_close(program);
+    return status;
+}
+
+/* ---- Loading ------------------------------------------------------------------------------------------- */
+
+static gumbel_status open_scheduler(const serve_options *serve, serve_loaded *loaded, gumbel_error *error) {
+    const gumbel_scheduler_options options = {.size = sizeof options,
+                                              .max_queued = (uint32_t)serve->max_queued.value,
+                                              .host_bytes = (uint64_t)serve->cache_mebibytes.value << 20,
+                                              .no_prefix_cache = serve->no_prefix_cache};
+    gumbel_session_destroy(loaded->model.session); /* all slots are the scheduler's */
+    loaded->model.session = NULL;
+    return gumbel_scheduler_create(loaded->model.engine, &options, &loaded->scheduler, error);
+}
+
+static gumbel_status open_parts(const serve_arguments *arguments, const serve_model *model,
+                                serve_loaded *loaded, gumbel_error *error) {
+    const cli_model_options options = options_of(arguments, model);
+    gumbel_status status = cli_model_open(&options, false, &loaded->model, error);
+    if (status == GUMBEL_OK)
+        status = cli_settle_sampling(&arguments->sampling, &loaded->model, &loaded->sampling, error);
+    if (status == GUMBEL_OK && cli_has_template(&arguments->template, &loaded->model.info))
+        status = cli_template_check(&arguments->template, loaded->model.tokenizer, &loaded->template, error);
+    return status == GUMBEL_OK ? open_scheduler(&arguments->serve, loaded, error) : status;
+}
+
+static server_model served_of(const serve_model *model, const serve_loaded *loaded) {
+    gumbel_engine_info engine = {.size = sizeof engine};
+    gumbel_engine_get_info(loaded->model.engine, &engine, NULL); /* it cannot fail */
+    server_model served = {.names = model->names,
+                           .program = loaded->model.program,
+                           .tokenizer = loaded->model.tokenizer,
+                           .info = loaded->model.info,
+                           .max_context = loaded->model.max_context,
+                           .backend = engine.backend,
+                           .sampling = loaded->sampling.values,
+                           .chat = loaded->template.options,
+                           .generator = server_generator_of(loaded->scheduler)};
+    for (size_t i = 0; i < SERVER_MOST_SETTINGS && i < CLI_MOST_SETTINGS; i++)
+        served.origins[i] = loaded->sampling.origins[i];
+    return served;
+}
+
+gumbel_status serve_load(const serve_arguments *arguments, const serve_model *model, serve_loaded **loaded,
+                         gumbel_error *error) {
+    serve_loaded *made = cli_allocate(1, sizeof *made);
+    const gumbel_status status = open_parts(arguments, model, made, error);
+    if (status != GUMBEL_OK) {
+        serve_unload(made);
+        return status;
+    }
+    made->served = served_of(model, made);
+    *loaded = made;
+    char id[SERVER_MODEL_ID];
+    cli_note("%s: %u positions, %s", server_first_name(model->names, id), made->served.max_context,
+             gumbel_engine_description(made->model.engine));
+    return status;
+}
+
+void serve_unload(serve_loaded *loaded) {
+    if (!loaded)
+        return;
+    gumbel_scheduler_destroy(loaded->scheduler);
+    cli_template_free(&loaded->template);
+    cli_model_close(&loaded->model);
+    free(loaded);
+}

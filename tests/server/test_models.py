@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several programs in one server."""
+
+import threading
+import unittest
+
+from support import GEMMA, QWEN, Server, alone, chat, wait_until
+from test_http import LONG, open_stream
+
+ASK = "Who is the baker?"
+
+
+def answer(server, model, **more):
+    status, _, reply = server.post("/v1/chat/completions", chat(ASK, seed=7, model=model, **more))
+    return reply["choices"][0]["message"]["content"] if status == 200 else status
+
+
+class Models(unittest.TestCase):
+    def test_names(self):
+        with Server(QWEN, "--alias", "other,second") as server:
+            models = server.request("GET", "/v1/models")[2]["data"]
+            self.assertEqual([(one["id"], one["is_loaded"]) for one in models], [("tiny", True), ("other", True)])
+            gemma = alone(ASK, 7)["text"]
+            qwen = alone(ASK, 7, program=QWEN)["text"].split("</think>")[1].strip()
+            for name in ("tiny", "gemma4-tiny"):
+                self.assertEqual(answer(server, name), gemma)
+            for name in ("other", "second", "qwen3_5-moe-tiny"):
+                self.assertEqual(answer(server, name), qwen)
+            self.assertEqual(answer(server, "third"), 404)
+            self.assertIn('model_name="other"', server.request("GET", "/metrics")[2])
+
+    def test_on_demand(self):
+        """One is loaded at a time; answers are the same whenever it was loaded."""
+        with Server(QWEN, "--alias", "other", "--models-max", "1") as server:
+            loaded = lambda: [one["is_loaded"] for one in server.request("GET", "/v1/models")[2]["data"]]
+            self.assertEqual(loaded(), [True, False])
+            first = {name: answer(server, name) for name in ("tiny", "other")}
+            self.assertEqual(loaded(), [False, True])
+            for name in ("tiny", "other", "other", "tiny"):
+                self.assertEqual(answer(server, name), first[name])
+            self.assertEqual(loaded(), [True, False])
+
+    def test_in_use(self):
+        """A model that answers is not unloaded."""
+        with Server(QWEN, "--alias", "other", "--models-max", "1") as server:
+            stream = open_stream(server, {**LONG, "n": 8})
+            self.assertEqual(answer(server, "other"), 503)
+            stream.close()
+            self.assertTrue(wait_until(lambda: answer(server, "other") != 503, 20))
+
+    def test_together(self):
+        """Clients of both models at once: each is answered, or told to come again."""
+        with Server(QWEN, "--alias", "other", "--models-max", "1") as server:
+            expected = {name: answer(server, name) for name in ("tiny", "other")}
+            found = []
+
+            def ask(name):
+                for _ in range(10):
+                    found.append((name, answer(server, name)))
+            threads = [threading.Thread(target=ask, args=(name,)) for name in ("tiny", "other") * 3]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len(found), 60)
+            self.assertTrue(all(text in (expected[name], 503) for name, text in found), found)
+            self.assertTrue(any(text != 503 for _, text in found))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
