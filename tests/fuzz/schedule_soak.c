@@ -9,7 +9,6 @@
 #include "support/temporary.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +24,8 @@ enum {
     VOCAB = 160,
     MOST_PROMPT = 90,
     MOST_ANSWER = 16,
-    GRAIN = 64
+    GRAIN = 64,
+    FULL_QUEUE = 300000 /* nanoseconds until it is tried again */
 };
 
 static const char *const configs[FAMILIES] = {"small", "qwen"};
@@ -230,7 +230,7 @@ static void submit(soak *s, asked *a) {
     pause_for(a->pause);
     while ((status = gumbel_scheduler_submit(s->scheduler, &submission, &number, &told)) ==
            GUMBEL_ERROR_LIMIT)
-        sched_yield();
+        pause_for(FULL_QUEUE);
     if (status != GUMBEL_OK)
         fail_case("submit: %s", told.message);
     if (a->is_cancelled) {
@@ -262,7 +262,7 @@ static gumbel_engine *draw_engine(soak *s) {
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options,
                                      .slots = slots[random_below(&s->source, 4)],
-                                     .threads = 1 + (int)random_below(&s->source, 2)};
+                                     .threads = random_once_in(&s->source, 4) ? 2 : 1};
     if (random_once_in(&s->source, 2))
         options.step_tokens = (uint32_t)options.slots + (uint32_t)random_below(&s->source, 2 * GRAIN);
     must(gumbel_engine_create(s->program, &options, &engine, &error), "engine");
