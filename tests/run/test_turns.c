@@ -8,15 +8,8 @@
 #include "run/handles.h"
 #include "support/assertions.h"
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 #include "support/text_buffer.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_TOKENS = 512, TURNS = 20 };
 
@@ -563,7 +556,8 @@ static void each_allocation_may_fail(void **state) {
     end_talk(&t);
 }
 
-int main(void) {
+int main(int argument_count, char **arguments) {
+    read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(twenty_turns_run_only_what_is_new),
         cmocka_unit_test(replies_are_replayed_as_they_were_generated),
