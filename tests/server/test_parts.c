@@ -41,7 +41,7 @@ static void stored_responses(void **state) {
     server_responses responses;
     json_t *messages, *response;
     server_responses_init(&responses, 1000);
-    char id[16];
+    char id[24];
     for (int i = 0; i < 200; i++) {
         snprintf(id, sizeof id, "resp_%d", i);
         server_responses_add(&responses, id, json_pack("[s]", "a message"), json_pack("{s:i}", "number", i));
