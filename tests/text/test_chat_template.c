@@ -110,6 +110,7 @@ static void test_additional_templates(void **state) {
     gumbel_error error;
     assert_fails(gb_read_text_sections(temporary_directory(), keep_warning, NULL, &sections, &error),
                  GUMBEL_ERROR_FORMAT, &error, "default.jinja");
+    gb_text_sections_free(&sections);
 }
 
 /* As transformers writes what has no limit. */
