@@ -123,3 +123,9 @@ def alone(text, seed, *options, program=GEMMA):
     """What gumbel run answers."""
     words = [COMMAND, "run", program, text, "--seed", str(seed), "--json", "-q", *options]
     return json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+
+
+def alone_in_parts(text, seed, program):
+    """Its thought and its answer."""
+    message = alone(text, seed, program=program)["message"]
+    return message["reasoning_content"], message["content"]

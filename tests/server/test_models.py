@@ -21,7 +21,7 @@ class Models(unittest.TestCase):
             models = server.request("GET", "/v1/models")[2]["data"]
             self.assertEqual([(one["id"], one["is_loaded"]) for one in models], [("tiny", True), ("other", True)])
             gemma = alone(ASK, 7)["text"]
-            qwen = alone(ASK, 7, program=QWEN)["text"].split("</think>")[1].strip()
+            qwen = alone(ASK, 7, program=QWEN)["text"]
             for name in ("tiny", "gemma4-tiny"):
                 self.assertEqual(answer(server, name), gemma)
             for name in ("other", "second", "qwen3_5-moe-tiny"):

@@ -5,7 +5,7 @@ import unittest
 
 import openai
 
-from support import GEMMA, QWEN, Server, alone
+from support import GEMMA, QWEN, Server, alone, alone_in_parts
 
 WEATHER = {"type": "function", "function": {"name": "weather", "description": "The weather of a town.",
                                             "parameters": {"type": "object", "properties": {
@@ -266,13 +266,13 @@ class Thinking(unittest.TestCase):
 
     def test_reasoning(self):
         message = self.ask().choices[0].message
-        thought, answer = alone(ASK[0]["content"], 7, program=QWEN)["text"].split("</think>")
-        self.assertEqual((message.reasoning_content, message.content), (thought.strip(), answer.strip()))
+        thought, answer = alone_in_parts(ASK[0]["content"], 7, QWEN)
+        self.assertEqual((message.reasoning_content, message.content), (thought, answer))
         self.assertGreater(self.ask().usage.completion_tokens_details.reasoning_tokens, 2)
         chunks = list(self.ask(stream=True))
         deltas = [chunk.choices[0].delta for chunk in chunks]
-        self.assertEqual("".join(getattr(d, "reasoning_content", None) or "" for d in deltas), thought.strip())
-        self.assertEqual("".join(d.content or "" for d in deltas), answer.strip())
+        self.assertEqual("".join(getattr(d, "reasoning_content", None) or "" for d in deltas), thought)
+        self.assertEqual("".join(d.content or "" for d in deltas), answer)
 
     def test_no_reasoning(self):
         for extra in ({"chat_template_kwargs": {"enable_thinking": False}}, {"reasoning_effort": "none"}):

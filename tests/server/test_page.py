@@ -7,7 +7,7 @@ import shutil
 import unittest
 
 from browser import Browser
-from support import QWEN, Server, alone
+from support import QWEN, Server, alone_in_parts
 
 ENTER, ESCAPE = "\ue007", "\ue00c"
 HOSTILE = "\n".join((
@@ -57,9 +57,9 @@ class Page(unittest.TestCase):
         browser = self.open()
         self.set(browser, "seed", "7")
         self.ask(browser, "Who is the baker?")
-        thought, answer = alone("Who is the baker?", 7, program=QWEN)["text"].split("</think>")
-        self.assertEqual(browser.run(f"return {TEXT}"), answer.strip())
-        self.assertEqual(browser.run(f"return {LAST}.querySelector('.thought').textContent"), thought.strip())
+        thought, answer = alone_in_parts("Who is the baker?", 7, QWEN)
+        self.assertEqual(browser.run(f"return {TEXT}"), answer)
+        self.assertEqual(browser.run(f"return {LAST}.querySelector('.thought').textContent"), thought)
         self.assertFalse(browser.run(f"return {LAST}.querySelector('details').open"))
         self.assertIn("seed 7", browser.run(f"return {LAST}.querySelector('.row').textContent"))
         self.assertIn("tokens/s", browser.run(f"return {LAST}.querySelector('.row').textContent"))
