@@ -23,7 +23,11 @@ endfunction()
 
 gumbel_add_harness(mutation 300 mutate.c)
 gumbel_add_harness(soak 6)
-gumbel_add_harness(schedule 20)
+if(GUMBEL_SANITIZE)
+  gumbel_add_harness(schedule 12)
+else()
+  gumbel_add_harness(schedule 20) # every program on every number of slots
+endif()
 gumbel_add_harness(schedule_soak 8)
 gumbel_add_harness(replay 20)
 add_dependencies(thread_tests harness_soak harness_schedule_soak)
