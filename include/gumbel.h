@@ -835,8 +835,8 @@ typedef struct gumbel_scheduler_options {
     uint32_t max_queued;     /* answers that wait for their first slot, at most; 0: 1024 */
     uint32_t answer_reserve; /* tokens of an answer that must have memory for it to begin; 0: 1024 */
     uint64_t state_bytes;    /* states of all sequences in slots, at most, and at least those of one full
-                                context; 0: what fits into the slots. Beyond it, the youngest answer waits in
-                                host    memory */
+                                context; 0: what fits into the slots. Beyond it, the youngest answer of
+                                the lowest priority waits in host memory */
     uint64_t host_bytes;     /* host memory for states that are kept for later prompts; 0: 1 GiB */
     bool no_prefix_cache;    /* keep no states of finished sequences, and begin with nobody's */
 } gumbel_scheduler_options;
