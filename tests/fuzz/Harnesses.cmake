@@ -29,7 +29,7 @@ else()
   gumbel_add_harness(schedule 20) # every program on every number of slots
 endif()
 if(GUMBEL_SANITIZE MATCHES "thread")
-  gumbel_add_harness(schedule_soak 3)
+  gumbel_add_harness(schedule_soak 2)
 else()
   gumbel_add_harness(schedule_soak 8)
 endif()
