@@ -4,8 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-CC=clang cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DGUMBEL_FUZZ=ON -DGUMBEL_BENCH=OFF \
-    -DGUMBEL_SANITIZE=address,undefined -DGUMBEL_FUZZ_SECONDS="${1:-15}" >/dev/null
+cmake --preset fuzz -DGUMBEL_FUZZ_SECONDS="${1:-15}" >/dev/null
 targets=$(ls -d tests/fuzz/corpus/*/ | xargs -n1 basename | sed 's/^/fuzz_/')
-cmake --build build/fuzz --target $targets >/dev/null
+cmake --build --preset fuzz --target $targets -- --quiet
 ctest --test-dir build/fuzz -R '^fuzz\.' -j2 --output-on-failure
