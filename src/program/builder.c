@@ -259,7 +259,7 @@ static bool build_node(gb_builder *builder, gb_op op, const gb_ref *operands, ui
         if (!is_value(builder, operands[i]))
             return false;
         node.operands[i] = operands[i];
-        types[i] = (gb_operand_type){builder->values[operands[i]].kind, builder->values[operands[i]].type};
+        types[i] = gb_operand_type_of(&builder->values[operands[i]], builder->constants);
     }
     gb_type results[GB_MAX_RESULTS];
     uint32_t result_count;
@@ -328,7 +328,7 @@ void gb_build_if_begin(gb_builder *builder, gb_ref condition) {
         gb_builder_fail(builder, GUMBEL_ERROR_ARGUMENT, "more than %d nested ifs", GB_MAX_REGION_DEPTH);
         return;
     }
-    gb_operand_type type = {builder->values[condition].kind, builder->values[condition].type};
+    gb_operand_type type = gb_operand_type_of(&builder->values[condition], builder->constants);
     uint32_t result_count;
     if (gb_infer(GB_OP_IF, &type, 1, NULL, 0, NULL, &result_count, &builder->error) == GUMBEL_OK)
         open_new_region(builder, condition);

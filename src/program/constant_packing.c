@@ -18,7 +18,7 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
         return;
     }
     use->is_multiplied = true;
-    if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_GROUP)
+    if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_NONE)
         use->is_int8 = true;
 }
 

@@ -12,7 +12,13 @@
 typedef struct gb_operand_type {
     gb_value_kind kind;
     gb_type type;
+    const gb_format *format; /* of a quantized constant; else NULL */
 } gb_operand_type;
+
+static inline gb_operand_type gb_operand_type_of(const gb_value *value, const gb_constant *constants) {
+    const bool is_quantized = value->kind == GB_VALUE_CONSTANT && value->type.dtype == GB_QUANTIZED;
+    return (gb_operand_type){value->kind, value->type, is_quantized ? &constants[value->index].format : NULL};
+}
 
 /* Checks operands (count, kinds, dtypes, shapes) and attributes (present, known, typed, in range) against the
  * op's line in ops.def and writes the result types. `if` has no rule here: its results are its regions'

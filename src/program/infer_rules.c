@@ -10,17 +10,55 @@ static gumbel_status norm(const gb_op_info *op, const gb_node *node, gumbel_erro
     return GUMBEL_OK;
 }
 
-/* 8-bit activations go with groups, which only quantized weights have. */
-static gumbel_status activation_of(const gb_op_info *op, gb_dtype weight, const gb_node *node,
+static gumbel_status rotation_of(const gb_op_info *op, int64_t columns, const gb_node *node,
+                                 gumbel_error *error) {
+    int64_t rotation = gb_node_int(node, GB_ATTRIBUTE_ROTATION);
+    if (rotation == 0)
+        return GUMBEL_OK;
+    if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_INT8_PER_TOKEN)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: rotation = %lld without activation = %d", op->name,
+                       (long long)rotation, (int)GB_ACTIVATION_INT8_PER_TOKEN);
+    if (rotation < 2 || rotation > GB_MAX_ROTATION || (rotation & (rotation - 1)) != 0 ||
+        columns % rotation != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "%s: rotation = %lld, expected a power of two from 2 to %d that divides rows of %lld",
+                       op->name, (long long)rotation, (int)GB_MAX_ROTATION, (long long)columns);
+    return GUMBEL_OK;
+}
+
+/* A sum of 8-bit products stays an integer where each weight is one, and fits where rows are not too long. */
+static gumbel_status int8_per_token(const gb_op_info *op, const gb_operand_type *weight, int64_t columns,
+                                    gumbel_error *error) {
+    char text[GB_FORMAT_TEXT];
+    if (!gb_format_is_integer(weight->format))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "%s: activation = %d with a weight of %s, expected a progressive one or int8 row",
+                       op->name, (int)GB_ACTIVATION_INT8_PER_TOKEN, gb_format_text(weight->format, text));
+    if (columns > GB_MAX_INT32_INPUTS)
+        return gb_fail(
+            error, GUMBEL_ERROR_FORMAT,
+            "%s: activation = %d with rows of %lld, expected at most %d: sums of int32 could overflow",
+            op->name, (int)GB_ACTIVATION_INT8_PER_TOKEN, (long long)columns, (int)GB_MAX_INT32_INPUTS);
+    return GUMBEL_OK;
+}
+
+/* 8-bit activations go with the scales that only quantized weights have: by group with those of floats. */
+static gumbel_status activation_of(const gb_op_info *op, const gb_operand_type *weight, const gb_node *node,
                                    gumbel_error *error) {
-    int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
-    if (activation > GB_ACTIVATION_INT8_PER_GROUP)
+    const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
+    const int64_t columns = weight->type.shape.dims[weight->type.shape.rank - 1];
+    if (activation > GB_ACTIVATION_INT8_PER_TOKEN)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: activation = %lld is not known to this version",
                        op->name, (long long)activation);
-    if (activation != GB_ACTIVATION_NONE && weight != GB_QUANTIZED)
+    if (activation != GB_ACTIVATION_NONE && !weight->format)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: activation = %lld, but its weight is not quantized",
                        op->name, (long long)activation);
-    return GUMBEL_OK;
+    if (activation == GB_ACTIVATION_INT8_PER_GROUP && weight->format->kind == GB_FORMAT_PROGRESSIVE)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "%s: activation = 1 with a progressive weight, expected 0 or 2", op->name);
+    if (activation == GB_ACTIVATION_INT8_PER_TOKEN)
+        GB_TRY(int8_per_token(op, weight, columns, error));
+    return rotation_of(op, columns, node, error);
 }
 
 static gumbel_status soft_cap(const gb_node *node, gumbel_error *error) {
@@ -187,7 +225,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
     case GB_OP_LINEAR:
-        return activation_of(op, operands[1].type.dtype, node, error);
+        return activation_of(op, &operands[1], node, error);
     case GB_OP_RMS_NORM:
     case GB_OP_L2_NORMALIZE:
         return norm(op, node, error);
@@ -209,7 +247,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_ROUTE_TOP_K:
         return route_top_k(op, operands, node, results, error);
     case GB_OP_EXPERT_LINEAR:
-        GB_TRY(activation_of(op, operands[1].type.dtype, node, error));
+        GB_TRY(activation_of(op, &operands[1], node, error));
         return expert_linear(op, operands, &results[0], error);
     case GB_OP_SOFT_CAP:
         return soft_cap(node, error);

@@ -90,7 +90,8 @@ enum {
     X(10, WEIGHT_OFFSET, weight_offset)                                                                      \
     X(11, NORMALIZE, normalize)                                                                              \
     X(12, ACTIVATION, activation)                                                                            \
-    X(13, TILED, tiled)
+    X(13, TILED, tiled)                                                                                      \
+    X(14, ROTATION, rotation)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -123,8 +124,14 @@ static inline gb_attribute gb_float(gb_attribute_key key, double value) {
 typedef enum gb_activation {
     GB_ACTIVATION_NONE = 0, /* as it is */
     GB_ACTIVATION_INT8_PER_GROUP =
-        1 /* rounded to 8 bits, with a scale for each group of the weight's format */
+        1, /* rounded to 8 bits, with a scale for each group of the weight's format */
+    /* rotated (the attribute rotation), then rounded to 8 bits with a scale for each row; with weights that
+     * are integers but for their row's scale (gb_format_is_integer) the whole sum is an exact int32 */
+    GB_ACTIVATION_INT8_PER_TOKEN = 2
 } gb_activation;
+
+/* The largest block of a rotation. */
+enum { GB_MAX_ROTATION = 256 };
 
 /* ---- Roles --------------------------------------------------------------------------------------------- */
 

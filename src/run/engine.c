@@ -2,6 +2,7 @@
 #include "backends/backends.h"
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "program/verify/verifier.h"
 #include "run/handles.h"
 
 #include <limits.h>
@@ -126,6 +127,7 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     *engine = NULL;
     gumbel_engine_options options;
     GB_TRY(settle_options(program->program, given, &options, error));
+    GB_TRY(gb_verify_weights(program->program, error));
     gumbel_engine *made = gb_allocate(1, sizeof *made);
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an engine");

@@ -26,6 +26,9 @@ bool gb_format_valid(const gb_format *f) {
     case GB_FORMAT_TWO_LEVEL:
         return has_code_bits(f->bits) && f->scale == GB_F16 && (f->group == 16 || f->group == 32) &&
                (f->scale_bits == 6 || (f->scale_bits == 8 && !f->has_bias));
+    case GB_FORMAT_PROGRESSIVE:
+        return has_code_bits(f->bits) && f->bits < 8 && f->scale == GB_F16 && f->scale_bits == 8 &&
+               !f->has_bias && (f->group == 32 || f->group == 64 || f->group == 128);
     }
     return false;
 }
@@ -52,24 +55,37 @@ static bool add_plane(gb_planes *planes, gb_plane *plane, uint64_t rows, uint64_
            gb_add_size(plane->offset, bytes, &planes->size);
 }
 
+uint64_t gb_format_supers(const gb_format *format, uint64_t columns) {
+    if (format->kind == GB_FORMAT_TWO_LEVEL)
+        return columns / GB_SUPER_GROUP;
+    return format->kind == GB_FORMAT_PROGRESSIVE;
+}
+
+uint32_t gb_format_scale_bits(const gb_format *format) {
+    return format->scale_bits > 0 ? format->scale_bits : 16;
+}
+
 bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, gb_planes *planes) {
     *planes = (gb_planes){.group = format->group ? format->group : columns};
-    uint64_t groups = planes->group ? columns / planes->group : 0, supers = columns / GB_SUPER_GROUP;
-    bool has_levels = format->kind == GB_FORMAT_TWO_LEVEL;
-    uint64_t scale_bits = has_levels ? format->scale_bits : 16;
+    uint64_t groups = planes->group ? columns / planes->group : 0;
+    uint64_t supers = gb_format_supers(format, columns), scale_bits = gb_format_scale_bits(format);
     if (!add_plane(planes, &planes->codes, rows, columns, format->bits) ||
         !add_plane(planes, &planes->scales, rows, groups, scale_bits) ||
         (format->has_bias && !add_plane(planes, &planes->biases, rows, groups, scale_bits)))
         return false;
-    return !has_levels || (add_plane(planes, &planes->super_scales, rows, supers, 16) &&
+    return supers == 0 || (add_plane(planes, &planes->super_scales, rows, supers, 16) &&
                            (!format->has_bias || add_plane(planes, &planes->super_biases, rows, supers, 16)));
 }
 
 double gb_format_bits_per_weight(const gb_format *format, uint64_t columns) {
     double numbers = format->has_bias ? 2 : 1;
+    double group = (double)(format->group ? format->group : columns), super = (double)columns;
+    double scale_bits = gb_format_scale_bits(format);
+    if (format->kind == GB_FORMAT_ONE_LEVEL)
+        return format->bits + numbers * scale_bits / group;
     if (format->kind == GB_FORMAT_TWO_LEVEL)
-        return format->bits + numbers * ((double)format->scale_bits / format->group + 16.0 / GB_SUPER_GROUP);
-    return format->bits + numbers * 16.0 / (double)(format->group ? format->group : columns);
+        super = GB_SUPER_GROUP;
+    return format->bits + numbers * (scale_bits / group + 16 / super);
 }
 
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]) {
@@ -80,6 +96,8 @@ const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]) {
         snprintf(levels, sizeof levels, "x%u", (unsigned)format->scale_bits);
     if (format->kind == GB_FORMAT_DENSE)
         snprintf(text, GB_FORMAT_TEXT, "dense");
+    else if (format->kind == GB_FORMAT_PROGRESSIVE)
+        snprintf(text, GB_FORMAT_TEXT, "int%u %s progressive", (unsigned)format->bits, group);
     else
         snprintf(text, GB_FORMAT_TEXT, "int%u %s %s%s%s", (unsigned)format->bits, group,
                  gb_dtype_name(format->scale), levels, format->has_bias ? "+bias" : "");
@@ -111,10 +129,40 @@ static gb_affine two_level_affine(const gb_format *format, const gb_planes *plan
     return affine;
 }
 
+static bool is_group_byte(uint32_t bits, uint8_t byte) {
+    const gb_group_integers integers = gb_get_group_integers(bits, byte);
+    return integers.scale <= gb_largest_group_scale(bits, integers.zero);
+}
+
+/* A table, since there are gigabytes of weights. */
+uint64_t gb_check_group_bytes(uint32_t bits, const uint8_t *bytes, uint64_t count) {
+    bool is_valid[256];
+    for (uint32_t byte = 0; byte < 256; byte++)
+        is_valid[byte] = is_group_byte(bits, (uint8_t)byte);
+    uint64_t i = 0;
+    while (i < count && is_valid[bytes[i]])
+        i++;
+    return i;
+}
+
+gb_affine gb_group_affine(float super_scale, gb_group_integers integers) {
+    float scale = super_scale * (float)integers.scale;
+    return (gb_affine){scale, -(scale * (float)integers.zero)};
+}
+
+static gb_affine progressive_affine(const gb_format *format, const gb_planes *planes, const void *data,
+                                    uint64_t row, uint64_t group) {
+    uint8_t byte = row_of(&planes->scales, data, row)[group];
+    return gb_group_affine(read_half(row_of(&planes->super_scales, data, row), 0, GB_F16),
+                           gb_get_group_integers(format->bits, byte));
+}
+
 gb_affine gb_format_affine(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
                            uint64_t group) {
     if (format->kind == GB_FORMAT_TWO_LEVEL)
         return two_level_affine(format, planes, data, row, group);
+    if (format->kind == GB_FORMAT_PROGRESSIVE)
+        return progressive_affine(format, planes, data, row, group);
     gb_affine affine = {read_half(row_of(&planes->scales, data, row), group, format->scale), 0};
     if (format->has_bias)
         affine.bias = read_half(row_of(&planes->biases, data, row), group, format->scale);
@@ -131,7 +179,7 @@ void gb_format_dequantize(const gb_format *format, const gb_planes *planes, cons
         for (; i < count && i < end; i++) {
             int32_t code = (int32_t)gb_get_code(codes, format->bits, first + i) - center;
             float product = affine.scale * (float)code;
-            values[i] = format->has_bias ? product + affine.bias : product;
+            values[i] = gb_format_has_offset(format) ? product + affine.bias : product;
         }
     }
 }

@@ -8,15 +8,20 @@
  *     two-level   the same, with scale and bias themselves stored as small integers:
  *                 scale = super_scale * s, bias = -(super_bias * b), where the supers are f16 and shared by
  * 256 inputs. 6-bit s and b are unsigned; 8-bit s are signed and have no b.
+ *     progressive w = super_scale * ((q - zero) * s), where the super-scale is f16 and the row's, and zero
+ * and s are small integers in one byte of a group, so that (q - zero) * s is an 8-bit integer (Lin et al.,
+ * "QServe", 2024)
  *
- * q is unsigned, of 4, 5, 6 or 8 bits. Scale and bias are shared by a group of inputs, neighbours in a row.
- * One-level formats are those of MLX and hold GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0; two-level ones hold its
- * Q4_K, Q5_K and Q6_K. Every number is float32 once it is read, each product rounded before it is added.
+ * q is unsigned, of 4, 5, 6 or 8 bits (progressive: not 8). Scale and bias are shared by a group of inputs,
+ * neighbours in a row. One-level formats are those of MLX and hold GGUF's Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0;
+ * two-level ones hold its Q4_K, Q5_K and Q6_K. Every number is float32 once it is read, each product rounded
+ * before it is added; of progressive formats all of them are exact.
  *
  * A constant's bytes are planes, each beginning at a multiple of 64 bytes from the constant's beginning, in
  * this order: codes; scales; biases; super-scales; super-biases. A plane that a format lacks is left out. A
  * plane is row-major. Codes (and the small integers of two levels) of a row follow one another without gaps,
- * the first one in the lowest bits of the first byte; each row begins at a whole byte.
+ * the first one in the lowest bits of the first byte; each row begins at a whole byte. The scales of a
+ * progressive format are its groups' bytes.
  */
 #ifndef GUMBEL_TENSOR_FORMAT_H
 #define GUMBEL_TENSOR_FORMAT_H
@@ -27,17 +32,18 @@
 typedef enum gb_format_kind {
     GB_FORMAT_DENSE = 0, /* all other fields are 0 */
     GB_FORMAT_ONE_LEVEL = 1,
-    GB_FORMAT_TWO_LEVEL = 2
+    GB_FORMAT_TWO_LEVEL = 2,
+    GB_FORMAT_PROGRESSIVE = 3
 } gb_format_kind;
 
 typedef struct gb_format {
     gb_format_kind kind;
     uint8_t bits;       /* of a code: 4, 5, 6, 8 */
     bool has_bias;      /* */
-    uint8_t scale_bits; /* two-level: 6 or 8; else 0 */
-    gb_dtype scale;     /* of scales and biases, or of the supers: f16 or bf16; two-level: f16 */
+    uint8_t scale_bits; /* two-level: 6 or 8; progressive: 8; else 0 */
+    gb_dtype scale;     /* of scales and biases, or of the supers: f16 or bf16; of the supers: f16 */
     uint32_t group;     /* inputs that share a scale. One-level: 32, 64, 128, or, for 8 bits, 0: the row.
-                         * Two-level: 16 or 32 */
+                         * Two-level: 16 or 32. Progressive: 32, 64 or 128 */
 } gb_format;
 
 enum { GB_SUPER_GROUP = 256, GB_PLANE_ALIGNMENT = 64 };
@@ -61,6 +67,10 @@ bool gb_format_equal(const gb_format *a, const gb_format *b);
 /* Whether rows of that many inputs can have the format: the group (two-level: 256) divides them. */
 bool gb_format_fits(const gb_format *format, uint64_t columns);
 
+/* Super-scales of a row of that many inputs, 0 where the format has none; and bits of one of its scales. */
+uint64_t gb_format_supers(const gb_format *format, uint64_t columns);
+uint32_t gb_format_scale_bits(const gb_format *format);
+
 /* The planes of a matrix [rows, columns] (of a tensor of higher rank, rows is the product of all dims but the
  * last) in a valid format that is not dense and fits. False on overflow. */
 bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, gb_planes *planes);
@@ -68,7 +78,7 @@ bool gb_format_planes(const gb_format *format, uint64_t rows, uint64_t columns, 
 /* Bits per weight, scales and biases included; per row: of rows of that many inputs. */
 double gb_format_bits_per_weight(const gb_format *format, uint64_t columns);
 
-/* "int4 g64 f16+bias", "int8 row bf16", "int6 g16 f16x8"; returns text. */
+/* "int4 g64 f16+bias", "int8 row bf16", "int6 g16 f16x8", "int4 g32 progressive"; returns text. */
 enum { GB_FORMAT_TEXT = 48 };
 const char *gb_format_text(const gb_format *format, char text[GB_FORMAT_TEXT]);
 
@@ -89,8 +99,43 @@ static inline void gb_put_code(uint8_t *codes, uint32_t bits, uint64_t i, uint32
         codes[bit / 8 + 1] = (uint8_t)(codes[bit / 8 + 1] | shifted >> 8);
 }
 
-/* Scale and bias of a group as float32; without a bias in the format, bias is 0 and codes count from
- * gb_format_center. */
+/* ---- The bytes of progressive formats ------------------------------------------------------------------ */
+
+/* What the byte of a group says: 8 - bits low bits have scale - 1, the others zero. */
+typedef struct gb_group_integers {
+    uint32_t zero, scale; /* 0 .. 2^bits - 1, 1 .. 2^(8 - bits) */
+} gb_group_integers;
+
+GB_ANYWHERE gb_group_integers gb_get_group_integers(uint32_t bits, uint8_t byte) {
+    gb_group_integers integers = {(uint32_t)byte >> (8 - bits), (byte & ((1u << (8 - bits)) - 1u)) + 1u};
+    return integers;
+}
+
+static inline uint8_t gb_put_group_integers(uint32_t bits, gb_group_integers integers) {
+    return (uint8_t)(integers.zero << (8 - bits) | (integers.scale - 1));
+}
+
+/* The largest magnitude of (q - zero) * scale. Kernels rely on all codes being within it, so that products of
+ * 8 bits hold every weight; programs with other bytes are refused (gb_check_group_bytes). */
+enum { GB_MOST_INTEGER_WEIGHT = 127 };
+
+/* Inputs of a row whose products with 8-bit inputs an int32 sum holds, whatever they are. */
+enum { GB_MAX_INT32_INPUTS = (1 << 17) - 1 };
+
+/* The largest scale that goes with a zero. */
+static inline uint32_t gb_largest_group_scale(uint32_t bits, uint32_t zero) {
+    uint32_t above = (1u << bits) - 1u - zero, farthest = above > zero ? above : zero;
+    uint32_t scale = GB_MOST_INTEGER_WEIGHT / farthest, most = 1u << (8 - bits);
+    return scale < most ? scale : most;
+}
+
+/* The index of the first byte whose weights would leave 8 bits; count where none does. */
+uint64_t gb_check_group_bytes(uint32_t bits, const uint8_t *bytes, uint64_t count);
+
+/* ---- Numbers ------------------------------------------------------------------------------------------- */
+
+/* Scale and bias of a group as float32; where the format has no offset (gb_format_has_offset), bias is 0 and
+ * codes count from gb_format_center. */
 typedef struct gb_affine {
     float scale, bias;
 } gb_affine;
@@ -98,9 +143,25 @@ typedef struct gb_affine {
 gb_affine gb_format_affine(const gb_format *format, const gb_planes *planes, const void *data, uint64_t row,
                            uint64_t group);
 
-/* What is taken from a code: 2^(bits - 1) without a bias, else 0. */
+/* That of a group of a progressive format whose row has this super-scale; both numbers are exact. */
+gb_affine gb_group_affine(float super_scale, gb_group_integers integers);
+
+/* Whether a weight is scale * q + bias; otherwise it is scale * (q - gb_format_center). */
+static inline bool gb_format_has_offset(const gb_format *format) {
+    return format->has_bias || format->kind == GB_FORMAT_PROGRESSIVE;
+}
+
+/* What is taken from a code: 2^(bits - 1) without an offset, else 0. */
 static inline int32_t gb_format_center(const gb_format *format) {
-    return format->has_bias ? 0 : 1 << (format->bits - 1);
+    return gb_format_has_offset(format) ? 0 : 1 << (format->bits - 1);
+}
+
+/* Whether each weight is an 8-bit integer times one number of its row, so that sums of its products with
+ * 8-bit inputs are exact: progressive formats, and 8 bits a row without a bias. */
+static inline bool gb_format_is_integer(const gb_format *format) {
+    return format->kind == GB_FORMAT_PROGRESSIVE ||
+           (format->kind == GB_FORMAT_ONE_LEVEL && format->bits == 8 && format->group == 0 &&
+            !format->has_bias);
 }
 
 /* Inputs first .. first + count - 1 of a row as float32. This is the definition. */

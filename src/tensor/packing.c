@@ -30,7 +30,7 @@ bool gb_packing_interleaved(const gb_format *format, uint64_t rows, uint64_t col
     if (format->bits == 5 || format->bits == 6)
         packing->high_codes = interleaved_pieces(format->bits - LOW_BITS, STEP_COLUMNS);
     packing->scales = gb_layout_interleaved(GB_INTERLEAVED_ROWS, 1);
-    if (format->kind == GB_FORMAT_TWO_LEVEL) {
+    if (gb_format_supers(format, columns) > 0) {
         packing->supers = packing->scales;
         if (format->scale_bits == 6) {
             packing->scales = interleaved_pieces(LOW_BITS, 1);
@@ -95,16 +95,15 @@ static const gb_layout no_layout = {0};
 static numbers numbers_of(const gb_packing *packing, const gb_format *format, gb_plane_kind kind,
                           uint64_t columns) {
     uint64_t group = format->group ? format->group : columns;
-    bool has_levels = format->kind == GB_FORMAT_TWO_LEVEL;
     switch (kind) {
     case GB_PLANE_CODES:
         return (numbers){columns, format->bits, &packing->codes, &packing->high_codes};
     case GB_PLANE_SCALES:
     case GB_PLANE_BIASES:
-        return (numbers){columns / group, has_levels ? format->scale_bits : 16, &packing->scales,
+        return (numbers){columns / group, gb_format_scale_bits(format), &packing->scales,
                          &packing->high_scales};
     default:
-        return (numbers){has_levels ? columns / GB_SUPER_GROUP : 0, 16, &packing->supers, &no_layout};
+        return (numbers){gb_format_supers(format, columns), 16, &packing->supers, &no_layout};
     }
 }
 

@@ -28,7 +28,8 @@ typedef struct gb_packing {
  * c .. c + 3, in the high ones c + 4 .. c + 7), then come the same columns of the next row. High bits: byte j
  * of row r has, from its lowest bits on, those of columns j, j + 4, j + 8 and so on. Scales: those of 16 rows
  * for a group, then the next group's; of 6 bits, low nibbles hold an even group and high ones the odd group
- * after it, and the byte of high bits those of four groups.
+ * after it, and the byte of high bits those of four groups. Bytes of progressive groups, and super-scales:
+ * those of 16 rows for a group, or the row, one after the other.
  *
  * False where the matrix cannot have it: 16 divides the rows, and the columns are whole steps (of 4 columns
  * for 8-bit codes, 8 for 4-bit, 16 for 6-bit, 32 for 5-bit ones). */

@@ -24,6 +24,8 @@
         .kind = GB_FORMAT_TWO_LEVEL, .bits = (code_bits), .has_bias = (bias), .scale_bits = (sub_bits),      \
         .scale = GB_F16, .group = (size)                                                                     \
     }
+#define PROGRESSIVE(code_bits, size)                                                                         \
+    { .kind = GB_FORMAT_PROGRESSIVE, .bits = (code_bits), .scale_bits = 8, .scale = GB_F16, .group = (size) }
 
 /* Sizes are GGUF's own where a format holds one of its types, MLX's where it holds one of those. */
 static const struct format_case {
@@ -42,6 +44,10 @@ static const struct format_case {
     {TWO(4, true, 6, 32), "int4 g32 f16x6+bias", 4.5},
     {TWO(5, true, 6, 32), "int5 g32 f16x6+bias", 5.5},
     {TWO(6, false, 8, 16), "int6 g16 f16x8", 6.5625},
+    {PROGRESSIVE(4, 32), "int4 g32 progressive", 4.28125},
+    {PROGRESSIVE(4, 64), "int4 g64 progressive", 4.15625},
+    {PROGRESSIVE(5, 32), "int5 g32 progressive", 5.28125},
+    {PROGRESSIVE(6, 128), "int6 g128 progressive", 6.09375},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -73,7 +79,18 @@ static void other_formats_are_invalid(void **unused) {
         TWO(4, true, 4, 32),
         TWO(6, true, 8, 16),
         {.kind = GB_FORMAT_DENSE, .bits = 4},
-        {.kind = (gb_format_kind)3},
+        PROGRESSIVE(8, 32),
+        PROGRESSIVE(4, 16),
+        PROGRESSIVE(4, 0),
+        {.kind = GB_FORMAT_PROGRESSIVE, .bits = 4, .scale_bits = 8, .scale = GB_BF16, .group = 32},
+        {.kind = GB_FORMAT_PROGRESSIVE,
+         .bits = 4,
+         .scale_bits = 8,
+         .has_bias = true,
+         .scale = GB_F16,
+         .group = 32},
+        {.kind = GB_FORMAT_PROGRESSIVE, .bits = 4, .scale = GB_F16, .group = 32},
+        {.kind = (gb_format_kind)4},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (gb_format_valid(&bad[i]))
@@ -162,6 +179,10 @@ static double defined_weight(const gb_format *f, const gb_planes *p, const uint8
         return scale * q + bias;
     }
     double s = number_at(&p->scales, data, row, f->scale_bits, group);
+    if (f->kind == GB_FORMAT_PROGRESSIVE) {
+        const double scales = exp2(8 - f->bits), zero = floor(s / scales);
+        return half_at(&p->super_scales, data, row, 0, GB_F16) * ((q - zero) * (s - zero * scales + 1));
+    }
     if (f->scale_bits == 8 && s > 127)
         s -= 256;
     scale = half_at(&p->super_scales, data, row, i / 256, GB_F16) * s;
@@ -195,11 +216,25 @@ static void dequantizes_as_defined(void **unused) {
     }
 }
 
+/* Every byte is one of what the header says, and those are refused with which a weight would leave 8 bits. */
+static void group_bytes(void **unused) {
+    (void)unused;
+    for (uint32_t bits = 4; bits <= 6; bits++)
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            const gb_group_integers group = gb_get_group_integers(bits, (uint8_t)byte);
+            const int32_t highest = (1 << bits) - 1, zero = (int32_t)group.zero, scale = (int32_t)group.scale;
+            assert_int_equal(gb_put_group_integers(bits, group), byte);
+            const bool fits = zero * scale <= 127 && (highest - zero) * scale <= 127;
+            const uint8_t bytes[] = {0, (uint8_t)byte, 0};
+            assert_int_equal(gb_check_group_bytes(bits, bytes, 3), fits ? 3 : 1);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_and_sizes),        cmocka_unit_test(other_formats_are_invalid),
         cmocka_unit_test(groups_must_divide),     cmocka_unit_test(sizes_do_not_overflow),
-        cmocka_unit_test(dequantizes_as_defined),
+        cmocka_unit_test(dequantizes_as_defined), cmocka_unit_test(group_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

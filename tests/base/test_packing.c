@@ -12,11 +12,13 @@
 #include <cmocka.h>
 
 static const gb_format FORMATS[] = {
-    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32},
-    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32},  {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}, {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
-    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},  {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
-    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},
+    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},     {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_BF16, 32},
+    {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 32},     {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 128},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64},    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
+    {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},     {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},
+    {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},  {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32},
+    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128},
 };
 
 enum { FORMAT_COUNT = sizeof FORMATS / sizeof *FORMATS, ROWS = 48, COLUMNS = 512 };
@@ -78,6 +80,19 @@ static uint32_t code_at(const gb_format *format, const uint8_t *codes, uint64_t 
     return low | (high >> (column % step / 4 * bits) & mask) << 4;
 }
 
+/* Group bytes and super-scales: those of 16 rows for a group, or the row, one after the other. */
+static void assert_bytes_of_16_rows(const gb_planes *planes, const uint8_t *matrix, const uint8_t *packed) {
+    const uint64_t groups = planes->scales.row_bytes;
+    matrix += planes->scales.offset;
+    packed += planes->scales.offset;
+    for (uint64_t row = 0; row < ROWS; row++)
+        for (uint64_t group = 0; group < groups; group++)
+            assert_int_equal(packed[row / 16 * 16 * groups + group * 16 + row % 16],
+                             matrix[row * groups + group]);
+    const uint64_t supers = planes->super_scales.offset - planes->scales.offset;
+    assert_memory_equal(packed + supers, matrix + supers, ROWS * 2);
+}
+
 static void test_interleaved_order(void **state) {
     (void)state;
     for (size_t f = 0; f < FORMAT_COUNT; f++) {
@@ -91,6 +106,8 @@ static void test_interleaved_order(void **state) {
             for (uint32_t column = 0; column < COLUMNS; column++)
                 assert_int_equal(gb_get_code(matrix + row * planes.codes.row_bytes, FORMATS[f].bits, column),
                                  code_at(&FORMATS[f], packed, planes.codes.row_bytes, row, column));
+        if (FORMATS[f].kind == GB_FORMAT_PROGRESSIVE)
+            assert_bytes_of_16_rows(&planes, matrix, packed);
         free(matrix);
         free(packed);
     }

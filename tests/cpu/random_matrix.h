@@ -18,12 +18,32 @@ static const gb_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
+/* Formats whose products are exact sums. */
+static const gb_format integer_formats[] = {
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},  {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
+    {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32},
+    {GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 64},  {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 32},
+    {GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 128}, {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},
+    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0},
+};
+enum { INTEGER_FORMATS = sizeof integer_formats / sizeof *integer_formats };
+
 static inline void fill_halves(uint64_t *state, uint8_t *bytes, uint64_t size, gb_dtype dtype) {
     for (uint64_t i = 0; i < size; i += 2) {
         float value = 0.1f * random_float(state);
         uint16_t half = dtype == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
         memcpy(bytes + i, &half, sizeof half);
     }
+}
+
+/* Any zero with any scale that goes with it. */
+static inline void fill_groups(uint64_t *state, uint32_t bits, uint8_t *bytes, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        gb_group_integers group = {.zero = (uint32_t)random_below(state, (size_t)1 << bits)};
+        group.scale = 1 + (uint32_t)random_below(state, gb_largest_group_scale(bits, group.zero));
+        bytes[i] = gb_put_group_integers(bits, group);
+    }
+    assert_int_equal(gb_check_group_bytes(bits, bytes, count), count);
 }
 
 /* The data's end is exact, so that a sanitizer sees reads past it. */
@@ -37,10 +57,13 @@ static inline gb_quantized_matrix random_matrix(uint64_t *state, const gb_format
     assert_non_null(data);
     for (uint64_t i = 0; i < p->size; i++)
         data[i] = (uint8_t)random_bits(state);
-    const gb_plane *scales = format->kind == GB_FORMAT_TWO_LEVEL ? &p->super_scales : &p->scales;
-    const gb_plane *biases = format->kind == GB_FORMAT_TWO_LEVEL ? &p->super_biases : &p->biases;
+    const bool has_supers = p->super_scales.row_bytes > 0;
+    const gb_plane *scales = has_supers ? &p->super_scales : &p->scales;
+    const gb_plane *biases = has_supers ? &p->super_biases : &p->biases;
     fill_halves(state, data + scales->offset, rows * scales->row_bytes, format->scale);
     fill_halves(state, data + biases->offset, rows * biases->row_bytes, format->scale);
+    if (format->kind == GB_FORMAT_PROGRESSIVE)
+        fill_groups(state, format->bits, data + p->scales.offset, rows * p->scales.row_bytes);
     matrix.data = data;
     return matrix;
 }

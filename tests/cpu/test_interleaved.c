@@ -130,16 +130,17 @@ static void plain_activations(void **unused) {
 /* Rows first .. end - 1 from first_row on, into y rows of exactly that range between guards. */
 static void check_range(uint64_t *state, const gb_format *format, size_t tokens) {
     enum { ROWS = 64 };
-    const size_t columns = random_packed_columns(state, format), group = gb_activation_group(format);
+    const size_t columns = random_packed_columns(state, format);
+    const gb_rounding rounding = gb_round_per_group(format);
     gb_quantized_matrix canonical = random_matrix(state, format, ROWS, columns);
     gb_quantized_matrix packed = interleaved(&canonical, ROWS, columns);
     gb_cpu_tensor x = random_activations(state, 2, tokens, columns, 1);
     const size_t first_row = random_below(state, 32), first = random_below(state, 30),
                  end = first + 1 + random_below(state, ROWS - first_row - first);
     uint64_t bytes;
-    assert_true(gb_activations_bytes(tokens, columns, group, &bytes));
+    assert_true(gb_activations_bytes(tokens, columns, &rounding, &bytes));
     void *shared = new_guarded((size_t)bytes), *scratch = gb_allocate_aligned(GB_LINEAR_SCRATCH, 1);
-    gb_activations activations = gb_place_activations(shared, tokens, columns, group);
+    gb_activations activations = gb_place_activations(shared, tokens, columns, &rounding);
     const size_t width = end - first;
     float *found = new_guarded(width * tokens * sizeof *found),
           *expected = malloc(width * tokens * sizeof *expected);

@@ -20,14 +20,14 @@ static gb_ref storage_of(const gb_plan *plan, const gb_step *step, uint32_t oper
     return plan->places[step->operands[operand]].storage;
 }
 
-/* Whether the input of the step's product has been rounded in the same groups. */
+/* Whether the input of the step's product has been rounded in the same way. */
 static bool is_rounded(const maker *m, const gb_ready_step *step) {
     if (!m->rounded || m->rounded->needs_rows != step->needs_rows ||
         storage_of(m->plan, m->rounded->planned, 0) != storage_of(m->plan, step->planned, 0))
         return false;
     const gb_cpu_tensor *a = m->rounded->call.operands[1], *b = step->call.operands[1];
-    return a->dims[a->rank - 1] == b->dims[b->rank - 1] &&
-           gb_activation_group(&a->quantized->format) == gb_activation_group(&b->quantized->format);
+    const gb_rounding of_a = gb_rounding_of(&m->rounded->call), of_b = gb_rounding_of(&step->call);
+    return a->dims[a->rank - 1] == b->dims[b->rank - 1] && gb_rounding_equal(&of_a, &of_b);
 }
 
 /* What the kernel keeps for the next one when the batch is the largest. */

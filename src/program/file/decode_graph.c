@@ -71,7 +71,7 @@ static gumbel_status get_format(const item_decoder *decoder, gb_record *field, g
     if (!gb_view_ended(&field->payload) || bits > UINT8_MAX || scale_bits > UINT8_MAX || has_bias > 1 ||
         scale >= GB_DTYPE_COUNT)
         return broken(decoder, field->tag);
-    if (kind > GB_FORMAT_TWO_LEVEL)
+    if (kind > GB_FORMAT_PROGRESSIVE)
         return gb_fail(decoder->error, GUMBEL_ERROR_UNSUPPORTED,
                        "graph: %s %u: weight format %u is not known to this version", decoder->what,
                        decoder->index, kind);

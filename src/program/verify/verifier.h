@@ -13,4 +13,8 @@
  * op or role that this version lacks. */
 gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error);
 
+/* Rule 43, which reads the scales of progressive constants, a byte a group, and so is checked where a program
+ * is about to run rather than when it is opened. Errors: FORMAT naming constant and byte. */
+gumbel_status gb_verify_weights(const gb_program *program, gumbel_error *error);
+
 #endif

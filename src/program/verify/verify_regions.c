@@ -93,7 +93,7 @@ static gumbel_status check_operands(gb_verification *verification, uint32_t inde
         if (ref >= program->value_count || !(verification->values[ref] & GB_VALUE_VISIBLE))
             return gb_fail(verification->error, GUMBEL_ERROR_FORMAT,
                            "node %u: operand %u is value %u, which is not defined there", index, i, ref);
-        types[i] = (gb_operand_type){program->values[ref].kind, program->values[ref].type};
+        types[i] = gb_operand_type_of(&program->values[ref], program->constants);
     }
     return GUMBEL_OK;
 }

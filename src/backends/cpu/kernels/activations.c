@@ -2,31 +2,60 @@
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "base/memory.h"
 
-enum { CODE_ALIGNMENT = 64 };
+/* Sums of groups of 32 make those of every progressive format's groups. */
+enum { CODE_ALIGNMENT = 64, TOKEN_SUM_GROUP = 32 };
 
-size_t gb_activation_group(const gb_format *format) {
-    return format->group ? format->group : GB_INT8_ROW_GROUP;
+gb_rounding gb_round_per_group(const gb_format *format) {
+    return (gb_rounding){.group = format->group ? format->group : GB_INT8_ROW_GROUP};
+}
+
+gb_rounding gb_round_per_token(uint32_t rotation) {
+    return (gb_rounding){.is_per_token = true, .group = TOKEN_SUM_GROUP, .rotation = rotation};
+}
+
+bool gb_rounding_equal(const gb_rounding *a, const gb_rounding *b) {
+    return a->is_per_token == b->is_per_token && a->group == b->group && a->rotation == b->rotation;
 }
 
 static size_t groups_of(size_t inputs, size_t group) {
     return inputs / group + (inputs % group != 0);
 }
 
-bool gb_activations_bytes(size_t rows, size_t inputs, size_t group, uint64_t *bytes) {
-    const uint64_t group_bytes = 2 * sizeof(float) + sizeof(int32_t);
+/* Numbers of 4 bytes that a row has beside its codes: sums of codes, scales, and per group their products. */
+static size_t numbers_of(size_t groups, const gb_rounding *rounding) {
+    return rounding->is_per_token ? groups + 1 : 3 * groups;
+}
+
+bool gb_activations_bytes(size_t rows, size_t inputs, const gb_rounding *rounding, uint64_t *bytes) {
     uint64_t codes, numbers;
     return gb_align_size(inputs, CODE_ALIGNMENT, &codes) && gb_multiply_size(codes, rows, &codes) &&
-           gb_multiply_size(groups_of(inputs, group), group_bytes, &numbers) &&
+           gb_multiply_size(numbers_of(groups_of(inputs, rounding->group), rounding), sizeof(float),
+                            &numbers) &&
            gb_multiply_size(numbers, rows, &numbers) && gb_add_size(codes, numbers, bytes);
 }
 
-gb_activations gb_place_activations(void *memory, size_t rows, size_t inputs, size_t group) {
-    gb_activations placed = {.rows = rows, .inputs = inputs, .group = group};
-    placed.groups = groups_of(inputs, group);
+gb_activations gb_place_activations(void *memory, size_t rows, size_t inputs, const gb_rounding *rounding) {
+    gb_activations placed = {.rows = rows, .inputs = inputs, .rounding = *rounding, .group = rounding->group};
+    placed.groups = groups_of(inputs, placed.group);
     placed.stride = (inputs + CODE_ALIGNMENT - 1) / CODE_ALIGNMENT * CODE_ALIGNMENT;
     placed.codes = memory;
     placed.scales = (float *)(void *)(placed.codes + rows * placed.stride);
-    placed.sums = placed.scales + rows * placed.groups;
-    placed.code_sums = (int32_t *)(void *)(placed.sums + rows * placed.groups);
+    float *end = placed.scales + rows * (rounding->is_per_token ? 1 : placed.groups);
+    if (!rounding->is_per_token) {
+        placed.sums = end;
+        end += rows * placed.groups;
+    }
+    placed.code_sums = (int32_t *)(void *)end;
     return placed;
+}
+
+gb_activations gb_activations_from(const gb_activations *activations, size_t row) {
+    gb_activations from = *activations;
+    from.rows -= row;
+    from.codes += row * from.stride;
+    from.scales += row * (from.rounding.is_per_token ? 1 : from.groups);
+    if (from.sums)
+        from.sums += row * from.groups;
+    from.code_sums += row * from.groups;
+    return from;
 }

@@ -92,16 +92,6 @@ static gb_share rows_of_expert(work_share *work, const workspace *space, size_t 
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-/* The activations from a row on. */
-static gb_activations activations_from(const gb_kernel_call *call, const gb_worker *worker, size_t row) {
-    gb_activations from = gb_shared_activations(call, worker);
-    from.codes += row * from.stride;
-    from.scales += row * from.groups;
-    from.sums += row * from.groups;
-    from.code_sums += row * from.groups;
-    return from;
-}
-
 static void run_expert(const gb_kernel_call *call, gb_linear *linear, workspace *space, size_t e,
                        gb_share rows) {
     const gb_cpu_tensor *weight = call->operands[1];
@@ -111,10 +101,7 @@ static void run_expert(const gb_kernel_call *call, gb_linear *linear, workspace 
     linear->first_row = first_row;
     if (!weight->quantized)
         linear->weight = gb_element(weight, first_row * linear->inputs);
-    if (linear->activations)
-        call->vector->linear_int8(linear, rows.first, rows.end, space->linear);
-    else
-        call->vector->linear(linear, rows.first, rows.end, space->linear);
+    gb_multiply_rows(call->vector, linear, rows.first, rows.end, space->linear);
 }
 
 /* What is read after rows of the i-th chosen expert. */
@@ -173,7 +160,8 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         .y_stride = outputs,
     };
     if (gb_has_int8_activations(call)) {
-        activations = activations_from(call, worker, m * x_rows);
+        const gb_activations all = gb_shared_activations(call, worker);
+        activations = gb_activations_from(&all, m * x_rows);
         linear.activations = &activations;
     }
     run_shares(call, worker, &linear, space);

@@ -181,11 +181,18 @@ static inline size_t gb_end_of_run(const gb_cpu_tensor *slots, size_t first, siz
     return end;
 }
 
-/* Whether the weight, operand 1 of a linear or expert_linear, is multiplied with 8-bit activations. */
+/* Whether the weight, operand 1 of a linear or expert_linear, is multiplied with 8-bit activations, and how
+ * they are rounded then. */
 bool gb_has_int8_activations(const gb_kernel_call *call);
+gb_rounding gb_rounding_of(const gb_kernel_call *call);
 
 /* Those of operand 0, in the team's shared memory. */
 gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker *worker);
+
+/* Rows first .. end - 1 of the weight, with the kernel for what it and the activations are. scratch:
+ * GB_LINEAR_SCRATCH bytes. */
+void gb_multiply_rows(const gb_vector_kernels *vector, const gb_linear *linear, size_t first, size_t end,
+                      void *scratch);
 
 static inline const float *gb_floats(const gb_cpu_tensor *tensor) {
     return tensor->data;

@@ -7,6 +7,12 @@ bool gb_has_int8_activations(const gb_kernel_call *call) {
     return call->operands[1]->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
 }
 
+gb_rounding gb_rounding_of(const gb_kernel_call *call) {
+    if (gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN)
+        return gb_round_per_token((uint32_t)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION));
+    return gb_round_per_group(&call->operands[1]->quantized->format);
+}
+
 static size_t inputs_of(const gb_kernel_call *call) {
     const gb_cpu_tensor *weight = call->operands[1];
     return weight->dims[weight->rank - 1];
@@ -14,14 +20,31 @@ static size_t inputs_of(const gb_kernel_call *call) {
 
 gb_activations gb_shared_activations(const gb_kernel_call *call, const gb_worker *worker) {
     const size_t inputs = inputs_of(call), rows = gb_elements(call->operands[0]) / inputs;
-    return gb_place_activations(worker->shared, rows, inputs,
-                                gb_activation_group(&call->operands[1]->quantized->format));
+    const gb_rounding rounding = gb_rounding_of(call);
+    return gb_place_activations(worker->shared, rows, inputs, &rounding);
+}
+
+static const float *row_of_x(const gb_kernel_call *call, const gb_activations *to, size_t row) {
+    return gb_floats(call->operands[0]) + row * to->inputs;
+}
+
+/* A row has one scale and so one thread. */
+static void quantize_rows(const gb_kernel_call *call, const gb_worker *worker, const gb_activations *to) {
+    gb_share rows = gb_share_of(worker, to->rows, 1);
+    if (call->split == GB_SPLIT_TOKENS)
+        rows = gb_part_of(call, worker, call->operands[0]).rows;
+    for (size_t row = rows.first; row < rows.end; row++)
+        call->vector->quantize_token(row_of_x(call, to, row), to, row, worker->scratch);
 }
 
 /* Each thread takes the rows of some tokens, or, split in its own way, some groups of the rows of x, one row
  * after the other. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_activations to = gb_shared_activations(call, worker);
+    if (to.rounding.is_per_token) {
+        quantize_rows(call, worker, &to);
+        return;
+    }
     gb_share share = gb_share_of(worker, to.rows * to.groups, UNIT_GROUPS);
     if (call->split == GB_SPLIT_TOKENS) {
         gb_share rows = gb_part_of(call, worker, call->operands[0]).rows;
@@ -30,19 +53,21 @@ void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
     for (size_t at = share.first; at < share.end;) {
         size_t row = at / to.groups, first = at % to.groups, left = to.groups - first;
         size_t end = first + (left < share.end - at ? left : share.end - at);
-        call->vector->quantize(gb_floats(call->operands[0]) + row * to.inputs, &to, row, first, end);
+        call->vector->quantize(row_of_x(call, &to, row), &to, row, first, end);
         at += end - first;
     }
 }
 
-static void multiply(const gb_kernel_call *call, const gb_worker *worker, const gb_linear *linear,
-                     gb_share rows) {
-    if (rows.first == rows.end)
+void gb_multiply_rows(const gb_vector_kernels *vector, const gb_linear *linear, size_t first, size_t end,
+                      void *scratch) {
+    if (first == end)
         return;
-    if (linear->activations)
-        call->vector->linear_int8(linear, rows.first, rows.end, worker->scratch);
+    if (!linear->activations)
+        vector->linear(linear, first, end, scratch);
+    else if (linear->activations->rounding.is_per_token)
+        vector->linear_exact(linear, first, end, scratch);
     else
-        call->vector->linear(linear, rows.first, rows.end, worker->scratch);
+        vector->linear_int8(linear, first, end, scratch);
 }
 
 /* operands: x [M,K], weight [O,K]. Each thread takes some rows of the weight, for all tokens. */
@@ -67,7 +92,8 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         linear.activations = &activations;
     }
     if (!call->queue) {
-        multiply(call, worker, &linear, gb_columns_of(worker, weight->dims[0]));
+        const gb_share rows = gb_columns_of(worker, weight->dims[0]);
+        gb_multiply_rows(call->vector, &linear, rows.first, rows.end, worker->scratch);
         return;
     }
     size_t first, end;
@@ -75,7 +101,7 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         const size_t end_row = end * GB_COLUMN_UNIT;
         const bool is_last = end_row >= weight->dims[0];
         linear.next_row = is_last ? GB_NO_ROW : end_row;
-        multiply(call, worker, &linear,
-                 (gb_share){first * GB_COLUMN_UNIT, is_last ? weight->dims[0] : end_row});
+        gb_multiply_rows(call->vector, &linear, first * GB_COLUMN_UNIT, is_last ? weight->dims[0] : end_row,
+                         worker->scratch);
     }
 }

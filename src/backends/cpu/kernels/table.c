@@ -48,6 +48,6 @@ bool gb_kernel_shared_bytes(const gb_kernel_call *call, size_t rows, uint64_t *b
     if (!call->node || before_kernel(call) != gb_kernel_quantize)
         return true;
     const gb_cpu_tensor *weight = call->operands[1];
-    return gb_activations_bytes(rows, weight->dims[weight->rank - 1],
-                                gb_activation_group(&weight->quantized->format), bytes);
+    const gb_rounding rounding = gb_rounding_of(call);
+    return gb_activations_bytes(rows, weight->dims[weight->rank - 1], &rounding, bytes);
 }

@@ -290,11 +290,25 @@ static gumbel_status choose_kernels(gb_cuda_lowered *lowered, gumbel_error *erro
     return GUMBEL_OK;
 }
 
+static gumbel_status check_activations(const gb_program *program, gumbel_error *error) {
+    for (uint32_t n = 0; n < program->node_count; n++) {
+        const gb_node *node = &program->nodes[n];
+        if ((node->op == GB_OP_LINEAR || node->op == GB_OP_EXPERT_LINEAR) &&
+            gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN)
+            return gb_fail(
+                error, GUMBEL_ERROR_UNSUPPORTED,
+                "the cuda backend has no kernel for weights with integer scales; export again with "
+                "--quantize int4-affine");
+    }
+    return GUMBEL_OK;
+}
+
 static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
                            gumbel_error *error) {
     const gb_program *program = options->program;
     const bool is_one = options->class == GB_CUDA_ONE_TOKEN;
     *lowered = (gb_cuda_lowered){.class = options->class};
+    GB_TRY(check_activations(program, error));
     lowered->tensors = gb_allocate(program->value_count, sizeof *lowered->tensors);
     if (!lowered->tensors)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's values");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/kernels/vector/quantized.h"
 
-static void scale_codes(const int16_t *codes, size_t count, gb_affine affine, bool has_bias, float *to) {
-    if (has_bias) {
+static void scale_codes(const int16_t *codes, size_t count, gb_affine affine, bool has_offset, float *to) {
+    if (has_offset) {
         for (size_t i = 0; i < count; i++)
             to[i] = affine.scale * (float)codes[i] + affine.bias;
     } else {
@@ -21,7 +21,7 @@ void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, si
         run = run < GB_CODE_RUN ? run : GB_CODE_RUN;
         gb_affine affine = gb_affine_of(matrix, row, group);
         gb_unpack_codes(matrix, row, at, run, codes);
-        scale_codes(codes, run, affine, matrix->format.has_bias, to);
+        scale_codes(codes, run, affine, gb_format_has_offset(&matrix->format), to);
         at += run;
         to += run;
     }

@@ -24,25 +24,41 @@ typedef struct gb_quantized_matrix {
     const void *data;
 } gb_quantized_matrix;
 
-/* Rows of x as 8-bit codes, once for all linears that read them: c and sx of linear_int8 for each group. */
+/* How inputs are rounded to 8 bits. */
+typedef struct gb_rounding {
+    bool is_per_token; /* a scale for each row, otherwise for each group */
+    size_t group;      /* inputs that share a scale; per token: that share a sum of codes */
+    uint32_t rotation; /* per token: the block of the Hadamard transform before, or 0 */
+} gb_rounding;
+
+/* For a weight of that format with GB_ACTIVATION_INT8_PER_GROUP; and per token with that rotation. */
+gb_rounding gb_round_per_group(const gb_format *format);
+gb_rounding gb_round_per_token(uint32_t rotation);
+
+bool gb_rounding_equal(const gb_rounding *a, const gb_rounding *b);
+
+/* Rows of x as 8-bit codes, once for all linears that read them: per group c and sx of linear_int8, per token
+ * c and t of linear_exact. */
 typedef struct gb_activations {
     size_t rows, inputs;
-    size_t group, groups; /* inputs that share sx (the last group may have fewer), and groups of a row */
+    gb_rounding rounding;
+    size_t group, groups; /* the rounding's group (the last one may have fewer inputs), and groups of a row */
     size_t stride;        /* from one row of codes to the next: inputs, rounded up to 64 */
-    int8_t *codes;        /* [rows, stride] c */
-    float *scales;        /* [rows, groups] sx */
-    float *sums;          /* [rows, groups] t = sx * (sum of c) */
+    int8_t *codes;        /* [rows, stride] c; those past the inputs are undefined */
+    float *scales;        /* [rows, groups] sx; per token: [rows] t */
+    float *sums;          /* [rows, groups] sx * (sum of c); per token: NULL */
     int32_t *code_sums;   /* [rows, groups] sum of c */
 } gb_activations;
 
-/* Inputs that share sx for a weight of that format. */
-size_t gb_activation_group(const gb_format *format);
-
 /* Bytes that activations of that size need in all; false on overflow. */
-bool gb_activations_bytes(size_t rows, size_t inputs, size_t group, uint64_t *bytes);
+bool gb_activations_bytes(size_t rows, size_t inputs, const gb_rounding *rounding, uint64_t *bytes);
 
-/* Places the arrays in memory of so many bytes, 64-byte aligned; they are filled by `quantize`. */
-gb_activations gb_place_activations(void *memory, size_t rows, size_t inputs, size_t group);
+/* Places the arrays in memory of so many bytes, 64-byte aligned; they are filled by `quantize` or
+ * `quantize_token`. */
+gb_activations gb_place_activations(void *memory, size_t rows, size_t inputs, const gb_rounding *rounding);
+
+/* Those of the rows from `row` on. */
+gb_activations gb_activations_from(const gb_activations *activations, size_t row);
 
 /* y[m * y_stride + o] = x row m . weight row o, each of `inputs` elements. With rows, token m has instead row
  * rows[m] of y and row rows[m] / x_reuse of x. */
@@ -52,7 +68,7 @@ typedef struct gb_linear {
     uint32_t x_reuse;
     const float *x; /* for `linear` */
     size_t x_stride;
-    const gb_activations *activations; /* for `linear_int8`: x's rows */
+    const gb_activations *activations; /* for `linear_int8` and `linear_exact`: x's rows */
     const void *weight;
     size_t weight_stride;
     gb_dtype dtype; /* of weight: f32, f16 or bf16 */
@@ -155,6 +171,22 @@ typedef struct gb_vector_kernels {
      * y begins at +0; for each g in the order of k, y = y + (sx * scale) * d, and then, with a format that
      * has biases, y = y + t * bias. Every product and sum is rounded to float32. */
     void (*linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+
+    /* Row x of activations that are rounded per token, with rotation b:
+     *     x becomes H x in every block of b inputs, if b is not 0: gb_hadamard of tensor/hadamard.h
+     *     s = largest |x| / 127, one division; 0 where that is below 2^-126
+     *     c = x / s, rounded to the nearest integer, ties to even; 0 where s is 0
+     *     t = s * gb_hadamard_scale(b), or s where b is 0
+     * Where the row holds an infinity or a NaN then, s and t are NaN and c is 0. scratch: GB_LINEAR_SCRATCH
+     * bytes. */
+    void (*quantize_token)(const float *x, const gb_activations *to, size_t row, void *scratch);
+
+    /* `linear` for a weight of an integer format (gb_format_is_integer) with inputs rounded per token: with
+     * w = (q - zero) * scale, or q - 128 of 8 bits, integers of 8 bits,
+     *     d = sum over k of c * w, in int32, which does not overflow up to GB_MAX_INT32_INPUTS inputs
+     *     y = ((float)d * t) * row scale
+     * Every conversion and product is rounded to nearest even. The sum is exact, so its order is free. */
+    void (*linear_exact)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
     /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is
      * a multiple of 8, and so is count unless codes are bytes. */

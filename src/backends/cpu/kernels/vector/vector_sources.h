@@ -24,6 +24,8 @@ static inline float *gb_linear_result(const gb_linear *l, size_t token) {
 void GB_FOR_ISA(gb_linear)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_quantize)(const float *x, const gb_activations *to, size_t row, size_t first, size_t end);
 void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_quantize_token)(const float *x, const gb_activations *to, size_t row, void *scratch);
+void GB_FOR_ISA(gb_linear_exact)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 /* For one token and an interleaved matrix of one level. */
 void GB_FOR_ISA(gb_linear_token)(const gb_linear *linear, size_t first, size_t end);

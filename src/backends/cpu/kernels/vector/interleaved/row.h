@@ -73,6 +73,13 @@ GB_INLINE int gb_interleaved_integer(const gb_quantized_matrix *matrix, const gb
     return low | high << 4;
 }
 
+/* The integers of a group of a progressive format. */
+GB_INLINE gb_group_integers gb_interleaved_group(const gb_quantized_matrix *matrix, size_t row,
+                                                 size_t group) {
+    const uint8_t *block = gb_interleaved_block(matrix, &matrix->planes.scales, row, 1);
+    return gb_get_group_integers(matrix->format.bits, block[group * GB_INTERLEAVED_ROWS]);
+}
+
 /* gb_format_affine of an interleaved matrix. */
 GB_INLINE gb_affine gb_interleaved_affine(const gb_quantized_matrix *matrix, size_t row, size_t group) {
     const gb_planes *planes = &matrix->planes;
@@ -84,6 +91,9 @@ GB_INLINE gb_affine gb_interleaved_affine(const gb_quantized_matrix *matrix, siz
             affine.bias = gb_interleaved_half(matrix, &planes->biases, row, group, format->scale);
         return affine;
     }
+    if (format->kind == GB_FORMAT_PROGRESSIVE)
+        return gb_group_affine(gb_interleaved_half(matrix, &planes->super_scales, row, 0, GB_F16),
+                               gb_interleaved_group(matrix, row, group));
     const size_t super = group * format->group / GB_SUPER_GROUP;
     affine.scale = gb_interleaved_half(matrix, &planes->super_scales, row, super, GB_F16) *
                    (float)gb_interleaved_integer(matrix, &planes->scales, row, group);
