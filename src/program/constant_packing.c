@@ -18,8 +18,9 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
         return;
     }
     use->is_multiplied = true;
-    if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_NONE)
-        use->is_int8 = true;
+    const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
+    use->is_int8 = use->is_int8 || activation == GB_ACTIVATION_INT8_PER_GROUP;
+    use->is_per_token = use->is_per_token || activation == GB_ACTIVATION_INT8_PER_TOKEN;
 }
 
 void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
@@ -27,6 +28,13 @@ void gb_find_constant_uses(const gb_program *program, gb_constant_use *uses) {
     for (uint32_t n = 0; n < program->node_count; n++)
         for (uint32_t i = 0; i < program->nodes[n].operand_count; i++)
             note_operand(program, &program->nodes[n], i, uses);
+}
+
+/* For tensor cores: tiles where inputs are rounded per row, otherwise fragments. */
+static bool choose_fragments(const gb_constant *constant, const gb_constant_use *use, uint64_t rows,
+                             uint64_t columns, gb_packing *packing) {
+    return (use->is_per_token ? gb_packing_tiles : gb_packing_fragments)(&constant->format, rows, columns,
+                                                                         packing);
 }
 
 gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_constant_use *use,
@@ -37,11 +45,11 @@ gb_packing gb_constant_wanted_packing(const gb_constant *constant, const gb_cons
     if (order == GB_ORDER_CANONICAL || !use->is_multiplied || constant->type.dtype != GB_QUANTIZED ||
         !gb_constant_matrix(constant, &rows, &columns))
         return (gb_packing){0};
-    bool is_interleaved = order == GB_ORDER_INTERLEAVED;
-    int64_t block = is_interleaved ? GB_INTERLEAVED_ROWS : GB_FRAGMENT_ROWS;
-    if (shape->dims[shape->rank - 2] % block == 0 && (is_interleaved || !use->has_others) &&
-        (is_interleaved ? gb_packing_interleaved : gb_packing_fragments)(&constant->format, rows, columns,
-                                                                         &packing))
+    const bool is_possible =
+        order == GB_ORDER_INTERLEAVED
+            ? gb_packing_interleaved(&constant->format, rows, columns, &packing)
+            : !use->has_others && choose_fragments(constant, use, rows, columns, &packing);
+    if (is_possible && shape->dims[shape->rank - 2] % packing.block_rows == 0)
         return packing;
     return (gb_packing){0};
 }
@@ -70,6 +78,9 @@ const char *gb_constant_packing_text(const gb_constant *constant) {
     if (gb_packing_fragments(&constant->format, rows, columns, &known) &&
         gb_packing_equal(&constant->packing, &known))
         return "fragments 16";
+    if (gb_packing_tiles(&constant->format, rows, columns, &known) &&
+        gb_packing_equal(&constant->packing, &known))
+        return "tiles 128";
     return "packed";
 }
 

@@ -75,6 +75,45 @@ bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t colum
     return gb_packing_fits(packing, format, rows, columns);
 }
 
+/* ---- Tiles ----------------------------------------------------------------------------------------------
+ */
+
+/* Rows are (fragment, half of it, r), columns (rest, pair of units, unit, quarter, code). */
+static gb_layout tile_codes(void) {
+    return (gb_layout){.part_count = 8,
+                       .parts = {{GB_AXIS_ROWS, 0},
+                                 {GB_AXIS_ROWS, 2},
+                                 {GB_AXIS_ROWS, GB_FRAGMENT_ROWS / 2},
+                                 {GB_AXIS_COLUMNS, 0},
+                                 {GB_AXIS_COLUMNS, 2},
+                                 {GB_AXIS_COLUMNS, 2},
+                                 {GB_AXIS_COLUMNS, 4},
+                                 {GB_AXIS_COLUMNS, 8}},
+                       .order = {3, 0, 4, 2, 6, 5, 1, 7}};
+}
+
+/* The same rows; columns are (rest, group). */
+static gb_layout tile_groups(uint32_t groups) {
+    return (gb_layout){.part_count = 5,
+                       .parts = {{GB_AXIS_ROWS, 0},
+                                 {GB_AXIS_ROWS, 2},
+                                 {GB_AXIS_ROWS, GB_FRAGMENT_ROWS / 2},
+                                 {GB_AXIS_COLUMNS, 0},
+                                 {GB_AXIS_COLUMNS, groups}},
+                       .order = {3, 0, 4, 2, 1}};
+}
+
+bool gb_packing_tiles(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing) {
+    *packing = (gb_packing){.block_rows = GB_TILE_ROWS};
+    if (format->kind != GB_FORMAT_PROGRESSIVE || format->bits != 4 || !gb_format_valid(format) ||
+        columns % GB_TILE_COLUMNS != 0)
+        return false;
+    packing->codes = tile_codes();
+    packing->scales = tile_groups(GB_TILE_COLUMNS / format->group);
+    packing->supers = gb_layout_canonical();
+    return gb_packing_fits(packing, format, rows, columns);
+}
+
 /* ---- Comparing and checking ---------------------------------------------------------------------------- */
 
 bool gb_packing_equal(const gb_packing *a, const gb_packing *b) {

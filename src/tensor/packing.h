@@ -51,6 +51,17 @@ bool gb_packing_fragments(const gb_format *format, uint64_t rows, uint64_t colum
 
 enum { GB_FRAGMENT_ROWS = 16 };
 
+/* The packing of 4-bit progressive matrices that kernels for tensor cores read: what a block of threads
+ * multiplies in a step lies in one piece. Blocks have 128 rows. Of 128 columns at a time come the fragments
+ * of 16 rows one after the other; of a fragment two pairs of units, each as gb_packing_fragments has it.
+ * Bytes of groups: of 128 columns at a time those of each fragment, group by group, of rows 0, 8, 1, 9 ..
+ * 7, 15. Super-scales stay in the order of the rows.
+ *
+ * False where the matrix cannot have it: another format, or 128 does not divide rows and columns. */
+bool gb_packing_tiles(const gb_format *format, uint64_t rows, uint64_t columns, gb_packing *packing);
+
+enum { GB_TILE_ROWS = 128, GB_TILE_COLUMNS = 128 };
+
 bool gb_packing_equal(const gb_packing *a, const gb_packing *b);
 
 /* Whether a matrix of that format and size can have the packing: blocks of 1 .. GB_MAX_BLOCK_ROWS rows divide

@@ -71,9 +71,34 @@ __device__ inline void take_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-#define GB_SUMS_8(i)                                                                                         \
-    "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]),               \
-        "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+/* The registers of the sums in an instruction's text. */
+#define GB_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define GB_REGISTERS_32                                                                                      \
+    GB_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"          \
+                   ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define GB_REGISTERS_64                                                                                      \
+    GB_REGISTERS_32                                                                                          \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"                       \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define GB_REGISTERS_96                                                                                      \
+    GB_REGISTERS_64                                                                                          \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"                       \
+    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define GB_REGISTERS_128                                                                                     \
+    GB_REGISTERS_96                                                                                          \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"           \
+    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+#define GB_SUMS_8(kind, i)                                                                                   \
+    kind(sums[i]), kind(sums[i + 1]), kind(sums[i + 2]), kind(sums[i + 3]), kind(sums[i + 4]),               \
+        kind(sums[i + 5]), kind(sums[i + 6]), kind(sums[i + 7])
+#define GB_SUMS_32(kind) GB_SUMS_8(kind, 0), GB_SUMS_8(kind, 8), GB_SUMS_8(kind, 16), GB_SUMS_8(kind, 24)
+#define GB_SUMS_64(kind)                                                                                     \
+    GB_SUMS_32(kind), GB_SUMS_8(kind, 32), GB_SUMS_8(kind, 40), GB_SUMS_8(kind, 48), GB_SUMS_8(kind, 56)
+#define GB_SUMS_96(kind)                                                                                     \
+    GB_SUMS_64(kind), GB_SUMS_8(kind, 64), GB_SUMS_8(kind, 72), GB_SUMS_8(kind, 80), GB_SUMS_8(kind, 88)
+#define GB_SUMS_128(kind)                                                                                    \
+    GB_SUMS_96(kind), GB_SUMS_8(kind, 96), GB_SUMS_8(kind, 104), GB_SUMS_8(kind, 112), GB_SUMS_8(kind, 120)
 
 /* sums += a b */
 template <int N>
@@ -82,67 +107,89 @@ __device__ inline void start_products(float (&sums)[N / 2], const uint32_t (&a)[
 template <>
 __device__ inline void start_products<64>(float (&sums)[32], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" GB_REGISTERS_32
                  "}, {%32, %33, %34, %35}, %36, add, 1, 1, 0;\n}"
-                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24)
+                 : GB_SUMS_32("+f")
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 template <>
 __device__ inline void start_products<128>(float (&sums)[64], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
-                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-                 "%62, %63"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" GB_REGISTERS_64
                  "}, {%64, %65, %66, %67}, %68, add, 1, 1, 0;\n}"
-                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
-                   GB_SUMS_8(48), GB_SUMS_8(56)
+                 : GB_SUMS_64("+f")
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 template <>
 __device__ inline void start_products<192>(float (&sums)[96], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
-                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-                 "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
-                 "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
-                 "%92, %93, %94, %95"
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" GB_REGISTERS_96
                  "}, {%96, %97, %98, %99}, %100, add, 1, 1, 0;\n}"
-                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
-                   GB_SUMS_8(48), GB_SUMS_8(56), GB_SUMS_8(64), GB_SUMS_8(72), GB_SUMS_8(80), GB_SUMS_8(88)
+                 : GB_SUMS_96("+f")
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 template <>
 __device__ inline void start_products<256>(float (&sums)[128], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
-                 "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
-                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-                 "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
-                 "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-                 "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
-                 "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
-                 "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, "
-                 "%106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "
-                 "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+                 "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {" GB_REGISTERS_128
                  "}, {%128, %129, %130, %131}, %132, add, 1, 1, 0;\n}"
-                 : GB_SUMS_8(0), GB_SUMS_8(8), GB_SUMS_8(16), GB_SUMS_8(24), GB_SUMS_8(32), GB_SUMS_8(40),
-                   GB_SUMS_8(48), GB_SUMS_8(56), GB_SUMS_8(64), GB_SUMS_8(72), GB_SUMS_8(80), GB_SUMS_8(88),
-                   GB_SUMS_8(96), GB_SUMS_8(104), GB_SUMS_8(112), GB_SUMS_8(120)
+                 : GB_SUMS_128("+f")
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* sums += a b of bytes, those of a unsigned; a step has 32 columns, and B_STEP leads to the next one. */
+template <int N>
+__device__ inline void start_byte_products(int32_t (&sums)[N / 2], const uint32_t (&a)[4], b_operand b);
+
+template <>
+__device__ inline void start_byte_products<16>(int32_t (&sums)[8], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k32.s32.u8.s8 {" GB_REGISTERS_8
+                 "}, {%8, %9, %10, %11}, %12, add;\n}"
+                 : GB_SUMS_8("+r", 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_byte_products<64>(int32_t (&sums)[32], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k32.s32.u8.s8 {" GB_REGISTERS_32
+                 "}, {%32, %33, %34, %35}, %36, add;\n}"
+                 : GB_SUMS_32("+r")
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_byte_products<128>(int32_t (&sums)[64], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8 {" GB_REGISTERS_64
+                 "}, {%64, %65, %66, %67}, %68, add;\n}"
+                 : GB_SUMS_64("+r")
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ inline void start_byte_products<256>(int32_t (&sums)[128], const uint32_t (&a)[4], uint64_t b) {
+    asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.u8.s8 {" GB_REGISTERS_128
+                 "}, {%128, %129, %130, %131}, %132, add;\n}"
+                 : GB_SUMS_128("+r")
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 #undef GB_SUMS_8
+#undef GB_SUMS_32
+#undef GB_SUMS_64
+#undef GB_SUMS_96
+#undef GB_SUMS_128
+#undef GB_REGISTERS_8
+#undef GB_REGISTERS_32
+#undef GB_REGISTERS_64
+#undef GB_REGISTERS_96
+#undef GB_REGISTERS_128
 
 #else
 
@@ -186,6 +233,23 @@ void start_products(float (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
             const uint32_t x = of_a[i % 4 / 2 + k / 8 * 2];
             sums[i] += low_bf16(x) * low_bf16(y);
             sums[i] += high_bf16(x) * high_bf16(y);
+        }
+    }
+}
+
+template <int N>
+void start_byte_products(int32_t (&sums)[N / 2], const uint32_t (&a)[4], b_operand b) {
+    const uint8_t *all = emulated::exchange(a, sizeof a);
+    const unsigned lane = emulated::lane();
+    for (unsigned i = 0; i < N / 2; i++) {
+        const unsigned row = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < 32; k++) {
+            uint32_t of_a[4];
+            memcpy(of_a, all + (lane / 4 * 4 + k % 16 / 4) * emulated::EXCHANGE_BYTES, sizeof of_a);
+            const unsigned at = b.column * 2 + k, piece = at / B_PIECE_BYTES ^ row % 8;
+            const uint32_t x = of_a[i % 4 / 2 + k / 16 * 2] >> (k % 4 * 8) & 0xff;
+            sums[i] +=
+                (int32_t)x * (int8_t)b.rows[row * B_ROW_BYTES + piece * B_PIECE_BYTES + at % B_PIECE_BYTES];
         }
     }
 }

@@ -77,7 +77,8 @@ uint32_t gb_cuda_wgmma_blocks(void) {
 
 bool gb_cuda_supports_wgmma(const gb_cuda_call *call, const gb_cuda_tensor *weight) {
     return call->is_prefill && call->scratch->wgmma_blocks > 0 && weight &&
-           ((weight->is_packed && weight->format.bits == 4) || gb_cuda_is_large_bf16(weight));
+           ((weight->is_packed && weight->format.bits == 4 && weight->format.kind == GB_FORMAT_ONE_LEVEL) ||
+            gb_cuda_is_large_bf16(weight));
 }
 
 size_t gb_cuda_wgmma_tile_rows(const gb_cuda_tensor *weight) {

@@ -210,6 +210,14 @@ void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
 bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
 void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
+/* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; and on
+ * Hopper those of packed matrices (gemm_wgmma_int8.cu). They have the same bits. */
+bool gb_cuda_supports_int8(const gb_cuda_call *call);
+void gb_cuda_gemm_int8(const gb_cuda_call *call);
+bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *call);
+uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call);
+
 /* gemm_wgmma.cu: how many blocks of its GEMM run at a time; 0 where the device or the build has no wgmma. */
 uint32_t gb_cuda_wgmma_blocks(void);
 
@@ -269,6 +277,11 @@ static inline gb_cuda_versions gb_cuda_versions_of(const gb_cuda_call *call, con
     const int32_t *in_place = (const int32_t *)slots->data;
     const gb_cuda_versions both = {in_place, in_place};
     return call->versions.from ? call->versions : both;
+}
+
+/* Whether a linear or expert_linear rounds its input to 8 bits per row. */
+static inline bool gb_cuda_is_int8_per_token(const gb_node *node) {
+    return gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN;
 }
 
 static inline size_t gb_cuda_elements(const gb_cuda_tensor *tensor) {

@@ -18,8 +18,43 @@ static bool supports_all(const gb_cuda_problem *problem, bool (*is_supported)(co
     return problem->count <= GB_CUDA_MOST_JOINED;
 }
 
+/* ---- Inputs in 8 bits per row -------------------------------------------------------------------------- */
+
+/* Whether a row that is rounded for one is rounded for the other. */
+static bool shares_int8_rows(const gb_cuda_call *call, const gb_cuda_call *other) {
+    return gb_node_int(call->node, GB_ATTRIBUTE_ROTATION) == gb_node_int(other->node, GB_ATTRIBUTE_ROTATION);
+}
+
+static bool supports_wgmma_int8(const gb_cuda_problem *problem) {
+    return supports_all(problem, gb_cuda_supports_wgmma_int8, shares_int8_rows);
+}
+static bool supports_int8(const gb_cuda_problem *problem) {
+    return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
+}
+
+/* A launch each, of one rounded input. */
+static void launch_each(const gb_cuda_problem *problem, void (*launch)(const gb_cuda_call *call)) {
+    for (uint32_t i = 0; i < problem->count; i++) {
+        gb_cuda_call call = *problem->parts[i];
+        call.has_prepared_rows = call.has_prepared_rows || i > 0;
+        launch(&call);
+    }
+}
+
+static void launch_wgmma_int8(const gb_cuda_problem *problem) {
+    launch_each(problem, gb_cuda_gemm_wgmma_int8);
+}
+static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
+    return gb_cuda_gemm_wgmma_int8_scratch(problem->parts[0]);
+}
+static void launch_int8(const gb_cuda_problem *problem) {
+    launch_each(problem, gb_cuda_gemm_int8);
+}
+
+/* ---- Other inputs -------------------------------------------------------------------------------------- */
+
 static bool is_packed_decode(const gb_cuda_call *call) {
-    return call->operands[1]->is_packed && !call->is_prefill;
+    return call->operands[1]->is_packed && !call->is_prefill && !gb_cuda_is_int8_per_token(call->node);
 }
 
 static bool supports_gemv(const gb_cuda_problem *problem) {
@@ -63,20 +98,15 @@ static void launch_wgmma(const gb_cuda_problem *problem) {
 /* Whether no other kernel has a quantized matrix. */
 static bool is_left(const gb_cuda_call *call) {
     return call->operands[1]->dtype == GB_QUANTIZED && !is_packed_decode(call) &&
-           !gb_cuda_supports_wgmma(call, call->operands[1]);
+           !gb_cuda_is_int8_per_token(call->node) && !gb_cuda_supports_wgmma(call, call->operands[1]);
 }
 
 static bool supports_quantized(const gb_cuda_problem *problem) {
     return supports_all(problem, is_left, NULL);
 }
 
-/* A launch each, of one prepared input. */
 static void launch_quantized(const gb_cuda_problem *problem) {
-    for (uint32_t i = 0; i < problem->count; i++) {
-        gb_cuda_call call = *problem->parts[i];
-        call.has_prepared_rows = call.has_prepared_rows || i > 0;
-        gb_cuda_gemm_quantized(&call);
-    }
+    launch_each(problem, gb_cuda_gemm_quantized);
 }
 
 static bool supports_gemm_float(const gb_cuda_problem *problem) {
@@ -94,6 +124,8 @@ static void launch_gemv_float(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
+    {"gemm_wgmma_int8", supports_wgmma_int8, launch_wgmma_int8, wgmma_int8_scratch, NULL, false},
+    {"gemm_int8", supports_int8, launch_int8, NULL, NULL, false},
     {"gemv", supports_gemv, launch_gemv, gemv_scratch, NULL, true},
     {"gemv_small", supports_gemv_small, launch_gemv_small, NULL, NULL, false},
     {"gemv_bf16", supports_gemv_bf16, launch_gemv_bf16, NULL, NULL, false},

@@ -151,7 +151,8 @@ static const gb_node *product_of(const gb_step *step) {
 
 static prepared_input prepared_input_of(const gb_program *program, const gb_step *step) {
     const gb_node *product = product_of(step);
-    if (!product || program->values[product->operands[1]].type.dtype != GB_QUANTIZED)
+    if (!product || program->values[product->operands[1]].type.dtype != GB_QUANTIZED ||
+        gb_cuda_is_int8_per_token(product))
         return (prepared_input){GB_NO_VALUE, GB_NO_VALUE};
     return (prepared_input){product->operands[0], product->operands[1]};
 }
@@ -290,25 +291,11 @@ static gumbel_status choose_kernels(gb_cuda_lowered *lowered, gumbel_error *erro
     return GUMBEL_OK;
 }
 
-static gumbel_status check_activations(const gb_program *program, gumbel_error *error) {
-    for (uint32_t n = 0; n < program->node_count; n++) {
-        const gb_node *node = &program->nodes[n];
-        if ((node->op == GB_OP_LINEAR || node->op == GB_OP_EXPERT_LINEAR) &&
-            gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN)
-            return gb_fail(
-                error, GUMBEL_ERROR_UNSUPPORTED,
-                "the cuda backend has no kernel for weights with integer scales; export again with "
-                "--quantize int4-affine");
-    }
-    return GUMBEL_OK;
-}
-
 static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowered *lowered,
                            gumbel_error *error) {
     const gb_program *program = options->program;
     const bool is_one = options->class == GB_CUDA_ONE_TOKEN;
     *lowered = (gb_cuda_lowered){.class = options->class};
-    GB_TRY(check_activations(program, error));
     lowered->tensors = gb_allocate(program->value_count, sizeof *lowered->tensors);
     if (!lowered->tensors)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's values");
@@ -394,7 +381,9 @@ uint64_t gb_cuda_lowered_prepared(const gb_cuda_lowered *lowered) {
         const uint64_t columns = x->dims[x->rank - 1], rows = gb_cuda_elements(x) / columns;
         if (!has_prepared_inputs(&lowered->launches[s], product, weight))
             continue;
-        const uint64_t size = gb_cuda_prepared_bytes(rows, columns, weight->dtype);
+        const uint64_t size = gb_cuda_is_int8_per_token(product)
+                                  ? gb_cuda_int8_rows_bytes(rows, columns)
+                                  : gb_cuda_prepared_bytes(rows, columns, weight->dtype);
         most = size > most ? size : most;
     }
     return most;

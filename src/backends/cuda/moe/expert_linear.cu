@@ -5,6 +5,7 @@
  * expert each, with their inputs prepared in that order. Matrices that are neither quantized nor large
  * bfloat16 are computed pair by pair.
  */
+#include "backends/cuda/gemm/int8_rows.cuh"
 #include "backends/cuda/gemm/row_lists.cuh"
 #include "backends/cuda/lowering/activations.h"
 
@@ -37,6 +38,15 @@ static row_lists single_pairs_of(const gb_cuda_call *call) {
     row_lists lists = pairs_of(call);
     lists.expert = data_of<const int32_t>(call->operands[2]);
     return lists;
+}
+
+/* ---- Inputs in 8 bits per row -------------------------------------------------------------------------- */
+
+static bool supports_int8(const gb_cuda_problem *problem) {
+    return gb_cuda_supports_int8(problem->parts[0]);
+}
+static void launch_int8(const gb_cuda_problem *problem) {
+    gb_cuda_int8_product(problem->parts[0], single_pairs_of(problem->parts[0]));
 }
 
 /* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
@@ -137,6 +147,7 @@ static void launch_quantized(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
+    {"expert_gemm_int8", supports_int8, launch_int8, nullptr, nullptr, false},
     {"expert_wgmma", supports_wgmma, launch_wgmma, wgmma_scratch, nullptr, false},
     {"expert_gemv", supports_gemv, launch_gemv, nullptr, nullptr, true},
     {"expert_gemv_bf16", supports_gemv_bf16, launch_gemv_bf16, nullptr, nullptr, false},

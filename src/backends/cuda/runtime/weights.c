@@ -61,7 +61,7 @@ static uint64_t padded_rows(uint64_t rows) {
 }
 
 static bool can_pad(const gb_constant *constant, const gb_constant_use *use) {
-    return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others &&
+    return constant->type.shape.rank == 2 && use->is_multiplied && !use->has_others && !use->is_per_token &&
            constant->type.shape.dims[0] <= MOST_PADDED_ROWS;
 }
 

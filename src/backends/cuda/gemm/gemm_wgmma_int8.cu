@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GEMM of rows in 8 bits with packed 4-bit weights, on Hopper (gemm/wgmma_int8.cuh), for any number of rows.
+ */
+#include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/wgmma_int8.cuh"
+
+using namespace gb_cuda;
+
+enum { LEAST_SPLIT_BLOCKS = 8 }; /* of columns: what a split costs is the work of about two */
+
+template <int COLUMNS, int GROUP>
+static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_CONSTANT int8_gemm p) {
+#if defined(GB_HAS_WGMMA)
+    typedef int8_stage<COLUMNS, GROUP> stage;
+    __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
+    GB_DYNAMIC_SHARED(uint8_t, shared);
+    uint8_t *stages = align_b(shared);
+    const copy_pipeline pipeline(full, empty, stage::COUNT);
+    if (threadIdx.x == 0) {
+        pipeline.create(1, INT8_FRAGMENTS);
+        finish_barriers();
+    }
+    __syncthreads();
+    if (threadIdx.x < WARPGROUP) {
+        give_registers_back<INT8_COPYING_REGISTERS>();
+        if (threadIdx.x == 0)
+            int8_copier<stage>{p, stages, pipeline}.copy_all();
+    } else {
+        take_registers<INT8_MULTIPLYING_REGISTERS>();
+        int8_multiplier<stage>(p, stages, pipeline).multiply_all();
+    }
+#endif
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+/* Whether a kernel of it is there and the device can run it. */
+static bool device_has_wgmma(const gb_cuda_call *call) {
+    return call->scratch->wgmma_blocks > 0;
+}
+
+bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    return gb_cuda_supports_int8(call) && device_has_wgmma(call) && weight->is_packed && weight->rank == 2;
+}
+
+/* Into as many splits of k as keep the device busy, where there are few tiles. */
+static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p) {
+    const uint32_t busy = call->scratch->wgmma_blocks / (p.tiles * p.row_tiles),
+                   most = p.blocks / LEAST_SPLIT_BLOCKS;
+    const uint32_t splits = busy < most ? busy : most;
+    return splits < 1 ? 1 : splits;
+}
+
+/* Blocks of threads that have equally many items. */
+static unsigned choose_grid(const gb_cuda_call *call, uint32_t items) {
+    return blocks_for(items, blocks_for(items, call->scratch->wgmma_blocks));
+}
+
+template <int COLUMNS>
+static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigned group) {
+    auto kernel = multiply_rows<COLUMNS, 32>;
+    if (group == 64)
+        kernel = multiply_rows<COLUMNS, 64>;
+    else if (group == 128)
+        kernel = multiply_rows<COLUMNS, 128>;
+    GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
+}
+
+static int8_gemm gemm_of(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    const uint8_t *data = data_of<const uint8_t>(weight);
+    int8_gemm p = {};
+    p.codes = data + weight->planes.codes.offset;
+    p.groups = data + weight->planes.scales.offset;
+    p.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
+    p.x = gb_cuda_round_rows(call);
+    p.y = data_of<float>(call->results[0]);
+    p.partial = reinterpret_cast<int4 *>(call->scratch->bytes);
+    p.arrivals = call->scratch->arrivals;
+    p.outputs = (uint32_t)weight->dims[0];
+    p.rows = (uint32_t)call->operands[0]->dims[0];
+    p.tiles = p.outputs / GB_TILE_ROWS;
+    p.row_tiles = blocks_for(p.rows, INT8_MOST_TILE_ROWS);
+    p.blocks = (uint32_t)(weight->dims[1] / GB_TILE_COLUMNS);
+    p.splits = choose_splits(call, p);
+    return p;
+}
+
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *call) {
+    const int8_gemm p = gemm_of(call);
+    const unsigned group = call->operands[1]->format.group;
+    if (p.rows <= 16)
+        launch_columns<16>(call, p, group);
+    else if (p.rows <= 64)
+        launch_columns<64>(call, p, group);
+    else if (p.rows <= 128)
+        launch_columns<128>(call, p, group);
+    else
+        launch_columns<256>(call, p, group);
+}
+
+/* Any number of rows: only products of few tiles are split. */
+uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
+    return (uint64_t)call->scratch->wgmma_blocks * GB_TILE_ROWS * INT8_MOST_TILE_ROWS * sizeof(int32_t);
+}

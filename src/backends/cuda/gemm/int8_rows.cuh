@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows rounded to 8 bits with one scale each, and their products with integer weights. Weights that are
+ * integers but for their row's scale make every sum over k an exact int32 (k < 2^17), whatever its order:
+ *
+ *     y = ((float)sum of codes * integers) * the input row's scale * the weight row's scale.
+ *
+ * Codes lie in blocks of 128 columns, the last one filled with zeros: those of all rows, then the next
+ * block's. A row of a block has four units of 32 columns, of each unit the even columns and then the odd
+ * ones, and its 16-byte pieces are swizzled as wgmma.cuh says. (Ashkboos et al., "QuaRot", 2024, for the
+ * rotation)
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
+
+#include "backends/cuda/gemm/row_lists.cuh"
+
+namespace gb_cuda {
+
+enum { INT8_BLOCK = 128 /* columns, and bytes of a row */ };
+
+struct int8_rows {
+    uint8_t *codes; /* [blocks, padded_rows, INT8_BLOCK] */
+    float *scales;  /* [rows] */
+    int32_t *sums;  /* [rows]: of all codes */
+    size_t padded_rows;
+};
+
+/* Where the four even columns of a quarter of a unit are; the odd ones are in the piece after it. */
+__device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
+    const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
+    return rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK + (piece ^ row % 8) * 16 +
+           quarter % 4 * 4;
+}
+
+/* The result of a sum. */
+__device__ inline float int8_result(int32_t sum, float row_scale, float weight_scale) {
+    return (float)sum * row_scale * weight_scale;
+}
+
+/* An integer weight's group: (q - zero) * scale of each code q. */
+struct weight_group {
+    int zero, scale;
+};
+
+__device__ inline weight_group group_of_byte(unsigned byte) {
+    return {(int)(byte >> 4), (int)(byte & 15u) + 1};
+}
+
+} // namespace gb_cuda
+
+/* Rotates and rounds the rows of a call's input in its scratch, unless they are there. */
+gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *call);
+
+/* The product of all rows of a call, or with lists.expert of pairs. */
+void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows rounded to 8 bits (gemm/int8_rows.cuh) with the bits of the CPU's kernels. A warp has 256 columns at a
+ * time, a lane eight neighbours, so that a block of the rotation lies in one warp.
+ */
+#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/lowering/activations.h"
+
+extern "C" {
+#include "tensor/hadamard.h"
+}
+
+using namespace gb_cuda;
+
+enum { ROUND_WARPS = 8, LANE_COLUMNS = 8, WARP_COLUMNS = WARP * LANE_COLUMNS };
+static_assert((int)WARP_COLUMNS >= (int)GB_MAX_ROTATION, "a block of the rotation lies in one warp");
+
+struct rounding {
+    const float *x; /* [rows, columns] */
+    size_t columns;
+    unsigned rotation; /* 0: none */
+    float factor;      /* of the scales */
+    int8_rows to;
+};
+
+/* ---- Rotation ------------------------------------------------------------------------------------------ */
+
+__device__ static void add_and_subtract(float &low, float &high) {
+    const float a = low, c = high;
+    low = a + c;
+    high = a - c;
+}
+
+/* gb_hadamard of the warp's columns, in blocks of `rotation`; a whole warp calls it. */
+__device__ static void rotate(float v[LANE_COLUMNS], unsigned rotation) {
+#pragma unroll
+    for (unsigned h = 1; h < LANE_COLUMNS; h *= 2)
+        if (h < rotation)
+#pragma unroll
+            for (unsigned i = 0; i < LANE_COLUMNS; i++)
+                if ((i & h) == 0)
+                    add_and_subtract(v[i], v[i + h]);
+    for (unsigned distance = 1; distance * LANE_COLUMNS < rotation; distance *= 2)
+#pragma unroll
+        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+            const float other = __shfl_xor_sync(0xffffffffu, v[i], (int)distance);
+            v[i] = threadIdx.x % WARP & distance ? other - v[i] : v[i] + other;
+        }
+}
+
+/* The lane's columns from `first` on, rotated; zeros past the row's end. */
+__device__ static void load_columns(const rounding &r, size_t row, size_t first, float v[LANE_COLUMNS]) {
+    const float *x = r.x + row * r.columns;
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        v[i] = first + i < r.columns ? x[first + i] : 0.0f;
+    rotate(v, r.rotation);
+}
+
+/* ---- Rounding ------------------------------------------------------------------------------------------ */
+
+__device__ static uint32_t largest_of_block(uint32_t magnitude) {
+    __shared__ uint32_t of_warps[ROUND_WARPS];
+    magnitude = largest_of_lanes(magnitude, WARP);
+    of_warps[threadIdx.x / WARP] = magnitude;
+    __syncthreads();
+    for (unsigned w = 0; w < ROUND_WARPS; w++)
+        magnitude = magnitude < of_warps[w] ? of_warps[w] : magnitude;
+    return magnitude;
+}
+
+__device__ static int32_t sum_of_block(int32_t sum) {
+    __shared__ int32_t of_warps[ROUND_WARPS];
+    for (unsigned distance = 1; distance < WARP; distance *= 2)
+        sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
+    of_warps[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    sum = 0;
+    for (unsigned w = 0; w < ROUND_WARPS; w++)
+        sum += of_warps[w];
+    return sum;
+}
+
+/* What all of a row's numbers are divided by. */
+struct row_divisor {
+    float scale, enlarged, divisor, reciprocal;
+    bool has_codes;
+
+    /* magnitude: the bits of the row's largest number. */
+    __device__ explicit row_divisor(uint32_t magnitude) {
+        scale = magnitude >= 0x7f800000u ? gb_float_from_bits(0x7fc00000u)
+                                         : gb_float_from_bits(magnitude) / 127.0f;
+        scale = scale < 0x1p-126f ? 0.0f : scale;
+        has_codes = scale > 0;
+        enlarged = scale < 0x1p-90f ? 0x1p+60f : 1.0f;
+        divisor = has_codes ? scale * enlarged : 1.0f;
+        reciprocal = 1.0f / divisor;
+    }
+
+    __device__ int code_of(float v) const {
+        const float ratio = quotient(v * enlarged, divisor, reciprocal);
+        return has_codes ? (int)(gb_float_bits(ratio + 0x1.8p+23f) - 0x4b400000u) : 0;
+    }
+};
+
+/* A block of threads has a row. */
+static __global__ void __launch_bounds__(ROUND_WARPS *WARP) round_rows(rounding r) {
+    wait_for_earlier();
+    const size_t row = blockIdx.x, all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
+    const size_t begin = threadIdx.x / WARP * WARP_COLUMNS, lane_at = threadIdx.x % WARP * LANE_COLUMNS;
+    uint32_t magnitude = 0;
+    float v[LANE_COLUMNS];
+    for (size_t at = begin; at < all; at += ROUND_WARPS * WARP_COLUMNS) {
+        load_columns(r, row, at + lane_at, v);
+#pragma unroll
+        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+            const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
+            magnitude = magnitude < of_one ? of_one : magnitude;
+        }
+    }
+    const row_divisor by(largest_of_block(magnitude));
+    int32_t sum = 0;
+    for (size_t at = begin; at < all; at += ROUND_WARPS * WARP_COLUMNS) {
+        load_columns(r, row, at + lane_at, v);
+        uint32_t words[2] = {0, 0};
+#pragma unroll
+        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+            const int code = by.code_of(v[i]);
+            words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+            sum += code;
+        }
+        for (unsigned odd = 0; odd < 2 && at + lane_at < all; odd++)
+            *reinterpret_cast<uint32_t *>(int8_quarter(r.to, row, (at + lane_at) / 8, odd)) = words[odd];
+    }
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0) {
+        r.to.scales[row] = r.rotation > 0 ? by.scale * r.factor : by.scale;
+        r.to.sums[row] = sum;
+    }
+}
+
+/* ---- What others call ---------------------------------------------------------------------------------- */
+
+static size_t padded(size_t count, size_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
+
+uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
+    return padded(rows, 8) * (padded(columns, INT8_BLOCK) + sizeof(float) + sizeof(int32_t));
+}
+
+int8_rows gb_cuda_round_rows(const gb_cuda_call *call) {
+    const gb_cuda_tensor *x = call->operands[0];
+    rounding r = {};
+    r.x = data_of<const float>(x);
+    r.columns = x->dims[x->rank - 1];
+    r.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
+    r.factor = gb_hadamard_scale(r.rotation);
+    const size_t rows = gb_cuda_elements(x) / r.columns;
+    r.to.padded_rows = padded(rows, 8);
+    r.to.codes = call->scratch->prepared;
+    r.to.scales = reinterpret_cast<float *>(r.to.codes + r.to.padded_rows * padded(r.columns, INT8_BLOCK));
+    r.to.sums = reinterpret_cast<int32_t *>(r.to.scales + r.to.padded_rows);
+    if (!call->has_prepared_rows)
+        GB_LAUNCH(round_rows, dim3((unsigned)rows), ROUND_WARPS * WARP, 0, call->stream, r);
+    return r.to;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Products of rows that are rounded to 8 bits each with integer weights: the bits of their definition
+ * (ops.def, tensor/format.h), whatever the kernel, the tile, the split of k, and the other rows.
+ */
+#include "backends/cuda/lowering/activations.h"
+#include "cuda/launching.h"
+#include "tensor/convert.h"
+#include "tensor/hadamard.h"
+#include "tensor/packing.h"
+
+#include <math.h>
+
+enum { MOST_ROWS = 260, EXPERTS = 3, CHOICES = 2 };
+
+typedef struct case_of {
+    gb_format format;
+    size_t outputs, inputs, rotation;
+} case_of;
+
+static const case_of cases[] = {
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64}, /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 640, 256, 256}, /* more tiles than blocks of threads */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4},
+    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, 17, 160, 2},
+    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64}, 128, 128, 0},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 77, 0},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 16, 256, 128},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* ---- Matrices ------------------------------------------------------------------------------------------ */
+
+typedef struct matrix {
+    const case_of *of;
+    uint8_t *data; /* canonical */
+    gb_planes planes;
+    gb_cuda_tensor tensor;
+} matrix;
+
+static void put_half(const matrix *m, const gb_plane *plane, size_t row, float value) {
+    const uint16_t half =
+        m->of->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
+    memcpy(m->data + plane->offset + row * plane->row_bytes, &half, sizeof half);
+}
+
+static uint8_t random_group(uint32_t bits, uint64_t *random) {
+    const uint32_t zero = next_random(random) % (1u << bits);
+    const uint32_t scale = 1 + next_random(random) % gb_largest_group_scale(bits, zero);
+    return gb_put_group_integers(bits, (gb_group_integers){zero, scale});
+}
+
+static void fill(matrix *m, size_t rows, uint64_t *random) {
+    const gb_format *format = &m->of->format;
+    const bool has_groups = format->kind == GB_FORMAT_PROGRESSIVE;
+    for (uint64_t i = 0; i < m->planes.size; i++)
+        m->data[i] = (uint8_t)next_random(random);
+    for (size_t row = 0; row < rows; row++) {
+        put_half(m, has_groups ? &m->planes.super_scales : &m->planes.scales, row, next_float(random));
+        for (uint64_t g = 0; has_groups && g < m->planes.scales.row_bytes; g++)
+            m->data[m->planes.scales.offset + row * m->planes.scales.row_bytes + g] =
+                random_group(format->bits, random);
+    }
+}
+
+/* Of `experts` matrices, packed where it can be. */
+static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
+    matrix m = {.of = c};
+    const size_t rows = experts * c->outputs;
+    gb_packing packing;
+    assert_true(gb_format_planes(&c->format, rows, c->inputs, &m.planes));
+    m.data = malloc(m.planes.size);
+    uint8_t *packed = malloc(m.planes.size);
+    assert_true(m.data && packed);
+    fill(&m, rows, random);
+    m.tensor = (gb_cuda_tensor){
+        .dtype = GB_QUANTIZED, .rank = 2, .dims = {rows, c->inputs}, .format = c->format, .planes = m.planes};
+    if (experts > 1) {
+        m.tensor.rank = 3;
+        m.tensor.dims[0] = experts;
+        m.tensor.dims[1] = c->outputs;
+        m.tensor.dims[2] = c->inputs;
+    }
+    m.tensor.is_packed =
+        c->outputs % GB_TILE_ROWS == 0 && gb_packing_tiles(&c->format, rows, c->inputs, &packing);
+    if (m.tensor.is_packed)
+        gb_pack_matrix(&packing, &c->format, rows, c->inputs, m.data, packed);
+    m.tensor.data = device_copy(m.tensor.is_packed ? packed : m.data, m.planes.size);
+    free(packed);
+    return m;
+}
+
+static void free_matrix(matrix *m) {
+    free_on_device(&m->tensor);
+    free(m->data);
+}
+
+/* Of very different sizes; some rows are zeros, tiny, or hold what is no number. */
+static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
+    static const float sizes[] = {1, 1000, 0, 1e-37f, 1, INFINITY};
+    float *x = malloc(rows * columns * sizeof *x);
+    assert_non_null(x);
+    for (size_t row = 0; row < rows; row++)
+        for (size_t k = 0; k < columns; k++) {
+            const float size = sizes[row % (sizeof sizes / sizeof *sizes)];
+            x[row * columns + k] = next_float(random) * (isinf(size) && k != 5 ? 1 : size);
+        }
+    return x;
+}
+
+/* ---- The definition ------------------------------------------------------------------------------------ */
+
+/* Rounds a row; returns its scale. */
+static float round_row(const case_of *c, const float *x, int32_t *codes) {
+    float rotated[4096], largest = 0;
+    assert_true(c->inputs <= sizeof rotated / sizeof *rotated);
+    memcpy(rotated, x, c->inputs * sizeof *x);
+    for (size_t at = 0; c->rotation > 0 && at < c->inputs; at += c->rotation)
+        gb_hadamard(rotated + at, c->rotation);
+    bool is_finite = true;
+    for (size_t k = 0; k < c->inputs; k++) {
+        is_finite = is_finite && isfinite(rotated[k]);
+        largest = fmaxf(largest, fabsf(rotated[k]));
+    }
+    const float scale = !is_finite ? NAN : largest / 127.0f < 0x1p-126f ? 0 : largest / 127.0f;
+    for (size_t k = 0; k < c->inputs; k++)
+        codes[k] = scale > 0 ? (int32_t)rintf(rotated[k] / scale) : 0;
+    return c->rotation > 0 ? scale * gb_hadamard_scale(c->rotation) : scale;
+}
+
+static int32_t integer_of(const matrix *m, size_t row, size_t k) {
+    const gb_format *format = &m->of->format;
+    const int32_t code = (int32_t)gb_get_code(
+        m->data + m->planes.codes.offset + row * m->planes.codes.row_bytes, format->bits, k);
+    if (format->kind != GB_FORMAT_PROGRESSIVE)
+        return code - 128;
+    const gb_group_integers group = gb_get_group_integers(
+        format->bits,
+        m->data[m->planes.scales.offset + row * m->planes.scales.row_bytes + k / format->group]);
+    return (code - (int32_t)group.zero) * (int32_t)group.scale;
+}
+
+static float scale_of(const matrix *m, size_t row) {
+    const gb_plane *plane =
+        m->of->format.kind == GB_FORMAT_PROGRESSIVE ? &m->planes.super_scales : &m->planes.scales;
+    uint16_t half;
+    memcpy(&half, m->data + plane->offset + row * plane->row_bytes, sizeof half);
+    return m->of->format.scale == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
+}
+
+/* Of one row of x with the weight's rows from `first` on. */
+static void define_product(const matrix *m, const float *x, size_t first, float *y) {
+    int32_t codes[4096];
+    const float scale = round_row(m->of, x, codes);
+    for (size_t o = 0; o < m->of->outputs; o++) {
+        int32_t sum = 0;
+        for (size_t k = 0; k < m->of->inputs; k++)
+            sum += codes[k] * integer_of(m, first + o, k);
+        const float scaled = (float)sum * scale;
+        y[o] = scaled * scale_of(m, first + o);
+    }
+}
+
+static void assert_same_bits(const float *found, const float *expected, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!(isnan(found[i]) && isnan(expected[i])) && memcmp(found + i, expected + i, sizeof *found) != 0)
+            fail_msg("number %zu is %a, expected %a", i, (double)found[i], (double)expected[i]);
+}
+
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+static void run_product(const gb_cuda_registry *registry, const matrix *m, const gb_cuda_tensor *x,
+                        const gb_cuda_tensor *experts, const gb_cuda_tensor *y) {
+    const gb_node node = {.op = experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR,
+                          .attribute_count = 2,
+                          .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                         gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)m->of->rotation)}};
+    gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
+    const gb_cuda_call call = {
+        .node = &node, .operands = {x, &m->tensor, experts}, .results = {y}, .scratch = &scratch};
+    const size_t columns = m->of->inputs;
+    static const uint32_t zeros[GB_CUDA_ARRIVALS];
+    scratch.prepared = device_copy(NULL, gb_cuda_int8_rows_bytes(gb_cuda_elements(x) / columns, columns));
+    scratch.bytes = device_copy(NULL, scratch_from(registry, &call));
+    scratch.arrivals = device_copy(zeros, sizeof zeros);
+    launch_from(registry, &call);
+    assert_cuda(cudaGetLastError());
+    uint32_t left[GB_CUDA_ARRIVALS];
+    assert_cuda(cudaMemcpy(left, scratch.arrivals, sizeof left, cudaMemcpyDeviceToHost));
+    assert_memory_equal(left, zeros, sizeof left);
+    assert_cuda(cudaFree(scratch.prepared));
+    assert_cuda(cudaFree(scratch.bytes));
+    assert_cuda(cudaFree(scratch.arrivals));
+}
+
+static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
+    gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, m->of->inputs, 1);
+    gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, rows, m->of->outputs, 1);
+    run_product(&gb_cuda_linear_kernels, m, &from, NULL, &to);
+    fetch_tensor(&to, y);
+    free_on_device(&from);
+    free_on_device(&to);
+}
+
+/* Up to 16, 64, 128 and 256 rows take different tiles. */
+static void products_have_the_definitions_bits(void **state) {
+    (void)state;
+    static const size_t counts[] = {1, 7, 16, 17, 65, 129, MOST_ROWS};
+    uint64_t random = 3;
+    for (size_t i = 0; i < CASES; i++) {
+        const case_of *c = &cases[i];
+        const size_t most = c->inputs * c->outputs > 128 * 1024 ? 1 : sizeof counts / sizeof *counts;
+        matrix m = new_matrix(c, 1, &random);
+        float *x = random_rows(MOST_ROWS, c->inputs, &random),
+              *y = malloc(MOST_ROWS * c->outputs * sizeof *y),
+              *expected = malloc(MOST_ROWS * c->outputs * sizeof *y);
+        assert_true(y && expected);
+        const size_t rows = most == 1 ? 7 : MOST_ROWS;
+        for (size_t row = 0; row < rows; row++)
+            define_product(&m, x + row * c->inputs, 0, expected + row * c->outputs);
+        for (size_t n = 0; n < most || (most == 1 && n < 2); n++) {
+            multiply(&m, x, counts[n], y);
+            assert_same_bits(y, expected, counts[n] * c->outputs);
+        }
+        free(x);
+        free(y);
+        free(expected);
+        free_matrix(&m);
+    }
+}
+
+/* Each token with its own rows of x, or one row for all its choices. */
+static void experts_have_the_definitions_bits(void **state) {
+    (void)state;
+    enum { TOKENS = 5 };
+    uint64_t random = 4;
+    for (size_t i = 0; i < CASES; i++) {
+        const case_of *c = &cases[i];
+        matrix m = new_matrix(c, EXPERTS, &random);
+        float y[TOKENS * CHOICES * 640], expected[640];
+        int32_t chosen[TOKENS * CHOICES];
+        for (size_t p = 0; p < TOKENS * CHOICES; p++)
+            chosen[p] = (int32_t)(next_random(&random) % EXPERTS);
+        for (size_t each = 1; each <= CHOICES; each += CHOICES - 1) {
+            float *x = random_rows(TOKENS * each, c->inputs, &random);
+            gb_cuda_tensor from =
+                device_tensor(GB_F32, x, each == 1 ? 2 : 3, TOKENS, each == 1 ? c->inputs : each, c->inputs);
+            from.dims[2] = each == 1 ? 0 : c->inputs;
+            gb_cuda_tensor experts = device_tensor(GB_I32, chosen, 2, TOKENS, CHOICES, 1);
+            gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, TOKENS, CHOICES, c->outputs);
+            run_product(&gb_cuda_expert_linear_kernels, &m, &from, &experts, &to);
+            fetch_tensor(&to, y);
+            for (size_t p = 0; p < TOKENS * CHOICES; p++) {
+                define_product(&m, x + (each == 1 ? p / CHOICES : p) * c->inputs,
+                               (size_t)chosen[p] * c->outputs, expected);
+                assert_same_bits(y + p * c->outputs, expected, c->outputs);
+            }
+            free_on_device(&from);
+            free_on_device(&experts);
+            free_on_device(&to);
+            free(x);
+        }
+        free_matrix(&m);
+    }
+}
+
+int main(void) {
+    need_device();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_have_the_definitions_bits),
+        cmocka_unit_test(experts_have_the_definitions_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
