@@ -40,8 +40,7 @@ static bool round_trip(gb_quantize_method method, const gb_format *format, const
     assert_true(gb_format_planes(format, 1, COLUMNS, &planes));
     uint8_t *data = gb_allocate_aligned((size_t)planes.size, 1);
     assert_non_null(data);
-    gb_quantized_row row = {data + planes.codes.offset, (uint16_t *)(void *)(data + planes.scales.offset),
-                            (uint16_t *)(void *)(data + planes.biases.offset)};
+    const gb_quantized_row row = gb_quantized_row_in(format, &planes, 0, data, data, 0);
     bool quantized = gb_quantize_row(method, format, values, COLUMNS, &row);
     if (quantized)
         gb_format_dequantize(format, &planes, data, 0, 0, COLUMNS, back);

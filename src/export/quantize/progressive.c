@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Progressive formats: a float16 scale of the row, and in integers of that scale a group's own scale and zero
+ * (Lin et al., "QServe: W4A8KV4 quantization and system co-design for efficient LLM serving", 2024). All
+ * three are searched for the least squared error. A smaller row scale gives groups finer steps and cuts off
+ * the largest weights.
+ */
+#include "export/quantize/quantizer.h"
+
+#include "tensor/convert.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 8 };
+
+/* Of the largest weight: with 119 the integers reach 127 in groups whose zero is off the middle. */
+static const float REACH = 119.0f;
+static const float ROW_SCALES[] = {1.0f, 0.9f, 0.8f, 0.7f, 0.6f};
+enum { ROW_SCALE_COUNT = sizeof ROW_SCALES / sizeof *ROW_SCALES };
+
+/* The least of a group's range that steps are tried for; what lies outside is clipped. */
+static const float LEAST_SHRINK = 0.7f;
+
+static float round_code(float value, float highest) {
+    const float round_to_int = 0x1.8p+23f;
+    float code = (value + round_to_int) - round_to_int;
+    return code < 0 ? 0 : code > highest ? highest : code;
+}
+
+/* Sums of lanes that compilers make vectors of; their order is fixed. */
+static float squared_error(const float *values, uint32_t count, float highest, gb_group_integers group) {
+    const float scale = (float)group.scale, zero = (float)group.zero, inverse = 1.0f / scale;
+    float sums[LANES] = {0};
+    for (uint32_t i = 0; i < count; i += LANES)
+        for (uint32_t j = 0; j < LANES; j++) {
+            float code = round_code(values[i + j] * inverse + zero, highest);
+            float error = (code - zero) * scale - values[i + j];
+            sums[j] += error * error;
+        }
+    for (uint32_t width = LANES / 2; width > 0; width /= 2)
+        for (uint32_t j = 0; j < width; j++)
+            sums[j] += sums[j + width];
+    return sums[0];
+}
+
+typedef struct found_group {
+    gb_group_integers integers;
+    float error;
+} found_group;
+
+static void try_zero(const float *values, uint32_t count, uint32_t bits, uint32_t scale, float zero,
+                     found_group *best) {
+    const float highest = (float)((1u << bits) - 1u);
+    gb_group_integers tried = {.zero = (uint32_t)(zero < 0 ? 0 : zero > highest ? highest : zero)};
+    const uint32_t most = gb_largest_group_scale(bits, tried.zero);
+    tried.scale = scale < most ? scale : most;
+    const float error = squared_error(values, count, highest, tried);
+    if (error < best->error)
+        *best = (found_group){tried, error};
+}
+
+/* Values in units of the row's scale. */
+static found_group search_group(const float *values, uint32_t count, uint32_t bits) {
+    float low = values[0], high = values[0];
+    for (uint32_t i = 1; i < count; i++) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+    }
+    const float steps = (float)((1u << bits) - 1u), center = 0.5f * (low + high);
+    const float full = (high - low) / steps, limit = (float)(1u << (8 - bits));
+    uint32_t first = (uint32_t)fminf(LEAST_SHRINK * full, limit), last = (uint32_t)fminf(full + 1, limit);
+    first = first < 1 ? 1 : first;
+    found_group best = {{0, 1}, INFINITY};
+    for (uint32_t scale = first; scale <= last; scale++) {
+        const float zero = floorf(0.5f * steps - center / (float)scale);
+        try_zero(values, count, bits, scale, zero, &best);
+        try_zero(values, count, bits, scale, zero + 1, &best);
+    }
+    return best;
+}
+
+static void scale_group(const float *values, uint64_t group, uint32_t count, float inverse, float *scaled) {
+    for (uint32_t i = 0; i < count; i++)
+        scaled[i] = values[group * count + i] * inverse;
+}
+
+/* The error of all groups with that row scale; at least `most` where it is no less. */
+static double row_error(const gb_format *format, const float *values, uint64_t groups, float scale,
+                        double most) {
+    float scaled[GB_MAX_GROUP];
+    double error = 0;
+    const double square = (double)scale * (double)scale;
+    for (uint64_t g = 0; g < groups && error < most; g++) {
+        scale_group(values, g, format->group, 1.0f / scale, scaled);
+        error += square * (double)search_group(scaled, format->group, format->bits).error;
+    }
+    return error;
+}
+
+static void put_group(const gb_format *format, const float *scaled, uint64_t group,
+                      gb_group_integers integers, const gb_quantized_row *row) {
+    const float inverse = 1.0f / (float)integers.scale, highest = (float)((1u << format->bits) - 1u);
+    row->group_bytes[group] = gb_put_group_integers(format->bits, integers);
+    for (uint32_t i = 0; i < format->group; i++) {
+        const float code = round_code(scaled[i] * inverse + (float)integers.zero, highest);
+        gb_put_code(row->codes, format->bits, group * format->group + i, (uint32_t)code);
+    }
+}
+
+/* A row of zeros, or of numbers too small for float16, has a scale of 0. */
+static float search_row_scale(const gb_format *format, const float *values, uint64_t groups, float largest) {
+    double least = INFINITY;
+    float best = 0;
+    for (size_t i = 0; i < ROW_SCALE_COUNT; i++) {
+        const float scale = gb_float_from_f16(gb_f16_from_float(largest / REACH * ROW_SCALES[i]));
+        if (!(scale > 0) || !isfinite(scale))
+            return scale;
+        const double error = row_error(format, values, groups, scale, least);
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+bool gb_quantize_progressive(const gb_format *format, const float *values, uint64_t columns,
+                             const gb_quantized_row *row) {
+    const uint64_t groups = columns / format->group;
+    float largest = 0, scaled[GB_MAX_GROUP];
+    bool is_finite = true;
+    for (uint64_t i = 0; i < columns; i++) {
+        is_finite &= isfinite(values[i]) != 0;
+        largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;
+    }
+    const float scale = is_finite ? search_row_scale(format, values, groups, largest) : INFINITY;
+    if (!isfinite(scale))
+        return false;
+    *row->super_scale = gb_f16_from_float(scale);
+    for (uint64_t g = 0; g < groups; g++) {
+        scale_group(values, g, format->group, scale > 0 ? 1.0f / scale : 0.0f, scaled);
+        put_group(format, scaled, g, search_group(scaled, format->group, format->bits).integers, row);
+    }
+    return true;
+}
