@@ -12,15 +12,14 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 8 };
-
 /* Of the largest weight: with 119 the integers reach 127 in groups whose zero is off the middle. */
 static const float REACH = 119.0f;
 static const float ROW_SCALES[] = {1.0f, 0.9f, 0.8f, 0.7f, 0.6f};
 enum { ROW_SCALE_COUNT = sizeof ROW_SCALES / sizeof *ROW_SCALES };
 
-/* The least of a group's range that steps are tried for; what lies outside is clipped. */
-static const float LEAST_SHRINK = 0.7f;
+/* Of a group's range, what lies outside being clipped: the least that steps are tried for, and what is about
+ * the best one, by which row scales are compared. */
+static const float LEAST_SHRINK = 0.8f, USUAL_SHRINK = 0.95f;
 
 static float round_code(float value, float highest) {
     const float round_to_int = 0x1.8p+23f;
@@ -28,20 +27,19 @@ static float round_code(float value, float highest) {
     return code < 0 ? 0 : code > highest ? highest : code;
 }
 
-/* Sums of lanes that compilers make vectors of; their order is fixed. */
+/* Loops that compilers make vectors of, with sums in an order that is fixed. */
 static float squared_error(const float *values, uint32_t count, float highest, gb_group_integers group) {
     const float scale = (float)group.scale, zero = (float)group.zero, inverse = 1.0f / scale;
-    float sums[LANES] = {0};
-    for (uint32_t i = 0; i < count; i += LANES)
-        for (uint32_t j = 0; j < LANES; j++) {
-            float code = round_code(values[i + j] * inverse + zero, highest);
-            float error = (code - zero) * scale - values[i + j];
-            sums[j] += error * error;
-        }
-    for (uint32_t width = LANES / 2; width > 0; width /= 2)
-        for (uint32_t j = 0; j < width; j++)
-            sums[j] += sums[j + width];
-    return sums[0];
+    float squares[GB_MAX_GROUP];
+    for (uint32_t i = 0; i < count; i++) {
+        float code = round_code(values[i] * inverse + zero, highest);
+        float error = (code - zero) * scale - values[i];
+        squares[i] = error * error;
+    }
+    for (uint32_t width = count / 2; width > 0; width /= 2)
+        for (uint32_t i = 0; i < width; i++)
+            squares[i] += squares[i + width];
+    return squares[0];
 }
 
 typedef struct found_group {
@@ -49,35 +47,65 @@ typedef struct found_group {
     float error;
 } found_group;
 
-static void try_zero(const float *values, uint32_t count, uint32_t bits, uint32_t scale, float zero,
-                     found_group *best) {
-    const float highest = (float)((1u << bits) - 1u);
-    gb_group_integers tried = {.zero = (uint32_t)(zero < 0 ? 0 : zero > highest ? highest : zero)};
-    const uint32_t most = gb_largest_group_scale(bits, tried.zero);
+/* A group in units of the row's scale. */
+typedef struct group_values {
+    const float *values;
+    uint32_t count, bits;
+    float highest; /* code */
+    float center;
+    float step; /* with which the codes cover the range */
+} group_values;
+
+static group_values measure_group(const gb_format *format, const float *values) {
+    float low = values[0], high = values[0];
+    for (uint32_t i = 1; i < format->group; i++) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+    }
+    const float highest = (float)((1u << format->bits) - 1u);
+    return (group_values){values,  format->group,       format->bits,
+                          highest, 0.5f * (low + high), (high - low) / highest};
+}
+
+/* The zero, before it is rounded, that puts the middle code at the center of the range. */
+static float zero_of(const group_values *group, uint32_t scale) {
+    return 0.5f * group->highest - group->center / (float)scale;
+}
+
+static uint32_t clamp_scale(float scale, uint32_t bits) {
+    const float most = (float)(1u << (8 - bits));
+    return (uint32_t)(scale < 1 ? 1 : scale > most ? most : scale);
+}
+
+static void try_zero(const group_values *group, uint32_t scale, float zero, found_group *best) {
+    gb_group_integers tried = {.zero = (uint32_t)(zero < 0                ? 0
+                                                  : zero > group->highest ? group->highest
+                                                                          : zero)};
+    const uint32_t most = gb_largest_group_scale(group->bits, tried.zero);
     tried.scale = scale < most ? scale : most;
-    const float error = squared_error(values, count, highest, tried);
+    const float error = squared_error(group->values, group->count, group->highest, tried);
     if (error < best->error)
         *best = (found_group){tried, error};
 }
 
-/* Values in units of the row's scale. */
-static found_group search_group(const float *values, uint32_t count, uint32_t bits) {
-    float low = values[0], high = values[0];
-    for (uint32_t i = 1; i < count; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    const float steps = (float)((1u << bits) - 1u), center = 0.5f * (low + high);
-    const float full = (high - low) / steps, limit = (float)(1u << (8 - bits));
-    uint32_t first = (uint32_t)fminf(LEAST_SHRINK * full, limit), last = (uint32_t)fminf(full + 1, limit);
-    first = first < 1 ? 1 : first;
+static gb_group_integers search_group(const group_values *group) {
+    const uint32_t first = clamp_scale(LEAST_SHRINK * group->step, group->bits);
+    const uint32_t last = clamp_scale(group->step + 1, group->bits);
     found_group best = {{0, 1}, INFINITY};
     for (uint32_t scale = first; scale <= last; scale++) {
-        const float zero = floorf(0.5f * steps - center / (float)scale);
-        try_zero(values, count, bits, scale, zero, &best);
-        try_zero(values, count, bits, scale, zero + 1, &best);
+        const float zero = floorf(zero_of(group, scale));
+        try_zero(group, scale, zero, &best);
+        try_zero(group, scale, zero + 1, &best);
     }
-    return best;
+    return best.integers;
+}
+
+/* About the error that a search leaves, for one try. */
+static float usual_error(const group_values *group) {
+    const uint32_t scale = clamp_scale(USUAL_SHRINK * group->step + 0.5f, group->bits);
+    found_group found = {{0, 1}, INFINITY};
+    try_zero(group, scale, floorf(zero_of(group, scale) + 0.5f), &found);
+    return found.error;
 }
 
 static void scale_group(const float *values, uint64_t group, uint32_t count, float inverse, float *scaled) {
@@ -85,7 +113,7 @@ static void scale_group(const float *values, uint64_t group, uint32_t count, flo
         scaled[i] = values[group * count + i] * inverse;
 }
 
-/* The error of all groups with that row scale; at least `most` where it is no less. */
+/* About the error with that row scale; at least `most` where it is no less. */
 static double row_error(const gb_format *format, const float *values, uint64_t groups, float scale,
                         double most) {
     float scaled[GB_MAX_GROUP];
@@ -93,7 +121,8 @@ static double row_error(const gb_format *format, const float *values, uint64_t g
     const double square = (double)scale * (double)scale;
     for (uint64_t g = 0; g < groups && error < most; g++) {
         scale_group(values, g, format->group, 1.0f / scale, scaled);
-        error += square * (double)search_group(scaled, format->group, format->bits).error;
+        const group_values group = measure_group(format, scaled);
+        error += square * (double)usual_error(&group);
     }
     return error;
 }
@@ -140,7 +169,8 @@ bool gb_quantize_progressive(const gb_format *format, const float *values, uint6
     *row->super_scale = gb_f16_from_float(scale);
     for (uint64_t g = 0; g < groups; g++) {
         scale_group(values, g, format->group, scale > 0 ? 1.0f / scale : 0.0f, scaled);
-        put_group(format, scaled, g, search_group(scaled, format->group, format->bits).integers, row);
+        const group_values group = measure_group(format, scaled);
+        put_group(format, scaled, g, search_group(&group), row);
     }
     return true;
 }
