@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What quantizing costs a linear layer at real widths: the relative error |y_q - y| / |y| of its output, by
- * method, bits and group, with and without 8-bit activations. Each layer has some of the output rows of the
- * model's, since rows do not depend on each other.
+ * method, bits and group, with and without 8-bit activations; of formats with exact sums with inputs rounded
+ * per token, rotated ("search, int8 x") and not. Each layer has some of the output rows of the model's, since
+ * rows do not depend on each other.
  *
  *     bench_quantization [DIRECTORY]
  *
@@ -50,6 +51,7 @@ typedef struct bench {
     const layer *layer;
     const gb_vector_kernels *vector;
     float *weight;   /* [ROWS, inputs] */
+    float *rotated;  /* [inputs]: a row of it */
     float *x;        /* [TOKENS, inputs] */
     float *expected; /* [TOKENS, ROWS]: in float32 from the weights as they are */
     float *y;        /* the same with quantized weights */
@@ -106,10 +108,11 @@ static void draw_activations(const bench *b) {
 /* ---- One layer ----------------------------------------------------------------------------------------- */
 
 /* y = x times the weight, in float32 or as the format and the activation say. */
-static void multiply(const bench *b, const gb_quantized_matrix *matrix, bool is_int8, float *y) {
-    gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 1};
-    node.attributes[0] =
-        gb_int(GB_ATTRIBUTE_ACTIVATION, is_int8 ? GB_ACTIVATION_INT8_PER_GROUP : GB_ACTIVATION_NONE);
+static void multiply(const bench *b, const gb_quantized_matrix *matrix, gb_activation activation,
+                     uint32_t rotation, float *y) {
+    gb_node node = {.op = GB_OP_LINEAR, .attribute_count = 2};
+    node.attributes[0] = gb_int(GB_ATTRIBUTE_ACTIVATION, activation);
+    node.attributes[1] = gb_int(GB_ATTRIBUTE_ROTATION, rotation);
     gb_cpu_tensor x = {.data = b->x, .dtype = GB_F32, .rank = 2, .dims = {TOKENS, b->layer->inputs}};
     gb_cpu_tensor weight = {.data = matrix ? (void *)b->data : b->weight,
                             .dtype = matrix ? GB_QUANTIZED : GB_F32,
@@ -120,24 +123,31 @@ static void multiply(const bench *b, const gb_quantized_matrix *matrix, bool is_
     gb_kernel_call call = {
         .node = &node, .operands = {&x, &weight}, .results = {&result}, .vector = b->vector};
     const gb_worker worker = {0, 1, b->scratch, b->shared};
-    if (is_int8 && matrix)
+    if (activation != GB_ACTIVATION_NONE)
         gb_kernel_quantize(&call, &worker);
     gb_kernel_linear(&call, &worker);
 }
 
-static bool quantize(const bench *b, gb_quantize_method method, gb_quantized_matrix *matrix) {
+/* A row of the weight, rotated in place if it is to be. */
+static const float *row_of(const bench *b, size_t row, uint32_t rotation) {
+    const size_t inputs = b->layer->inputs;
+    memcpy(b->rotated, b->weight + row * inputs, inputs * sizeof *b->rotated);
+    if (rotation > 0)
+        gb_rotate_row(b->rotated, inputs, rotation);
+    return b->rotated;
+}
+
+static bool quantize(const bench *b, gb_quantize_method method, uint32_t rotation,
+                     gb_quantized_matrix *matrix) {
     const gb_planes *planes = &matrix->planes;
     if (!gb_format_planes(&matrix->format, ROWS, b->layer->inputs, &matrix->planes))
         return false;
     matrix->data = b->data;
     bool fits = true;
     for (size_t row = 0; row < ROWS; row++) {
-        gb_quantized_row to = {
-            b->data + planes->codes.offset + row * planes->codes.row_bytes,
-            (uint16_t *)(void *)(b->data + planes->scales.offset + row * planes->scales.row_bytes),
-            (uint16_t *)(void *)(b->data + planes->biases.offset + row * planes->biases.row_bytes)};
-        const float *values = b->weight + row * b->layer->inputs;
-        fits &= gb_quantize_row(method, &matrix->format, values, b->layer->inputs, &to);
+        uint8_t *codes = b->data + planes->codes.offset + row * planes->codes.row_bytes;
+        const gb_quantized_row to = gb_quantized_row_in(&matrix->format, planes, row, codes, b->data, 0);
+        fits &= gb_quantize_row(method, &matrix->format, row_of(b, row, rotation), b->layer->inputs, &to);
     }
     return fits;
 }
@@ -151,21 +161,44 @@ static double relative_error(const bench *b) {
     return sqrt(error / norm);
 }
 
+static void print_name(const bench *b, const gb_format *format) {
+    char text[GB_FORMAT_TEXT];
+    printf("%-28s %5u  %-20s", b->layer->name, b->layer->inputs, gb_format_text(format, text));
+}
+
 static bool print_row(const bench *b, gb_format format) {
     gb_quantized_matrix matrix = {.format = format};
-    char text[GB_FORMAT_TEXT];
-    printf("%-28s %5u  %-18s", b->layer->name, b->layer->inputs, gb_format_text(&format, text));
+    print_name(b, &format);
     for (gb_quantize_method method = GB_METHOD_MIN_MAX; method <= GB_METHOD_HQQ; method++) {
         if (!gb_can_quantize(method, &format)) {
             printf("  %8s  %8s", "-", "-");
             continue;
         }
-        if (!quantize(b, method, &matrix))
+        if (!quantize(b, method, 0, &matrix))
             return false;
-        for (int is_int8 = 0; is_int8 < 2; is_int8++) {
-            multiply(b, &matrix, is_int8, b->y);
+        for (gb_activation activation = GB_ACTIVATION_NONE; activation <= GB_ACTIVATION_INT8_PER_GROUP;
+             activation++) {
+            multiply(b, &matrix, activation, 0, b->y);
             printf("  %8.5f", relative_error(b));
         }
+    }
+    printf("\n");
+    fflush(stdout);
+    return true;
+}
+
+/* Inputs rounded per token, without a rotation and with one. */
+static bool print_exact_row(const bench *b, gb_format format) {
+    static const uint32_t rotations[] = {0, 128};
+    const gb_quantize_method method =
+        format.kind == GB_FORMAT_PROGRESSIVE ? GB_METHOD_SEARCH : GB_METHOD_MIN_MAX;
+    gb_quantized_matrix matrix = {.format = format};
+    print_name(b, &format);
+    for (size_t r = 0; r < sizeof rotations / sizeof *rotations; r++) {
+        if (!quantize(b, method, rotations[r], &matrix))
+            return false;
+        multiply(b, &matrix, GB_ACTIVATION_INT8_PER_TOKEN, rotations[r], b->y);
+        printf("  %s %8.5f", rotations[r] ? "rotated" : "per token", relative_error(b));
     }
     printf("\n");
     fflush(stdout);
@@ -191,7 +224,7 @@ static bool measure_layer(const bench *b, const char *directory) {
     size_t inputs = b->layer->inputs;
     draw_weights(b);
     draw_activations(b);
-    multiply(b, NULL, false, b->expected);
+    multiply(b, NULL, GB_ACTIVATION_NONE, 0, b->expected);
     if (directory && (!write_floats(directory, b->layer->name, "weight", b->weight, ROWS * inputs) ||
                       !write_floats(directory, b->layer->name, "x", b->x, TOKENS * inputs)))
         return false;
@@ -201,7 +234,13 @@ static bool measure_layer(const bench *b, const char *directory) {
             if (!print_row(b, format))
                 return false;
         }
-    return print_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}); /* recipe int8 */
+    if (!print_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 64}))
+        return false;
+    for (uint8_t bits = 4; bits <= 6; bits++)
+        for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+            if (!print_exact_row(b, (gb_format){GB_FORMAT_PROGRESSIVE, bits, false, 8, GB_F16, groups[g]}))
+                return false;
+    return print_exact_row(b, (gb_format){GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0});
 }
 
 int main(int argc, char **argv) {
@@ -210,21 +249,23 @@ int main(int argc, char **argv) {
         most = layers[i].inputs > most ? layers[i].inputs : most;
     bench b = {.weight = gb_allocate_aligned(ROWS * most, sizeof *b.weight),
                .x = gb_allocate_aligned(TOKENS * most, sizeof *b.x),
+               .rotated = gb_allocate_aligned(most, sizeof *b.rotated),
                .expected = gb_allocate_aligned(TOKENS * ROWS, sizeof *b.expected),
                .y = gb_allocate_aligned(TOKENS * ROWS, sizeof *b.y),
                .data = gb_allocate_aligned(2 * ROWS * most, 1),
                .scratch = gb_allocate_aligned(GB_LINEAR_SCRATCH, 1),
                .shared = gb_allocate_aligned(MOST_ACTIVATION_BYTES, 1)};
-    bool is_done = b.weight && b.x && b.expected && b.y && b.data && b.scratch && b.shared;
+    bool is_done = b.weight && b.rotated && b.x && b.expected && b.y && b.data && b.scratch && b.shared;
     for (size_t i = 0; gb_available_vector_kernels(i); i++)
         b.vector = gb_available_vector_kernels(i);
-    printf("%-28s %5s  %-18s  %8s  %8s  %8s  %8s\n", "layer", "in", "format", "min-max", "int8 x", "hqq",
+    printf("%-28s %5s  %-20s  %8s  %8s  %8s  %8s\n", "layer", "in", "format", "min-max", "int8 x", "hqq",
            "int8 x");
     for (size_t i = 0; i < LAYERS && is_done; i++) {
         b.layer = &layers[i];
         is_done = measure_layer(&b, argc > 1 ? argv[1] : NULL);
     }
     gb_free(b.weight);
+    gb_free(b.rotated);
     gb_free(b.x);
     gb_free(b.expected);
     gb_free(b.y);

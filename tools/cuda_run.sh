@@ -106,9 +106,9 @@ measure() { # config, layers
     if [ ! -f "$program" ]; then
         echo "exporting $program"
         if [ "$2" = 0 ]; then
-            $gumbel export "$1.json" -o "$program" --random-weights 1 --quantize int4 --backend cuda || return
+            $gumbel export "$1.json" -o "$program" --random-weights 1 --quantize int4-affine --backend cuda || return
         else
-            $gumbel export "$1.json" -o "$program" --random-weights 1 --quantize int4 --backend cuda --layers "$2" || return
+            $gumbel export "$1.json" -o "$program" --random-weights 1 --quantize int4-affine --backend cuda --layers "$2" || return
         fi
     fi
     $gumbel bench "$program" --backend cuda -p 1505,4096 -n 64 -d 0,2048 -r 3 \

@@ -19,6 +19,7 @@ typedef struct source {
     uint64_t stream;                          /* RANDOM */
     gb_uniform uniform;
     gb_quantize_method method; /* of a quantized constant */
+    gb_product_input input;    /* of products with it */
 } source;
 
 struct gb_weights {
@@ -62,9 +63,8 @@ void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t laye
     weights->layer_count = layer_count;
 }
 
-gb_activation gb_weights_activation(const gb_weights *weights) {
-    return weights->recipe && gb_recipe_has_int8_activations(weights->recipe) ? GB_ACTIVATION_INT8_PER_GROUP
-                                                                              : GB_ACTIVATION_NONE;
+gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index) {
+    return weights->sources[index].input;
 }
 
 bool gb_weights_has(const gb_weights *weights, const char *name) {
@@ -190,6 +190,8 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
     if (weights->recipe)
         GB_TRY(gb_recipe_choose(weights->recipe, request->name, (uint64_t)request->dims[request->rank - 1],
                                 weights->layer_count, choice, error));
+    if (request->is_table)
+        choice->input.rotation = 0;
     const gb_block_info *info = blocks_of(found->tensors[0]);
     const gb_format *own = info ? &info->format : found->is_packed ? &found->packed.format : NULL;
     if (own && choice->format.kind != GB_FORMAT_DENSE)
@@ -199,6 +201,8 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
                        info ? info->name : gb_format_text(own, text));
     if (own)
         choice->format = *own;
+    if (own && weights->recipe && gb_recipe_has_int8_activations(weights->recipe))
+        choice->input.activation = GB_ACTIVATION_INT8_PER_GROUP;
     return GUMBEL_OK;
 }
 
@@ -206,7 +210,8 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
                            const gb_tensor *tensor) {
     gb_dtype dense = tensor ? tensor->dtype : weights->random_dtype;
     return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
-                       .format = choice->format};
+                       .format = choice->format,
+                       .rotation = choice->input.rotation};
 }
 
 gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
@@ -224,12 +229,14 @@ gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_reques
 }
 
 /* Takes what packed owns, unless it fails. */
-static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gumbel_error *error) {
+static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gb_product_input input,
+                                gumbel_error *error) {
     gb_packed *copy = gb_allocate(1, sizeof *copy);
     if (!copy)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of weights");
     *copy = *packed;
-    gumbel_status status = add(weights, (source){.kind = SOURCE_PACKED, .packed = copy}, error);
+    gumbel_status status =
+        add(weights, (source){.kind = SOURCE_PACKED, .packed = copy, .input = input}, error);
     if (status != GUMBEL_OK)
         gb_free(copy);
     return status;
@@ -237,15 +244,16 @@ static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gu
 
 /* Takes what found owns, unless it fails. */
 static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *request,
-                               const found_matrix *found, gb_uniform uniform, gb_quantize_method method,
-                               gumbel_error *error) {
+                               const found_matrix *found, gb_uniform uniform,
+                               const gb_quantize_choice *choice, gumbel_error *error) {
     if (found->is_packed)
-        return add_packed(weights, &found->packed, error);
+        return add_packed(weights, &found->packed, choice->input, error);
     source added = random_source(weights, request->tensors[0], uniform);
     if (found->tensors[0])
         added = (source){.kind = SOURCE_TENSOR, .stacking = found->stacking};
     memcpy(added.tensors, found->tensors, sizeof added.tensors);
-    added.method = method;
+    added.method = choice->method;
+    added.input = choice->input;
     return add(weights, added, error);
 }
 
@@ -261,7 +269,7 @@ gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request
     if (status == GUMBEL_OK)
         status = choose(weights, request, &found, &choice, error);
     if (status == GUMBEL_OK)
-        status = add_found(weights, request, &found, uniform, choice.method, error);
+        status = add_found(weights, request, &found, uniform, &choice, error);
     if (status != GUMBEL_OK)
         gb_packed_free(&found.packed);
     else
@@ -377,8 +385,10 @@ const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index) {
 
 gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index) {
     const source *from = &weights->sources[index];
-    gb_quantized_source made = {
-        .method = from->method, .stream = from->stream, .half_width = from->uniform.high};
+    gb_quantized_source made = {.method = from->method,
+                                .rotation = from->input.rotation,
+                                .stream = from->stream,
+                                .half_width = from->uniform.high};
     if (from->kind == SOURCE_TENSOR) {
         made.data = bytes_of(from);
         made.dtype = from->tensors[0]->dtype;

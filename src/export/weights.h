@@ -30,8 +30,9 @@ void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *pac
  * model's. */
 void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count);
 
-/* What linear nodes with quantized weights do with their input: the recipe's or, without one, nothing. */
-gb_activation gb_weights_activation(const gb_weights *weights);
+/* How a product with the constant of that number takes its input: as it is unless that is quantized and the
+ * recipe says so. */
+gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index);
 
 /* NULL is allowed. */
 void gb_weights_destroy(gb_weights *weights);
@@ -54,6 +55,7 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
 typedef struct gb_stored {
     gb_dtype dtype;
     gb_format format;
+    uint32_t rotation; /* of its rows before they are quantized; 0: none */
 } gb_stored;
 
 /* A matrix of the graph, and what it is made from in the checkpoint. */
@@ -63,6 +65,7 @@ typedef struct gb_matrix_request {
                                             stacked along the last dim but one */
     int32_t rank;
     const int64_t *dims; /* of the matrix */
+    bool is_table;       /* its rows are looked up and so never rotated */
 } gb_matrix_request;
 
 /* What the recipe says of a matrix of one tensor. Errors as gb_weights_add_tensor's and gb_packed_find's;

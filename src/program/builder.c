@@ -138,6 +138,13 @@ gb_type gb_build_type(const gb_builder *builder, gb_ref value) {
     return value < builder->program->value_count ? builder->values[value].type : (gb_type){0};
 }
 
+bool gb_build_constant_index(const gb_builder *builder, gb_ref value, uint32_t *index) {
+    if (value >= builder->program->value_count || builder->values[value].kind != GB_VALUE_CONSTANT)
+        return false;
+    *index = builder->values[value].index;
+    return true;
+}
+
 gb_ref gb_build_input(gb_builder *builder, gb_role role) {
     gb_program *program = builder->program;
     const gb_role_info *info = gb_role_find(role);

@@ -50,6 +50,9 @@ void gb_build_op_results(gb_builder *builder, gb_op op, const gb_ref *operands, 
 /* The type of a value of this builder. */
 gb_type gb_build_type(const gb_builder *builder, gb_ref value);
 
+/* The number of the constant that a value is; false where it is none. */
+bool gb_build_constant_index(const gb_builder *builder, gb_ref value, uint32_t *index);
+
 /* An `if` with one result, at most GB_MAX_REGION_DEPTH within one another: begin opens the first region, else
  * the second; each yields one value of the same type. gb_build_if_end returns the result in the enclosing
  * region. */

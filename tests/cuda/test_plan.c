@@ -146,8 +146,8 @@ static void sources_have_the_same_kernels(void **unused) {
 
 static int open_program(void **unused) {
     (void)unused;
-    program = export_random_program("qwen_long_rows.json",
-                                    (gumbel_export_options){.quantize = "int4", .activations = "int8"});
+    program = export_random_program(
+        "qwen_long_rows.json", (gumbel_export_options){.quantize = "int4-affine", .activations = "int8"});
     return 0;
 }
 

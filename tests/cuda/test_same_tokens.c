@@ -32,11 +32,11 @@ static const program_case programs[] = {
     {"qwen_large.json", NULL, NULL, 2e-4},
     /* A full layer whose heads' size is one of the tensor cores', over a float32 cache. */
     {"small_heads.json", NULL, NULL, 2e-4},
-    {"small_groups.json", "int4", "none", 0.03},
-    {"qwen_groups.json", "int4", "none", 0.03},
+    {"small_groups.json", "int4-affine", "none", 0.03},
+    {"qwen_groups.json", "int4-affine", "none", 0.03},
     /* One row's norms and its router are one launch, its experts two. Prompts' inputs are not in 8 bits here.
      */
-    {"qwen_long_rows.json", "int4", "int8", 0.06},
+    {"qwen_long_rows.json", "int4-affine", "int8", 0.06},
     /* The shared expert's gate is one row of 8 bits. */
     {"qwen_long_rows.json", GUMBEL_TEST_DATA "/run/mlx_4bit.json", "int8", 0.06},
 };

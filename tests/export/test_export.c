@@ -284,7 +284,7 @@ static void refuses_what_it_cannot_do(void **state) {
     write_text(config, PLAIN);
     gumbel_export_options options = {.size = sizeof options, .random_weights = true, .quantize = "int4"};
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
-                 "o_proj.weight has rows of 16, which the group of 64 (or its fallback) does not divide");
+                 "o_proj.weight has rows of 16, which the group of 32 does not divide");
     options.quantize = "int3";
     assert_fails(gumbel_export(config, path, &options, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "quantize: \"int3\" is neither a file nor one of the recipes none, int8, int4");

@@ -40,8 +40,7 @@ static bool round_trip(gb_quantize_method method, const gb_format *format, const
     assert_true(gb_format_planes(format, 1, COLUMNS, &planes));
     uint8_t *data = gb_allocate_aligned((size_t)planes.size, 1);
     assert_non_null(data);
-    gb_quantized_row row = {data + planes.codes.offset, (uint16_t *)(void *)(data + planes.scales.offset),
-                            (uint16_t *)(void *)(data + planes.biases.offset)};
+    const gb_quantized_row row = gb_quantized_row_in(format, &planes, 0, data, data, 0);
     bool quantized = gb_quantize_row(method, format, values, COLUMNS, &row);
     if (quantized)
         gb_format_dequantize(format, &planes, data, 0, 0, COLUMNS, back);
@@ -99,6 +98,38 @@ static void no_worse_than_mlx(void **unused) {
             }
 }
 
+static gb_format progressive(uint32_t bits, uint32_t group) {
+    return (gb_format){.kind = GB_FORMAT_PROGRESSIVE,
+                       .bits = (uint8_t)bits,
+                       .scale_bits = 8,
+                       .scale = GB_F16,
+                       .group = group};
+}
+
+/* Groups of 32 are better than groups of 64 with a float16 scale and bias each, which are larger; groups of
+ * 64 and 128 are little worse than such groups. */
+static void integer_scales_cost_little(void **unused) {
+    (void)unused;
+    static const double most[3] = {0.95, 1.06, 1.06};
+    for (int g = 0; g < 3; g++) {
+        const gb_format integer = progressive(4, groups[g]),
+                        affine = one_level(4, true, GB_F16, g < 2 ? 64 : 128);
+        const double found = relative_error(GB_METHOD_SEARCH, &integer);
+        const double hqq = relative_error(GB_METHOD_HQQ, &affine);
+        print_message("int4 g%u: search %.6f, hqq of groups of %u %.6f\n", groups[g], found, affine.group,
+                      hqq);
+        assert_true(found < most[g] * hqq);
+    }
+    double last = 1;
+    for (uint32_t bits = 4; bits <= 6; bits++) {
+        const gb_format format = progressive(bits, 32);
+        const double found = relative_error(GB_METHOD_SEARCH, &format);
+        print_message("int%u g32: %.6f\n", bits, found);
+        assert_true(found < 0.9 * last); /* 6 bits have but four scales */
+        last = found;
+    }
+}
+
 /* Half a step, and what rounding the scale and the bias to 16 bits adds. */
 static void errors_are_bounded(void **unused) {
     (void)unused;
@@ -142,6 +173,10 @@ static void exact_where_it_can_be(void **unused) {
         values[i] = (float)(i % 256 - 128) * 0.5f;
     assert_true(round_trip(GB_METHOD_MIN_MAX, &row, values, back));
     assert_memory_equal(back, values, sizeof values); /* 256 steps around zero */
+    const gb_format integer = progressive(4, 32);
+    memset(values, 0, sizeof values);
+    assert_true(round_trip(GB_METHOD_SEARCH, &integer, values, back));
+    assert_memory_equal(back, values, sizeof values);
 }
 
 static void refuses_what_is_no_number(void **unused) {
@@ -154,7 +189,51 @@ static void refuses_what_is_no_number(void **unused) {
             memcpy(values, weights[0], sizeof values);
             values[77] = bad[i];
             assert_false(round_trip(GB_METHOD_MIN_MAX, &format, values, back));
+            format = progressive(4, 64);
+            assert_false(round_trip(GB_METHOD_SEARCH, &format, values, back));
         }
+}
+
+/* Whatever the numbers, all of a group's codes stand for integers of 8 bits. */
+static void groups_stay_within_8_bits(void **unused) {
+    (void)unused;
+    static const float shifts[] = {0, 1, -1, 0.05f, 30};
+    float values[COLUMNS];
+    for (uint32_t bits = 4; bits <= 6; bits++)
+        for (size_t s = 0; s < sizeof shifts / sizeof *shifts; s++)
+            for (int r = 0; r < ROWS; r++) {
+                const gb_format format = progressive(bits, 32);
+                gb_planes planes;
+                assert_true(gb_format_planes(&format, 1, COLUMNS, &planes));
+                uint8_t *data = gb_allocate_aligned((size_t)planes.size, 1);
+                assert_non_null(data);
+                for (int i = 0; i < COLUMNS;
+                     i++) /* every third group is of one sign, some have one outlier */
+                    values[i] = weights[r][i] * (i % 200 == 7 ? 50 : 1) + (i / 32 % 3 == 0 ? shifts[s] : 0);
+                const gb_quantized_row row = gb_quantized_row_in(&format, &planes, 0, data, data, 0);
+                assert_true(gb_quantize_row(GB_METHOD_SEARCH, &format, values, COLUMNS, &row));
+                assert_int_equal(gb_check_group_bytes(bits, row.group_bytes, COLUMNS / 32), COLUMNS / 32);
+                gb_free(data);
+            }
+}
+
+/* Products of rotated rows are those of the rows. */
+static void rotation_keeps_products(void **unused) {
+    (void)unused;
+    float a[COLUMNS], b[COLUMNS];
+    for (uint32_t rotation = 2; rotation <= 256; rotation *= 2) {
+        double expected = 0, found = 0, squares = 0;
+        memcpy(a, weights[0], sizeof a);
+        memcpy(b, weights[1], sizeof b);
+        gb_rotate_row(a, COLUMNS, rotation);
+        gb_rotate_row(b, COLUMNS, rotation);
+        for (int i = 0; i < COLUMNS; i++) {
+            expected += (double)weights[0][i] * (double)weights[1][i];
+            found += (double)a[i] * (double)b[i];
+            squares += (double)weights[0][i] * (double)weights[0][i];
+        }
+        assert_true(fabs(found - expected) < 1e-6 * squares && memcmp(a, weights[0], sizeof a) != 0);
+    }
 }
 
 static void methods_know_their_formats(void **unused) {
@@ -165,13 +244,18 @@ static void methods_know_their_formats(void **unused) {
     assert_false(gb_can_quantize(GB_METHOD_HQQ, &row));
     assert_false(gb_can_quantize(GB_METHOD_HQQ, &plain));
     assert_false(gb_can_quantize(GB_METHOD_MIN_MAX, &two));
+    const gb_format integer = progressive(4, 32);
+    assert_true(gb_can_quantize(GB_METHOD_SEARCH, &integer));
+    assert_false(gb_can_quantize(GB_METHOD_HQQ, &integer));
+    assert_false(gb_can_quantize(GB_METHOD_SEARCH, &plain));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_worse_than_mlx),          cmocka_unit_test(errors_are_bounded),
         cmocka_unit_test(exact_where_it_can_be),      cmocka_unit_test(refuses_what_is_no_number),
-        cmocka_unit_test(methods_know_their_formats),
+        cmocka_unit_test(methods_know_their_formats), cmocka_unit_test(integer_scales_cost_little),
+        cmocka_unit_test(groups_stay_within_8_bits),  cmocka_unit_test(rotation_keeps_products),
     };
     return cmocka_run_group_tests(tests, make_weights, NULL);
 }

@@ -40,16 +40,22 @@ static void assert_choice(gb_recipe *recipe, const char *name, uint64_t columns,
     assert_string_equal(gb_format_text(&choice.format, text), expected);
 }
 
+#define INT4 "int4 g32 progressive"
+#define INT4_64 "int4 g64 progressive"
+
 static void built_in_recipes(void **unused) {
     (void)unused;
     static const struct {
         const char *recipe, *embedding, *head, *value, *first_value;
     } cases[] = {
         {"none", "dense", "dense", "dense", "dense"},
-        {"int8", "int8 row f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
-        {"int4", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int4 g64 f16+bias"},
-        {"int4-g32", "int8 row f16", "int4 g32 f16+bias", "int4 g32 f16+bias", "int4 g32 f16+bias"},
-        {"sensitive", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int8 g64 f16"},
+        {"int8", "int8 row f16", "int8 row f16", "int8 row f16", "int8 row f16"},
+        {"int4", "int8 row f16", INT4, INT4, INT4},
+        {"int4-g64", "int8 row f16", INT4_64, INT4_64, INT4_64},
+        {"sensitive", "int8 row f16", INT4, INT4, "int8 row f16"},
+        {"int8-affine", "int8 row f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
+        {"int4-affine", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int4 g64 f16+bias"},
+        {"int4-affine-g32", "int8 row f16", "int4 g32 f16+bias", "int4 g32 f16+bias", "int4 g32 f16+bias"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gb_recipe *recipe = open_recipe(cases[i].recipe);
@@ -70,14 +76,24 @@ static void built_in_recipes(void **unused) {
 
 static void rows_that_no_group_divides(void **unused) {
     (void)unused;
-    gb_recipe *recipe = open_recipe("int4");
+    gb_recipe *recipe = open_recipe("int4-g64");
     gb_quantize_choice choice;
     gumbel_error error;
-    assert_choice(recipe, "a.weight", 96, "int4 g32 f16+bias");
+    assert_choice(recipe, "a.weight", 96, INT4);
     assert_fails(
         gb_recipe_choose(recipe, "b.weight", 80, 8, &choice, &error), GUMBEL_ERROR_ARGUMENT, &error,
-        "recipe int4: b.weight has rows of 80, which the group of 64 (or its fallback) does not divide");
+        "recipe int4-g64: b.weight has rows of 80, which the group of 64 (or its fallback) does not divide");
     gb_recipe_close(recipe);
+}
+
+/* What products of such rows do with their input. */
+static void assert_input(gb_recipe *recipe, const char *name, uint64_t columns, gb_activation activation,
+                         uint32_t rotation) {
+    gb_quantize_choice choice;
+    gumbel_error error;
+    assert_ok(gb_recipe_choose(recipe, name, columns, 8, &choice, &error), &error);
+    assert_int_equal(choice.input.activation, activation);
+    assert_int_equal(choice.input.rotation, rotation);
 }
 
 static const char *write_recipe(const char *text) {
@@ -104,6 +120,42 @@ static void a_users_file(void **unused) {
     assert_int_equal(gb_recipe_cache_dtype(recipe), GB_BF16);
     assert_fails(gb_recipe_override(recipe, "int7", NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "int7");
     assert_fails(gb_recipe_override(recipe, NULL, "f8", &error), GUMBEL_ERROR_ARGUMENT, &error, "f8");
+    gb_recipe_close(recipe);
+}
+
+/* The largest block up to the rule's that divides the rows; none without 8-bit inputs. */
+static void rotations(void **unused) {
+    (void)unused;
+    static const struct {
+        uint64_t columns;
+        uint32_t rotation;
+    } cases[] = {{5376, 128}, {21504, 128}, {192, 64}, {96, 32}, {2080, 32}};
+    gumbel_error error;
+    gb_recipe *recipe = open_recipe("int4"), *rows = open_recipe("int8"),
+              *affine = open_recipe("int4-affine");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint64_t columns = cases[i].columns;
+        assert_input(recipe, "a.weight", columns, GB_ACTIVATION_INT8_PER_TOKEN, cases[i].rotation);
+        assert_input(rows, "a.weight", columns, GB_ACTIVATION_INT8_PER_TOKEN, cases[i].rotation);
+        assert_input(affine, "a.weight", columns, GB_ACTIVATION_INT8_PER_GROUP, 0);
+        assert_input(recipe, "x.mlp.gate.weight", columns, GB_ACTIVATION_NONE, 0);
+    }
+    assert_input(rows, "a.weight", 6, GB_ACTIVATION_INT8_PER_TOKEN, 2);
+    assert_input(rows, "a.weight", 7, GB_ACTIVATION_INT8_PER_TOKEN, 0);
+    assert_input(recipe, "embed_tokens.weight", 256, GB_ACTIVATION_INT8_PER_GROUP, 0);
+    assert_ok(gb_recipe_override(recipe, "none", NULL, &error), &error);
+    assert_input(recipe, "a.weight", 256, GB_ACTIVATION_NONE, 0);
+    gb_recipe_close(recipe);
+    gb_recipe_close(rows);
+    gb_recipe_close(affine);
+    recipe = open_recipe(
+        write_recipe("{\"name\": \"mine\", \"activations\": \"int8\", \"rules\": ["
+                     "{\"pattern\": \"a*\", \"bits\": 5, \"scale\": \"integer\", \"rotation\": 256},"
+                     "{\"pattern\": \"*\", \"bits\": 6, \"scale\": \"integer\", \"rotation\": 0}]}"));
+    assert_choice(recipe, "a.weight", 512, "int5 g64 progressive");
+    assert_input(recipe, "a.weight", 512, GB_ACTIVATION_INT8_PER_TOKEN, 256);
+    assert_choice(recipe, "b.weight", 512, "int6 g64 progressive");
+    assert_input(recipe, "b.weight", 512, GB_ACTIVATION_INT8_PER_TOKEN, 0);
     gb_recipe_close(recipe);
 }
 
@@ -138,6 +190,21 @@ static void bad_files(void **unused) {
          "hqq needs groups and a bias"},
         {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"bias\": 1}]}",
          "bias: expected true or"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"scale\": \"int\"}]}",
+         "rules[0]: scale: expected \"float16\", \"bfloat16\" or \"integer\", found \"int\""},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 8, \"scale\": \"integer\"}]}",
+         "int8 g64 progressive by search is no weight format"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"scale\": \"integer\", \"bias\": "
+         "true}]}",
+         "integer scales have groups and no bias"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"scale\": \"integer\", "
+         "\"method\": \"hqq\"}]}",
+         "method: expected nothing beside \"scale\": \"integer\", found \"hqq\""},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"rotation\": 64}]}",
+         "rotation: expected \"scale\": \"integer\", or 8 bits a row without a bias, found 64"},
+        {"{\"name\": \"a\", \"rules\": [{\"pattern\": \"*\", \"bits\": 4, \"scale\": \"integer\", "
+         "\"rotation\": 48}]}",
+         "rotation: expected 0 or a power of two from 2 to 256, found 48"},
         {"{\"name\": \"a\", \"cache\": \"int8\", \"rules\": []}",
          "cache: expected \"float32\" or \"bfloat16\""},
         {"{\"name\": ", "line 1"},
@@ -157,6 +224,7 @@ int main(void) {
         cmocka_unit_test(built_in_recipes),
         cmocka_unit_test(rows_that_no_group_divides),
         cmocka_unit_test(a_users_file),
+        cmocka_unit_test(rotations),
         cmocka_unit_test(bad_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,7 @@ static gumbel_status write_constant(one_constant *one, const gb_quantized_source
 
 static const gb_format int4 = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64};
 static const gb_format int5 = {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_BF16, 32};
+static const gb_format progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32};
 static const gb_format int8_rows = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
 
 static void threads_change_nothing(void **unused) {
@@ -77,8 +78,8 @@ static void threads_change_nothing(void **unused) {
     enum { ROWS = 37, COLUMNS = 192 };
     static float values[ROWS * COLUMNS];
     gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, values);
-    const gb_format *formats[] = {&int4, &int5, &int8_rows};
-    for (size_t f = 0; f < 3; f++)
+    const gb_format *formats[] = {&int4, &int5, &int8_rows, &progressive};
+    for (size_t f = 0; f < 4; f++)
         for (int drawn = 0; drawn < 2; drawn++) {
             gb_quantized_source source = {.data = {{drawn ? NULL : (const uint8_t *)values}},
                                           .dtype = GB_F32,
@@ -87,6 +88,9 @@ static void threads_change_nothing(void **unused) {
                                           .half_width = 0.1f};
             if (!formats[f]->has_bias)
                 source.method = GB_METHOD_MIN_MAX;
+            if (formats[f] == &progressive)
+                source.method = GB_METHOD_SEARCH;
+            source.rotation = gb_format_is_integer(formats[f]) ? 64 : 0;
             one_constant one;
             gumbel_error error;
             describe(&one, formats[f], ROWS, COLUMNS);
@@ -130,8 +134,8 @@ static void stacked_as_the_whole(void **unused) {
 static void packed_as_it_is_written(void **unused) {
     (void)unused;
     enum { ROWS = 80, COLUMNS = 192 };
-    const gb_format *formats[] = {&int4, &int5, &int8_rows};
-    for (size_t f = 0; f < 3; f++) {
+    const gb_format *formats[] = {&int4, &int5, &int8_rows, &progressive};
+    for (size_t f = 0; f < 4; f++) {
         const gb_quantized_source source = {.stream = 11, .half_width = 0.1f};
         one_constant one;
         gumbel_error error;
@@ -153,20 +157,23 @@ static void packed_as_it_is_written(void **unused) {
 }
 
 /* Mean 0 and the deviation of the uniform distribution that dense weights would be drawn from. */
-static void drawn_weights_have_their_width(void **unused) {
-    (void)unused;
+static void check_width(const gb_format *format) {
     enum { ROWS = 200, COLUMNS = 256 };
     one_constant one;
     gumbel_error error;
     gb_quantized_source source = {.stream = 5, .half_width = gb_random_matrix(COLUMNS).high};
-    describe(&one, &int4, ROWS, COLUMNS);
+    describe(&one, format, ROWS, COLUMNS);
     uint8_t *data = malloc(one.constant.size);
     assert_non_null(data);
     assert_ok(write_constant(&one, &source, 2, data, &error), &error);
+    if (format->kind == GB_FORMAT_PROGRESSIVE) {
+        const uint64_t bytes = ROWS * one.planes.scales.row_bytes;
+        assert_int_equal(gb_check_group_bytes(format->bits, data + one.planes.scales.offset, bytes), bytes);
+    }
     double sum = 0, squares = 0;
     for (uint64_t r = 0; r < ROWS; r++) {
         float row[COLUMNS];
-        gb_format_dequantize(&int4, &one.planes, data, r, 0, COLUMNS, row);
+        gb_format_dequantize(format, &one.planes, data, r, 0, COLUMNS, row);
         for (int i = 0; i < COLUMNS; i++) {
             sum += row[i];
             squares += (double)row[i] * (double)row[i];
@@ -175,6 +182,40 @@ static void drawn_weights_have_their_width(void **unused) {
     double count = ROWS * COLUMNS, deviation = sqrt(squares / count);
     assert_true(fabs(sum / count) < 0.02 * deviation);
     assert_true(fabs(deviation * sqrt(COLUMNS) - 1) < 0.1);
+    free(data);
+}
+
+static void drawn_weights_have_their_width(void **unused) {
+    (void)unused;
+    check_width(&int4);
+    for (uint8_t bits = 4; bits <= 6; bits++) {
+        gb_format format = progressive;
+        format.bits = bits;
+        check_width(&format);
+    }
+}
+
+/* Rows are rotated before they are quantized: rotated once more what is read is what was given. */
+static void rows_are_rotated(void **unused) {
+    (void)unused;
+    enum { ROWS = 5, COLUMNS = 192, ROTATION = 64 };
+    static float values[ROWS][COLUMNS];
+    gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, values);
+    const gb_quantized_source source = {
+        .data = {{(const uint8_t *)values}}, .dtype = GB_F32, .rotation = ROTATION};
+    one_constant one;
+    gumbel_error error;
+    describe(&one, &int8_rows, ROWS, COLUMNS);
+    uint8_t *data = malloc(one.constant.size);
+    assert_non_null(data);
+    assert_ok(write_constant(&one, &source, 1, data, &error), &error);
+    for (uint64_t r = 0; r < ROWS; r++) {
+        float row[COLUMNS];
+        gb_format_dequantize(&int8_rows, &one.planes, data, r, 0, COLUMNS, row);
+        gb_rotate_row(row, COLUMNS, ROTATION);
+        for (int i = 0; i < COLUMNS; i++)
+            assert_true(fabsf(row[i] - values[r][i]) < 0.01f * gb_random_matrix(COLUMNS).high * 4);
+    }
     free(data);
 }
 
@@ -224,9 +265,10 @@ static void memory_is_bounded(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_change_nothing),       cmocka_unit_test(stacked_as_the_whole),
-        cmocka_unit_test(packed_as_it_is_written),      cmocka_unit_test(drawn_weights_have_their_width),
-        cmocka_unit_test(names_the_row_that_cannot_be), cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(threads_change_nothing),  cmocka_unit_test(stacked_as_the_whole),
+        cmocka_unit_test(packed_as_it_is_written), cmocka_unit_test(drawn_weights_have_their_width),
+        cmocka_unit_test(rows_are_rotated),        cmocka_unit_test(names_the_row_that_cannot_be),
+        cmocka_unit_test(memory_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

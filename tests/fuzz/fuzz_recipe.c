@@ -19,7 +19,9 @@ static void choose(gb_recipe *recipe, const char *name, uint64_t columns) {
         return;
     if (!gb_format_valid(&choice.format) || !gb_format_fits(&choice.format, columns) ||
         !gb_can_quantize(choice.method, &choice.format) ||
-        !gb_format_planes(&choice.format, 7, columns, &planes))
+        !gb_format_planes(&choice.format, 7, columns, &planes) ||
+        (choice.input.rotation > 0 && columns % choice.input.rotation != 0) ||
+        (choice.input.activation == GB_ACTIVATION_INT8_PER_TOKEN && !gb_format_is_integer(&choice.format)))
         abort();
 }
 

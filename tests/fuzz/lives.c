@@ -53,7 +53,7 @@ static gumbel_status export_gemma(uint64_t *made, gumbel_error *error) {
 }
 
 static gumbel_status export_qwen(uint64_t *made, gumbel_error *error) {
-    return export_model("qwen3_5-moe-tiny", "sensitive", "cuda", made, error);
+    return export_model("qwen3_5-moe-tiny", "int4-affine", "cuda", made, error);
 }
 
 static gumbel_status pack(uint64_t *made, gumbel_error *error) {

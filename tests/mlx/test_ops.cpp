@@ -37,7 +37,7 @@ static void test_fused(void **) {
 }
 
 static void test_quantized(void **) {
-    for (const char *recipe : {"int4", "int8", "int4-g32"}) {
+    for (const char *recipe : {"int4", "int4-g64", "int8", "int4-affine", "int8-affine", "int4-affine-g32"}) {
         compare_program(*random_program("small_groups.json", recipe));
         compare_program(*random_program("qwen_groups.json", recipe));
     }

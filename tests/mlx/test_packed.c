@@ -58,7 +58,8 @@ static void compare(const char *config, const char *recipe) {
 static void test_layouts(void **state) {
     (void)state;
     compare("small_groups.json", "int4");
-    compare("small_groups.json", "int8");
+    compare("small_groups.json", "int4-affine");
+    compare("small_groups.json", "int8-affine");
     compare("qwen_groups.json", "int4");
 }
 

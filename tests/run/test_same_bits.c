@@ -81,6 +81,15 @@ static int set_up_qwen(void **state) {
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
 }
+static int set_up_int8(void **state) {
+    return set_up(state, "small_groups.json", "int8");
+}
+static int set_up_affine(void **state) {
+    return set_up(state, "small_groups.json", "int4-affine");
+}
+static int set_up_qwen_affine(void **state) {
+    return set_up(state, "qwen_groups.json", "int4-affine");
+}
 static int set_up_qwen_int4(void **state) {
     return set_up(state, "qwen_groups.json", "int4");
 }
@@ -230,13 +239,16 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-/* With float32 weights; with bfloat16 ones; with delta nets and experts; with 4-bit weights, 8-bit
- * activations and bfloat16 caches. */
+/* With float32 weights; with bfloat16 ones; with delta nets and experts; with 8-bit activations and bfloat16
+ * caches and weights of 4 and 8 bits, whose sums are exact or have one order. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \
+        cmocka_unit_test_setup_teardown(test, set_up_qwen_affine, tear_down),                                \
         cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down)
 
 int main(void) {

@@ -85,7 +85,7 @@ static gb_ref decoder_layer(const gemma4 *model, int64_t index, const gb_scope *
 static gb_ref forward(const gemma4 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_gemma4_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
-    gb_ref table = gb_matrix(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
+    gb_ref table = gb_table(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
     gb_ref x = gb_node_with(scope, GB_OP_EMBEDDING, table, tokens,
                             gb_float(GB_ATTRIBUTE_SCALE, sqrt((double)config->hidden_size)));
     for (int64_t i = 0; i < config->layer_count; i++) {

@@ -47,16 +47,20 @@ static gb_ref matrix(const gb_scope *scope, const gb_matrix_request *request) {
                : gb_build_constant(scope->builder, request->name, stored.dtype, rank, request->dims);
 }
 
-static gb_ref scoped_matrix(const gb_scope *scope, const char *name, int32_t rank, const int64_t *dims) {
+static gb_ref scoped_matrix(const gb_scope *scope, const char *name, bool is_table, const int64_t dims[2]) {
     char full[GB_SCOPE_NAME + 64];
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, &(gb_matrix_request){full, {full}, rank, dims});
+    return matrix(scope, &(gb_matrix_request){full, {full}, 2, dims, is_table});
 }
 
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
-    return scoped_matrix(scope, name, 2, (const int64_t[]){outputs, inputs});
+    return scoped_matrix(scope, name, false, (const int64_t[]){outputs, inputs});
+}
+
+gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns) {
+    return scoped_matrix(scope, name, true, (const int64_t[]){rows, columns});
 }
 
 gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
@@ -67,7 +71,8 @@ gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *f
     snprintf(tensors[1], sizeof tensors[1], "%s%s", scope->prefix, second ? second : "");
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, &(gb_matrix_request){full, {tensors[0], second ? tensors[1] : NULL}, 3, dims});
+    return matrix(scope,
+                  &(gb_matrix_request){full, {tensors[0], second ? tensors[1] : NULL}, 3, dims, false});
 }
 
 gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
@@ -79,8 +84,8 @@ gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
     gb_type type = gb_build_type(scope->builder, embedding);
     gb_stored table, head;
     gumbel_error error;
-    const gb_matrix_request as_table = {tensor, {tensor}, 2, type.shape.dims};
-    const gb_matrix_request as_head = {HEAD, {tensor}, 2, type.shape.dims};
+    const gb_matrix_request as_table = {tensor, {tensor}, 2, type.shape.dims, true};
+    const gb_matrix_request as_head = {HEAD, {tensor}, 2, type.shape.dims, false};
     gumbel_status status = gb_weights_plan_matrix(scope->weights, &as_table, &table, &error);
     if (status == GUMBEL_OK)
         status = gb_weights_plan_matrix(scope->weights, &as_head, &head, &error);
@@ -88,7 +93,7 @@ gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
         gb_builder_fail(scope->builder, status, "%s", error.message);
         return GB_NO_VALUE;
     }
-    if (table.dtype == head.dtype && gb_format_equal(&table.format, &head.format))
+    if (table.dtype == head.dtype && head.rotation == 0 && gb_format_equal(&table.format, &head.format))
         return embedding;
     return matrix(scope, &as_head);
 }
@@ -98,11 +103,14 @@ static gb_ref multiply(const gb_scope *scope, gb_op op, const gb_ref *operands, 
                        gb_ref weight) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    gb_activation activation = gb_weights_activation(scope->weights);
-    const gb_attribute attribute = gb_int(GB_ATTRIBUTE_ACTIVATION, activation);
-    bool is_plain =
-        activation == GB_ACTIVATION_NONE || gb_build_type(scope->builder, weight).dtype != GB_QUANTIZED;
-    return gb_build_op(scope->builder, op, operands, count, &attribute, is_plain ? 0 : 1);
+    uint32_t constant;
+    gb_product_input input = {GB_ACTIVATION_NONE, 0};
+    if (gb_build_constant_index(scope->builder, weight, &constant))
+        input = gb_weights_input(scope->weights, constant);
+    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_ACTIVATION, input.activation),
+                                       gb_int(GB_ATTRIBUTE_ROTATION, input.rotation)};
+    const uint32_t attribute_count = input.activation == GB_ACTIVATION_NONE ? 0 : input.rotation == 0 ? 1 : 2;
+    return gb_build_op(scope->builder, op, operands, count, attributes, attribute_count);
 }
 
 gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {

@@ -34,6 +34,9 @@ gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
  */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
 
+/* The same for an embedding's table [rows, columns]. */
+gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns);
+
 /* A matrix for each expert, dims [experts, outputs, inputs]: the constant `name` made from the tensor first
  * or, where second is given, from two tensors of half the outputs each, those of first above those of second.
  * GB_NO_VALUE, without an error in the builder, where two are stored in different formats. */
@@ -41,11 +44,12 @@ gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *f
                           const int64_t dims[3]);
 
 /* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
- * name, unless the recipe wants the head ("lm_head.weight") in another format; then one of its own. */
+ * name, unless the recipe wants the head ("lm_head.weight") in another format or rotated; then one of its
+ * own. */
 gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding);
 
 /* x weight^T, or of each token with the matrices of the experts chosen for it: a linear or expert_linear node
- * whose input is rounded to 8 bits where the weight is quantized and the recipe says so. */
+ * whose input is rotated and rounded to 8 bits as the recipe says for that weight. */
 gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight);
 gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weight, gb_ref chosen);
 

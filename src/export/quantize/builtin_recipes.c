@@ -17,31 +17,44 @@
 
 #define HEADER(name, description) "{\n  \"name\": \"" name "\",\n  \"description\": \"" description "\",\n"
 #define SMALL "  \"activations\": \"int8\",\n  \"cache\": \"bfloat16\",\n"
+#define RULES "  \"rules\": [\n"
+#define END "\n  ]\n}"
+
+/* A rule without its end, so that more keys can follow. */
+#define RULE(pattern, keys) "    {\"pattern\": \"" pattern "\", " keys
+#define SENSITIVE(pattern)                                                                                   \
+    RULE(pattern, ROW8) ",\n     \"first_layers\": 2, \"last_layers\": 2, \"optional\": true},\n"
+
+#define ROW8 "\"bits\": 8, \"group\": \"row\", \"bias\": false, \"rotation\": 128"
+#define INTEGER4 "\"bits\": 4, \"group\": 32, \"scale\": \"integer\""
+#define INTEGER4_64 "\"bits\": 4, \"group\": 64, \"fallback_group\": 32, \"scale\": \"integer\""
+#define FLOAT8 "\"bits\": 8, \"group\": 64, \"fallback_group\": 32, \"bias\": false"
+#define FLOAT4 "\"bits\": 4, \"group\": 64, \"fallback_group\": 32, \"method\": \"hqq\""
+#define FLOAT4_32 "\"bits\": 4, \"group\": 32, \"method\": \"hqq\""
+
+#define OTHERS(keys) RULES KEEP EMBEDDING RULE("*", keys) "}" END
 
 static const char *const RECIPES[] = {
     HEADER("none", "every weight keeps the checkpoint's dtype; float32 caches") "  \"rules\": []\n}",
 
-    HEADER("int8", "8 bits in groups of 64, 8.25 bits a weight") SMALL
-    "  \"rules\": [\n" KEEP EMBEDDING
-    "    {\"pattern\": \"*\", \"bits\": 8, \"group\": 64, \"fallback_group\": 32, \"bias\": false}\n  ]\n}",
+    HEADER("int8", "8 bits, a scale a row, exact sums") SMALL OTHERS(ROW8),
 
-    HEADER("int4", "4 bits in groups of 64, 4.5 bits a weight; 8-bit embedding, a 4-bit head of its own")
-        SMALL "  \"rules\": [\n" KEEP EMBEDDING "    {\"pattern\": \"*\", \"bits\": 4, \"group\": 64, "
-              "\"fallback_group\": 32, \"method\": \"hqq\"}\n  ]\n}",
+    HEADER("int4",
+           "4 bits, integer scales in groups of 32, exact sums: 4.25 bits a weight; 8-bit embedding, a "
+           "4-bit head of its own") SMALL OTHERS(INTEGER4),
 
-    HEADER("int4-g32", "4 bits in groups of 32, 5 bits a weight; 8-bit embedding, a 4-bit head of its own")
-        SMALL "  \"rules\": [\n" KEEP EMBEDDING
-              "    {\"pattern\": \"*\", \"bits\": 4, \"group\": 32, \"method\": \"hqq\"}\n  ]\n}",
+    HEADER("int4-g64", "int4 in groups of 64: 4.13 bits a weight") SMALL OTHERS(INTEGER4_64),
 
     HEADER("sensitive", "int4, but 8 bits for value and down projections in the first and last two layers")
-        SMALL "  \"rules\": [\n" KEEP EMBEDDING "    {\"pattern\": \"*.v_proj.weight\", \"bits\": 8, "
-              "\"group\": 64, \"fallback_group\": 32, \"bias\": false,\n"
-              "     \"first_layers\": 2, \"last_layers\": 2, \"optional\": true},\n"
-              "    {\"pattern\": \"*down_proj*\", \"bits\": 8, \"group\": 64, \"fallback_group\": 32, "
-              "\"bias\": false,\n"
-              "     \"first_layers\": 2, \"last_layers\": 2, \"optional\": true},\n"
-              "    {\"pattern\": \"*\", \"bits\": 4, \"group\": 64, \"fallback_group\": 32, \"method\": "
-              "\"hqq\"}\n  ]\n}",
+        SMALL RULES KEEP EMBEDDING SENSITIVE("*.v_proj.weight") SENSITIVE("*down_proj*")
+            RULE("*", INTEGER4) "}" END,
+
+    HEADER("int8-affine", "8 bits, float16 scales in groups of 64: 8.25 bits a weight") SMALL OTHERS(FLOAT8),
+
+    HEADER("int4-affine", "4 bits, float16 scales and biases in groups of 64: 4.5 bits a weight")
+        SMALL OTHERS(FLOAT4),
+
+    HEADER("int4-affine-g32", "int4-affine in groups of 32: 5 bits a weight") SMALL OTHERS(FLOAT4_32),
 };
 
 const char *gb_builtin_recipe(size_t index) {

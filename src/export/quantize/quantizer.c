@@ -2,18 +2,49 @@
 #include "export/quantize/quantizer.h"
 
 #include "tensor/convert.h"
+#include "tensor/hadamard.h"
 
 #include <math.h>
 #include <string.h>
 
 const char *gb_quantize_method_name(gb_quantize_method method) {
-    return method == GB_METHOD_HQQ ? "hqq" : "min-max";
+    static const char *const names[] = {"min-max", "hqq", "search"};
+    return names[method];
 }
 
 bool gb_can_quantize(gb_quantize_method method, const gb_format *format) {
-    if (format->kind != GB_FORMAT_ONE_LEVEL || !gb_format_valid(format))
+    if (!gb_format_valid(format))
+        return false;
+    if (format->kind == GB_FORMAT_PROGRESSIVE || method == GB_METHOD_SEARCH)
+        return format->kind == GB_FORMAT_PROGRESSIVE && method == GB_METHOD_SEARCH;
+    if (format->kind != GB_FORMAT_ONE_LEVEL)
         return false;
     return method == GB_METHOD_MIN_MAX || (format->group > 0 && format->has_bias);
+}
+
+gb_quantized_row gb_quantized_row_in(const gb_format *format, const gb_planes *planes, uint64_t row,
+                                     uint8_t *codes, uint8_t *data, uint64_t begin) {
+    uint8_t *scales = data + (planes->scales.offset - begin) + row * planes->scales.row_bytes;
+    gb_quantized_row to = {.codes = codes};
+    if (format->kind == GB_FORMAT_PROGRESSIVE) {
+        to.group_bytes = scales;
+        to.super_scale = (uint16_t *)(void *)(data + (planes->super_scales.offset - begin) +
+                                              row * planes->super_scales.row_bytes);
+        return to;
+    }
+    to.scales = (uint16_t *)(void *)scales;
+    if (format->has_bias)
+        to.biases =
+            (uint16_t *)(void *)(data + (planes->biases.offset - begin) + row * planes->biases.row_bytes);
+    return to;
+}
+
+void gb_rotate_row(float *values, uint64_t columns, uint32_t rotation) {
+    const float scale = gb_hadamard_scale(rotation);
+    for (uint64_t at = 0; at < columns; at += rotation)
+        gb_hadamard(values + at, rotation);
+    for (uint64_t i = 0; i < columns; i++)
+        values[i] *= scale;
 }
 
 /* ---- One group ----------------------------------------------------------------------------------------- */
@@ -72,6 +103,8 @@ bool gb_quantize_row(gb_quantize_method method, const gb_format *format, const f
                      uint64_t columns, const gb_quantized_row *row) {
     uint64_t size = format->group ? format->group : columns;
     memset(row->codes, 0, (size_t)(columns * format->bits + 7) / 8);
+    if (method == GB_METHOD_SEARCH)
+        return gb_quantize_progressive(format, values, columns, row);
     for (uint64_t group = 0; group < columns / size; group++) {
         const float *weights = values + group * size;
         range found;

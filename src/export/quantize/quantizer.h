@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From float32 weights to codes, scales and biases of a one-level format, one row at a time. Rows do not
+ * From float32 weights to the planes of a one-level or progressive format, one row at a time. Rows do not
  * depend on each other, so that any number of threads gives the same bytes.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_QUANTIZER_H
@@ -10,30 +10,46 @@
 
 typedef enum gb_quantize_method {
     GB_METHOD_MIN_MAX = 0, /* the codes cover what the group holds */
-    GB_METHOD_HQQ = 1 /* then the bias is moved to where most weights fit well; needs groups and a bias */
+    GB_METHOD_HQQ = 1, /* then the bias is moved to where most weights fit well; needs groups and a bias */
+    GB_METHOD_SEARCH =
+        2 /* scales and zeros of the least squared error; of progressive formats, their only one */
 } gb_quantize_method;
 
-/* "min-max" or "hqq". */
+/* "min-max", "hqq" or "search". */
 const char *gb_quantize_method_name(gb_quantize_method method);
 
-/* Whether the method makes that format: one-level, and for HQQ with a group and a bias. */
+/* Whether the method makes that format. */
 bool gb_can_quantize(gb_quantize_method method, const gb_format *format);
 
-/* Where a row's parts go: as in format.h's planes. codes holds row_bytes; scales and (with a bias in the
- * format) biases one 16-bit number for each group. */
+/* Where a row's parts go: as in format.h's planes; what the format lacks may be NULL. codes holds row_bytes;
+ * scales and biases have one 16-bit number for each group, group_bytes one byte, super_scale one number. */
 typedef struct gb_quantized_row {
     uint8_t *codes;
     uint16_t *scales, *biases;
+    uint8_t *group_bytes;
+    uint16_t *super_scale;
 } gb_quantized_row;
+
+/* The row of a matrix with these planes whose bytes from `begin` on are data; its codes may be elsewhere. */
+gb_quantized_row gb_quantized_row_in(const gb_format *format, const gb_planes *planes, uint64_t row,
+                                     uint8_t *codes, uint8_t *data, uint64_t begin);
 
 /* Quantizes a row that the format fits. False where a weight is not finite, or too large for the format's
  * scales; row is then undefined. Thread-safe. */
 bool gb_quantize_row(gb_quantize_method method, const gb_format *format, const float *values,
                      uint64_t columns, const gb_quantized_row *row);
 
+/* Multiplies each block of `rotation` values, which divides the columns, by the orthonormal Hadamard matrix.
+ */
+void gb_rotate_row(float *values, uint64_t columns, uint32_t rotation);
+
 /* ---- For the methods ----------------------------------------------------------------------------------- */
 
 enum { GB_MAX_GROUP = 128 };
+
+/* gb_quantize_row of a progressive format, with GB_METHOD_SEARCH. The row's codes are zeros. */
+bool gb_quantize_progressive(const gb_format *format, const float *values, uint64_t columns,
+                             const gb_quantized_row *row);
 
 /* Moves the bias of a group of at most GB_MAX_GROUP values whose scale stays (hqq.c): half-quadratic
  * quantization, Badri and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models", 2023. */

@@ -147,6 +147,22 @@ static bool applies(const gb_recipe_rule *rule, const char *name, uint64_t layer
     return layer_of(name, &layer) && (layer < rule->first_layers || layer + rule->last_layers >= layer_count);
 }
 
+/* The largest block up to `most` that divides the rows; 0: none does. */
+static uint32_t rotation_for(uint64_t columns, uint32_t most) {
+    uint32_t rotation = most;
+    while (rotation > 1 && columns % rotation != 0)
+        rotation /= 2;
+    return rotation > 1 ? rotation : 0;
+}
+
+static gb_product_input input_of(const gb_recipe *recipe, const gb_recipe_rule *rule, uint64_t columns) {
+    if (!recipe->int8_activations)
+        return (gb_product_input){GB_ACTIVATION_NONE, 0};
+    if (!rule->is_per_token)
+        return (gb_product_input){GB_ACTIVATION_INT8_PER_GROUP, 0};
+    return (gb_product_input){GB_ACTIVATION_INT8_PER_TOKEN, rotation_for(columns, rule->rotation)};
+}
+
 gumbel_status gb_recipe_choose(gb_recipe *recipe, const char *name, uint64_t columns, uint64_t layer_count,
                                gb_quantize_choice *choice, gumbel_error *error) {
     *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
@@ -159,6 +175,7 @@ gumbel_status gb_recipe_choose(gb_recipe *recipe, const char *name, uint64_t col
     if (rule->keep)
         return GUMBEL_OK;
     *choice = rule->choice;
+    choice->input = input_of(recipe, rule, columns);
     if (gb_format_fits(&choice->format, columns))
         return GUMBEL_OK;
     choice->format.group = rule->fallback_group;

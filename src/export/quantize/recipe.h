@@ -8,14 +8,19 @@
  *      "rules": [
  *        {"pattern": "*.v_proj.weight", "bits": 8, "group": 64, "first_layers": 2, "last_layers": 2},
  *        {"pattern": "*.gate.weight", "keep": true, "optional": true},
- *        {"pattern": "*", "bits": 4, "group": 64, "fallback_group": 32, "method": "hqq"}]}
+ *        {"pattern": "*.o_proj.weight", "bits": 4, "group": 64, "fallback_group": 32, "method": "hqq"},
+ *        {"pattern": "*", "bits": 4, "group": 32, "scale": "integer"}]}
  *
  * The first rule whose pattern matches a matrix's name decides; without one the matrix keeps its dtype. `*`
  * stands for any characters, `?` for one. first_layers and last_layers confine a rule to tensors of those
  * layers. bits: 4, 5, 6 or 8; group: 32, 64, 128 or "row" (8 bits only); bias: true by default; scale:
- * "float16" (default) or "bfloat16"; method: "min-max" (default) or "hqq". fallback_group, a smaller one, is
- * taken where the group does not divide the rows. A rule with keep has none of these. A rule that matches
- * nothing is an error, unless it is optional.
+ * "float16" (default), "bfloat16", or "integer" for the progressive formats, which have no bias and methods
+ * of their own; method: "min-max" (default) or "hqq". fallback_group, a smaller one, is taken where the group
+ * does not divide the rows. rotation: of weights that are integers but for a scale of the row ("scale":
+ * "integer", or 8 bits a row without a bias) the largest block of the Hadamard transform that they and their
+ * inputs are rotated by, a power of two up to 256, or 0; with it inputs are rounded per token. By default 128
+ * for "integer". A rule with keep has none of these. A rule that matches nothing is an error, unless it is
+ * optional.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_RECIPE_H
 #define GUMBEL_EXPORT_QUANTIZE_RECIPE_H
@@ -23,13 +28,21 @@
 #include "base/status.h"
 #include "base/text_sink.h"
 #include "export/quantize/quantizer.h"
+#include "program/program.h"
 
 typedef struct gb_recipe gb_recipe;
 
-/* How one matrix is to be stored. */
+/* How a product takes its input. */
+typedef struct gb_product_input {
+    gb_activation activation;
+    uint32_t rotation; /* of GB_ACTIVATION_INT8_PER_TOKEN: a block that divides the rows, or 0 */
+} gb_product_input;
+
+/* How one matrix is to be stored, and multiplied where it is a product's weight. */
 typedef struct gb_quantize_choice {
     gb_format format; /* dense: as it is */
     gb_quantize_method method;
+    gb_product_input input;
 } gb_quantize_choice;
 
 /* The built-in recipe of that name (NULL: "none"), or the one in that file. Errors: ARGUMENT listing the

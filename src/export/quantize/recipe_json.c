@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { DEFAULT_ROTATION = 128 };
+
 /* One object of the recipe while it is read. Errors are sticky. */
 typedef struct reader {
     const char *from;
@@ -41,17 +43,27 @@ static uint32_t take_integer(reader *r, const char *key, uint32_t fallback) {
     return (uint32_t)number;
 }
 
-/* Which of the two words stands there; the first one where nothing does. */
-static bool take_choice(reader *r, const char *key, const char *first, const char *second) {
+/* Which of these words stands there, NULL after the last; the first one where nothing does. */
+static size_t take_word(reader *r, const char *key, const char *const *words) {
     const json_t *value = take(r, key);
     const char *text = json_string_value(value);
-    char expected[64];
-    if (!value || (text && strcmp(text, first) == 0))
-        return false;
-    snprintf(expected, sizeof expected, "\"%s\" or \"%s\"", first, second);
-    if (!text || strcmp(text, second) != 0)
-        refuse(r, key, value, expected);
-    return true;
+    char expected[64] = "";
+    size_t used = 0, i = 0;
+    for (; words[i] && used < sizeof expected; i++) {
+        if (!value || (text && strcmp(text, words[i]) == 0))
+            return i;
+        used += (size_t)snprintf(expected + used, sizeof expected - used, "%s\"%s\"",
+                                 i == 0         ? ""
+                                 : words[i + 1] ? ", "
+                                                : " or ",
+                                 words[i]);
+    }
+    refuse(r, key, value, expected);
+    return 0;
+}
+
+static bool take_choice(reader *r, const char *key, const char *first, const char *second) {
+    return take_word(r, key, (const char *const[]){first, second, NULL}) == 1;
 }
 
 static void take_text(reader *r, const char *key, char *text, size_t size) {
@@ -91,11 +103,11 @@ static gumbel_status check_keys(reader *r, const char *const *known) {
 static void check_format(reader *r, gb_quantize_method method, const gb_format *format) {
     char text[GB_FORMAT_TEXT];
     if (r->status == GUMBEL_OK && !gb_can_quantize(method, format))
-        r->status =
-            gb_fail(r->error, GUMBEL_ERROR_FORMAT,
-                    "%s: %s%s by %s is no weight format (bits 4, 5, 6 or 8; groups of 32, 64, 128 or, "
-                    "for 8 bits, the row; hqq needs groups and a bias)",
-                    r->from, r->place, gb_format_text(format, text), gb_quantize_method_name(method));
+        r->status = gb_fail(
+            r->error, GUMBEL_ERROR_FORMAT,
+            "%s: %s%s by %s is no weight format (bits 4, 5, 6 or 8; groups of 32, 64, 128 or, "
+            "for 8 bits, the row; hqq needs groups and a bias; integer scales have groups and no bias)",
+            r->from, r->place, gb_format_text(format, text), gb_quantize_method_name(method));
 }
 
 static void check_choice(reader *r, const gb_recipe_rule *rule) {
@@ -109,19 +121,53 @@ static void check_choice(reader *r, const gb_recipe_rule *rule) {
         refuse(r, "fallback_group", take(r, "fallback_group"), "a smaller group than the rule's");
 }
 
+/* Only exact sums have inputs that are rotated. */
+static void take_rotation(reader *r, gb_recipe_rule *rule) {
+    const bool is_integer = gb_format_is_integer(&rule->choice.format);
+    const bool is_progressive = rule->choice.format.kind == GB_FORMAT_PROGRESSIVE;
+    const uint32_t rotation = take_integer(r, "rotation", is_progressive ? DEFAULT_ROTATION : 0);
+    if (rotation == 1 || rotation > GB_MAX_ROTATION || (rotation & (rotation - 1)) != 0)
+        refuse(r, "rotation", take(r, "rotation"), "0 or a power of two from 2 to 256");
+    if (rotation > 0 && !is_integer)
+        refuse(r, "rotation", take(r, "rotation"), "\"scale\": \"integer\", or 8 bits a row without a bias");
+    rule->rotation = rotation;
+    rule->is_per_token = is_progressive || rotation > 0;
+}
+
 /* A rule keeps a weight or says how it is quantized, not both. */
 static void refuse_format_keys(reader *r) {
-    static const char *const keys[] = {"bits", "group", "fallback_group", "bias", "scale", "method"};
+    static const char *const keys[] = {"bits",  "group",  "fallback_group", "bias",
+                                       "scale", "method", "rotation"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (take(r, keys[i]))
             refuse(r, keys[i], take(r, keys[i]), "nothing beside \"keep\"");
 }
 
+static void take_format(reader *r, uint8_t bits, gb_quantize_choice *choice) {
+    static const char *const scales[] = {"float16", "bfloat16", "integer", NULL};
+    const size_t scale = take_word(r, "scale", scales);
+    const bool is_progressive = scale == 2;
+    choice->format = (gb_format){
+        .kind = is_progressive ? GB_FORMAT_PROGRESSIVE : GB_FORMAT_ONE_LEVEL,
+        .bits = bits,
+        .has_bias = take_bool(r, "bias", !is_progressive),
+        .scale_bits = is_progressive ? 8 : 0,
+        .scale = scale == 1 ? GB_BF16 : GB_F16,
+        .group = take_group(r),
+    };
+    choice->method = take_choice(r, "method", "min-max", "hqq") ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX;
+    if (!is_progressive)
+        return;
+    choice->method = GB_METHOD_SEARCH;
+    if (take(r, "method"))
+        refuse(r, "method", take(r, "method"), "nothing beside \"scale\": \"integer\"");
+}
+
 static gumbel_status parse_rule(const char *from, size_t index, const json_t *object, gb_recipe_rule *rule,
                                 gumbel_error *error) {
-    static const char *const known[] = {"pattern",     "keep",  "optional", "first_layers",
-                                        "last_layers", "bits",  "group",    "fallback_group",
-                                        "bias",        "scale", "method",   NULL};
+    static const char *const known[] = {
+        "pattern",        "keep", "optional", "first_layers", "last_layers", "bits", "group",
+        "fallback_group", "bias", "scale",    "method",       "rotation",    NULL};
     reader r = {.from = from, .object = object, .error = error};
     snprintf(r.place, sizeof r.place, "rules[%zu]: ", index);
     if (!json_is_object(object))
@@ -139,15 +185,9 @@ static gumbel_status parse_rule(const char *from, size_t index, const json_t *ob
     uint32_t bit_count = take_integer(&r, "bits", 0);
     if (bit_count == 0 || bit_count > 8)
         refuse(&r, "bits", take(&r, "bits"), "4, 5, 6 or 8");
-    rule->choice.format = (gb_format){
-        .kind = GB_FORMAT_ONE_LEVEL,
-        .bits = (uint8_t)bit_count,
-        .has_bias = take_bool(&r, "bias", true),
-        .scale = take_choice(&r, "scale", "float16", "bfloat16") ? GB_BF16 : GB_F16,
-        .group = take_group(&r),
-    };
-    rule->choice.method = take_choice(&r, "method", "min-max", "hqq") ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX;
+    take_format(&r, (uint8_t)bit_count, &rule->choice);
     rule->fallback_group = take_integer(&r, "fallback_group", 0);
+    take_rotation(&r, rule);
     check_choice(&r, rule);
     return r.status;
 }

@@ -16,6 +16,8 @@ typedef struct gb_recipe_rule {
     bool has_matched; /* while a graph is built */
     gb_quantize_choice choice;
     uint32_t fallback_group;            /* 0: none */
+    uint32_t rotation;                  /* the largest block */
+    bool is_per_token;                  /* inputs are rounded per token, where they are rounded */
     uint32_t first_layers, last_layers; /* both 0: all */
 } gb_recipe_rule;
 

@@ -21,12 +21,12 @@ typedef struct quantized_writer {
     gb_planes planes;
     uint64_t rows, columns, groups; /* groups of a row */
     uint64_t piece_rows;
-    uint8_t *codes;            /* of a piece */
-    uint16_t *scales, *biases; /* of the tensor */
-    float *values;             /* a row for each thread */
-    uint64_t first;            /* row of the piece */
-    uint64_t position;         /* bytes of the constant that are written */
-    atomic_uint_least64_t bad; /* the lowest row that cannot be quantized; rows: none */
+    uint64_t code_bytes, begin; /* of the tensor; what of it is a multiple of GB_PLANE_ALIGNMENT */
+    uint8_t *codes;             /* of a piece */
+    uint8_t *others;            /* the constant's bytes from `begin` on: planes are aligned */
+    float *values;              /* a row for each thread */
+    uint64_t first;             /* row of the piece */
+    atomic_uint_least64_t bad;  /* the lowest row that cannot be quantized; rows: none */
 } quantized_writer;
 
 /* ---- Rows of a tensor ---------------------------------------------------------------------------------- */
@@ -57,8 +57,11 @@ static void quantize_rows(void *user, unsigned thread, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         uint64_t row = w->first + i;
         read_row(w, row, values);
-        gb_quantized_row to = {w->codes + i * w->planes.codes.row_bytes, w->scales + row * w->groups,
-                               w->biases + row * w->groups};
+        if (w->source->rotation > 0)
+            gb_rotate_row(values, w->columns, w->source->rotation);
+        const gb_quantized_row to =
+            gb_quantized_row_in(&w->constant->format, &w->planes, row,
+                                w->codes + i * w->planes.codes.row_bytes, w->others, w->begin);
         if (!gb_quantize_row(w->source->method, &w->constant->format, values, w->columns, &to))
             report_bad(w, row);
     }
@@ -74,33 +77,61 @@ static void draw_codes(void *user, unsigned thread, size_t first, size_t end) {
                     w->codes + first * row_bytes);
 }
 
-/* Scales around the one with which evenly drawn codes have the right width, and biases that center them. */
-static void draw_scales(void *user, unsigned thread, size_t first, size_t end) {
-    quantized_writer *w = user;
-    (void)thread;
-    const gb_format *format = &w->constant->format;
-    float steps = (float)((1u << format->bits) - 1u), scale = 2.0f * w->source->half_width / steps;
+/* A plane of 16-bit numbers from the others. */
+static uint16_t *halves_of(const quantized_writer *w, const gb_plane *plane) {
+    return (uint16_t *)(void *)(w->others + (plane->offset - w->begin));
+}
+
+/* A fourth around the scale with which evenly drawn codes have the right width. */
+static void draw_halves(const quantized_writer *w, float scale, size_t first, size_t count, uint16_t *to) {
     gb_random_fill(gb_random_stream(w->source->stream, "scales"), (gb_uniform){0.75f * scale, 1.25f * scale},
-                   format->scale, first, end - first, w->scales + first);
+                   w->constant->format.scale, first, count, to);
+}
+
+/* And biases that center them. */
+static void draw_scales(const quantized_writer *w, float width, size_t first, size_t end) {
+    const gb_format *format = &w->constant->format;
+    const float steps = (float)((1u << format->bits) - 1u);
+    uint16_t *scales = halves_of(w, &w->planes.scales);
+    uint16_t *biases = format->has_bias ? halves_of(w, &w->planes.biases) : NULL;
+    draw_halves(w, width / steps, first, end - first, scales + first);
     for (size_t i = first; format->has_bias && i < end; i++) {
-        float bias = gb_widen_half(w->scales[i], format->scale) * (-0.5f * steps);
-        w->biases[i] = gb_round_half(bias, format->scale);
+        float bias = gb_widen_half(scales[i], format->scale) * (-0.5f * steps);
+        biases[i] = gb_round_half(bias, format->scale);
     }
+}
+
+/* Zeros at the middle, and scales from the largest that goes with them down to half of it. */
+static void draw_groups(const quantized_writer *w, float width, size_t first, size_t end) {
+    const uint32_t bits = w->constant->format.bits, middle = (1u << (bits - 1)) - 1;
+    const uint32_t most = gb_largest_group_scale(bits, middle), scales = (most + 1) / 2;
+    const float mean = (float)most - 0.5f * (float)(scales - 1), steps = (float)((1u << bits) - 1u);
+    uint8_t *bytes = w->others + (w->planes.scales.offset - w->begin);
+    gb_random_bytes(gb_random_stream(w->source->stream, "groups"), first * w->groups,
+                    (end - first) * w->groups, bytes + first * w->groups);
+    for (size_t i = first * w->groups; i < end * w->groups; i++)
+        bytes[i] = gb_put_group_integers(
+            bits, (gb_group_integers){middle + (bytes[i] & 1), most - (uint32_t)(bytes[i] >> 1) % scales});
+    draw_halves(w, width / (steps * mean), first, end - first, halves_of(w, &w->planes.super_scales) + first);
+}
+
+/* Rows first .. end - 1. */
+static void draw_others(void *user, unsigned thread, size_t first, size_t end) {
+    const quantized_writer *w = user;
+    (void)thread;
+    const float width = 2.0f * w->source->half_width;
+    if (w->constant->format.kind == GB_FORMAT_PROGRESSIVE)
+        draw_groups(w, width, first, end);
+    else
+        draw_scales(w, width, first * w->groups, end * w->groups);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------- */
 
-static gumbel_status write_bytes(quantized_writer *w, const void *data, uint64_t size, gumbel_error *error) {
-    GB_TRY(gb_writer_write(w->writer, data, size, error));
-    w->position += size;
-    return w->written->advance(w->written->user, size, error);
-}
-
-static gumbel_status write_plane(quantized_writer *w, const gb_plane *plane, const void *data,
+static gumbel_status write_bytes(const quantized_writer *w, const void *data, uint64_t size,
                                  gumbel_error *error) {
-    static const uint8_t zeros[GB_PLANE_ALIGNMENT];
-    GB_TRY(write_bytes(w, zeros, plane->offset - w->position, error));
-    return write_bytes(w, data, plane->row_bytes * w->rows, error);
+    GB_TRY(gb_writer_write(w->writer, data, size, error));
+    return w->written->advance(w->written->user, size, error);
 }
 
 static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_error *error) {
@@ -122,23 +153,23 @@ static gumbel_status write_all(quantized_writer *w, gumbel_error *error) {
         GB_TRY(write_piece(w, left < w->piece_rows ? left : w->piece_rows, error));
     }
     if (!w->source->data.parts[0])
-        gb_parallel_for(w->threads, (size_t)(w->rows * w->groups), draw_scales, w);
-    GB_TRY(write_plane(w, &w->planes.scales, w->scales, error));
-    return w->constant->format.has_bias ? write_plane(w, &w->planes.biases, w->biases, error) : GUMBEL_OK;
+        gb_parallel_for(w->threads, (size_t)w->rows, draw_others, w);
+    return write_bytes(w, w->others + (w->code_bytes - w->begin), w->planes.size - w->code_bytes, error);
 }
 
 static bool reserve(quantized_writer *w) {
     uint64_t rows = PIECE_WEIGHTS / w->columns;
     w->piece_rows = rows < 1 ? 1 : rows < w->rows ? rows : w->rows;
-    uint64_t code_bytes, numbers;
-    if (!gb_multiply_size(w->piece_rows, w->planes.codes.row_bytes, &code_bytes) ||
-        !gb_multiply_size(w->rows, w->groups, &numbers))
-        return false;
-    w->codes = gb_allocate((size_t)code_bytes, 1);
-    w->scales = gb_allocate((size_t)numbers, sizeof *w->scales);
-    w->biases = gb_allocate(w->constant->format.has_bias ? (size_t)numbers : 0, sizeof *w->biases);
+    w->code_bytes = w->rows * w->planes.codes.row_bytes; /* within planes.size */
+    w->begin = w->code_bytes / GB_PLANE_ALIGNMENT * GB_PLANE_ALIGNMENT;
+    const size_t others = (size_t)(w->planes.size - w->begin);
+    w->codes = gb_allocate((size_t)w->piece_rows, (size_t)w->planes.codes.row_bytes);
+    w->others = gb_allocate_aligned(others, 1);
     w->values = gb_allocate((size_t)w->columns * w->threads, sizeof *w->values);
-    return w->codes && w->scales && w->biases && w->values;
+    if (!w->codes || !w->others || !w->values)
+        return false;
+    memset(w->others, 0, others);
+    return true;
 }
 
 gumbel_status gb_write_quantized(gb_writer *writer, const gb_constant *constant,
@@ -158,8 +189,7 @@ gumbel_status gb_write_quantized(gb_writer *writer, const gb_constant *constant,
         reserve(&w) ? write_all(&w, error)
                     : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for quantizing %s", constant->name);
     gb_free(w.codes);
-    gb_free(w.scales);
-    gb_free(w.biases);
+    gb_free(w.others);
     gb_free(w.values);
     return status;
 }

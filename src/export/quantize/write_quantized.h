@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams a quantized constant into a program: made from a checkpoint's tensor or drawn at random, in pieces,
- * on all cores. What is held in memory is a piece of the codes and the tensor's scales and biases.
+ * on all cores. What is held in memory is a piece of the codes and the tensor's other planes.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
 #define GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
@@ -16,8 +16,9 @@ typedef struct gb_quantized_source {
     gb_dtype dtype;
     bool is_mapped; /* data is a file's mapping, whose pages can go once they are read */
     gb_quantize_method method;
-    uint64_t stream;  /* drawn: of random_weights.h */
-    float half_width; /* drawn: weights lie about in -half_width .. half_width */
+    uint32_t rotation; /* block of the orthonormal Hadamard transform that rows are rotated by first; or 0 */
+    uint64_t stream;   /* drawn: of random_weights.h */
+    float half_width;  /* drawn: weights lie about in -half_width .. half_width */
 } gb_quantized_source;
 
 /* Told of bytes that were written; an error ends the writing. */
@@ -26,9 +27,9 @@ typedef struct gb_written_callback {
     void *user;
 } gb_written_callback;
 
-/* Writes all bytes of the constant, which has been begun and has a one-level format. The bytes do not depend
- * on the number of threads. Errors: the writer's and the callback's, MEMORY; FORMAT naming the tensor and row
- * where a number is not finite or too large. */
+/* Writes all bytes of the constant, which has been begun and has a one-level or progressive format. The bytes
+ * do not depend on the number of threads. Errors: the writer's and the callback's, MEMORY; FORMAT naming the
+ * tensor and row where a number is not finite or too large. */
 gumbel_status gb_write_quantized(gb_writer *writer, const gb_constant *constant,
                                  const gb_quantized_source *source, unsigned threads,
                                  const gb_written_callback *written, gumbel_error *error);

@@ -8,7 +8,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[2] / "models" / "gemma4-tiny" / "training"))
 import generate_text  # noqa: E402
 
-BYTES = 40_000
+BYTES = 100_000
 
 
 def main():
