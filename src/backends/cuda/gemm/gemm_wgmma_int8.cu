@@ -68,37 +68,52 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigne
     GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
 }
 
-static int8_gemm gemm_of(const gb_cuda_call *call) {
+static void add_matrix(int8_gemm &p, uint32_t number, const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
     const uint8_t *data = data_of<const uint8_t>(weight);
+    int8_matrix &added = p.of[number];
+    added.codes = data + weight->planes.codes.offset;
+    added.groups = data + weight->planes.scales.offset;
+    added.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
+    added.y = data_of<float>(call->results[0]);
+    added.outputs = (uint32_t)weight->dims[0];
+    p.tiles += added.outputs / GB_TILE_ROWS;
+    added.tiles_end = p.tiles;
+}
+
+static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count) {
+    const gb_cuda_call *first = calls[0];
     int8_gemm p = {};
-    p.codes = data + weight->planes.codes.offset;
-    p.groups = data + weight->planes.scales.offset;
-    p.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
-    p.x = gb_cuda_round_rows(call);
-    p.y = data_of<float>(call->results[0]);
-    p.partial = reinterpret_cast<int4 *>(call->scratch->bytes);
-    p.arrivals = call->scratch->arrivals;
-    p.outputs = (uint32_t)weight->dims[0];
-    p.rows = (uint32_t)call->operands[0]->dims[0];
-    p.tiles = p.outputs / GB_TILE_ROWS;
+    for (uint32_t i = 0; i < count; i++)
+        add_matrix(p, i, calls[i]);
+    p.x = gb_cuda_round_rows(first);
+    p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);
+    p.arrivals = first->scratch->arrivals;
+    p.rows = (uint32_t)first->operands[0]->dims[0];
     p.row_tiles = blocks_for(p.rows, INT8_MOST_TILE_ROWS);
-    p.blocks = (uint32_t)(weight->dims[1] / GB_TILE_COLUMNS);
-    p.splits = choose_splits(call, p);
+    p.blocks = (uint32_t)(first->operands[1]->dims[1] / GB_TILE_COLUMNS);
+    p.splits = choose_splits(first, p);
     return p;
 }
 
-void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *call) {
-    const int8_gemm p = gemm_of(call);
-    const unsigned group = call->operands[1]->format.group;
+bool gb_cuda_wgmma_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
+    return call->operands[0] == other->operands[0] &&
+           gb_node_int(call->node, GB_ATTRIBUTE_ROTATION) ==
+               gb_node_int(other->node, GB_ATTRIBUTE_ROTATION) &&
+           gb_format_equal(&call->operands[1]->format, &other->operands[1]->format);
+}
+
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
+    const int8_gemm p = gemm_of(calls, count);
+    const unsigned group = calls[0]->operands[1]->format.group;
     if (p.rows <= 16)
-        launch_columns<16>(call, p, group);
+        launch_columns<16>(calls[0], p, group);
     else if (p.rows <= 64)
-        launch_columns<64>(call, p, group);
+        launch_columns<64>(calls[0], p, group);
     else if (p.rows <= 128)
-        launch_columns<128>(call, p, group);
+        launch_columns<128>(calls[0], p, group);
     else
-        launch_columns<256>(call, p, group);
+        launch_columns<256>(calls[0], p, group);
 }
 
 /* Any number of rows: only products of few tiles are split. */

@@ -34,16 +34,23 @@ enum {
     INT8_MOST_TILE_ROWS = 256,
 };
 
-/* The product. An item of work is a tile of outputs, a tile of rows, and a split of k. */
-struct int8_gemm {
+/* One matrix of a launch. */
+struct int8_matrix {
     const uint8_t *codes;       /* [tiles, blocks, INT8_CODE_BYTES] */
     const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
     const uint16_t *row_scales; /* [outputs] float16 */
+    float *y;                   /* [rows, outputs] */
+    uint32_t outputs;
+    uint32_t tiles_end; /* tiles of this matrix and those before it */
+};
+
+/* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
+struct int8_gemm {
+    int8_matrix of[GB_CUDA_MOST_JOINED];
     int8_rows x;
-    float *y;           /* [rows, outputs] */
     int4 *partial;      /* [splits, tiles, row tiles, fragments, columns / 8, WARP] */
     uint32_t *arrivals; /* [tiles, row tiles, fragments] zeros, as it leaves them */
-    uint32_t outputs, rows;
+    uint32_t rows;
     uint32_t tiles, row_tiles, splits;
     uint32_t blocks; /* of 128 columns */
 
@@ -54,6 +61,7 @@ struct int8_gemm {
 
 /* An item: rows first .. first + count - 1, and blocks begin .. end - 1. */
 struct int8_item {
+    uint32_t matrix, tile_of_matrix;
     uint32_t tile, row_tile, split, first, count, begin, end;
 
     __device__ int8_item(const int8_gemm &p, uint32_t number) {
@@ -64,6 +72,10 @@ struct int8_item {
         count = p.rows - first < INT8_MOST_TILE_ROWS ? p.rows - first : (uint32_t)INT8_MOST_TILE_ROWS;
         begin = p.blocks * split / p.splits;
         end = p.blocks * (split + 1) / p.splits;
+        matrix = 0;
+        while (tile >= p.of[matrix].tiles_end)
+            matrix++;
+        tile_of_matrix = tile - (matrix ? p.of[matrix - 1].tiles_end : 0);
     }
 };
 
@@ -97,10 +109,11 @@ struct int8_copier {
     __device__ void copy_weights(const int8_item &item, uint32_t begin, uint32_t blocks) const {
         uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
         copy_barrier *full = &pipeline.full[pipeline.stage];
-        const size_t first = (size_t)item.tile * p.blocks + begin;
+        const int8_matrix &weight = p.of[item.matrix];
+        const size_t first = (size_t)item.tile_of_matrix * p.blocks + begin;
         arrive_expecting(full, blocks * (INT8_CODE_BYTES + Stage::GROUP_BYTES + item.count * INT8_BLOCK));
-        copy_bulk(stage, p.codes + first * INT8_CODE_BYTES, blocks * INT8_CODE_BYTES, full);
-        copy_bulk(stage + Stage::GROUPS_AT, p.groups + first * Stage::GROUP_BYTES,
+        copy_bulk(stage, weight.codes + first * INT8_CODE_BYTES, blocks * INT8_CODE_BYTES, full);
+        copy_bulk(stage + Stage::GROUPS_AT, weight.groups + first * Stage::GROUP_BYTES,
                   blocks * Stage::GROUP_BYTES, full);
     }
 
@@ -285,9 +298,10 @@ struct int8_multiplier {
     }
 
     __device__ void store(const int8_item &item) const {
-        const uint32_t output = item.tile * GB_TILE_ROWS + fragment * GB_FRAGMENT_ROWS + lane / 4;
-        const float scales[2] = {gb_widen_half(p.row_scales[output], GB_F16),
-                                 gb_widen_half(p.row_scales[output + 8], GB_F16)};
+        const int8_matrix &weight = p.of[item.matrix];
+        const uint32_t output = item.tile_of_matrix * GB_TILE_ROWS + fragment * GB_FRAGMENT_ROWS + lane / 4;
+        const float scales[2] = {gb_widen_half(weight.row_scales[output], GB_F16),
+                                 gb_widen_half(weight.row_scales[output + 8], GB_F16)};
 #pragma unroll
         for (int j = 0; j < Stage::COLUMNS / 8; j++)
 #pragma unroll
@@ -298,7 +312,7 @@ struct int8_multiplier {
                 const size_t row = item.first + column;
                 const int32_t raised = 128 * p.x.sums[row];
                 const float scale = p.x.scales[row];
-                float *to = p.y + row * p.outputs + output;
+                float *to = weight.y + row * weight.outputs + output;
 #pragma unroll
                 for (int below = 0; below < 2; below++)
                     to[below * 8] = int8_result(sums[j * 4 + below * 2 + odd] - raised, scale, scales[below]);

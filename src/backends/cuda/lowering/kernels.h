@@ -211,11 +211,13 @@ bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
 void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
 /* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; and on
- * Hopper those of packed matrices (gemm_wgmma_int8.cu). They have the same bits. */
+ * Hopper those of packed matrices (gemm_wgmma_int8.cu), of up to GB_MOST_LINEARS that share a launch. They
+ * have the same bits. */
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
-void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *call);
+bool gb_cuda_wgmma_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count);
 uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call);
 
 /* gemm_wgmma.cu: how many blocks of its GEMM run at a time; 0 where the device or the build has no wgmma. */

@@ -26,7 +26,7 @@ static bool shares_int8_rows(const gb_cuda_call *call, const gb_cuda_call *other
 }
 
 static bool supports_wgmma_int8(const gb_cuda_problem *problem) {
-    return supports_all(problem, gb_cuda_supports_wgmma_int8, shares_int8_rows);
+    return supports_all(problem, gb_cuda_supports_wgmma_int8, gb_cuda_wgmma_int8_joins);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
@@ -42,7 +42,7 @@ static void launch_each(const gb_cuda_problem *problem, void (*launch)(const gb_
 }
 
 static void launch_wgmma_int8(const gb_cuda_problem *problem) {
-    launch_each(problem, gb_cuda_gemm_wgmma_int8);
+    gb_cuda_gemm_wgmma_int8(problem->parts, problem->count);
 }
 static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
     return gb_cuda_gemm_wgmma_int8_scratch(problem->parts[0]);
