@@ -150,6 +150,44 @@ static void test_fragments_order(void **state) {
     }
 }
 
+/* Tiles of 128 rows and columns, by the words of packing.h. */
+static void test_tiles_order(void **state) {
+    (void)state;
+    static const gb_format formats[] = {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64},
+                                        {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}};
+    enum { TILED_ROWS = 256, TILED_COLUMNS = 384, BLOCKS = TILED_COLUMNS / 128 };
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        gb_packing packing;
+        gb_planes planes;
+        assert_true(gb_packing_tiles(&formats[f], TILED_ROWS, TILED_COLUMNS, &packing));
+        assert_true(gb_format_planes(&formats[f], TILED_ROWS, TILED_COLUMNS, &planes));
+        uint8_t *matrix = random_bytes(planes.size), *packed = random_bytes(planes.size),
+                *again = random_bytes(planes.size);
+        gb_pack_matrix(&packing, &formats[f], TILED_ROWS, TILED_COLUMNS, matrix, packed);
+        const uint32_t groups = 128 / formats[f].group;
+        for (uint32_t row = 0; row < TILED_ROWS; row++)
+            for (uint32_t column = 0; column < TILED_COLUMNS; column++) {
+                const uint32_t tile = row / 128 * BLOCKS + column / 128, fragment = row % 128 / 16;
+                const uint32_t group = column % 128 / formats[f].group;
+                const uint8_t *bytes = packed + planes.scales.offset + tile * 128 * groups;
+                assert_int_equal(gb_get_code(matrix + row * planes.codes.row_bytes, 4, column),
+                                 fragment_code_at(&formats[f], packed + tile * 8192 + fragment * 1024, 0,
+                                                  row % 16, column % 128));
+                assert_int_equal(
+                    matrix[planes.scales.offset + row * planes.scales.row_bytes + column / formats[f].group],
+                    bytes[(fragment * groups + group) * 16 + row % 8 * 2 + row % 16 / 8]);
+            }
+        assert_memory_equal(matrix + planes.super_scales.offset, packed + planes.super_scales.offset,
+                            2 * TILED_ROWS);
+        gb_unpack_matrix(&packing, &formats[f], TILED_ROWS, TILED_COLUMNS, packed, again);
+        assert_memory_equal(matrix, again, TILED_ROWS * planes.codes.row_bytes);
+        free(matrix);
+        free(packed);
+        free(again);
+    }
+}
+
 static void test_what_does_not_fit(void **state) {
     (void)state;
     gb_packing packing;
@@ -160,6 +198,10 @@ static void test_what_does_not_fit(void **state) {
     assert_false(gb_packing_fragments(&FORMATS[1], 48, 96, &packing));
     assert_false(gb_packing_fragments(&FORMATS[2], 48, 512, &packing));
     assert_false(gb_packing_fragments(&FORMATS[6], 48, 512, &packing));
+    assert_false(gb_packing_tiles(&FORMATS[0], 128, 512, &packing));
+    assert_false(gb_packing_tiles(&FORMATS[9], 48, 512, &packing));
+    assert_false(gb_packing_tiles(&FORMATS[9], 128, 480, &packing));
+    assert_false(gb_packing_tiles(&FORMATS[11], 128, 512, &packing));
     assert_true(gb_packing_fragments(&FORMATS[5], 48, 96, &packing));
     assert_true(gb_packing_interleaved(&FORMATS[5], 48, 516, &packing));
     gb_packing other = packing;
@@ -172,9 +214,8 @@ static void test_what_does_not_fit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unpacking_undoes),
-        cmocka_unit_test(test_interleaved_order),
-        cmocka_unit_test(test_fragments_order),
+        cmocka_unit_test(test_unpacking_undoes),  cmocka_unit_test(test_interleaved_order),
+        cmocka_unit_test(test_fragments_order),   cmocka_unit_test(test_tiles_order),
         cmocka_unit_test(test_what_does_not_fit),
     };
     srand(7);

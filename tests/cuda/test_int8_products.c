@@ -172,21 +172,29 @@ static void assert_same_bits(const float *found, const float *expected, size_t c
 
 /* ---- Products ------------------------------------------------------------------------------------------ */
 
-static void run_product(const gb_cuda_registry *registry, const matrix *m, const gb_cuda_tensor *x,
-                        const gb_cuda_tensor *experts, const gb_cuda_tensor *y) {
-    const gb_node node = {.op = experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR,
-                          .attribute_count = 2,
-                          .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
-                                         gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)m->of->rotation)}};
+static gb_node node_of(const matrix *m, gb_op op) {
+    return (gb_node){.op = op,
+                     .attribute_count = 2,
+                     .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                    gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)m->of->rotation)}};
+}
+
+/* Launches calls of one input together; the counters are left as they were. */
+static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *calls, uint32_t count) {
+    const gb_cuda_tensor *x = calls[0].operands[0];
+    const size_t columns = x->dims[x->rank - 1];
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
-    const gb_cuda_call call = {
-        .node = &node, .operands = {x, &m->tensor, experts}, .results = {y}, .scratch = &scratch};
-    const size_t columns = m->of->inputs;
+    const gb_cuda_call *parts[GB_CUDA_MOST_JOINED];
+    for (uint32_t i = 0; i < count; i++) {
+        calls[i].scratch = &scratch;
+        parts[i] = &calls[i];
+    }
     static const uint32_t zeros[GB_CUDA_ARRIVALS];
     scratch.prepared = device_copy(NULL, gb_cuda_int8_rows_bytes(gb_cuda_elements(x) / columns, columns));
-    scratch.bytes = device_copy(NULL, scratch_from(registry, &call));
+    scratch.bytes = device_copy(NULL, scratch_from(registry, calls));
     scratch.arrivals = device_copy(zeros, sizeof zeros);
-    launch_from(registry, &call);
+    const gb_cuda_problem problem = {.parts = parts, .count = count};
+    kernel_from(registry, &problem)->launch(&problem);
     assert_cuda(cudaGetLastError());
     uint32_t left[GB_CUDA_ARRIVALS];
     assert_cuda(cudaMemcpy(left, scratch.arrivals, sizeof left, cudaMemcpyDeviceToHost));
@@ -194,6 +202,13 @@ static void run_product(const gb_cuda_registry *registry, const matrix *m, const
     assert_cuda(cudaFree(scratch.prepared));
     assert_cuda(cudaFree(scratch.bytes));
     assert_cuda(cudaFree(scratch.arrivals));
+}
+
+static void run_product(const gb_cuda_registry *registry, const matrix *m, const gb_cuda_tensor *x,
+                        const gb_cuda_tensor *experts, const gb_cuda_tensor *y) {
+    const gb_node node = node_of(m, experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR);
+    gb_cuda_call call = {.node = &node, .operands = {x, &m->tensor, experts}, .results = {y}};
+    launch_together(registry, &call, 1);
 }
 
 static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
@@ -267,10 +282,52 @@ static void experts_have_the_definitions_bits(void **state) {
     }
 }
 
+/* Matrices of one input, packed and not, with splits of k and without. */
+static void products_share_a_launch(void **state) {
+    (void)state;
+    enum { MATRICES = 3, ROWS = 3 };
+    static const struct {
+        gb_format format;
+        size_t outputs[MATRICES], inputs;
+    } joined[] = {{{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, {256, 128, 128}, 384},
+                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, {128, 128, 128}, 2176},
+                  {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, {16, 40, 3}, 96}};
+    uint64_t random = 5;
+    for (size_t j = 0; j < sizeof joined / sizeof *joined; j++) {
+        case_of of[MATRICES];
+        matrix m[MATRICES];
+        gb_node nodes[MATRICES];
+        gb_cuda_tensor y[MATRICES];
+        gb_cuda_call calls[MATRICES] = {0};
+        float *x = random_rows(ROWS, joined[j].inputs, &random), found[ROWS * 256], expected[ROWS * 256];
+        const gb_cuda_tensor from = device_tensor(GB_F32, x, 2, ROWS, joined[j].inputs, 1);
+        for (size_t i = 0; i < MATRICES; i++) {
+            of[i] = (case_of){joined[j].format, joined[j].outputs[i], joined[j].inputs, 32};
+            m[i] = new_matrix(&of[i], 1, &random);
+            nodes[i] = node_of(&m[i], GB_OP_LINEAR);
+            y[i] = device_tensor(GB_F32, NULL, 2, ROWS, of[i].outputs, 1);
+            calls[i] =
+                (gb_cuda_call){.node = &nodes[i], .operands = {&from, &m[i].tensor}, .results = {&y[i]}};
+        }
+        launch_together(&gb_cuda_linear_kernels, calls, MATRICES);
+        for (size_t i = 0; i < MATRICES; i++) {
+            fetch_tensor(&y[i], found);
+            for (size_t row = 0; row < ROWS; row++)
+                define_product(&m[i], x + row * of[i].inputs, 0, expected + row * of[i].outputs);
+            assert_same_bits(found, expected, ROWS * of[i].outputs);
+            free_on_device(&y[i]);
+            free_matrix(&m[i]);
+        }
+        free_on_device(&from);
+        free(x);
+    }
+}
+
 int main(void) {
     need_device();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_have_the_definitions_bits),
+        cmocka_unit_test(products_share_a_launch),
         cmocka_unit_test(experts_have_the_definitions_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
