@@ -81,25 +81,54 @@ static void the_same_prompt_again(void **state) {
     end_case(&c);
 }
 
-/* Many users behind one system prompt, whose end is marked; the first one's slot is lost meanwhile. */
+/* Many users behind one system prompt, whose end is marked; the first one's slot is lost meanwhile. Where
+ * blocks of tokens are computed together, the mark is rounded down to the grain. */
 static void a_shared_beginning(void **state) {
-    (void)state;
-    begin(true, 2, (gumbel_scheduler_options){0});
-    for (uint32_t i = 0; i < 5; i++) {
-        int32_t tokens[260];
-        const uint32_t branch = 150;
-        fake_prompt(9, tokens, 150);
-        fake_prompt(20 + i, tokens + 150, 110);
-        gumbel_submission submission = {.tokens = tokens,
-                                        .token_count = 260,
-                                        .max_new_tokens = ANSWER,
-                                        .branch_positions = &branch,
-                                        .branch_position_count = 1};
-        const uint64_t number = submit(&c, submission, &to[i]);
-        turn_until_done(&c);
-        assert_answer(&c, &to[i], tokens, 260, number, ANSWER, GUMBEL_FINISH_LENGTH);
-        assert_int_equal(to[i].usage.cached_tokens, i == 0 ? 0 : 128);
+    for (int in_blocks = 0; in_blocks < 2; in_blocks++) {
+        (void)state;
+        begin(true, 2, (gumbel_scheduler_options){0});
+        c.fake.base.reuse = in_blocks ? GB_REUSE_PROMPT : GB_REUSE_ALL;
+        for (uint32_t i = 0; i < 5; i++) {
+            int32_t tokens[260];
+            const uint32_t branch = 150, cached = in_blocks ? 128 : 150;
+            fake_prompt(9, tokens, 150);
+            fake_prompt(20 + i, tokens + 150, 110);
+            gumbel_submission submission = {.tokens = tokens,
+                                            .token_count = 260,
+                                            .max_new_tokens = ANSWER,
+                                            .branch_positions = &branch,
+                                            .branch_position_count = 1};
+            const uint64_t number = submit(&c, submission, &to[i]);
+            turn_until_done(&c);
+            assert_answer(&c, &to[i], tokens, 260, number, ANSWER, GUMBEL_FINISH_LENGTH);
+            assert_int_equal(to[i].usage.cached_tokens, i == 0 ? 0 : cached);
+        }
+        end_case(&c);
     }
+}
+
+/* A short conversation whose template writes the next turn without the generation prompt: of a recurrent
+ * state all that came before that is kept, and nothing is kept twice. */
+static void a_short_second_turn(void **state) {
+    (void)state;
+    int32_t tokens[90];
+    const uint32_t branches[2] = {7, 30};
+    fake_prompt(1, tokens, 37);
+    begin(true, 2, (gumbel_scheduler_options){0});
+    gumbel_submission submission = {.tokens = tokens,
+                                    .token_count = 37,
+                                    .max_new_tokens = ANSWER,
+                                    .branch_positions = branches,
+                                    .branch_position_count = 2};
+    submit(&c, submission, &to[0]);
+    turn_until_done(&c);
+    assert_steps(&c, "0:7|0:23|0:7+|0:1+|0:1+|0:1+|0:1+|0:1+|");
+    fake_prompt(2, tokens + 30, 60);
+    submission.token_count = 90;
+    const uint64_t number = submit(&c, submission, &to[1]);
+    turn_until_done(&c);
+    assert_answer(&c, &to[1], tokens, 90, number, ANSWER, GUMBEL_FINISH_LENGTH);
+    assert_int_equal(to[1].usage.cached_tokens, 30);
     end_case(&c);
 }
 
@@ -285,6 +314,7 @@ int main(void) {
         cmocka_unit_test(a_next_turn_runs_what_is_new),
         cmocka_unit_test(the_same_prompt_again),
         cmocka_unit_test(a_shared_beginning),
+        cmocka_unit_test(a_short_second_turn),
         cmocka_unit_test(answers_to_one_prompt),
         cmocka_unit_test(only_what_was_a_prompt),
         cmocka_unit_test(answers_become_prompts_while_nobody_waits),
