@@ -279,13 +279,15 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
     static told answers[CASE_ANSWERS];
     static int32_t tokens[CASE_ANSWERS][300];
     uint64_t random = 1;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 60; round++) {
         (void)state;
         const gumbel_scheduler_options options = {
             .host_bytes = round % 3 == 0 ? 900 : 0, .state_bytes = round % 2 ? 600 : 0, .answer_reserve = 1};
         memset(answers, 0, sizeof answers);
         begin(round % 4 < 2, 1 + (uint32_t)round % 4, options);
-        if (round >= 6)
+        c.fake.base.stages_snapshots = round % 5 < 3;
+        c.fake.save_fails = round % 6 == 5;
+        if (round % 12 >= 6)
             c.fake.base.reuse = GB_REUSE_PROMPT;
         uint32_t counts[CASE_ANSWERS];
         for (uint32_t i = 0; i < CASE_ANSWERS; i++) {
@@ -294,10 +296,20 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             fake_prompt((uint32_t)(random >> 40) % 3, tokens[i], shared);
             fake_prompt(i, tokens[i] + shared, own);
             counts[i] = shared + own;
-            ask(tokens[i], counts[i], &answers[i]);
+            const uint32_t branches[2] = {shared / 2, shared};
+            submit(&c,
+                   (gumbel_submission){.tokens = tokens[i],
+                                       .token_count = counts[i],
+                                       .max_new_tokens = ANSWER,
+                                       .branch_positions = branches,
+                                       .branch_position_count = (random >> 62) % 3},
+                   &answers[i]);
             turn(&c, (unsigned)(random >> 60));
             if (gb_has_rerun(&c.schedule))
                 gb_rerun(&c.schedule);
+            else if (i % 5 == 4)
+                gb_unstage(&c.schedule);
+            check_sums(&c);
             if (i % 7 == 6 && c.of[i])
                 atomic_store(&c.of[i]->cancelled, true);
         }

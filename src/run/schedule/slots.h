@@ -80,7 +80,8 @@ struct gb_slots_of_engine {
     uint32_t count, max_context, step_tokens, prefill_chunk, vocab_size, max_bias;
     gb_token_list stop_tokens;
     gb_reuse reuse;
-    bool needs_snapshots; /* some state cannot be cut anywhere */
+    bool needs_snapshots;  /* some state cannot be cut anywhere */
+    bool stages_snapshots; /* copies between slots are much faster than those to host memory */
 };
 
 /* Takes all slots of an engine without sessions. */
