@@ -32,7 +32,7 @@ typedef struct gb_prefix {
     uint32_t prompt_end; /* tokens before it were run as a prompt */
 } gb_first_tokens;
 
-enum { GB_NO_SLOT = UINT32_MAX };
+#define GB_NO_SLOT UINT32_MAX
 
 typedef struct gb_slots_of_engine gb_slots_of_engine;
 
