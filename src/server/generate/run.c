@@ -71,7 +71,9 @@ static void hear(void *user, const gumbel_event *event) {
     const bool overflows = atomic_load(&run->has_overflowed) && event->type == GUMBEL_EVENT_TOKEN;
     if (event->type != GUMBEL_EVENT_TOKEN && --run->open_answers == 0)
         pthread_cond_signal(&run->ended);
-    if (was_waiting)
+    if (was_waiting && run->listener)
+        run->listener(run->waker);
+    else if (was_waiting)
         eventfd_write(run->wake, 1);
     const server_generator *generator = run->generator;
     pthread_mutex_unlock(&run->lock); /* after the last event the run may be gone */
@@ -146,6 +148,13 @@ static bool refill(server_run *run, bool *has_overflowed) {
     return !is_empty;
 }
 
+void server_run_listen(server_run *run, void (*listener)(void *waker), void *waker) {
+    pthread_mutex_lock(&run->lock);
+    run->listener = listener;
+    run->waker = waker;
+    pthread_mutex_unlock(&run->lock);
+}
+
 server_taken server_run_take(server_run *run, int socket, int milliseconds, server_event *event) {
     bool has_overflowed;
     while (!next_of_current(run, event)) {
@@ -154,6 +163,8 @@ server_taken server_run_take(server_run *run, int socket, int milliseconds, serv
             return SERVER_OVERFLOWED;
         if (has_more)
             continue;
+        if (milliseconds == 0)
+            return SERVER_QUIET;
         struct pollfd watched[2] = {{.fd = run->wake, .events = POLLIN}, {.fd = socket, .events = POLLRDHUP}};
         const int ready = poll(watched, 2, milliseconds);
         eventfd_t count;
