@@ -43,7 +43,7 @@ static void enter_ready(server_sender *sender, server_sending *sending) {
     sender->ready_end = &sending->next_ready;
 }
 
-static void wake(void *waker) {
+static int wake(void *waker) {
     server_sending *sending = waker;
     server_sender *sender = sending->sender;
     pthread_mutex_lock(&sender->lock);
@@ -51,8 +51,7 @@ static void wake(void *waker) {
     const bool slept = sender->sleeps;
     sender->sleeps = false;
     pthread_mutex_unlock(&sender->lock);
-    if (slept)
-        eventfd_write(sender->wake, 1);
+    return slept ? sender->wake : -1;
 }
 
 /* With the lock. */
@@ -260,7 +259,8 @@ bool server_sender_send(server_sender *sender, const server_source *source, serv
     server_peer_enter(peer, SERVER_ANSWERING);
     source->listen(source->user, wake, &sending);
     epoll_ctl(sender->poll, EPOLL_CTL_ADD, peer->socket, &event);
-    wake(&sending);
+    if (wake(&sending) >= 0)
+        eventfd_write(sender->wake, 1);
     while (sem_wait(&sending.done) != 0) {
     }
     sem_destroy(&sending.done);

@@ -23,9 +23,9 @@ typedef struct server_source {
     /* Gives the bytes that there are, none if there are none; they are valid until the next call. wait: waits
      * until there are some. */
     server_stream_state (*read)(void *user, bool wait, const char **bytes, size_t *length);
-    /* wake is called, by any thread, when there is more than the last read gave; NULL: nobody is woken any
-     * more once this returns. */
-    void (*listen)(void *user, void (*wake)(void *waker), void *waker);
+    /* wake is called, by any thread, when there is more than the last read gave, and returns an eventfd to be
+     * written, or -1; NULL: nobody is woken any more once this returns. */
+    void (*listen)(void *user, int (*wake)(void *waker), void *waker);
     void (*free)(void *user);
     void *user;
 } server_source;

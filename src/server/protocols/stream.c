@@ -96,7 +96,7 @@ static server_stream_state read_stream(void *user, bool wait, const char **bytes
     return stream->has_ended ? SERVER_STREAM_ENDED : SERVER_STREAM_OPEN;
 }
 
-static void listen_to(void *user, void (*wake)(void *waker), void *waker) {
+static void listen_to(void *user, int (*wake)(void *waker), void *waker) {
     server_run_listen(&((server_stream *)user)->generation->run, wake, waker);
 }
 
