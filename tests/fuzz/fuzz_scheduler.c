@@ -136,7 +136,7 @@ static void read_prompt(play *p, gumbel_submission *submission) {
     for (uint32_t i = 0; i < MOST_PROMPT; i++) /* prompts of few kinds begin alike */
         p->prompt[i] = (int32_t)(i < kind % 32u ? i : first + i);
     if (kind > 250)
-        p->prompt[first % MOST_PROMPT] = (int32_t)next_number(p) - 100;
+        p->prompt[first % MOST_PROMPT] = (int32_t)(next_number(p) - 100);
     if (kind > 240)
         p->prompt[first % MOST_PROMPT] = FAKE_STOP - kind % 4;
     submission->tokens = kind % 64 == 63 ? NULL : p->prompt;
