@@ -163,7 +163,10 @@ gumbel_status server_http_start(server_http *http, const server_http_options *op
     http->peers.limits[SERVER_RECEIVING] = options->request_seconds;
     http->peers.limits[SERVER_SENDING] = options->send_seconds;
     error->status = GUMBEL_ERROR_IO;
-    if (!server_peers_start(&http->peers) || !server_sender_start(&http->sender)) {
+    const bool is_watched = server_peers_start(&http->peers);
+    if (!is_watched || !server_sender_start(&http->sender)) {
+        if (is_watched)
+            server_peers_stop(&http->peers);
         snprintf(error->message, sizeof error->message, "the system has no thread for the server");
         return error->status;
     }

@@ -23,7 +23,7 @@ typedef struct server_sending {
     server_sender *sender;
     const server_source *source;
     server_peer *peer;
-    bool is_ready;
+    bool is_ready, has_begun;
     server_stream_state state; /* the source's */
     server_text rest;          /* what the socket has not taken yet */
     size_t at;                 /* of it */
@@ -133,20 +133,31 @@ static bool write_chunk(server_sending *sending, const char *bytes, size_t lengt
     return sent >= 0 && !sending->rest.has_failed;
 }
 
-/* Whether nothing waits for the socket. *is_broken: it takes nothing any more. */
-static bool write_rest(server_sending *sending, bool *is_broken) {
+/* Writes what has waited for the socket, as far as it goes. False: the socket is broken. */
+static bool write_rest(server_sending *sending) {
     server_text *rest = &sending->rest;
     if (rest->length == 0)
         return true;
     struct iovec part = {rest->bytes + sending->at, rest->length - sending->at};
     const ssize_t sent = write_parts(sending->peer->socket, &part, 1);
-    *is_broken = sent < 0;
     sending->at += sent > 0 ? (size_t)sent : 0;
-    if (sending->at < rest->length)
+    if (sending->at == rest->length) {
+        server_text_clear(rest);
+        sending->at = 0;
+        watch(sending, 0);
+    }
+    return sent >= 0;
+}
+
+/* From now on the stream is woken, and its client's leaving is seen. */
+static bool begin(server_sending *sending) {
+    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = sending};
+    if (sending->has_begun)
+        return true;
+    sending->has_begun = true;
+    if (epoll_ctl(sending->sender->poll, EPOLL_CTL_ADD, sending->peer->socket, &event) != 0)
         return false;
-    server_text_clear(rest);
-    sending->at = 0;
-    watch(sending, 0);
+    sending->source->listen(sending->source->user, wake, sending);
     return true;
 }
 
@@ -154,15 +165,15 @@ static bool write_rest(server_sending *sending, bool *is_broken) {
 static void advance(server_sending *sending) {
     const char *bytes;
     size_t length = 0;
-    bool is_broken = false;
-    if (!write_rest(sending, &is_broken)) {
-        if (is_broken)
-            finish(sending, false);
+    if (!begin(sending) || !write_rest(sending)) {
+        finish(sending, false);
         return;
     }
+    if (sending->rest.length > 0)
+        return;
     if (sending->state == SERVER_STREAM_OPEN)
         sending->state = sending->source->read(sending->source->user, false, &bytes, &length);
-    is_broken =
+    const bool is_broken =
         sending->state == SERVER_STREAM_BROKEN || (length > 0 && !write_chunk(sending, bytes, length));
     if (is_broken || (sending->state == SERVER_STREAM_ENDED && sending->rest.length == 0))
         finish(sending, !is_broken);
@@ -227,7 +238,12 @@ bool server_sender_start(server_sender *sender) {
     sender->is_started = sender->poll >= 0 && sender->wake >= 0 &&
                          epoll_ctl(sender->poll, EPOLL_CTL_ADD, sender->wake, &event) == 0 &&
                          pthread_create(&sender->thread, NULL, run, sender) == 0;
-    return sender->is_started;
+    if (sender->is_started)
+        return true;
+    pthread_mutex_destroy(&sender->lock);
+    close(sender->poll);
+    close(sender->wake);
+    return false;
 }
 
 void server_sender_stop(server_sender *sender) {
@@ -249,18 +265,16 @@ void server_sender_stop(server_sender *sender) {
 bool server_sender_send(server_sender *sender, const server_source *source, server_peer *peer) {
     const int on = 1;
     server_sending sending = {.sender = sender, .source = source, .peer = peer};
-    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = &sending};
     setsockopt(peer->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* of a UNIX socket nothing */
     sem_init(&sending.done, 0, 0);
+    server_peer_enter(peer, SERVER_ANSWERING);
     pthread_mutex_lock(&sender->lock);
     sending.next = sender->all;
     sender->all = &sending;
     pthread_mutex_unlock(&sender->lock);
-    server_peer_enter(peer, SERVER_ANSWERING);
-    source->listen(source->user, wake, &sending);
-    epoll_ctl(sender->poll, EPOLL_CTL_ADD, peer->socket, &event);
-    if (wake(&sending) >= 0)
-        eventfd_write(sender->wake, 1);
+    const int descriptor = wake(&sending); /* the rest is the sender's, until it is done */
+    if (descriptor >= 0)
+        eventfd_write(descriptor, 1);
     while (sem_wait(&sending.done) != 0) {
     }
     sem_destroy(&sending.done);

@@ -20,7 +20,7 @@ typedef enum server_stream_state {
 
 /* A reply that is made while it is sent. */
 typedef struct server_source {
-    /* Gives the bytes that there are, none if there are none; they are valid until the next call. wait: waits
+    /* Gives all bytes that there are, none if there are none; they are valid until the next call. wait: waits
      * until there are some. */
     server_stream_state (*read)(void *user, bool wait, const char **bytes, size_t *length);
     /* wake is called, by any thread, when there is more than the last read gave, and returns an eventfd to be

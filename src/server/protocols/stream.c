@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PING_MILLISECONDS = 15000, MOST_OUTPUT = 1 << 16 };
+enum { PING_MILLISECONDS = 15000 };
 
 void server_send_event(server_stream *stream, const char *name, json_t *data) {
     if (name)
@@ -80,8 +80,7 @@ static server_stream_state read_stream(void *user, bool wait, const char **bytes
     if (!stream->is_unread)
         server_text_clear(&stream->output);
     stream->is_unread = false;
-    while (!stream->has_ended && !is_quiet && stream->output.length < MOST_OUTPUT &&
-           (!wait || stream->output.length == 0)) {
+    while (!stream->has_ended && !is_quiet && (!wait || stream->output.length == 0)) {
         if (!advance(stream, wait ? stream->socket : -1, wait ? PING_MILLISECONDS : 0, &is_quiet))
             return SERVER_STREAM_BROKEN;
         if (wait && is_quiet)
