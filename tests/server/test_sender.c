@@ -68,6 +68,13 @@ static void allow(sayer *s, uint32_t more) {
         eventfd_write(descriptor, 1);
 }
 
+static uint32_t count_said(sayer *s) {
+    pthread_mutex_lock(&s->lock);
+    const uint32_t said = s->said;
+    pthread_mutex_unlock(&s->lock);
+    return said;
+}
+
 /* A stream with a thread that waits for it, and the socket's other end. */
 typedef struct stream {
     sayer sayer;
@@ -152,7 +159,7 @@ static void slow_readers_wait_for_themselves(void **state) {
     allow(&quick.sayer, 50);
     assert_chunks(quick.other, 50, 5);
     end(&quick, true);
-    assert_true(slow.sayer.said < 400); /* it is not read while its socket is full */
+    assert_true(count_said(&slow.sayer) < 400); /* it is not read while its socket is full */
     assert_int_equal(atomic_load(&slow.peer.phase), SERVER_SENDING);
     assert_chunks(slow.other, 400, BLOCK);
     end(&slow, true);
@@ -200,7 +207,9 @@ static void broken_streams_end(void **state) {
     stream s;
     assert_true(server_sender_start(&sender));
     begin(&s, &sender, 2, 5);
+    pthread_mutex_lock(&s.sayer.lock);
     s.sayer.breaks = true;
+    pthread_mutex_unlock(&s.sayer.lock);
     allow(&s.sayer, 2);
     end(&s, false);
     server_sender_stop(&sender);
