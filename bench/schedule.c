@@ -4,24 +4,14 @@
  * continued together. The best of several rounds each, and the median of what the rounds' two figures are to
  * each other, which a machine that others use changes least.
  *
- *     bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS]]]]       by default 8 64 2 5
+ *     bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS [BACKEND]]]]]       by default 8 64 2 5 cpu
  */
+#include "arguments.h"
 #include "base/clock.h"
-#include "gumbel.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { MOST_SEQUENCES = 256, MOST_ROUNDS = 256, PROMPT = 4, SEED = 1 };
 
 static const int32_t prompt[PROMPT] = {2, 3, 5, 7};
-
-static void must(gumbel_status status, const gumbel_error *error) {
-    if (status == GUMBEL_OK)
-        return;
-    fprintf(stderr, "%s\n", error->message);
-    exit(1);
-}
 
 /* Tokens a second, the prompts' step not counted. */
 static double by_hand(gumbel_engine *engine, uint32_t sequences, uint32_t tokens) {
@@ -92,27 +82,21 @@ static double by_scheduler(gumbel_engine *engine, uint32_t sequences, uint32_t t
     return sequences * (tokens - 1) / (t.last - t.first);
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static uint32_t number(int count, char **arguments, int index, uint32_t otherwise) {
-    return count > index ? (uint32_t)strtoul(arguments[index], NULL, 10) : otherwise;
-}
-
 int main(int count, char **arguments) {
-    const uint32_t sequences = number(count, arguments, 2, 8), tokens = number(count, arguments, 3, 64),
-                   threads = number(count, arguments, 4, 2), rounds = number(count, arguments, 5, 5);
+    const uint32_t sequences = number_at(count, arguments, 2, 8), tokens = number_at(count, arguments, 3, 64),
+                   threads = number_at(count, arguments, 4, 2), rounds = number_at(count, arguments, 5, 5);
     gumbel_program *program;
     gumbel_engine *engine;
     gumbel_error error;
-    const gumbel_engine_options options = {
-        .size = sizeof options, .slots = (int)sequences, .threads = (int)threads, .max_context = 512};
+    const gumbel_engine_options options = {.size = sizeof options,
+                                           .backend = count > 6 ? arguments[6] : NULL,
+                                           .slots = (int)sequences,
+                                           .threads = (int)threads,
+                                           .max_context = 512};
     double hand = 0, scheduled = 0, ratios[MOST_ROUNDS];
     if (rounds == 0 || rounds > MOST_ROUNDS || count < 2 || sequences == 0 || sequences > MOST_SEQUENCES ||
         tokens < 2 || tokens > 500) {
-        fprintf(stderr, "usage: bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS]]]]\n");
+        fprintf(stderr, "usage: bench_schedule PROGRAM [SEQUENCES [TOKENS [THREADS [ROUNDS [BACKEND]]]]]\n");
         return 2;
     }
     must(gumbel_program_open(arguments[1], &program, &error), &error);
@@ -123,11 +107,10 @@ int main(int count, char **arguments) {
         scheduled = s > scheduled ? s : scheduled;
         ratios[i] = s / h;
     }
-    qsort(ratios, rounds, sizeof *ratios, compare);
     printf(
         "%u sequences, %u tokens each, %u threads: by hand %.1f tokens/s, by the scheduler %.1f; median of "
         "%u rounds' ratios: %.1f %%\n",
-        sequences, tokens, threads, hand, scheduled, rounds, 100 * ratios[rounds / 2]);
+        sequences, tokens, threads, hand, scheduled, rounds, 100 * median_of(ratios, rounds));
     gumbel_engine_destroy(engine);
     gumbel_program_close(program);
     return 0;

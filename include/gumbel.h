@@ -380,6 +380,18 @@ GUMBEL_API gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, c
                                             int32_t *tokens, size_t capacity, size_t *count,
                                             gumbel_error *error);
 
+/* gumbel_chat_encode, and the positions behind which prompts that begin like this one may go on otherwise,
+ * for gumbel_submission.branch_positions: branches[0] is behind system messages and tools, branches[1] before
+ * the generation prompt; 0: not found. To find them the conversation is rendered twice more. Thread-safe.
+ * Errors: those of gumbel_chat_encode. */
+enum { GUMBEL_CHAT_BRANCHES = 2 };
+GUMBEL_API gumbel_status gumbel_chat_encode_branches(const gumbel_tokenizer *tokenizer,
+                                                     const gumbel_message *messages, size_t message_count,
+                                                     const gumbel_chat_options *options, int32_t *tokens,
+                                                     size_t capacity, size_t *count,
+                                                     uint32_t branches[GUMBEL_CHAT_BRANCHES],
+                                                     gumbel_error *error);
+
 /* The same as text: what gumbel_chat_encode encodes. Nothing is written when it fails. */
 GUMBEL_API gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
                                             size_t message_count, const gumbel_chat_options *options,

@@ -89,6 +89,24 @@ tests() { # seconds, name, build, arguments of ctest that choose them
     say "$title: $passed of $total tests passed$([ $passed = $total ] || echo ", for the others there was no time ($ended had begun)")"
 }
 
+# The server, with clients that do anything, on both bundled models.
+server_soak() { # seconds, build
+    local build=$2 output
+    output=$out/server-soak-$(basename "$2").txt
+    if ! ctest --test-dir "$build" -N -R '^server\.soak$' | grep -q '#'; then
+        say "server soak: skipped, this build has no server or no python3 ($(basename "$build"))"
+    elif GUMBEL_SOAK_REQUESTS=20000 GUMBEL_SOAK_SECONDS=$(($1 / 2)) ctest --test-dir "$build" -R '^server\.soak$' \
+        --timeout 36000 -V >"$output" 2>&1; then
+        say "server soak: $(count_soaked "$output") requests ($(basename "$build"))"
+    else
+        fail "server soak ($(basename "$build"))" "$output"
+    fi
+}
+
+count_soaked() { # output
+    grep -o '[0-9]* requests: ' "$1" | awk '{count += $1} END {print count + 0}'
+}
+
 neon() { # seconds
     local output=$out/neon.txt status=0
     if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
@@ -130,8 +148,8 @@ build() { # folder, targets, arguments of cmake
 
 begun=$SECONDS
 build build/long "harnesses long_tests" --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_LONG_TESTS=ON
-build build/asan harnesses --preset asan
-build build/tsan "harness_soak harness_schedule_soak" --preset tsan
+build build/asan "harnesses gumbel-program" --preset asan
+build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan
 built=$((SECONDS - begun))
 
 # ---- The stages and their shares, in percent -----------------------------------------------------------------
@@ -148,17 +166,19 @@ state=$(git diff --quiet HEAD 2>/dev/null && echo "" || echo " with changes")
 say "commit $(git rev-parse --short HEAD)$state, $(date -u +%Y-%m-%d), $minutes minutes of tests, $((built / 60)) of builds before them"
 say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname -m)"
 begun=$SECONDS
-share 8 harness build/asan mutation
+share 6 harness build/asan mutation
 share 6 harness build/long mutation
 share 6 harness build/asan soak
 share 6 harness build/long soak
 share 4 harness build/tsan soak
-share 8 harness build/long replay
-share 8 harness build/long allocation
-share 8 harness build/long command_allocation
+share 6 harness build/long replay
+share 6 harness build/long allocation
+share 4 harness build/long command_allocation
 share 4 harness build/long schedule
 share 8 harness build/asan schedule_soak --cases 100 # of 500 requests
 share 8 harness build/tsan schedule_soak --cases 100
+share 4 server_soak build/asan # 20,000 requests of each model, if there is time
+share 6 server_soak build/tsan
 share 8 fuzzers
 share 8 tests "long tests on the emulated CUDA device" build/long -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'

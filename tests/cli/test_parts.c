@@ -110,6 +110,28 @@ static void calls_are_printed(void **state) {
     free(text), free(json), free(typed);
 }
 
+/* What is wrong with the tools, in which file. */
+static void broken_tools_are_named(void **state) {
+    (void)state;
+    static const char *const broken[][2] = {
+        {"[\n{\"type\": \"function\",\n", "broken.json: tools: line 3: "},
+        {"[{\"type\": \"function\", \"function\": {}}]", "broken.json: tool 0: function.name is nothing"},
+        {"{}", "broken.json: tools: expected an array"},
+    };
+    const char *path = temporary_path("broken.json");
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        write_text(path, broken[i][0]);
+        command_result result = GUMBEL(NULL, "run", caller, "-p", "Hi", "-n", "1", "--tools", path);
+        assert_status(result, 1);
+        assert_has(result.errors, broken[i][1]);
+        free_result(&result);
+        result = GUMBEL("Hi\n", "chat", caller, "-n", "1", "--tools", path);
+        assert_status(result, 1);
+        assert_has(result.errors, broken[i][1]);
+        free_result(&result);
+    }
+}
+
 /* The line after a call is its result, even an empty one; the template shows that it came as one. */
 static void the_next_line_is_the_result(void **state) {
     (void)state;
@@ -213,6 +235,7 @@ int main(void) {
         cmocka_unit_test(a_terminal_shows_thoughts_dimmed),
         cmocka_unit_test(json_has_the_message),
         cmocka_unit_test(calls_are_printed),
+        cmocka_unit_test(broken_tools_are_named),
         cmocka_unit_test(the_next_line_is_the_result),
         cmocka_unit_test(a_terminal_asks_for_results),
         cmocka_unit_test(the_system_message_can_change),

@@ -7,6 +7,7 @@
  */
 #include "bundled.h"
 #include "cases.h"
+#include "run/handles.h"
 #include "support/random_setting.h"
 
 #include <pthread.h>
@@ -234,6 +235,8 @@ static gumbel_engine *draw_engine(load *l) {
     if (random_once_in(&l->source, 2))
         options.step_tokens = (uint32_t)options.slots + (uint32_t)random_below(&l->source, 200);
     must(gumbel_engine_create(l->program, &options, &engine, &error), "engine");
+    if (random_once_in(&l->source, 2))
+        engine->backend->threads = 0; /* as a device, which stages snapshots */
     return engine;
 }
 

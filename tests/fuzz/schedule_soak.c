@@ -266,6 +266,8 @@ static gumbel_engine *draw_engine(soak *s) {
     if (random_once_in(&s->source, 2))
         options.step_tokens = (uint32_t)options.slots + (uint32_t)random_below(&s->source, 2 * GRAIN);
     must(gumbel_engine_create(s->program, &options, &engine, &error), "engine");
+    if (random_once_in(&s->source, 2))
+        engine->backend->threads = 0; /* as a device, which stages snapshots */
     return engine;
 }
 

@@ -81,25 +81,54 @@ static void the_same_prompt_again(void **state) {
     end_case(&c);
 }
 
-/* Many users behind one system prompt, whose end is marked; the first one's slot is lost meanwhile. */
+/* Many users behind one system prompt, whose end is marked; the first one's slot is lost meanwhile. Where
+ * blocks of tokens are computed together, the mark is rounded down to the grain. */
 static void a_shared_beginning(void **state) {
-    (void)state;
-    begin(true, 2, (gumbel_scheduler_options){0});
-    for (uint32_t i = 0; i < 5; i++) {
-        int32_t tokens[260];
-        const uint32_t branch = 150;
-        fake_prompt(9, tokens, 150);
-        fake_prompt(20 + i, tokens + 150, 110);
-        gumbel_submission submission = {.tokens = tokens,
-                                        .token_count = 260,
-                                        .max_new_tokens = ANSWER,
-                                        .branch_positions = &branch,
-                                        .branch_position_count = 1};
-        const uint64_t number = submit(&c, submission, &to[i]);
-        turn_until_done(&c);
-        assert_answer(&c, &to[i], tokens, 260, number, ANSWER, GUMBEL_FINISH_LENGTH);
-        assert_int_equal(to[i].usage.cached_tokens, i == 0 ? 0 : 128);
+    for (int in_blocks = 0; in_blocks < 2; in_blocks++) {
+        (void)state;
+        begin(true, 2, (gumbel_scheduler_options){0});
+        c.fake.base.reuse = in_blocks ? GB_REUSE_PROMPT : GB_REUSE_ALL;
+        for (uint32_t i = 0; i < 5; i++) {
+            int32_t tokens[260];
+            const uint32_t branch = 150, cached = in_blocks ? 128 : 150;
+            fake_prompt(9, tokens, 150);
+            fake_prompt(20 + i, tokens + 150, 110);
+            gumbel_submission submission = {.tokens = tokens,
+                                            .token_count = 260,
+                                            .max_new_tokens = ANSWER,
+                                            .branch_positions = &branch,
+                                            .branch_position_count = 1};
+            const uint64_t number = submit(&c, submission, &to[i]);
+            turn_until_done(&c);
+            assert_answer(&c, &to[i], tokens, 260, number, ANSWER, GUMBEL_FINISH_LENGTH);
+            assert_int_equal(to[i].usage.cached_tokens, i == 0 ? 0 : cached);
+        }
+        end_case(&c);
     }
+}
+
+/* A short conversation whose template writes the next turn without the generation prompt: of a recurrent
+ * state all that came before that is kept, and nothing is kept twice. */
+static void a_short_second_turn(void **state) {
+    (void)state;
+    int32_t tokens[90];
+    const uint32_t branches[2] = {7, 30};
+    fake_prompt(1, tokens, 37);
+    begin(true, 2, (gumbel_scheduler_options){0});
+    gumbel_submission submission = {.tokens = tokens,
+                                    .token_count = 37,
+                                    .max_new_tokens = ANSWER,
+                                    .branch_positions = branches,
+                                    .branch_position_count = 2};
+    submit(&c, submission, &to[0]);
+    turn_until_done(&c);
+    assert_steps(&c, "0:7|0:23|0:7+|0:1+|0:1+|0:1+|0:1+|0:1+|");
+    fake_prompt(2, tokens + 30, 60);
+    submission.token_count = 90;
+    const uint64_t number = submit(&c, submission, &to[1]);
+    turn_until_done(&c);
+    assert_answer(&c, &to[1], tokens, 90, number, ANSWER, GUMBEL_FINISH_LENGTH);
+    assert_int_equal(to[1].usage.cached_tokens, 30);
     end_case(&c);
 }
 
@@ -250,13 +279,15 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
     static told answers[CASE_ANSWERS];
     static int32_t tokens[CASE_ANSWERS][300];
     uint64_t random = 1;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 60; round++) {
         (void)state;
         const gumbel_scheduler_options options = {
             .host_bytes = round % 3 == 0 ? 900 : 0, .state_bytes = round % 2 ? 600 : 0, .answer_reserve = 1};
         memset(answers, 0, sizeof answers);
         begin(round % 4 < 2, 1 + (uint32_t)round % 4, options);
-        if (round >= 6)
+        c.fake.base.stages_snapshots = round % 5 < 3;
+        c.fake.save_fails = round % 6 == 5;
+        if (round % 12 >= 6)
             c.fake.base.reuse = GB_REUSE_PROMPT;
         uint32_t counts[CASE_ANSWERS];
         for (uint32_t i = 0; i < CASE_ANSWERS; i++) {
@@ -265,10 +296,20 @@ static void any_mix_has_the_tokens_of_cold_runs(void **state) {
             fake_prompt((uint32_t)(random >> 40) % 3, tokens[i], shared);
             fake_prompt(i, tokens[i] + shared, own);
             counts[i] = shared + own;
-            ask(tokens[i], counts[i], &answers[i]);
+            const uint32_t branches[2] = {shared / 2, shared};
+            submit(&c,
+                   (gumbel_submission){.tokens = tokens[i],
+                                       .token_count = counts[i],
+                                       .max_new_tokens = ANSWER,
+                                       .branch_positions = branches,
+                                       .branch_position_count = (random >> 62) % 3},
+                   &answers[i]);
             turn(&c, (unsigned)(random >> 60));
             if (gb_has_rerun(&c.schedule))
                 gb_rerun(&c.schedule);
+            else if (i % 5 == 4)
+                gb_unstage(&c.schedule);
+            check_sums(&c);
             if (i % 7 == 6 && c.of[i])
                 atomic_store(&c.of[i]->cancelled, true);
         }
@@ -285,6 +326,7 @@ int main(void) {
         cmocka_unit_test(a_next_turn_runs_what_is_new),
         cmocka_unit_test(the_same_prompt_again),
         cmocka_unit_test(a_shared_beginning),
+        cmocka_unit_test(a_short_second_turn),
         cmocka_unit_test(answers_to_one_prompt),
         cmocka_unit_test(only_what_was_a_prompt),
         cmocka_unit_test(answers_become_prompts_while_nobody_waits),

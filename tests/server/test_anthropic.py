@@ -93,7 +93,8 @@ class Messages(unittest.TestCase):
                            ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "tool_use_id"),
                            ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
                            ({"output_config": {"format": {"type": "json_schema", "schema": {}}}}, "output_config"),
-                           ({"tool_choice": {"type": "any"}}, "tool_choice")):
+                           ({"tool_choice": {"type": "any"}}, "tool_choice"),
+                           ({"tool_choice": {"type": "tool", "name": "weather"}}, "tool_choice")):
             with self.assertRaises(anthropic.BadRequestError) as caught:
                 self.ask(**more)
             self.assertEqual(caught.exception.body["error"]["type"], "invalid_request_error")

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several programs in one server."""
 
+import re
+import subprocess
 import threading
 import unittest
 
-from support import GEMMA, QWEN, Server, alone, chat, wait_until
+from support import COMMAND, GEMMA, QWEN, Server, alone, chat, wait_until
 from test_http import LONG, open_stream
 
 ASK = "Who is the baker?"
@@ -13,6 +15,17 @@ ASK = "Who is the baker?"
 def answer(server, model, **more):
     status, _, reply = server.post("/v1/chat/completions", chat(ASK, seed=7, model=model, **more))
     return reply["choices"][0]["message"]["content"] if status == 200 else status
+
+
+def refusal(*words):
+    """What a server says that does not begin to serve."""
+    result = subprocess.run([COMMAND, "serve", *words, "--port", "0"], capture_output=True, text=True, timeout=60)
+    return result.returncode, result.stderr
+
+
+def megabytes(program):
+    """What a program takes, as the server counts it."""
+    return float(re.search(r"takes ([0-9.]+) MB", refusal(program, "--models-memory", "1KB")[1]).group(1))
 
 
 class Models(unittest.TestCase):
@@ -39,6 +52,33 @@ class Models(unittest.TestCase):
             for name in ("tiny", "other", "other", "tiny"):
                 self.assertEqual(answer(server, name), first[name])
             self.assertEqual(loaded(), [True, False])
+
+    def test_memory(self):
+        """As many are loaded as there is memory for; who is not asked for gives way."""
+        sizes = megabytes(GEMMA), megabytes(QWEN)
+        for most, both in ((max(sizes) + 0.1, False), (sum(sizes) + 0.2, True)):
+            with Server(QWEN, "--alias", "other", "--models-memory", f"{most}MB") as server:
+                loaded = lambda: [one["is_loaded"] for one in server.request("GET", "/v1/models")[2]["data"]]
+                self.assertEqual(loaded(), [True, both])
+                first = {name: answer(server, name) for name in ("tiny", "other")}
+                self.assertEqual(loaded(), [both, True])
+                self.assertEqual(answer(server, "tiny"), first["tiny"])
+                self.assertEqual(loaded(), [True, both])
+                stream = open_stream(server, {**LONG, "n": 8})
+                self.assertEqual(answer(server, "other"), first["other"] if both else 503)
+                stream.close()
+
+    def test_refusals(self):
+        """What cannot be served is known before anything is loaded."""
+        for words, part in (((GEMMA, QWEN, "--models-memory", "1MB"), f"{GEMMA} takes "),
+                            ((GEMMA, QWEN, "--models-memory", "lots"), "--models-memory lots: expected a size"),
+                            ((GEMMA, GEMMA), "are both named gemma4-tiny"),
+                            ((GEMMA, QWEN, "--alias", "a", "--alias", "a"), "are both named a: give each an --alias"),
+                            ((GEMMA, QWEN + ".none"), QWEN + ".none: ")):
+            status, text = refusal(*words)
+            self.assertNotEqual(status, 0)
+            self.assertIn(part, text)
+            self.assertNotIn("positions", text)  # which a loaded program's note has
 
     def test_in_use(self):
         """A model that answers is not unloaded."""

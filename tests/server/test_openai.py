@@ -148,6 +148,31 @@ class Chat(unittest.TestCase):
             self.ask([{"role": "wizard", "content": "x"}])
         self.assertIn("0", caught.exception.message)
 
+    def test_constraints(self):
+        """What would constrain the output is refused by its name, as long as there is nothing that keeps to it."""
+        named = {"type": "function", "function": {"name": "weather"}}
+        schema = {"type": "json_schema", "json_schema": {"name": "town", "schema": {"type": "object"}, "strict": True}}
+        for more, param in (({"tool_choice": "required"}, "tool_choice"), ({"tool_choice": named}, "tool_choice"),
+                            ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}},
+                             "tool_choice"),
+                            ({"response_format": schema}, "response_format"),
+                            ({"response_format": {"type": "json_object"}}, "response_format"),
+                            ({"extra_body": {"guided_json": {}}}, "guided_json"),
+                            ({"extra_body": {"grammar": "root ::= [a-z]"}}, "grammar"),
+                            ({"extra_body": {"json_schema": {}}}, "json_schema"),
+                            ({"extra_body": {"functions": []}}, "functions")):
+            for stream in (False, True):
+                with self.assertRaises(openai.BadRequestError, msg=more) as caught:
+                    self.ask(tools=[WEATHER], stream=stream, **more)
+                self.assertEqual(caught.exception.param, param)
+                self.assertIn(param, caught.exception.message)
+        for choice in ("auto", "none"):
+            self.ask(tools=[WEATHER], tool_choice=choice, max_tokens=2)
+        self.ask(response_format={"type": "text"}, max_tokens=2)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.client.completions.create(model="tiny", prompt="x", extra_body={"response_format": schema})
+        self.assertEqual(caught.exception.param, "response_format")
+
     def test_completions(self):
         reply = self.client.completions.create(model="tiny", prompt="Once upon a time", max_tokens=12, seed=7,
                                                logprobs=2)
@@ -239,6 +264,17 @@ class Responses(unittest.TestCase):
         unstored = self.ask(store=False)
         with self.assertRaises(openai.NotFoundError):
             self.client.responses.retrieve(unstored.id)
+
+    def test_constraints(self):
+        schema = {"format": {"type": "json_schema", "name": "town", "schema": {"type": "object"}}}
+        for more, param in (({"tool_choice": "required"}, "tool_choice"),
+                            ({"tool_choice": {"type": "function", "name": "weather"}}, "tool_choice"),
+                            ({"extra_body": {"text": schema}}, "text.format"),
+                            ({"extra_body": {"text": {"format": {"type": "json_object"}}}}, "text.format")):
+            with self.assertRaises(openai.BadRequestError, msg=more) as caught:
+                self.ask(tools=[{"type": "function", **WEATHER["function"], "strict": False}], **more)
+            self.assertEqual(caught.exception.param, param)
+        self.ask(extra_body={"text": {"format": {"type": "text"}}}, max_output_tokens=2)
 
     def test_errors(self):
         for more, param in (({"background": True}, "background"), ({"truncation": "auto"}, "truncation"),

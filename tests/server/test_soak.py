@@ -2,7 +2,7 @@
 """Clients that do anything in any order: answers, streams, cancels, disconnects, malformed bodies, slow readers. In the
 end the server has the descriptors and threads that it began with, holds no slot, and ends well.
 
-GUMBEL_SOAK_REQUESTS says how many; with a command built with a sanitizer its end is the sanitizer's verdict."""
+GUMBEL_SOAK_REQUESTS says how many, GUMBEL_SOAK_SECONDS how long each model has for them; with a command built with a sanitizer its end is the sanitizer's verdict."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from support import GEMMA, QWEN, Server, read_all, wait_until
 from test_same_answers import draw_request
 
 REQUESTS, CLIENTS = int(os.environ.get("GUMBEL_SOAK_REQUESTS", "400")), 24
+SECONDS = float(os.environ.get("GUMBEL_SOAK_SECONDS", "inf"))
 KINDS = ("whole", "stream", "leave", "half", "malformed", "slow", "unknown", "many")
 
 
@@ -77,11 +78,11 @@ class Soak(unittest.TestCase):
         with Server("--parallel", "4", "--request-timeout", "5", "--max-stored", "100000", "--cache-ram", "8", *options,
                     program=program) as server:
             before, counts, failures = resources(server), {}, []
-            left = threading.Semaphore(REQUESTS)
+            left, end = threading.Semaphore(REQUESTS), time.monotonic() + SECONDS
 
             def work(number):
                 client = Client(server, random.Random(number), counts)
-                while left.acquire(blocking=False):
+                while time.monotonic() < end and left.acquire(blocking=False):
                     try:
                         client.act()
                     except Exception as error:  # a thread's failure is the test's

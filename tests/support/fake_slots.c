@@ -149,6 +149,7 @@ static gumbel_status save(gb_slots_of_engine *slots, uint32_t slot, gb_saved_sta
     const fake_slot *from = &own(slots)->slots[slot];
     if (own(slots)->save_fails)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no host memory");
+    own(slots)->saves++;
     gb_buffer_append(buffer, &from->hash, sizeof from->hash);
     if (saved == GB_SAVED_ALL)
         gb_buffer_append(buffer, from->tokens, from->position * sizeof *from->tokens);

@@ -56,7 +56,19 @@ static void check(const gumbel_tokenizer *tokenizer, const gumbel_message *messa
     static int32_t ids[MAX_IDS];
     gb_chat_prompt prompt = {0};
     size_t expected;
+    uint32_t branches[GUMBEL_CHAT_BRANCHES];
     assert_ok(gb_chat_prompt_create(tokenizer, messages, count, options, &prompt, &error), &error);
+    assert_ok(gumbel_chat_encode_branches(tokenizer, messages, count, options, ids, MAX_IDS, &expected,
+                                          branches, &error),
+              &error);
+    assert_int_equal(prompt.count, expected);
+    assert_memory_equal(prompt.tokens, ids, expected * sizeof *ids);
+    assert_int_equal(branches[0], prompt.head_end);
+    assert_int_equal(branches[1], prompt.messages_end);
+    assert_int_equal(gumbel_chat_encode_branches(tokenizer, messages, count, options, ids, expected - 1,
+                                                 &expected, branches, &error),
+                     GUMBEL_ERROR_LIMIT);
+    assert_int_equal(prompt.count, expected);
     assert_ok(gumbel_chat_encode(tokenizer, messages, count, options, ids, MAX_IDS, &expected, &error),
               &error);
     assert_int_equal(prompt.count, expected);

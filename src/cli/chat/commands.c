@@ -62,7 +62,7 @@ static gumbel_status apply_template(cli_chat *chat, gumbel_error *error) {
     const cli_template_options *flags = &chat->arguments.template;
     cli_template *settled = &chat->conversation.template;
     if (chat->arguments.format.raw)
-        return cli_template_read(flags, settled, error);
+        return cli_template_read(flags, chat->conversation.model->tokenizer, settled, error);
     return cli_template_check(flags, chat->conversation.model->tokenizer, settled, error);
 }
 

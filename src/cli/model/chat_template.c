@@ -67,8 +67,29 @@ static gumbel_status read_file(const char *path, const char *what, cli_text *fil
     return error->status = GUMBEL_ERROR_FORMAT;
 }
 
-gumbel_status cli_template_read(const cli_template_options *flags, cli_template *settled,
+static void write_nothing(void *user, const char *text, size_t length) {
+    (void)user, (void)text, (void)length;
+}
+
+/* A template that writes nothing finds what is wrong with the tools alone; the file is named here. */
+static gumbel_status read_tools(const char *path, const gumbel_tokenizer *tokenizer, cli_text *file,
                                 gumbel_error *error) {
+    const gumbel_message message = {.size = sizeof message, .role = "user", .content = "0"};
+    gumbel_chat_options options = {.size = sizeof options, .template_text = "{# #}"};
+    gumbel_error found;
+    gumbel_status status = read_file(path, "tools have", file, error);
+    if (status != GUMBEL_OK)
+        return status;
+    options.tools = file->bytes;
+    status = gumbel_chat_render(tokenizer, &message, 1, &options, write_nothing, NULL, &found);
+    if (status == GUMBEL_OK)
+        return status;
+    cli_refuse(error, "%s: %s", path, found.message);
+    return error->status = status;
+}
+
+gumbel_status cli_template_read(const cli_template_options *flags, const gumbel_tokenizer *tokenizer,
+                                cli_template *settled, gumbel_error *error) {
     cli_template_free(settled);
     settled->options = (gumbel_chat_options){
         .size = sizeof settled->options,
@@ -89,20 +110,16 @@ gumbel_status cli_template_read(const cli_template_options *flags, cli_template 
     if (flags->file)
         settled->options.template_text = settled->file.bytes;
     if (status == GUMBEL_OK && flags->tools)
-        status = read_file(flags->tools, "tools have", &settled->tools, error);
+        status = read_tools(flags->tools, tokenizer, &settled->tools, error);
     settled->options.tools = settled->tools.bytes;
     return status;
-}
-
-static void write_nothing(void *user, const char *text, size_t length) {
-    (void)user, (void)text, (void)length;
 }
 
 /* A template may refuse this conversation, which says nothing of others. */
 gumbel_status cli_template_check(const cli_template_options *flags, const gumbel_tokenizer *tokenizer,
                                  cli_template *settled, gumbel_error *error) {
     gumbel_message message = {.size = sizeof message, .role = "user", .content = "0"};
-    gumbel_status status = cli_template_read(flags, settled, error);
+    gumbel_status status = cli_template_read(flags, tokenizer, settled, error);
     if (status == GUMBEL_OK)
         status = gumbel_chat_render(tokenizer, &message, 1, &settled->options, write_nothing, NULL, error);
     return status == GUMBEL_ERROR_ARGUMENT && !flags->kwargs && !flags->text && !flags->tools ? GUMBEL_OK

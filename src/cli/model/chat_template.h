@@ -25,10 +25,10 @@ typedef struct cli_template {
     cli_text file, tools;
 } cli_template;
 
-/* Puts the flags to work; reads --chat-template-file and --tools. The template is not looked into. Errors:
- * ARGUMENT, IO, FORMAT. */
-gumbel_status cli_template_read(const cli_template_options *flags, cli_template *settled,
-                                gumbel_error *error);
+/* Puts the flags to work; reads --chat-template-file and --tools, and names the file where the tools are not
+ * such. The template is not looked into. Errors: ARGUMENT, IO, FORMAT. */
+gumbel_status cli_template_read(const cli_template_options *flags, const gumbel_tokenizer *tokenizer,
+                                cli_template *settled, gumbel_error *error);
 
 /* The same, and finds what is wrong with template and variables before a message is rendered with them. */
 gumbel_status cli_template_check(const cli_template_options *flags, const gumbel_tokenizer *tokenizer,

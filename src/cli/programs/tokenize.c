@@ -153,7 +153,7 @@ static gumbel_status render_messages(const gumbel_tokenizer *tokenizer, const gu
 static gumbel_status use_messages(const tokenize_arguments *arguments, const gumbel_tokenizer *tokenizer,
                                   const cli_messages *messages, cli_tokens *tokens, gumbel_error *error) {
     cli_template template = {0};
-    gumbel_status status = cli_template_read(&arguments->template, &template, error);
+    gumbel_status status = cli_template_read(&arguments->template, tokenizer, &template, error);
     template.options.messages_json = messages->messages;
     template.options.tools = messages->tools;
     if (status == GUMBEL_OK)

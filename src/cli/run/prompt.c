@@ -108,7 +108,7 @@ static gumbel_status encode_message(const run_arguments *arguments, run_state *s
             (gumbel_message){.size = sizeof *messages, .role = "system", .content = arguments->format.system};
     messages[count++] = (gumbel_message){.size = sizeof *messages, .role = "user", .content = text};
     cli_template template = {0};
-    gumbel_status status = cli_template_read(&arguments->template, &template, error);
+    gumbel_status status = cli_template_read(&arguments->template, state->model.tokenizer, &template, error);
     if (status == GUMBEL_OK)
         status = begin_conversation(state, messages, count, &template.options, error);
     cli_template_free(&template);

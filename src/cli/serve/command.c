@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 #include "cli/base/report.h"
+#include "cli/base/units.h"
 #include "cli/serve/serve.h"
 
 const cli_option serve_address_table[] = {
@@ -130,6 +131,14 @@ const cli_option serve_model_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 1024},
      .offset = offsetof(serve_options, models_max)},
+    {.names = "--models-memory",
+     .argument = "SIZE",
+     .help =
+         "With several programs, the memory that those loaded at once may take, weights and states of all "
+         "slots: 40GB, 512MiB. One that is not loaded takes the place of those that were not asked for "
+         "longest. Default: any.",
+     .type = CLI_STRING,
+     .offset = offsetof(serve_options, models_memory)},
     {.names = "--parallel -np --max-num-seqs",
      .argument = "N",
      .help = "Answers that are computed at once; each has a slot, which takes the memory of one context. "
@@ -160,6 +169,10 @@ const cli_option serve_model_table[] = {
 
 static int serve(void *given) {
     const serve_arguments *arguments = given;
+    const char *memory = arguments->serve.models_memory;
+    uint64_t bytes;
+    if (memory && (!cli_parse_bytes(memory, &bytes) || bytes == 0))
+        return cli_fail_usage("--models-memory %.40s: expected a size such as 20GB or 512MiB", memory);
     if (arguments->sampling.seed.given)
         return cli_fail_usage(
             "serve takes no --seed: each request has its own, or one is drawn and reported");

@@ -2,9 +2,11 @@
 #include "cli/serve/load.h"
 
 #include "cli/base/report.h"
+#include "cli/base/units.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DEFAULT_SLOTS = 4 };
 
@@ -39,6 +41,28 @@ static cli_model_options options_of(const serve_arguments *arguments, const serv
     return options;
 }
 
+/* Weights, and what the states of all slots take when their contexts are full. */
+static gumbel_status count_bytes(const cli_model_options *options, const gumbel_program *program,
+                                 const gumbel_program_info *info, uint64_t *bytes, gumbel_error *error) {
+    const uint32_t context =
+        options->max_context.value > 0 ? (uint32_t)options->max_context.value : info->max_context;
+    const gumbel_step_shape shape = {
+        .size = sizeof shape, .sequences = (uint32_t)options->slots, .tokens = 1, .position = context - 1};
+    gumbel_step_costs costs = {.size = sizeof costs};
+    const gumbel_status status = gumbel_program_get_costs(program, &shape, &costs, error);
+    *bytes = info->weight_bytes + (uint64_t)costs.state_bytes;
+    return status;
+}
+
+/* On the CPU weights may be larger than memory, at a price. */
+static void warn_of_memory(const char *path, const char *backend, uint64_t bytes) {
+    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    char needed[CLI_BYTES_TEXT], there[CLI_BYTES_TEXT];
+    if ((!backend || strcmp(backend, "cpu") == 0) && bytes > machine)
+        cli_note("warning: %s takes %s with the states of all slots, and this machine has %s", path,
+                 cli_describe_bytes(bytes, needed), cli_describe_bytes(machine, there));
+}
+
 gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias, serve_model *model,
                             gumbel_error *error) {
     const cli_model_options options = options_of(arguments, model);
@@ -52,7 +76,11 @@ gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias,
     if (status == GUMBEL_OK)
         status = check_program(model->path, &info, error);
     if (status == GUMBEL_OK)
+        status = count_bytes(&options, program, &info, &model->bytes, error);
+    if (status == GUMBEL_OK) {
         write_names(alias, &info, model);
+        warn_of_memory(model->path, options.backend, model->bytes);
+    }
     gumbel_program_close(program);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "cli/serve/models.h"
 
-/* Reads a program's names, and refuses one that cannot be served. */
+/* Reads a program's names and how much memory it takes, and refuses one that cannot be served. */
 gumbel_status serve_look_at(const serve_arguments *arguments, const char *alias, serve_model *model,
                             gumbel_error *error);
 

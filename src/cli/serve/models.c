@@ -6,18 +6,23 @@
 #include "cli/serve/models.h"
 
 #include "cli/base/report.h"
+#include "cli/base/units.h"
 #include "cli/serve/load.h"
 
 #include <stdlib.h>
 
 /* ---- Room ---------------------------------------------------------------------------------------------- */
 
-/* Models that are loaded, or change. */
-static size_t count_loaded(const serve_models *models) {
+/* Beside the models that are loaded, or change. */
+static bool has_room(const serve_models *models, const serve_model *model) {
     size_t count = 0;
-    for (size_t i = 0; i < models->count; i++)
-        count += models->list[i].loaded || models->list[i].is_changing;
-    return count;
+    uint64_t bytes = model->bytes;
+    for (size_t i = 0; i < models->count; i++) {
+        const bool is_there = models->list[i].loaded || models->list[i].is_changing;
+        count += is_there;
+        bytes += is_there ? models->list[i].bytes : 0;
+    }
+    return count < models->most_loaded && bytes <= models->most_bytes;
 }
 
 /* The one that nobody has had for longest; NULL: all are in use. */
@@ -47,12 +52,12 @@ static void unload(serve_models *models, serve_model *model) {
 }
 
 /* With the lock, which is given up meanwhile. False: no model can go. */
-static bool make_room(serve_models *models, gumbel_error *error) {
-    while (count_loaded(models) >= models->most_loaded) {
+static bool make_room(serve_models *models, const serve_model *model, gumbel_error *error) {
+    while (!has_room(models, model)) {
         serve_model *idle = find_idle(models);
         if (!idle) {
-            cli_refuse(error, "the models that may be loaded at once (--models-max %zu) are all in use",
-                       models->most_loaded);
+            cli_refuse(error, "the models that may be loaded at once (--models-max, --models-memory) are all "
+                              "in use");
             error->status = GUMBEL_ERROR_MEMORY;
             return false;
         }
@@ -80,14 +85,27 @@ static const char *names_of(void *user, size_t index) {
     return ((const serve_models *)user)->list[index].names;
 }
 
+/* The same, and where the machine or the device has no memory for it, without models that nobody uses. */
+static bool load_in_place(serve_models *models, serve_model *model, gumbel_error *error) {
+    for (;;) {
+        const gumbel_status status = load(models, model, error);
+        serve_model *idle = status == GUMBEL_ERROR_MEMORY ? find_idle(models) : NULL;
+        if (!idle)
+            return status == GUMBEL_OK;
+        unload(models, idle);
+        if (model->loaded || model->is_changing)
+            return true; /* by another thread */
+    }
+}
+
 /* Loads the model unless it is. With the lock, which may be given up meanwhile. */
 static bool have(serve_models *models, serve_model *model, gumbel_error *error) {
     while (!model->loaded) {
         if (model->is_changing)
             pthread_cond_wait(&models->changed, &models->lock);
-        else if (!make_room(models, error))
+        else if (!make_room(models, model, error))
             return false;
-        else if (!model->loaded && !model->is_changing && load(models, model, error) != GUMBEL_OK)
+        else if (!model->loaded && !model->is_changing && !load_in_place(models, model, error))
             return false;
     }
     return true;
@@ -122,21 +140,61 @@ server_models serve_models_of(serve_models *models) {
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
 
+static gumbel_status check_memory(const serve_models *models, const serve_model *model, gumbel_error *error) {
+    char needed[CLI_BYTES_TEXT], most[CLI_BYTES_TEXT];
+    if (model->bytes <= models->most_bytes)
+        return GUMBEL_OK;
+    cli_refuse(error,
+               "%s takes %s with the states of all slots, and --models-memory is %s; --parallel and "
+               "--max-context make it smaller",
+               model->path, cli_describe_bytes(model->bytes, needed),
+               cli_describe_bytes(models->most_bytes, most));
+    return error->status = GUMBEL_ERROR_LIMIT;
+}
+
+/* Requests find a model by its first name. */
+static gumbel_status check_name(const serve_models *models, const serve_model *model, gumbel_error *error) {
+    char id[SERVER_MODEL_ID];
+    server_first_name(model->names, id);
+    for (const serve_model *other = models->list; other < model; other++)
+        if (server_is_named(other->names, id)) {
+            cli_refuse(error, "%s and %s are both named %s: give each an --alias", other->path, model->path,
+                       id);
+            return error->status;
+        }
+    return GUMBEL_OK;
+}
+
+static gumbel_status look_at_all(serve_models *models, gumbel_error *error) {
+    const serve_arguments *arguments = models->arguments;
+    const cli_strings *aliases = &arguments->serve.aliases;
+    gumbel_status status = GUMBEL_OK;
+    for (size_t i = 0; i < models->count && status == GUMBEL_OK; i++) {
+        serve_model *model = &models->list[i];
+        model->path = i == 0 ? arguments->model.source.path : arguments->serve.more.list[i - 1];
+        status = serve_look_at(arguments, i < aliases->count ? aliases->list[i] : NULL, model, error);
+        if (status == GUMBEL_OK)
+            status = check_memory(models, model, error);
+        if (status == GUMBEL_OK)
+            status = check_name(models, model, error);
+    }
+    return status;
+}
+
 gumbel_status serve_open_models(const serve_arguments *arguments, serve_models *models, gumbel_error *error) {
     const serve_options *serve = &arguments->serve;
     const size_t count = 1 + serve->more.count;
-    const size_t most = serve->models_max.given ? (size_t)serve->models_max.value : count;
-    gumbel_status status = GUMBEL_OK;
-    *models = (serve_models){.arguments = arguments, .count = count, .most_loaded = most};
+    *models = (serve_models){.arguments = arguments,
+                             .count = count,
+                             .most_loaded = serve->models_max.given ? (size_t)serve->models_max.value : count,
+                             .most_bytes = UINT64_MAX};
+    if (serve->models_memory)
+        (void)cli_parse_bytes(serve->models_memory, &models->most_bytes); /* the command has checked it */
     models->list = cli_allocate(count, sizeof *models->list);
     pthread_mutex_init(&models->lock, NULL);
     pthread_cond_init(&models->changed, NULL);
-    for (size_t i = 0; i < count && status == GUMBEL_OK; i++) {
-        models->list[i].path = i == 0 ? arguments->model.source.path : serve->more.list[i - 1];
-        status = serve_look_at(arguments, i < serve->aliases.count ? serve->aliases.list[i] : NULL,
-                               &models->list[i], error);
-    }
-    for (size_t i = 0; i < count && i < most && status == GUMBEL_OK; i++)
+    gumbel_status status = look_at_all(models, error);
+    for (size_t i = 0; i < count && status == GUMBEL_OK && has_room(models, &models->list[i]); i++)
         status = serve_load(arguments, &models->list[i], &models->list[i].loaded, error);
     return status;
 }

@@ -23,6 +23,7 @@ typedef struct serve_loaded {
 typedef struct serve_model {
     const char *path;
     char names[512];
+    uint64_t bytes;       /* of its weights, and of the states of all slots */
     serve_loaded *loaded; /* NULL: it is not */
     bool is_changing;     /* it is being loaded or unloaded */
     unsigned users;       /* requests that have it */
@@ -34,12 +35,14 @@ typedef struct serve_models {
     const serve_arguments *arguments;
     serve_model *list;
     size_t count, most_loaded;
+    uint64_t most_bytes; /* of those loaded */
     uint64_t uses;
     pthread_mutex_t lock;
     pthread_cond_t changed;
 } serve_models;
 
-/* Looks at all programs, and loads as many as may be loaded at once. */
+/* Looks at all programs, of which each must have room and a name of its own, and loads as many as may be
+ * loaded at once. */
 gumbel_status serve_open_models(const serve_arguments *arguments, serve_models *models, gumbel_error *error);
 
 /* What the server is given. */

@@ -124,15 +124,19 @@ static void add_branch(gb_answer *answer, uint32_t position) {
     answer->branch_count++;
 }
 
-/* At multiples of the grain, before the prompt's last token, which is run in any case. */
-static void copy_branches(const gumbel_submission *submission, uint32_t grain, gb_answer *answer) {
-    const uint32_t last = (uint32_t)submission->token_count - 1;
+/* Before the prompt's last token, which is run in any case. Where a cut changes no bits they are taken as
+ * they are, otherwise at multiples of the grain. The last multiple is one unless a later one is given. */
+static void copy_branches(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                          uint32_t grain, gb_answer *answer) {
+    const uint32_t last = (uint32_t)submission->token_count - 1, last_multiple = last - last % grain;
+    const uint32_t unit = slots->reuse == GB_REUSE_ALL ? 1 : grain;
     for (size_t i = 0; i < submission->branch_position_count; i++) {
         const uint32_t position = submission->branch_positions[i];
         if (position <= last)
-            add_branch(answer, position - position % grain);
+            add_branch(answer, position - position % unit);
     }
-    add_branch(answer, last - last % grain);
+    if (answer->branch_count == 0 || answer->branches[answer->branch_count - 1] < last_multiple)
+        add_branch(answer, last_multiple);
 }
 
 static void copy_numbers(const gumbel_submission *submission, gb_answer *answer) {
@@ -177,7 +181,7 @@ gumbel_status gb_answer_create(const gb_slots_of_engine *slots, const gumbel_sub
         gb_answer_destroy(made);
         return status;
     }
-    copy_branches(submission, grain, made);
+    copy_branches(slots, submission, grain, made);
     *answer = made;
     return GUMBEL_OK;
 }

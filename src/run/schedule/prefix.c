@@ -67,9 +67,11 @@ bool gb_uses_all(const gb_serving_schedule *schedule, const gb_sequence *sequenc
     return position >= position_of(schedule, sequence, usable_end(schedule, sequence), &snapshot);
 }
 
-/* Brings the source's states into the slot and cuts them. */
-static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source,
+/* Brings the source's states into the slot and cuts them. A staged snapshot has all of them as they are. */
+static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source, const gb_snapshot *snapshot,
                            const gb_first_tokens *prefix, uint32_t slot, gumbel_error *error) {
+    if (snapshot && snapshot->saved->stage)
+        return slots->functions->take(slots, snapshot->saved->slot, slot, prefix, error);
     if (source->place == GB_PLACE_SLOT)
         return slots->functions->take(slots, source->slot, slot, prefix, error);
     const gb_first_tokens whole = gb_sequence_prefix(source, source->position);
@@ -80,7 +82,7 @@ static gumbel_status bring(gb_slots_of_engine *slots, const gb_sequence *source,
 /* Puts a snapshot's states, if there is one, in place of what could not be cut at the prefix's position. */
 static gumbel_status restore(gb_slots_of_engine *slots, const gb_snapshot *snapshot,
                              const gb_first_tokens *prefix, uint32_t slot, gumbel_error *error) {
-    if (!snapshot)
+    if (!snapshot || snapshot->saved->stage)
         return GUMBEL_OK;
     return slots->functions->load(slots, slot, prefix, GB_SAVED_WITHOUT_CACHES, &snapshot->saved->bytes,
                                   error);
@@ -97,7 +99,7 @@ gumbel_status gb_cut_back(gb_serving_schedule *schedule, gb_sequence *sequence, 
         slots->functions->clear(slots, sequence->slot);
         return GUMBEL_OK;
     }
-    GB_TRY(slots->functions->take(slots, sequence->slot, sequence->slot, &prefix, error));
+    GB_TRY(bring(slots, sequence, snapshot, &prefix, sequence->slot, error));
     return restore(slots, snapshot, &prefix, sequence->slot, error);
 }
 
@@ -107,7 +109,7 @@ gumbel_status gb_begin_with(gb_serving_schedule *schedule, gb_answer *answer, co
     const gb_snapshot *snapshot;
     const gb_first_tokens prefix = gb_sequence_prefix(answer->sequence, position);
     position_of(schedule, source, position, &snapshot);
-    gumbel_status status = bring(slots, source, &prefix, slot, error);
+    gumbel_status status = bring(slots, source, snapshot, &prefix, slot, error);
     if (status == GUMBEL_OK)
         status = restore(slots, snapshot, &prefix, slot, error);
     if (status != GUMBEL_OK) {

@@ -43,9 +43,12 @@ gumbel_status gb_schedule_create(gb_slots_of_engine *slots, const gumbel_schedul
     GB_TRY(settle_options(slots, options, &schedule->options, error));
     schedule->keeps = !schedule->options.no_prefix_cache && slots->reuse != GB_REUSE_NONE;
     schedule->slot_used = gb_allocate(slots->count, sizeof *schedule->slot_used);
+    schedule->stage = (gb_stage){.slots = slots,
+                                 .slot_used = schedule->slot_used,
+                                 .saved = gb_allocate(slots->count, sizeof *schedule->stage.saved)};
     schedule->parts = gb_allocate(slots->count, sizeof *schedule->parts);
     schedule->part_answers = gb_allocate(slots->count, sizeof *schedule->part_answers);
-    if (schedule->slot_used && schedule->parts && schedule->part_answers)
+    if (schedule->slot_used && schedule->stage.saved && schedule->parts && schedule->part_answers)
         return GUMBEL_OK;
     gb_schedule_destroy(schedule);
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a scheduler");
@@ -58,6 +61,7 @@ void gb_schedule_destroy(gb_serving_schedule *schedule) {
         gb_sequence_destroy(kept);
     }
     gb_free(schedule->slot_used);
+    gb_free(schedule->stage.saved);
     gb_free(schedule->parts);
     gb_free(schedule->part_answers);
 }
@@ -127,11 +131,12 @@ static bool is_branch(const gb_answer *answer) {
 
 /* Keeps what cannot be cut where another prompt may go on otherwise. Without memory there is no snapshot. */
 static void keep_branch(gb_serving_schedule *schedule, gb_answer *answer) {
-    gb_saved *saved;
     if (!schedule->keeps || !schedule->slots->needs_snapshots || answer->no_prefix_cache ||
-        !is_branch(answer) ||
-        gb_save_states(schedule->slots, answer->sequence, GB_SAVED_WITHOUT_CACHES, &schedule->host_bytes,
-                       &saved, NULL) != GUMBEL_OK)
+        !is_branch(answer))
+        return;
+    gb_saved *saved = gb_stage_snapshot(schedule, answer->sequence);
+    if (!saved && gb_save_states(schedule->slots, answer->sequence, GB_SAVED_WITHOUT_CACHES,
+                                 &schedule->host_bytes, &saved, NULL) != GUMBEL_OK)
         return;
     gb_sequence_add_snapshot(answer->sequence, answer->sequence->position, saved);
     gb_trim_host(schedule);
@@ -251,6 +256,7 @@ static void count_phases(const gb_serving_schedule *schedule, gumbel_scheduler_s
         stats->running += answer->phase == GB_RUNNING;
         stats->spilled += answer->phase == GB_SPILLED;
     }
+    stats->kept_slots = gb_staged_count(schedule);
     for (const gb_sequence *kept = schedule->kept; kept; kept = kept->next)
         stats->kept_slots += kept->place == GB_PLACE_SLOT;
     for (uint32_t i = 0; i < schedule->slots->count; i++)

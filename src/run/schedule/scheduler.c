@@ -46,10 +46,18 @@ static void destroy_ended(gb_answer *ended) {
     }
 }
 
-/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk at most. */
-static void rerun(gumbel_scheduler *scheduler) {
+static bool has_idle_work(const gumbel_scheduler *scheduler) {
+    const gb_serving_schedule *schedule = &scheduler->schedule;
+    return !scheduler->drains && (gb_has_rerun(schedule) || gb_is_stage_full(schedule));
+}
+
+/* Uses the time in which nobody waits. A request that comes meanwhile waits for a chunk or a snapshot. */
+static void work_idle(gumbel_scheduler *scheduler) {
     pthread_mutex_unlock(&scheduler->mutex);
-    gb_rerun(&scheduler->schedule);
+    if (gb_has_rerun(&scheduler->schedule))
+        gb_rerun(&scheduler->schedule);
+    else
+        gb_unstage(&scheduler->schedule);
     pthread_mutex_lock(&scheduler->mutex);
     gb_schedule_get_stats(&scheduler->schedule, &scheduler->stats);
 }
@@ -59,8 +67,8 @@ static void wait_for_work(gumbel_scheduler *scheduler, bool goes_on) {
     while (!goes_on && !scheduler->inbox && !scheduler->stops) {
         scheduler->works = false;
         pthread_cond_broadcast(&scheduler->idle);
-        if (!scheduler->drains && gb_has_rerun(&scheduler->schedule))
-            rerun(scheduler);
+        if (has_idle_work(scheduler))
+            work_idle(scheduler);
         else
             pthread_cond_wait(&scheduler->wake, &scheduler->mutex);
     }

@@ -216,7 +216,8 @@ static gb_slots_of_engine describe(const gumbel_engine *engine) {
                                 .vocab_size = (uint32_t)metadata->vocab_size,
                                 .max_bias = (uint32_t)metadata->max_bias,
                                 .stop_tokens = metadata->stop_tokens,
-                                .reuse = engine->backend->reuse};
+                                .reuse = engine->backend->reuse,
+                                .stages_snapshots = engine->backend->threads == 0};
     for (uint32_t i = 0; i < engine->program->state_count; i++)
         slots.needs_snapshots |= engine->program->states[i].kind != GB_STATE_CACHE;
     return slots;

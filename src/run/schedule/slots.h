@@ -32,7 +32,7 @@ typedef struct gb_prefix {
     uint32_t prompt_end; /* tokens before it were run as a prompt */
 } gb_first_tokens;
 
-enum { GB_NO_SLOT = UINT32_MAX };
+#define GB_NO_SLOT UINT32_MAX
 
 typedef struct gb_slots_of_engine gb_slots_of_engine;
 
@@ -80,7 +80,8 @@ struct gb_slots_of_engine {
     uint32_t count, max_context, step_tokens, prefill_chunk, vocab_size, max_bias;
     gb_token_list stop_tokens;
     gb_reuse reuse;
-    bool needs_snapshots; /* some state cannot be cut anywhere */
+    bool needs_snapshots;  /* some state cannot be cut anywhere */
+    bool stages_snapshots; /* copies between slots are much faster than those to host memory */
 };
 
 /* Takes all slots of an engine without sessions. */

@@ -101,14 +101,18 @@ static void write_text(void *user, const char *bytes, size_t length) {
     server_text_add(user, bytes, length);
 }
 
+void server_print_text(server_text *text, const char *bytes, size_t length) {
+    server_text_add(text, "\"", 1);
+    gumbel_escape(GUMBEL_ESCAPE_JSON, bytes, length, write_text, text);
+    server_text_add(text, "\"", 1);
+}
+
 json_t *server_json_text(const char *bytes, size_t length) {
     json_t *made = json_stringn(length > 0 ? bytes : "", length);
     if (made)
         return made;
     server_text escaped = {0};
-    server_text_add_string(&escaped, "\"");
-    gumbel_escape(GUMBEL_ESCAPE_JSON, bytes, length, write_text, &escaped);
-    server_text_add_string(&escaped, "\"");
+    server_print_text(&escaped, bytes, length);
     made = json_loadb(escaped.bytes, escaped.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     server_text_free(&escaped);
     return made;

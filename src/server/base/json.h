@@ -43,6 +43,9 @@ json_t *server_json_seed(uint64_t seed);
 /* A float as the shortest decimal number that is this float; null where it is not finite. */
 json_t *server_json_float(float value);
 
+/* Appends a string in its quotes; bytes that are not UTF-8 become U+FFFD. */
+void server_print_text(server_text *text, const char *bytes, size_t length);
+
 /* Appends the value on one line. */
 void server_print_json(server_text *text, const json_t *value);
 

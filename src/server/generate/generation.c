@@ -11,10 +11,13 @@ static uint64_t draw_seed(void) {
 
 static gumbel_submission submission_of(const server_generation *generation, size_t prompt) {
     const server_request *request = &generation->request;
+    const server_prompt *given = &generation->prompts.list[prompt];
     return (gumbel_submission){
         .size = sizeof(gumbel_submission),
-        .tokens = generation->prompts.list[prompt].tokens,
-        .token_count = generation->prompts.list[prompt].count,
+        .tokens = given->tokens,
+        .token_count = given->count,
+        .branch_positions = given->branches,
+        .branch_position_count = GUMBEL_CHAT_BRANCHES,
         .sampling = &request->sampling,
         .has_seed = true,
         .seed = generation->seed,

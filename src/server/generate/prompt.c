@@ -8,13 +8,13 @@ enum { FIRST_CAPACITY = 2048 };
 
 /* ---- Text ---------------------------------------------------------------------------------------------- */
 
-typedef gumbel_status encoder(const void *user, int32_t *tokens, size_t capacity, size_t *count,
-                              gumbel_error *error);
+/* Fills in prompt, whose tokens have room for so many. */
+typedef gumbel_status encoder(const void *user, size_t capacity, server_prompt *prompt, gumbel_error *error);
 
-/* Encodes again with room for all where the first room was too small. */
-static bool encode(encoder *run, const void *user, const char *param, server_prompt *prompt,
+/* Encodes again with room for all where the first room was too small for so many bytes of text. */
+static bool encode(encoder *run, const void *user, size_t bytes, const char *param, server_prompt *prompt,
                    server_failure *failure) {
-    size_t capacity = FIRST_CAPACITY;
+    size_t capacity = FIRST_CAPACITY + bytes / 2;
     gumbel_error error = {GUMBEL_ERROR_MEMORY, "no memory for the prompt"};
     gumbel_status status = GUMBEL_ERROR_LIMIT;
     for (int i = 0; i < 2 && status == GUMBEL_ERROR_LIMIT; i++) {
@@ -23,7 +23,7 @@ static bool encode(encoder *run, const void *user, const char *param, server_pro
             break;
         prompt->tokens = tokens;
         prompt->count = 0;
-        status = run(user, tokens, capacity, &prompt->count, &error);
+        status = run(user, capacity, prompt, &error);
         if (prompt->count <= capacity)
             break; /* LIMIT of another kind */
         capacity = prompt->count;
@@ -44,11 +44,11 @@ typedef struct text_source {
     gumbel_encode_options options;
 } text_source;
 
-static gumbel_status encode_text(const void *user, int32_t *tokens, size_t capacity, size_t *count,
+static gumbel_status encode_text(const void *user, size_t capacity, server_prompt *prompt,
                                  gumbel_error *error) {
     const text_source *source = user;
-    return gumbel_encode(source->tokenizer, source->text, source->length, &source->options, tokens, capacity,
-                         count, error);
+    return gumbel_encode(source->tokenizer, source->text, source->length, &source->options, prompt->tokens,
+                         capacity, &prompt->count, error);
 }
 
 bool server_encode_text(const server_model *model, const char *text, size_t length, bool add_special,
@@ -58,7 +58,7 @@ bool server_encode_text(const server_model *model, const char *text, size_t leng
         text,
         length,
         {.size = sizeof source.options, .parse_special = parse_special, .add_special = add_special}};
-    return encode(encode_text, &source, NULL, prompt, failure);
+    return encode(encode_text, &source, length, NULL, prompt, failure);
 }
 
 bool server_decode_tokens(const server_model *model, const int32_t *tokens, size_t count, bool show_special,
@@ -139,17 +139,18 @@ static void free_chat(chat *c) {
     free(c->kwargs);
 }
 
-static gumbel_status encode_chat(const void *user, int32_t *tokens, size_t capacity, size_t *count,
+static gumbel_status encode_chat(const void *user, size_t capacity, server_prompt *prompt,
                                  gumbel_error *error) {
     const chat *c = user;
-    return gumbel_chat_encode(c->tokenizer, NULL, 0, &c->options, tokens, capacity, count, error);
+    return gumbel_chat_encode_branches(c->tokenizer, NULL, 0, &c->options, prompt->tokens, capacity,
+                                       &prompt->count, prompt->branches, error);
 }
 
 bool server_encode_messages(const server_request *request, const server_model *model, server_prompt *prompt,
                             server_failure *failure) {
     chat c;
-    const bool is_good =
-        prepare_chat(request, model, &c, failure) && encode(encode_chat, &c, "messages", prompt, failure);
+    const bool is_good = prepare_chat(request, model, &c, failure) &&
+                         encode(encode_chat, &c, strlen(c.messages), "messages", prompt, failure);
     free_chat(&c);
     return is_good;
 }

@@ -10,6 +10,7 @@
 typedef struct server_prompt {
     int32_t *tokens;
     size_t count;
+    uint32_t branches[GUMBEL_CHAT_BRANCHES]; /* of messages; 0: none */
 } server_prompt;
 
 /* Starts zeroed. */
@@ -26,7 +27,7 @@ bool server_make_prompts(const server_request *request, const server_model *mode
                          server_prompts *prompts, server_failure *failure);
 void server_prompts_free(server_prompts *prompts);
 
-/* The messages of a request, as tokens, or (tokens NULL) as text. */
+/* The messages of a request, as tokens with their branches, or as text. */
 bool server_encode_messages(const server_request *request, const server_model *model, server_prompt *prompt,
                             server_failure *failure);
 bool server_render_messages(const server_request *request, const server_model *model, server_text *text,

@@ -68,13 +68,17 @@ static void hear(void *user, const gumbel_event *event) {
     else
         store(&run->incoming, &copy, event);
     run->is_waiting = false;
-    const bool overflows = atomic_load(&run->has_overflowed) && event->type == GUMBEL_EVENT_TOKEN;
-    if (event->type != GUMBEL_EVENT_TOKEN && --run->open_answers == 0)
+    const bool is_last = event->type != GUMBEL_EVENT_TOKEN;
+    const bool overflows = atomic_load(&run->has_overflowed) && !is_last;
+    if (is_last && --run->open_answers == 0)
         pthread_cond_signal(&run->ended);
-    if (was_waiting)
-        eventfd_write(run->wake, 1);
+    const int wake = !was_waiting ? -1 : run->listener ? run->listener(run->waker) : run->wake;
     const server_generator *generator = run->generator;
+    if (wake >= 0 && is_last)
+        eventfd_write(wake, 1);
     pthread_mutex_unlock(&run->lock); /* after the last event the run may be gone */
+    if (wake >= 0 && !is_last)
+        eventfd_write(wake, 1); /* without the lock, which who wakes up takes first */
     if (overflows)
         generator->cancel(generator->user, event->request);
 }
@@ -146,6 +150,13 @@ static bool refill(server_run *run, bool *has_overflowed) {
     return !is_empty;
 }
 
+void server_run_listen(server_run *run, server_listener *listener, void *waker) {
+    pthread_mutex_lock(&run->lock);
+    run->listener = listener;
+    run->waker = waker;
+    pthread_mutex_unlock(&run->lock);
+}
+
 server_taken server_run_take(server_run *run, int socket, int milliseconds, server_event *event) {
     bool has_overflowed;
     while (!next_of_current(run, event)) {
@@ -154,6 +165,8 @@ server_taken server_run_take(server_run *run, int socket, int milliseconds, serv
             return SERVER_OVERFLOWED;
         if (has_more)
             continue;
+        if (milliseconds == 0)
+            return SERVER_QUIET;
         struct pollfd watched[2] = {{.fd = run->wake, .events = POLLIN}, {.fd = socket, .events = POLLRDHUP}};
         const int ready = poll(watched, 2, milliseconds);
         eventfd_t count;

@@ -35,6 +35,9 @@ typedef struct server_event {
 
 typedef struct server_run server_run;
 
+/* Called when a run has events. Returns an eventfd to be written, or -1. */
+typedef int server_listener(void *waker);
+
 /* A request of a run and where its answers begin among those of all. */
 typedef struct server_run_part {
     server_run *run;
@@ -46,7 +49,9 @@ struct server_run {
     const server_generator *generator;
     pthread_mutex_t lock;
     pthread_cond_t ended;
-    int wake; /* an eventfd */
+    int wake;                  /* an eventfd */
+    server_listener *listener; /* NULL: wake is written instead */
+    void *waker;
     bool is_waiting;
     atomic_bool has_overflowed;
     size_t max_queued_bytes; /* 0: any */
@@ -70,6 +75,10 @@ typedef enum server_taken {
     SERVER_LEFT,      /* the client has closed the connection */
     SERVER_OVERFLOWED /* the queue was full: all answers are cancelled */
 } server_taken;
+
+/* Lets a function be called, by the scheduler's thread, when there is an event where there was none; NULL:
+ * none is called any more once this returns. */
+void server_run_listen(server_run *run, server_listener *listener, void *waker);
 
 /* Waits for the next event, or the client's leaving (socket -1: it is not looked at). */
 server_taken server_run_take(server_run *run, int socket, int milliseconds, server_event *event);

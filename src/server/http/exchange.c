@@ -4,6 +4,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STREAM_BLOCK = 4096 };
 
@@ -62,17 +63,36 @@ void server_reply_constant(server_exchange *exchange, int status, const char *ty
 typedef struct stream {
     server_source source;
     server_peer *peer;
+    server_sender *sender;
+    server_stream_state state;
+    const char *bytes; /* that the source gave last */
+    size_t length;
 } stream;
 
+static ssize_t end_of(server_stream_state state) {
+    return state == SERVER_STREAM_ENDED ? MHD_CONTENT_READER_END_OF_STREAM
+                                        : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* Called when all before has been sent. */
 static ssize_t read_stream(void *user, uint64_t position, char *bytes, size_t capacity) {
     (void)position;
     stream *s = user;
-    server_peer_enter(s->peer, SERVER_ANSWERING);
-    const ssize_t read = s->source.read(s->source.user, bytes, capacity);
-    server_peer_enter(s->peer, SERVER_SENDING);
-    return read == SERVER_STREAM_END      ? MHD_CONTENT_READER_END_OF_STREAM
-           : read == SERVER_STREAM_BROKEN ? MHD_CONTENT_READER_END_WITH_ERROR
-                                          : read;
+    if (s->sender)
+        return end_of(server_sender_send(s->sender, &s->source, s->peer) ? SERVER_STREAM_ENDED
+                                                                         : SERVER_STREAM_BROKEN);
+    if (s->length == 0 && s->state == SERVER_STREAM_OPEN) {
+        server_peer_enter(s->peer, SERVER_ANSWERING);
+        s->state = s->source.read(s->source.user, true, &s->bytes, &s->length);
+        server_peer_enter(s->peer, SERVER_SENDING);
+    }
+    const size_t taken = s->length < capacity ? s->length : capacity;
+    if (taken == 0 || s->state == SERVER_STREAM_BROKEN)
+        return end_of(s->state);
+    memcpy(bytes, s->bytes, taken);
+    s->bytes += taken;
+    s->length -= taken;
+    return (ssize_t)taken;
 }
 
 static void free_stream(void *user) {
@@ -87,7 +107,7 @@ void server_reply_stream(server_exchange *exchange, const server_source *source)
         source->free(source->user);
         return;
     }
-    *s = (stream){.source = *source, .peer = exchange->peer};
+    *s = (stream){.source = *source, .peer = exchange->peer, .sender = exchange->sender};
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, s, free_stream);
     if (!response)

@@ -7,9 +7,7 @@
 
 #include "server/base/failure.h"
 #include "server/base/text.h"
-#include "server/http/peers.h"
-
-#include <sys/types.h>
+#include "server/http/sender.h"
 
 struct MHD_Connection;
 struct MHD_Response;
@@ -19,6 +17,7 @@ enum { SERVER_HEADERS = 8 };
 typedef struct server_exchange {
     struct MHD_Connection *connection;
     server_peer *peer;
+    server_sender *sender; /* of its streams; NULL: libmicrohttpd writes them */
     const char *method, *path;
     server_text body;
     server_failure failure; /* status not 0: the request is refused before its handler looks at it */
@@ -45,16 +44,6 @@ void server_reply(server_exchange *exchange, int status, const char *type, serve
 /* The same with bytes that live as long as the program. */
 void server_reply_constant(server_exchange *exchange, int status, const char *type, const char *bytes,
                            size_t length);
-
-/* A reply that is made while it is sent. read waits for bytes and gives at least one; SERVER_STREAM_END ends
- * the reply, SERVER_STREAM_BROKEN the connection. */
-enum { SERVER_STREAM_END = -1, SERVER_STREAM_BROKEN = -2 };
-
-typedef struct server_source {
-    ssize_t (*read)(void *user, char *bytes, size_t capacity);
-    void (*free)(void *user);
-    void *user;
-} server_source;
 
 /* Replies with status 200 and server-sent events. source is freed in any case. */
 void server_reply_stream(server_exchange *exchange, const server_source *source);

@@ -67,10 +67,17 @@ static bool is_body_too_large(const server_http *http, server_exchange *exchange
     return true;
 }
 
+/* Chunks are HTTP/1.1's, and TLS is libmicrohttpd's. */
+static bool can_write_streams(const server_http *http, const server_exchange *exchange, const char *version) {
+    return exchange->peer && !http->options.certificate && strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+}
+
 /* A client that waits for "100 Continue" is told at once; one that sends already can read the reply only when
  * it has sent all. */
 static enum MHD_Result take_headers(server_http *http, server_exchange *exchange, const char *version) {
     exchange->has_headers = true;
+    if (can_write_streams(http, exchange, version))
+        exchange->sender = &http->sender;
     if (!server_check_framing(exchange->connection, version, &exchange->failure)) {
         exchange->is_ambiguous = true;
         return reply(http, exchange);
@@ -156,7 +163,10 @@ gumbel_status server_http_start(server_http *http, const server_http_options *op
     http->peers.limits[SERVER_RECEIVING] = options->request_seconds;
     http->peers.limits[SERVER_SENDING] = options->send_seconds;
     error->status = GUMBEL_ERROR_IO;
-    if (!server_peers_start(&http->peers)) {
+    const bool is_watched = server_peers_start(&http->peers);
+    if (!is_watched || !server_sender_start(&http->sender)) {
+        if (is_watched)
+            server_peers_stop(&http->peers);
         snprintf(error->message, sizeof error->message, "the system has no thread for the server");
         return error->status;
     }
@@ -194,6 +204,7 @@ void server_http_stop(server_http *http) {
     wait_for_replies(http);
     for (size_t i = 0; i < http->daemon_count; i++)
         MHD_stop_daemon(http->daemons[i]);
+    server_sender_stop(&http->sender);
     server_peers_stop(&http->peers);
     *http = (server_http){0};
 }

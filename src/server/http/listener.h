@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HTTP by libmicrohttpd: a thread for each connection, which reads a request, runs its handler and sends the
- * reply. Nothing is ever suspended, so that a client's leaving is always seen.
+ * reply, and one that writes all streams. Nothing is ever suspended, so that a client's leaving is always
+ * seen.
  */
 #ifndef GUMBEL_SERVER_HTTP_LISTENER_H
 #define GUMBEL_SERVER_HTTP_LISTENER_H
@@ -31,6 +32,7 @@ enum { SERVER_LISTENERS = 8 };
 typedef struct server_http {
     server_http_options options;
     server_peers peers;
+    server_sender sender;
     atomic_uint answered; /* requests that a handler has and that are not replied to yet */
     struct MHD_Daemon *daemons[SERVER_LISTENERS];
     size_t daemon_count;

@@ -79,11 +79,9 @@ static void tell_delta(void *user, server_answer *answer, const gumbel_reply_del
     case GUMBEL_PART_REASONING:
         if (delta->text_length == 0)
             return;
-        text = server_json_text(delta->text, delta->text_length);
-        send_delta(
-            user, answer,
-            json_pack("{s:o}", delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content", text),
-            false);
+        server_openai_text_chunk(user, CHUNK, answer, "delta",
+                                 delta->type == GUMBEL_PART_CONTENT ? "content" : "reasoning_content",
+                                 delta->text, delta->text_length);
         return;
     case GUMBEL_PART_OTHER:
         text = json_loadb(delta->text, delta->text_length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);

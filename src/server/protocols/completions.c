@@ -76,7 +76,7 @@ static void tell_token(void *user, server_answer *answer, const server_event *ev
 }
 
 static void tell_delta(void *user, server_answer *answer, const gumbel_reply_delta *delta) {
-    send_text(user, answer, server_json_text(delta->text, delta->text_length), false);
+    server_openai_text_chunk(user, OBJECT, answer, "text", NULL, delta->text, delta->text_length);
 }
 
 static void tell_finish(void *user, server_answer *answer) {

@@ -51,15 +51,20 @@ static void print_finish(server_text *text, const server_answer *answer, bool is
         server_text_add_string(text, "null");
 }
 
-void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, const char *name,
-                         json_t *value, bool is_finished) {
+static void begin_chunk(server_stream *stream, const char *type, const server_answer *answer,
+                        const char *name) {
+    print_head(stream, type);
+    server_text_print(&stream->output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
+}
+
+static void end_chunk(server_stream *stream, server_answer *answer, bool is_finished) {
     const server_generation *generation = stream->generation;
     server_text *output = &stream->output;
-    print_head(stream, type);
-    server_text_print(output, ",\"choices\":[{\"index\":%u,\"%s\":", answer->index, name);
-    print_value(output, value);
     server_text_add_string(output, ",\"logprobs\":");
-    print_value(output, server_told_logprobs(answer));
+    if (answer->logprobs)
+        print_value(output, server_told_logprobs(answer));
+    else
+        server_text_add_string(output, "null");
     server_text_add_string(output, ",\"finish_reason\":");
     print_finish(output, answer, is_finished);
     server_text_add_string(output, generation->request.wants_usage ? "}],\"usage\":null" : "}]");
@@ -70,6 +75,25 @@ void server_openai_chunk(server_stream *stream, const char *type, server_answer 
         print_members(output, report);
     }
     server_text_add_string(output, "}\n\n");
+}
+
+void server_openai_chunk(server_stream *stream, const char *type, server_answer *answer, const char *name,
+                         json_t *value, bool is_finished) {
+    begin_chunk(stream, type, answer, name);
+    print_value(&stream->output, value);
+    end_chunk(stream, answer, is_finished);
+}
+
+void server_openai_text_chunk(server_stream *stream, const char *type, server_answer *answer,
+                              const char *name, const char *field, const char *text, size_t length) {
+    server_text *output = &stream->output;
+    begin_chunk(stream, type, answer, name);
+    if (field)
+        server_text_print(output, "{\"%s\":", field);
+    server_print_text(output, text, length);
+    if (field)
+        server_text_add_string(output, "}");
+    end_chunk(stream, answer, false);
 }
 
 void server_openai_end(server_stream *stream, const char *type) {

@@ -18,6 +18,9 @@ void server_openai_chunk(server_stream *stream, const char *type, server_answer 
                          json_t *value, bool is_finished);
 
 /* The last chunk, with the usage where it is wanted, and [DONE]. */
+/* The same of a text alone, or of an object whose only field it is. A token costs no tree of JSON. */
+void server_openai_text_chunk(server_stream *stream, const char *type, server_answer *answer,
+                              const char *name, const char *field, const char *text, size_t length);
 void server_openai_end(server_stream *stream, const char *type);
 void server_openai_fail(server_stream *stream, const server_failure *failure);
 

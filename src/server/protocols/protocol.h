@@ -40,7 +40,8 @@ struct server_stream {
     bool has_begun, has_ended;
     server_text head; /* of OpenAI's chunks */
     server_text output;
-    size_t at; /* of output, what was read */
+    bool is_unread;     /* what output has */
+    double last_output; /* when there was some, in seconds */
     /* For protocols whose events are about blocks, one for each part of the reply: */
     uint64_t sequence;          /* of the next event */
     bool is_open;               /* a block is */

@@ -53,41 +53,50 @@ static void count(atomic_ullong *counter) {
     atomic_fetch_add(counter, 1);
 }
 
-/* Waits for the next event and writes what it brings. False: the stream breaks. */
-static bool advance(server_stream *stream) {
+static void ping(server_stream *stream) {
+    server_text_add_string(&stream->output, stream->protocol->ping);
+    stream->last_output = server_seconds();
+}
+
+/* Writes what the next event brings, if there is one within that time. False: the stream breaks. */
+static bool advance(server_stream *stream, int socket, int milliseconds, bool *is_quiet) {
     server_generation *generation = stream->generation;
     server_sink sink = stream->protocol->tell;
     sink.user = stream;
     begin(stream);
-    switch (server_generation_step(generation, stream->socket, PING_MILLISECONDS, &sink)) {
-    case SERVER_QUIET:
-        server_text_add_string(&stream->output, stream->protocol->ping);
-        return true;
-    case SERVER_LEFT:
-    case SERVER_OVERFLOWED:
+    const server_taken taken = server_generation_step(generation, socket, milliseconds, &sink);
+    *is_quiet = taken == SERVER_QUIET;
+    if (taken == SERVER_LEFT || taken == SERVER_OVERFLOWED)
         return false;
-    case SERVER_TAKEN:
-        break;
-    }
-    if (generation->open_answers == 0)
+    if (generation->open_answers == 0 && !stream->has_ended)
         end(stream);
     return !stream->output.has_failed;
 }
 
-static ssize_t read_stream(void *user, char *bytes, size_t capacity) {
+/* Events come one by one where they are waited for, and all that there are otherwise. */
+static server_stream_state read_stream(void *user, bool wait, const char **bytes, size_t *length) {
     server_stream *stream = user;
-    while (stream->at == stream->output.length) {
-        if (stream->has_ended)
-            return SERVER_STREAM_END;
+    bool is_quiet = false;
+    if (!stream->is_unread)
         server_text_clear(&stream->output);
-        stream->at = 0;
-        if (!advance(stream))
+    stream->is_unread = false;
+    while (!stream->has_ended && !is_quiet && (!wait || stream->output.length == 0)) {
+        if (!advance(stream, wait ? stream->socket : -1, wait ? PING_MILLISECONDS : 0, &is_quiet))
             return SERVER_STREAM_BROKEN;
+        if (wait && is_quiet)
+            ping(stream);
     }
-    const size_t left = stream->output.length - stream->at, size = left < capacity ? left : capacity;
-    memcpy(bytes, stream->output.bytes + stream->at, size);
-    stream->at += size;
-    return (ssize_t)size;
+    if (stream->output.length > 0)
+        stream->last_output = server_seconds();
+    else if (!stream->has_ended && server_seconds() - stream->last_output > 1e-3 * PING_MILLISECONDS)
+        ping(stream);
+    *bytes = stream->output.bytes;
+    *length = stream->output.length;
+    return stream->has_ended ? SERVER_STREAM_ENDED : SERVER_STREAM_OPEN;
+}
+
+static void listen_to(void *user, int (*wake)(void *waker), void *waker) {
+    server_run_listen(&((server_stream *)user)->generation->run, wake, waker);
 }
 
 static void free_generation(server_generation *generation) {
@@ -137,13 +146,18 @@ static void tell_stream(server_exchange *exchange, const server_protocol *protoc
                               .protocol = protocol,
                               .responses = responses,
                               .socket = server_exchange_socket(exchange)};
-    const bool goes_on = advance(stream);
+    bool is_quiet;
+    const bool goes_on = advance(stream, stream->socket, PING_MILLISECONDS, &is_quiet);
+    stream->is_unread = true;
+    stream->last_output = server_seconds();
+    if (goes_on && is_quiet)
+        ping(stream);
     if (stream->has_ended && server_generation_failure(generation, &failure) &&
         generation->answer_count == 1 && generation->answers[0].tokens == 0) {
         free_stream(stream);
         reply_failure(exchange, protocol, &failure);
     } else if (goes_on) {
-        const server_source source = {read_stream, free_stream, stream};
+        const server_source source = {read_stream, listen_to, free_stream, stream};
         server_reply_stream(exchange, &source);
     } else {
         free_stream(stream); /* without a reply the connection ends */

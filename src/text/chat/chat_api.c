@@ -3,6 +3,7 @@
  * The chat functions of gumbel.h.
  */
 #include "text/chat/chat_encode.h"
+#include "text/chat/chat_prompt.h"
 #include "text/chat/chat_section.h"
 #include "text/tokenizer/encode.h"
 
@@ -15,6 +16,21 @@ gumbel_status gumbel_chat_encode(const gumbel_tokenizer *tokenizer, const gumbel
     gumbel_status status = gb_chat_encode_range(tokenizer, &output, 0, output.length, &sink, error);
     gb_jinja_output_free(&output);
     return status == GUMBEL_OK ? gb_finish_sink(&sink, count, error) : status;
+}
+
+gumbel_status gumbel_chat_encode_branches(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
+                                          size_t message_count, const gumbel_chat_options *options,
+                                          int32_t *tokens, size_t capacity, size_t *count,
+                                          uint32_t branches[GUMBEL_CHAT_BRANCHES], gumbel_error *error) {
+    gb_token_sink sink = {.tokens = tokens, .capacity = capacity};
+    gb_chat_prompt prompt = {0};
+    GB_TRY(gb_chat_prompt_create(tokenizer, messages, message_count, options, &prompt, error));
+    for (size_t i = 0; i < prompt.count; i++)
+        gb_sink_token(&sink, prompt.tokens[i]);
+    branches[0] = prompt.head_end;
+    branches[1] = prompt.messages_end;
+    gb_chat_prompt_free(&prompt);
+    return gb_finish_sink(&sink, count, error);
 }
 
 gumbel_status gumbel_chat_render(const gumbel_tokenizer *tokenizer, const gumbel_message *messages,
