@@ -17,14 +17,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TOKENS = 256, REPEATS = 7 };
+enum { MAX_TOKENS = 256, REPEATS = 7, ROTATION = 128 };
 
-static const gb_format formats[] = {
-    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32},
-    {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, {GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 64},
-    {GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 64},  {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 64},
-    {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0},  {GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32},
-    {GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32},  {GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16},
+/* A format, and how its inputs are rounded. */
+typedef struct weight_kind {
+    gb_format format;
+    gb_activation activation;
+} weight_kind;
+
+static const weight_kind kinds[] = {
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, GB_ACTIVATION_INT8_PER_TOKEN},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, GB_ACTIVATION_INT8_PER_TOKEN},
+    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, GB_ACTIVATION_INT8_PER_TOKEN},
+    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 32}, GB_ACTIVATION_INT8_PER_TOKEN},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, GB_ACTIVATION_INT8_PER_TOKEN},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 64}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 4, false, 0, GB_F16, 32}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 128}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 5, true, 0, GB_F16, 64}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 6, true, 0, GB_F16, 64}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 64}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_TWO_LEVEL, 4, true, 6, GB_F16, 32}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_TWO_LEVEL, 5, true, 6, GB_F16, 32}, GB_ACTIVATION_INT8_PER_GROUP},
+    {{GB_FORMAT_TWO_LEVEL, 6, false, 8, GB_F16, 16}, GB_ACTIVATION_INT8_PER_GROUP},
 };
 
 typedef struct bench {
@@ -91,13 +107,25 @@ static double multiply_rate(bench *b, size_t tokens) {
     return (double)tokens * (double)(b->outputs * b->inputs) / measure(b, run_linear);
 }
 
-static void bench_format(bench *b, const gb_format *format, const char *set) {
+/* Inputs that are rounded per token are rotated first where they can be. */
+static gb_node node_of(gb_activation activation, size_t inputs) {
+    gb_node node = {.op = GB_OP_LINEAR,
+                    .attribute_count = 1,
+                    .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, activation)}};
+    if (activation == GB_ACTIVATION_INT8_PER_TOKEN && inputs % ROTATION == 0)
+        node.attributes[node.attribute_count++] = gb_int(GB_ATTRIBUTE_ROTATION, ROTATION);
+    return node;
+}
+
+static void bench_kind(bench *b, const weight_kind *kind, const char *set) {
+    const gb_format *format = &kind->format;
     gb_packing packing;
     char text[GB_FORMAT_TEXT];
     b->matrix = (gb_quantized_matrix){.format = *format, .is_interleaved = true, .data = b->weight};
     if (!gb_packing_interleaved(format, b->outputs, b->inputs, &packing) ||
         !gb_format_planes(format, b->outputs, b->inputs, &b->matrix.planes))
         return;
+    b->node = node_of(kind->activation, b->inputs);
     const double bytes = (double)b->matrix.planes.size;
     for (size_t i = 0; i < b->matrix.planes.size; i++)
         b->weight[i] = (uint8_t)(i * 2654435761u >> 13 & 0x3b); /* no scale is a NaN */
@@ -116,8 +144,10 @@ static void bench_format(bench *b, const gb_format *format, const char *set) {
         const double one = multiply_rate(b, 1) / (double)(b->outputs * b->inputs) * bytes;
         const double again = bytes / measure(b, run_read);
         read = again > read ? again : read;
-        printf("%-20s %-10s read %5.1f GB/s, decode %5.1f (%.2f); peak %4.0f GMAC/s,",
-               gb_format_text(format, text), vector->name, read * 1e-9, one * 1e-9, one / read, peak * 1e-9);
+        printf("%-20s %-9s %-10s read %5.1f GB/s, decode %5.1f (%.2f); peak %4.0f GMAC/s,",
+               gb_format_text(format, text),
+               kind->activation == GB_ACTIVATION_INT8_PER_TOKEN ? "per token" : "per group", vector->name,
+               read * 1e-9, one * 1e-9, one / read, peak * 1e-9);
         for (size_t tokens = 4; tokens <= MAX_TOKENS; tokens *= tokens == 8 ? 32 : 2) {
             const double rate = multiply_rate(b, tokens);
             printf(" %zu tokens %.0f (%.2f)", tokens, rate * 1e-9, rate / peak);
@@ -142,7 +172,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     uint64_t shared = 0;
-    gb_activations_bytes(MAX_TOKENS, b.inputs, 16, &shared);
+    gb_activations_bytes(MAX_TOKENS, b.inputs, &(gb_rounding){.group = 16}, &shared);
     b.weight = gb_allocate_aligned(b.outputs * b.inputs, 2);
     b.x = gb_allocate_aligned(MAX_TOKENS * b.inputs, sizeof(float));
     b.y = gb_allocate_aligned(MAX_TOKENS * b.outputs, sizeof(float));
@@ -155,16 +185,11 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < MAX_TOKENS * b.inputs; i++)
         b.x[i] = (float)(i % 101) * 0.01f - 0.5f;
-    b.node = (gb_node){
-        .op = GB_OP_LINEAR,
-        .attribute_count = 1,
-        .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_GROUP)},
-    };
     b.call = (gb_kernel_call){
         .node = &b.node, .operands = {&b.x_tensor, &b.weight_tensor}, .results = {&b.y_tensor}};
     printf("linear %zu x %zu, %u threads\n", b.outputs, b.inputs, b.threads);
-    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
-        bench_format(&b, &formats[f], set);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        bench_kind(&b, &kinds[k], set);
     gb_free(b.weight);
     gb_free(b.x);
     gb_free(b.y);

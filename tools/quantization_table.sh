@@ -26,8 +26,8 @@ row() {
             END { printf "| %s | %.2f MB | %s | %s | %s %% |\n", name, bytes / 1e6, perplexity, divergence, agreement }'
 }
 
-"$gumbel" export --list-recipes | awk '/"name": "int4",/ { on = 1; print "{" } on { print } on && /^}/ { exit }' |
-    sed 's/, "method": "hqq"//' >"$work/int4 with min-max"
+"$gumbel" export --list-recipes | awk '/"name": "int4-affine",/ { on = 1; print "{" } on { print } on && /^}/ { exit }' |
+    sed 's/, "method": "hqq"//' >"$work/int4-affine with min-max"
 
 for model in gemma4-tiny qwen3_5-moe-tiny; do
     rm -f "$work/none"
@@ -35,7 +35,7 @@ for model in gemma4-tiny qwen3_5-moe-tiny; do
     echo "| recipe | file | perplexity | KL divergence | same top token |"
     echo "|---|---|---|---|---|"
     row none
-    for recipe in int8 int4 "$work/int4 with min-max" int4-g32 sensitive; do
+    for recipe in int8 int4 int4-g64 sensitive int8-affine int4-affine "$work/int4-affine with min-max" int4-affine-g32; do
         row "$recipe"
         row "$recipe" --activations none
     done

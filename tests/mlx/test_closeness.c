@@ -106,12 +106,20 @@ static double divergence(const float *p, const float *q, size_t count) {
     return total;
 }
 
-/* MLX runs what users export, whose activations it does not round; the CPU is set not to. */
-static void is_close(const char *model, const char *recipe) {
+typedef struct closeness {
+    const char *recipe, *activations; /* of the CPU's program */
+    double mean, largest;             /* divergence, at most */
+    size_t least_equal;               /* percent */
+} closeness;
+
+/* MLX runs what users export, whose activations it does not round; the CPU is set not to, unless weights are
+ * rotated for inputs that are: those of exact sums. */
+static void is_close(const char *model, const closeness *expected) {
+    const char *recipe = expected->recipe;
     static int32_t tokens[TEXTS * LENGTH];
     side cpu, mlx;
     gumbel_program_info info = {.size = sizeof info};
-    open_side(&cpu, export_model(model, recipe, "none"), "cpu");
+    open_side(&cpu, export_model(model, recipe, expected->activations), "cpu");
     open_side(&mlx, export_model(model, recipe, NULL), "mlx");
     assert_ok(gumbel_program_get_info(cpu.program, &info, &error), &error);
     size_t read = read_tokens(cpu.program, model, tokens, TEXTS * LENGTH);
@@ -133,8 +141,8 @@ static void is_close(const char *model, const char *recipe) {
     }
     print_message("%s %s: KL mean %.2g, largest %.2g; top-1 equal for %zu of %d\n", model, recipe,
                   sum / (TEXTS * LENGTH), largest, equal, TEXTS * LENGTH);
-    assert_true(largest < 1e-3);
-    assert_true(equal * 100 >= (size_t)TEXTS * LENGTH * 99);
+    assert_true(sum / (TEXTS * LENGTH) < expected->mean && largest < expected->largest);
+    assert_true(equal * 100 >= (size_t)TEXTS * LENGTH * expected->least_equal);
     close_side(&cpu);
     close_side(&mlx);
     empty_temporary_directory();
@@ -148,11 +156,17 @@ static void test_qwen3_5(void **state) {
     is_close("qwen3_5-moe-tiny", *state);
 }
 
-#define AT(test, recipe)                                                                                     \
-    { #test " " recipe, test, NULL, NULL, (void *)(uintptr_t)(recipe) }
+/* What rounding inputs on one side alone costs is seen where a text leaves a model unsure, as this one does.
+ */
+static closeness none = {"none", "none", 1e-3, 1e-3, 99}, affine = {"int4-affine", "none", 1e-3, 1e-3, 99},
+                 int4 = {"int4", "int8", 0.03, INFINITY, 96}, int8 = {"int8", "int8", 0.03, INFINITY, 96};
+
+#define AT(test, closeness)                                                                                  \
+    { #test " " #closeness, test, NULL, NULL, &(closeness) }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {AT(test_gemma4, "none"), AT(test_gemma4, "int4"),
-                                       AT(test_qwen3_5, "none"), AT(test_qwen3_5, "int4")};
+    const struct CMUnitTest tests[] = {
+        AT(test_gemma4, none),  AT(test_gemma4, affine),  AT(test_gemma4, int4),  AT(test_gemma4, int8),
+        AT(test_qwen3_5, none), AT(test_qwen3_5, affine), AT(test_qwen3_5, int4), AT(test_qwen3_5, int8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ import mlx.core as mx
 import numpy as np
 
 ROW = re.compile(r"(\S+)\s+(\d+)  int(\d) g(\d+) f16(\+bias)?" + r"\s+([\d.]+|-)" * 4)
+EXACT = re.compile(r"(\S+)\s+(\d+)  (int\d .*?)\s+per token\s+([\d.]+)\s+rotated\s+([\d.]+)")
 ERRORS = "min-max | min-max, int8 x | hqq | hqq, int8 x | mlx, bfloat16 | mlx, float16 |"
 
 
@@ -42,6 +43,8 @@ def measure(bench):
         lines = subprocess.run([bench, name], check=True, capture_output=True, text=True).stdout.splitlines()
         loaded = None
         for line in lines[1:]:
+            if EXACT.match(line):
+                continue
             layer, inputs, bits, group, bias, *ours = ROW.match(line).groups()
             if layer != loaded:
                 weight, x = (read(pathlib.Path(name), layer, ending, int(inputs)) for ending in ("weight", "x"))

@@ -30,9 +30,26 @@ static operation embedding(const gb_node &node, weights &from) {
     };
 }
 
+/* x as the product takes it: with each block of inputs multiplied by the orthonormal Hadamard matrix. It is
+ * not rounded, like every input here. */
+static mx::array rotated(const mx::array &x, int block) {
+    if (block == 0)
+        return x;
+    mx::Shape blocks = x.shape();
+    blocks.back() /= block;
+    blocks.push_back(block);
+    return mx::reshape(mx::hadamard_transform(mx::reshape(x, blocks)), x.shape());
+}
+
+static int rotation_of(const gb_node &node) {
+    return static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_ROTATION));
+}
+
 static operation linear(const gb_node &node, weights &from) {
     const auto weight = from.matrix_of(node.operands[1]);
-    return [=, x = node.operands[0], y = node.results[0]](step &s) { s.set(y, weight->multiply(s[x])); };
+    return [=, block = rotation_of(node), x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, weight->multiply(rotated(s[x], block)));
+    };
 }
 
 static operation expert_linear(const gb_node &node, weights &from) {
@@ -42,9 +59,11 @@ static operation expert_linear(const gb_node &node, weights &from) {
     const mx::array same = mx::zeros({1, choices}, mx::uint32);
     const mx::array rows_of_one =
         evaluated(each_expert ? mx::expand_dims(mx::arange(0, choices, mx::uint32), 0) : same);
-    return [=, x = node.operands[0], experts = node.operands[2], y = node.results[0]](step &s) {
+    return [=, block = rotation_of(node), x = node.operands[0], experts = node.operands[2],
+            y = node.results[0]](step &s) {
+        const mx::array turned = rotated(s[x], block);
         const mx::array input =
-            each_expert ? mx::expand_dims(s[x], 2) : mx::expand_dims(s[x], std::vector<int>{1, 2});
+            each_expert ? mx::expand_dims(turned, 2) : mx::expand_dims(turned, std::vector<int>{1, 2});
         const auto rows = s.token_count() == 1 ? std::optional(rows_of_one) : std::nullopt;
         const mx::array chosen = mx::astype(s[experts], mx::uint32);
         s.set(y, mx::squeeze(weight->multiply_experts(input, rows, chosen), 2));

@@ -160,7 +160,8 @@ matrix weights::load(uint32_t index) {
         const int group = format.group ? static_cast<int>(format.group) : group_for(columns);
         return group ? load_one_level(constant, planes, group) : dequantize(constant, planes);
     }
-    return format.group == 32 ? load_two_level(constant, planes) : dequantize(constant, planes);
+    const bool has_group_of_mlx = format.group == 32 || format.kind == GB_FORMAT_PROGRESSIVE;
+    return has_group_of_mlx ? load_two_level(constant, planes) : dequantize(constant, planes);
 }
 
 /* A product of float32 activations with weights of 16 bits would widen them again in every step. */
@@ -214,7 +215,7 @@ matrix weights::load_two_level(const canonical_constant &constant, const gb_plan
     result.bits = constant.format.bits;
     result.widens_for_prompts = !has_fused_kernels && may_widen(constant);
     result.scales = mx::array(scales.begin(), with_last(shape, groups), mx::float32);
-    result.biases = constant.format.has_bias
+    result.biases = gb_format_has_offset(&constant.format)
                         ? mx::array(biases.begin(), with_last(shape, groups), mx::float32)
                         : center_bias(*result.scales, constant.format);
     converted.add(result.scales->nbytes());

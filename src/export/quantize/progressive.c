@@ -100,11 +100,14 @@ static gb_group_integers search_group(const group_values *group) {
     return best.integers;
 }
 
-/* About the error that a search leaves, for one try. */
+/* About the error that a search leaves, for two tries. */
 static float usual_error(const group_values *group) {
-    const uint32_t scale = clamp_scale(USUAL_SHRINK * group->step + 0.5f, group->bits);
+    const float scale = USUAL_SHRINK * group->step;
     found_group found = {{0, 1}, INFINITY};
-    try_zero(group, scale, floorf(zero_of(group, scale) + 0.5f), &found);
+    for (int more = 0; more < 2; more++) {
+        const uint32_t tried = clamp_scale(scale + (float)more, group->bits);
+        try_zero(group, tried, floorf(zero_of(group, tried) + 0.5f), &found);
+    }
     return found.error;
 }
 

@@ -11,6 +11,8 @@
  *     gb_dot        adds products to either; codes have at most 6 bits, and gb_fold comes after at most
  *                   gb_narrow_steps(bits) of these
  *     gb_dot_bytes  the same for codes of 8 bits, minus GB_BYTE_OFFSET, added to the wide sums at once
+ *     gb_fold_scaled  adds the products of a new gb_wide and gb_narrow, times a scale of each row, to a sum
+ *     GB_HAS_WIDE_DOTS  1 where gb_dot_bytes is as fast as gb_dot
  */
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_H
@@ -18,6 +20,7 @@
 #include "backends/cpu/kernels/vector/lanes.h"
 
 typedef int16_t gb_vector_shorts __attribute__((vector_size(4 * GB_VECTOR_LANES)));
+typedef uint16_t gb_vector_words __attribute__((vector_size(4 * GB_VECTOR_LANES)));
 
 /* 16 rows of four bytes. */
 typedef struct gb_codes {
@@ -42,6 +45,27 @@ GB_INLINE gb_wide gb_fill_wide(int32_t value) {
     for (int p = 0; p < GB_PARTS; p++)
         wide.part[p] = (gb_vector_integers){0} + value;
     return wide;
+}
+
+/* sum - a * b, where a is 0 .. 2^15 - 1 and b fits into 16 bits with its sign. */
+GB_INLINE gb_wide gb_take_product(gb_wide sum, const gb_vector_integers *a, int32_t b) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+#if defined(__AVX512BW__)
+        sum.part[p] -= (gb_vector_integers)_mm512_madd_epi16((__m512i)a[p], _mm512_set1_epi32(b));
+#elif defined(__AVX2__)
+        sum.part[p] -= (gb_vector_integers)_mm256_madd_epi16((__m256i)a[p], _mm256_set1_epi32(b));
+#else
+        sum.part[p] -= a[p] * b;
+#endif
+    return sum;
+}
+
+GB_INLINE gb_wide gb_add_wide(gb_wide a, gb_wide b) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        a.part[p] += b.part[p];
+    return a;
 }
 
 GB_INLINE gb_lanes gb_floats_of(gb_wide wide) {

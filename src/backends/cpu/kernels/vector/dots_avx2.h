@@ -5,6 +5,8 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_AVX2_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_AVX2_H
 
+#define GB_HAS_WIDE_DOTS 0
+
 #if defined(__AVX512BW__)
 typedef __m512i gb_register;
 #define GB_OF_REGISTER(name) _mm512_##name
@@ -41,6 +43,16 @@ GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
 #pragma GCC unroll 2
     for (int p = 0; p < GB_PARTS; p++)
         sum->part[p] += gb_sum_pairs((gb_register)narrow->part[p]);
+    *narrow = gb_zero_narrow();
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)part;
+#pragma GCC unroll 2
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += (gb_vector_integers)GB_OF_REGISTER(madd_epi16)(
+            (gb_register)narrow->part[p], (gb_register)(scale[p] | scale[p] << 16));
     *narrow = gb_zero_narrow();
 }
 

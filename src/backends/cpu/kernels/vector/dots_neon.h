@@ -6,6 +6,8 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_NEON_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_NEON_H
 
+#define GB_HAS_WIDE_DOTS 1
+
 #include <arm_neon.h>
 
 enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
@@ -48,6 +50,14 @@ GB_INLINE void gb_dot(gb_wide *sum, gb_narrow *narrow, gb_codes codes, const int
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++)
         sum->part[p] = gb_dot_part(sum->part[p], codes.part[p], four);
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += part->part[p] * scale[p];
 }
 
 GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {

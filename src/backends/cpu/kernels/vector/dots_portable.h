@@ -6,6 +6,8 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_PORTABLE_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_PORTABLE_H
 
+#define GB_HAS_WIDE_DOTS 0
+
 enum { GB_TOKENS = 4, GB_BLOCKS = 1, GB_BYTE_OFFSET = 0 };
 
 typedef struct gb_narrow {
@@ -34,6 +36,15 @@ GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
 #pragma GCC unroll 4
     for (int p = 0; p < GB_PARTS; p++)
         sum->part[p] += gb_sum_halves(narrow->part[p]);
+    *narrow = gb_zero_narrow();
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)part;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += gb_sum_halves(narrow->part[p]) * scale[p];
     *narrow = gb_zero_narrow();
 }
 

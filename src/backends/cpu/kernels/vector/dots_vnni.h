@@ -5,6 +5,8 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_VNNI_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_DOTS_VNNI_H
 
+#define GB_HAS_WIDE_DOTS 1
+
 #if defined(__AVX512VNNI__)
 enum { GB_TOKENS = 8, GB_BLOCKS = 2 };
 #else
@@ -28,6 +30,14 @@ GB_INLINE gb_narrow gb_zero_narrow(void) {
 
 GB_INLINE void gb_fold(gb_wide *sum, gb_narrow *narrow) {
     (void)sum, (void)narrow;
+}
+
+GB_INLINE void gb_fold_scaled(gb_wide *sum, const gb_wide *part, gb_narrow *narrow,
+                              const gb_vector_integers *scale) {
+    (void)narrow;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        sum->part[p] += part->part[p] * scale[p];
 }
 
 GB_INLINE void gb_dot_bytes(gb_wide *sum, gb_codes codes, const int8_t *x) {

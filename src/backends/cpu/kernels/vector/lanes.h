@@ -152,6 +152,13 @@ GB_INLINE gb_lanes gb_multiply_by(gb_lanes a, float factor) {
     return a;
 }
 
+GB_INLINE gb_lanes gb_multiply_lanes(gb_lanes a, gb_lanes b) {
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++)
+        a.part[p] *= b.part[p];
+    return a;
+}
+
 /* sum + factor * b, the product rounded first. */
 GB_INLINE gb_lanes gb_add_scaled(gb_lanes sum, float factor, gb_lanes b) {
 #pragma GCC unroll 4

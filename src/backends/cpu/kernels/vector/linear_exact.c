@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/exact/exact.h"
 #include "backends/cpu/kernels/vector/quantized.h"
 
-/* A row of the weight is expanded to 8-bit integers once for all tokens. */
+/* For canonical matrices. A row of the weight is expanded to 8-bit integers once for all tokens. */
 typedef struct weight_row {
     int16_t integers[GB_MAX_INT32_INPUTS + 1];
     float scale;
@@ -10,8 +11,6 @@ typedef struct weight_row {
 _Static_assert(sizeof(weight_row) <= GB_LINEAR_SCRATCH, "the scratch holds a row");
 
 static gb_group_integers integers_of(const gb_quantized_matrix *matrix, size_t row, size_t group) {
-    if (matrix->is_interleaved)
-        return gb_interleaved_group(matrix, row, group);
     const gb_plane *bytes = &matrix->planes.scales;
     return gb_get_group_integers(
         matrix->format.bits, ((const uint8_t *)matrix->data)[bytes->offset + row * bytes->row_bytes + group]);
@@ -21,8 +20,6 @@ static float row_scale(const gb_quantized_matrix *matrix, size_t row) {
     if (matrix->format.kind != GB_FORMAT_PROGRESSIVE)
         return gb_affine_of(matrix, row, 0).scale;
     const gb_plane *supers = &matrix->planes.super_scales;
-    if (matrix->is_interleaved)
-        return gb_interleaved_half(matrix, supers, row, 0, GB_F16);
     uint16_t half;
     memcpy(&half, (const uint8_t *)matrix->data + supers->offset + row * supers->row_bytes, sizeof half);
     return gb_float_from_f16(half);
@@ -51,9 +48,8 @@ static int32_t dot(const int8_t *codes, const int16_t *integers, size_t count) {
     return sum;
 }
 
-void GB_FOR_ISA(gb_linear_exact)(const gb_linear *l, size_t first, size_t end, void *scratch) {
+static void multiply_canonical(const gb_linear *l, size_t first, size_t end, weight_row *weight) {
     const gb_activations *x = l->activations;
-    weight_row *weight = scratch;
     for (size_t row = first; row < end; row++) {
         expand_row(l->quantized, l->first_row + row, l->inputs, weight);
         for (size_t t = 0; t < l->tokens; t++) {
@@ -62,4 +58,13 @@ void GB_FOR_ISA(gb_linear_exact)(const gb_linear *l, size_t first, size_t end, v
             gb_linear_result(l, t)[row] = ((float)sum * x->scales[input]) * weight->scale;
         }
     }
+}
+
+void GB_FOR_ISA(gb_linear_exact)(const gb_linear *l, size_t first, size_t end, void *scratch) {
+    if (!l->quantized->is_interleaved)
+        multiply_canonical(l, first, end, scratch);
+    else if (l->tokens > GB_TOKENS && gb_is_expanded(l->quantized->format.bits))
+        GB_FOR_ISA(gb_linear_exact_many)(l, first, end, scratch);
+    else
+        GB_FOR_ISA(gb_linear_exact_few)(l, first, end, scratch);
 }

@@ -9,6 +9,9 @@
 #include "backends/cpu/kernels/vector/dots.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 
+/* Of a block. */
+enum { GB_ROWS = 16 };
+
 /* Inputs are taken in units of 16; of each token the 16 codes stand together. */
 enum { GB_UNIT = 16, GB_UNIT_STEPS = 4 };
 

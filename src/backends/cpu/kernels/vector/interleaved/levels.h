@@ -8,8 +8,6 @@
 
 #include "backends/cpu/kernels/vector/interleaved/unit.h"
 
-enum { GB_ROWS = 16 };
-
 /* Four groups of small integers of two levels, which share a super-scale. */
 typedef struct gb_integers {
     gb_wide group[4];
@@ -94,13 +92,6 @@ GB_INLINE gb_integers gb_next_integers(gb_levels *levels, uint32_t scale_bits) {
         levels->high += GB_ROWS;
     }
     return four;
-}
-
-GB_INLINE gb_lanes gb_multiply_lanes(gb_lanes a, gb_lanes b) {
-#pragma GCC unroll 4
-    for (int p = 0; p < GB_PARTS; p++)
-        a.part[p] *= b.part[p];
-    return a;
 }
 
 GB_INLINE gb_lanes gb_negate_lanes(gb_lanes a) {
