@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_REQUESTS = 48, MOST_ANSWERS = 8, MOST_PROMPT = 64, MOST_LIST = 24 };
+enum { MOST_REQUESTS = 48, MOST_ANSWERS = 8, MOST_PROMPT = 64, MOST_LIST = 24, MOST_MESSAGES = 2 };
 
 /* A request that was submitted, and what is heard of it. */
 typedef struct asked {
@@ -40,7 +40,7 @@ typedef struct play {
     /* of the submission to come */
     int32_t prompt[MOST_PROMPT], stop_tokens[MOST_LIST];
     uint32_t branches[MOST_LIST];
-    gumbel_message message;
+    gumbel_message messages[MOST_MESSAGES];
     gumbel_chat_options chat;
 } play;
 
@@ -166,13 +166,14 @@ static void read_messages(play *p, gumbel_submission *submission) {
     static const char *const texts[] = {"Hi", "", "\xFF", NULL};
     static const char *const lists[] = {"[]", "[{\"role\":\"user\",\"content\":\"Hi\"}]", "{", "[1]"};
     const uint8_t kind = next(p);
-    p->message = (gumbel_message){.size = kind & 1 ? sizeof p->message : (size_t)kind,
-                                  .role = roles[kind / 2 % 4],
-                                  .content = texts[kind / 8 % 4]};
+    for (size_t i = 0; i < MOST_MESSAGES; i++)
+        p->messages[i] = (gumbel_message){.size = kind % 16 == 0 ? 0 : sizeof *p->messages,
+                                          .role = roles[kind / 2 % 4],
+                                          .content = texts[kind / 8 % 4]};
     p->chat =
         (gumbel_chat_options){.size = sizeof p->chat, .messages_json = kind & 64 ? lists[kind % 4] : NULL};
-    submission->messages = kind & 128 ? NULL : &p->message;
-    submission->message_count = kind % 3;
+    submission->messages = kind & 128 ? NULL : p->messages;
+    submission->message_count = kind % (MOST_MESSAGES + 1);
     submission->chat = kind & 32 ? &p->chat : NULL;
     if (kind & 16)
         submission->tokens = NULL, submission->token_count = 0;
