@@ -47,15 +47,17 @@ static const cli_option output_table[] = {
 static const cli_option quantize_table[] = {
     {.names = "--quantize",
      .argument = "RECIPE",
-     .help = "How weights are made smaller: none (the default: the checkpoint's own numbers), int8, int4, "
-             "int4-g64, sensitive, int8-affine, int4-affine, int4-affine-g32 (--list-recipes), or a file with a "
-             "recipe.",
+     .help =
+         "How weights are made smaller: none (the default: the checkpoint's own numbers), int8, int4, "
+         "int4-g64, sensitive, int8-affine, int4-affine, int4-affine-g32 (--list-recipes), or a file with a "
+         "recipe.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, quantize)},
     {.names = "--activations",
      .argument = "KIND",
      .help = "What products with quantized weights do with their input: int8 rounds it to 8 bits per token "
-             "or group, as the recipe says, none takes it as it is. The default is the recipe's; without --quantize it is int8 where the "
+             "or group, as the recipe says, none takes it as it is. The default is the recipe's; without "
+             "--quantize it is int8 where the "
              "checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, activations)},

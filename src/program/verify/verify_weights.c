@@ -13,11 +13,12 @@ static gumbel_status check_group_bytes(const gb_constant *constant, gumbel_error
     if (bad == count)
         return GUMBEL_OK;
     const gb_group_integers found = gb_get_group_integers(bits, bytes[bad]);
-    return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                   "constant %s: byte %llu of its scales is 0x%02x: with a zero of %u the scale is %u, expected at "
-                   "most %u, so that weights have 8 bits",
-                   constant->name, (unsigned long long)bad, bytes[bad], found.zero, found.scale,
-                   gb_largest_group_scale(bits, found.zero));
+    return gb_fail(
+        error, GUMBEL_ERROR_FORMAT,
+        "constant %s: byte %llu of its scales is 0x%02x: with a zero of %u the scale is %u, expected at "
+        "most %u, so that weights have 8 bits",
+        constant->name, (unsigned long long)bad, bytes[bad], found.zero, found.scale,
+        gb_largest_group_scale(bits, found.zero));
 }
 
 gumbel_status gb_verify_weights(const gb_program *program, gumbel_error *error) {
