@@ -10,24 +10,17 @@ text=tests/data/quantize/perplexity.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# RECIPE [export's options]: one row, against $work/none.
+# RECIPE: one row, against $work/none.
 row() {
-    recipe=$1
-    shift
-    "$gumbel" export "models/$model" -o "$work/program" --quantize "$recipe" "$@" 2>/dev/null
+    "$gumbel" export "models/$model" -o "$work/program" --quantize "$1" 2>/dev/null
     [ -e "$work/none" ] || cp "$work/program" "$work/none"
-    name=$(basename "$recipe")
-    if [ $# -gt 0 ]; then name="$name, \`$*\`"; fi
     "$gumbel" perplexity "$work/program" -f "$text" --against "$work/none" --threads 1 |
-        awk -v name="$name" -v bytes="$(wc -c <"$work/program")" '
+        awk -v name="$1" -v bytes="$(wc -c <"$work/program")" '
             /^perplexity/ { perplexity = $2 " ± " $4 }
             /^kl/ { divergence = $3 < 0.0000005 ? "0" : sprintf("%.4f ± %.4f", $3, $5) }
             /^top-1/ { agreement = $3 }
             END { printf "| %s | %.2f MB | %s | %s | %s %% |\n", name, bytes / 1e6, perplexity, divergence, agreement }'
 }
-
-"$gumbel" export --list-recipes | awk '/"name": "int4-affine",/ { on = 1; print "{" } on { print } on && /^}/ { exit }' |
-    sed 's/, "method": "hqq"//' >"$work/int4-affine with min-max"
 
 for model in gemma4-tiny qwen3_5-moe-tiny; do
     rm -f "$work/none"
@@ -35,9 +28,8 @@ for model in gemma4-tiny qwen3_5-moe-tiny; do
     echo "| recipe | file | perplexity | KL divergence | same top token |"
     echo "|---|---|---|---|---|"
     row none
-    for recipe in int8 int4 int4-g64 sensitive int8-affine int4-affine "$work/int4-affine with min-max" int4-affine-g32; do
+    for recipe in int8 int4 int4-g64 sensitive int8-affine int4-affine int4-affine-g32; do
         row "$recipe"
-        row "$recipe" --activations none
     done
     echo
 done
