@@ -27,7 +27,7 @@ __device__ static const uint8_t *quarter_codes(const integer_matrix &m, size_t r
            quarter / 8 % 2 * 512 + (row % 8 * 4 + quarter % 4) * 16 + quarter / 4 % 2 * 8 + half * 4;
 }
 
-__device__ static unsigned group_byte(const integer_matrix &m, size_t row, size_t group) {
+__device__ static uint8_t group_byte(const integer_matrix &m, size_t row, size_t group) {
     if (!m.matrix.is_packed)
         return plane_row(m.matrix, m.matrix.planes.scales, row)[group];
     const size_t groups = GB_TILE_COLUMNS / m.matrix.format.group;
@@ -44,22 +44,22 @@ __device__ static float weight_scale(const integer_matrix &m, size_t row) {
     return read_half(plane_row(m.matrix, m.matrix.planes.scales, row), 0, m.matrix.format.scale);
 }
 
-__device__ static weight_group group_of(const integer_matrix &m, size_t row, size_t column) {
+/* Of a format that has no groups: what is taken from its codes. */
+__device__ static gb_group_integers group_of(const integer_matrix &m, size_t row, size_t column) {
     const gb_format &format = m.matrix.format;
     if (format.kind != GB_FORMAT_PROGRESSIVE)
-        return {1 << (format.bits - 1), 1};
-    const unsigned byte = group_byte(m, row, column / format.group), low = 8u - format.bits;
-    return {(int)(byte >> low), (int)(byte & ((1u << low) - 1u)) + 1};
+        return {1u << (format.bits - 1), 1};
+    return gb_get_group_integers(format.bits, group_byte(m, row, column / format.group));
 }
 
 /* The integers of a quarter as bytes, even columns and odd ones; zeros past the row's end. */
 __device__ static void load_integers(const integer_matrix &m, size_t row, size_t quarter, uint32_t words[2]) {
     const unsigned bits = m.matrix.format.bits;
     const uint8_t *codes = quarter_codes(m, row, quarter);
-    const weight_group group = group_of(m, row, quarter * 8);
+    const gb_group_integers group = group_of(m, row, quarter * 8);
     words[0] = words[1] = 0;
     for (unsigned i = 0; i < 8 && quarter * 8 + i < m.columns; i++) {
-        const int integer = ((int)gb_get_code(codes, bits, i) - group.zero) * group.scale;
+        const int integer = ((int)gb_get_code(codes, bits, i) - (int)group.zero) * (int)group.scale;
         words[i % 2] |= ((uint32_t)integer & 0xffu) << (i / 2 * 8);
     }
 }

@@ -38,15 +38,6 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
     return (float)sum * row_scale * weight_scale;
 }
 
-/* An integer weight's group: (q - zero) * scale of each code q. */
-struct weight_group {
-    int zero, scale;
-};
-
-__device__ inline weight_group group_of_byte(unsigned byte) {
-    return {(int)(byte >> 4), (int)(byte & 15u) + 1};
-}
-
 } // namespace gb_cuda
 
 /* Rotates and rounds the rows of a call's input in its scratch, unless they are there. */

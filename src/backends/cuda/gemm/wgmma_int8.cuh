@@ -176,9 +176,9 @@ struct expanded_group {
         const uint32_t both = reinterpret_cast<const uint16_t *>(bytes)[threadIdx.x % WARP / 4];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const weight_group group = group_of_byte(both >> (8 * i) & 0xffu);
-            scale[i] = (uint32_t)group.scale;
-            base[i] = 0x80808080u - (uint32_t)group.zero * scale[i] * 0x01010101u;
+            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * i)));
+            scale[i] = group.scale;
+            base[i] = 0x80808080u - group.zero * group.scale * 0x01010101u;
         }
     }
 
