@@ -49,7 +49,7 @@ static cli_conversation new_conversation(void) {
     const cli_sampling_options greedy = temperature_zero();
     assert_ok(cli_settle_sampling(&greedy, &model, &conversation.sampling, &error), &error);
     cli_template_options template = {.file = GUMBEL_TEST_DATA "/cli/thinks.jinja"};
-    assert_ok(cli_template_read(&template, &conversation.template, &error), &error);
+    assert_ok(cli_template_read(&template, model.tokenizer, &conversation.template, &error), &error);
     assert_ok(cli_output_open(&conversation.output, model.tokenizer, &error), &error);
     assert_ok(cli_conversation_apply(&conversation, &error), &error);
     return conversation;
