@@ -19,7 +19,7 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
     }
     use->is_multiplied = true;
     const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
-    use->is_int8 = use->is_int8 || activation == GB_ACTIVATION_INT8_PER_GROUP;
+    use->is_int8 = use->is_int8 || activation != GB_ACTIVATION_NONE;
     use->is_per_token = use->is_per_token || activation == GB_ACTIVATION_INT8_PER_TOKEN;
 }
 

@@ -20,7 +20,7 @@ typedef enum gb_packing_order {
 typedef struct gb_constant_use {
     bool is_multiplied; /* the weight of a linear or expert_linear */
     bool has_others;    /* an operand of anything else */
-    bool is_int8;       /* of one at least that rounds its input to 8 bits per group */
+    bool is_int8;       /* of one at least that rounds its input to 8 bits */
     bool is_per_token;  /* of one at least that rounds its input to 8 bits per row */
 } gb_constant_use;
 

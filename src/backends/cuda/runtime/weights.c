@@ -90,7 +90,7 @@ static bool choose_layouts(const gb_program *program, gb_constant_use *uses, gb_
             !choose_layout(constant, &uses[i], &weights->packings[i], &weights->planes[i]))
             return false;
         weights->int8_input[i] = weights->packings[i].block_rows > 0 && uses[i].is_int8 &&
-                                 constant->format.group > 0 &&
+                                 !uses[i].is_per_token && constant->format.group > 0 &&
                                  shape->dims[shape->rank - 1] % BYTES_COLUMNS == 0;
     }
     return true;
