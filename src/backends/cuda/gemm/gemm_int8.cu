@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(INT8_WARPS *WARP)
 
 bool gb_cuda_supports_int8(const gb_cuda_call *call) {
     const gb_cuda_tensor *weight = call->operands[1];
-    return gb_cuda_is_int8_per_token(call->node) && weight->dtype == GB_QUANTIZED &&
+    return call->node && gb_cuda_is_int8_per_token(call->node) && weight->dtype == GB_QUANTIZED &&
            gb_format_is_integer(&weight->format);
 }
 

@@ -51,10 +51,14 @@ static void launch_int8(const gb_cuda_problem *problem) {
     launch_each(problem, gb_cuda_gemm_int8);
 }
 
+static bool is_int8(const gb_cuda_call *call) {
+    return call->node && gb_cuda_is_int8_per_token(call->node);
+}
+
 /* ---- Other inputs -------------------------------------------------------------------------------------- */
 
 static bool is_packed_decode(const gb_cuda_call *call) {
-    return call->operands[1]->is_packed && !call->is_prefill && !gb_cuda_is_int8_per_token(call->node);
+    return call->operands[1]->is_packed && !call->is_prefill && !is_int8(call);
 }
 
 static bool supports_gemv(const gb_cuda_problem *problem) {
@@ -97,8 +101,8 @@ static void launch_wgmma(const gb_cuda_problem *problem) {
 
 /* Whether no other kernel has a quantized matrix. */
 static bool is_left(const gb_cuda_call *call) {
-    return call->operands[1]->dtype == GB_QUANTIZED && !is_packed_decode(call) &&
-           !gb_cuda_is_int8_per_token(call->node) && !gb_cuda_supports_wgmma(call, call->operands[1]);
+    return call->operands[1]->dtype == GB_QUANTIZED && !is_packed_decode(call) && !is_int8(call) &&
+           !gb_cuda_supports_wgmma(call, call->operands[1]);
 }
 
 static bool supports_quantized(const gb_cuda_problem *problem) {
