@@ -126,8 +126,7 @@ const cli_option serve_model_table[] = {
     {.names = "--models-max",
      .argument = "N",
      .help = "With several programs, how many are loaded at once. The others are loaded when a request names "
-             "them, in "
-             "place of the one that was not asked for longest. Default: all.",
+             "them, in place of the least recently used one. Default: all.",
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 1024},
      .offset = offsetof(serve_options, models_max)},
@@ -135,8 +134,8 @@ const cli_option serve_model_table[] = {
      .argument = "SIZE",
      .help =
          "With several programs, the memory that those loaded at once may take, weights and states of all "
-         "slots: 40GB, 512MiB. One that is not loaded takes the place of those that were not asked for "
-         "longest. Default: any.",
+         "slots: 40GB, 512MiB. One that is not loaded takes the place of the least recently used. "
+         "Default: any.",
      .type = CLI_STRING,
      .offset = offsetof(serve_options, models_memory)},
     {.names = "--parallel -np --max-num-seqs",
