@@ -72,7 +72,8 @@ static int32_t draw_adjusted(const float *logits, const gb_row_settings *setting
     const gb_bias_list bias = {adjustments.bias_ids, adjustments.bias_values, BIASES};
     const gb_penalties penalties = {adjustments.counts, HISTORY, 1.1f, 0.1f, 1.5f, GB_PROMPT_REPEATS};
     float *row = (float *)(uintptr_t)logits; /* changed and put back */
-    return gb_sample_adjusted_row(row, VOCABULARY, &bias, &penalties, settings, scratch);
+    return gb_sample_adjusted_row(row, VOCABULARY, &(gb_adjustments){bias, penalties, NULL}, settings,
+                                  scratch);
 }
 
 static int32_t draw_logprob(const float *logits, const gb_row_settings *settings, void *scratch) {

@@ -660,7 +660,7 @@ typedef struct gumbel_result {
 } gumbel_result;
 
 /* One session's part of a step. Log-probabilities are of the softmax of the program's logits, before biases,
- * penalties and temperature. */
+ * penalties, the mask and temperature. */
 typedef struct gumbel_request {
     size_t size;                     /* the same in all requests of a step */
     gumbel_session *session;         /* each session at most once per step */
@@ -670,6 +670,9 @@ typedef struct gumbel_request {
     const gumbel_sampling *sampling; /* NULL: gumbel_sampling_defaults of the program */
     bool wants_logprob;              /* give the token's log-probability */
     uint32_t top_logprobs;           /* and of that many likeliest tokens; at most max_top_logprobs */
+    /* The tokens that may be drawn: token i if bit i % 32 of word i / 32 is 1, of (vocab_size + 31) / 32
+     * words that are read during the call; NULL: every token. */
+    const uint32_t *mask;
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result

@@ -221,6 +221,14 @@ gumbel_status gb_check_vocabulary(const gb_op_info *op, int64_t columns, gumbel_
     return GUMBEL_OK;
 }
 
+static gumbel_status apply_mask(const gb_operand_type *operands, gumbel_error *error) {
+    const int64_t logits = operands[0].type.shape.dims[1], words = operands[2].type.shape.dims[1];
+    if (words != (int64_t)gb_mask_words((uint64_t)logits))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "apply_mask: a mask of %lld words for %lld logits",
+                       (long long)words, (long long)logits);
+    return GUMBEL_OK;
+}
+
 static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
@@ -255,6 +263,8 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
         return log_probability(operands, error);
     case GB_OP_TOP_IDS:
         return top_ids(operands, node, &results[0], error);
+    case GB_OP_APPLY_MASK:
+        return apply_mask(operands, error);
     case GB_OP_RANDOM_BITS:
         GB_TRY(random_bits(operands, node, &results[0], error));
         return gb_check_vocabulary(op, results[0].shape.dims[1], error);

@@ -135,6 +135,10 @@ const gb_role_info *gb_role_find(uint32_t number) {
     return number < GB_ROLE_LIMIT && table[number].name ? &table[number] : NULL;
 }
 
+uint64_t gb_mask_words(uint64_t vocab_size) {
+    return (vocab_size + 31) / 32;
+}
+
 static int64_t role_dim(char letter, const gb_metadata *metadata) {
     switch (letter) {
     case 'N':
@@ -145,6 +149,8 @@ static int64_t role_dim(char letter, const gb_metadata *metadata) {
         return (int64_t)metadata->max_bias;
     case 'K':
         return (int64_t)metadata->max_top_logprobs;
+    case 'W':
+        return (int64_t)gb_mask_words(metadata->vocab_size);
     default:
         return (int64_t)metadata->vocab_size;
     }

@@ -156,6 +156,9 @@ typedef struct gb_role_info {
 /* The table's line of a role number, or NULL for a number that is no role. */
 const gb_role_info *gb_role_find(uint32_t number);
 
+/* Words of 32 bits that hold one bit of each token. */
+uint64_t gb_mask_words(uint64_t vocab_size);
+
 /* The type that a value bound to the role has. */
 gb_type gb_role_type(const gb_role_info *role, const gb_metadata *metadata);
 

@@ -66,7 +66,7 @@ static bool reserve_sessions(gumbel_engine *engine) {
     if (!engine->sessions || !gb_multiply_size(engine->slots, each, &words) || words > SIZE_MAX)
         return false;
     engine->token_storage = gb_allocate((size_t)words, sizeof *engine->token_storage);
-    const size_t max_bias = engine->arrays.max_bias;
+    const size_t max_bias = engine->arrays.widths.max_bias;
     if (!engine->token_storage || !gb_multiply_size(engine->slots, max_bias, &words) || words > SIZE_MAX)
         return false;
     engine->bias_storage = gb_allocate((size_t)words + 1, sizeof *engine->bias_storage);

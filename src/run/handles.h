@@ -113,6 +113,9 @@ gumbel_status gb_check_bias(const gumbel_sampling *sampling, uint64_t vocab_size
 gumbel_status gb_check_logprobs(const gb_program *program, bool wanted, uint32_t top, const char *where,
                                 gumbel_error *error);
 
+/* Checks that the program takes masks. */
+gumbel_status gb_check_mask(const gb_program *program, const char *where, gumbel_error *error);
+
 /* Whether a penalty of these settings changes anything. */
 bool gb_has_penalties(const gumbel_sampling *sampling);
 

@@ -58,6 +58,14 @@ gumbel_status gb_check_inputs(const gb_program *program, const gumbel_sampling *
     return check_bias_room(program, sampling, where, error);
 }
 
+gumbel_status gb_check_mask(const gb_program *program, const char *where, gumbel_error *error) {
+    if (gb_program_input(program, GB_ROLE_MASK) != GB_NO_VALUE)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "%sa mask: the program has no input mask; export it again, without --sampler minimal",
+                   where);
+}
+
 gumbel_status gb_check_logprobs(const gb_program *program, bool wanted, uint32_t top, const char *where,
                                 gumbel_error *error) {
     if (!wanted && top == 0)

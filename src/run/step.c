@@ -142,14 +142,21 @@ static int32_t prompt_flags(gumbel_penalized penalized) {
 }
 
 static void set_biases(const gb_batch_arrays *arrays, const gumbel_sampling *settings, uint32_t row) {
-    int32_t *ids = arrays->bias_ids + (size_t)row * arrays->max_bias;
-    float *values = arrays->bias_values + (size_t)row * arrays->max_bias;
-    for (size_t i = 0; i < settings->bias_count && i < arrays->max_bias; i++) {
+    int32_t *ids = arrays->bias_ids + (size_t)row * arrays->widths.max_bias;
+    float *values = arrays->bias_values + (size_t)row * arrays->widths.max_bias;
+    for (size_t i = 0; i < settings->bias_count && i < arrays->widths.max_bias; i++) {
         ids[i] = settings->bias[i].token;
         values[i] = settings->bias[i].value;
     }
-    if (settings->bias_count < arrays->max_bias)
+    if (settings->bias_count < arrays->widths.max_bias)
         ids[settings->bias_count] = -1;
+}
+
+static void set_mask(const gb_batch_arrays *arrays, const uint32_t *mask, uint32_t row) {
+    const size_t words = arrays->widths.mask_words;
+    arrays->masked[row] = mask != NULL;
+    if (mask)
+        memcpy(arrays->mask + row * words, mask, words * sizeof *mask);
 }
 
 /* Fills in a row's inputs: its settings, and what follows from them and the request. */
@@ -162,12 +169,15 @@ static void set_row(const gb_batch_arrays *arrays, const gumbel_request *request
     arrays->penalize_prompt[row] = prompt_flags(settings->penalized);
     arrays->want_logprobs[row] = request->wants_logprob || request->top_logprobs > 0;
     set_biases(arrays, settings, row);
+    set_mask(arrays, request->mask, row);
 }
 
 /* Checks a row's settings against their ranges and what the program takes. */
 static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_request *request,
                                     const gumbel_sampling *settings, const char *where, gumbel_error *error) {
     GB_TRY(gb_check_logprobs(engine->program, request->wants_logprob, request->top_logprobs, where, error));
+    if (request->mask)
+        GB_TRY(gb_check_mask(engine->program, where, error));
     if (!engine->program->metadata.use_sampling)
         return GUMBEL_OK;
     GB_TRY(gb_check_sampling(settings, where, error));
@@ -219,7 +229,7 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
 static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const gb_lookahead *lookahead = &session->lookahead;
-    if (!request->result || !lookahead->sampling || request->sampling != lookahead->sampling)
+    if (!request->result || !lookahead->sampling || request->sampling != lookahead->sampling || request->mask)
         return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;

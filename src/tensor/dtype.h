@@ -34,6 +34,7 @@ typedef enum gb_dtype {
 #define GB_C_TYPE(enumerator) GB_C_TYPE_##enumerator
 #define GB_C_TYPE_GB_F32 float
 #define GB_C_TYPE_GB_I32 int32_t
+#define GB_C_TYPE_GB_U32 uint32_t
 #define GB_C_TYPE_GB_U64 uint64_t
 #define GB_C_TYPE_GB_BOOL bool
 

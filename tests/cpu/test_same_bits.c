@@ -129,7 +129,7 @@ static void neighbours(void **unused) {
     free_tiny(program);
 }
 
-/* Biases, penalties and min-p of all kinds. */
+/* Biases, penalties, masks and min-p of all kinds. */
 static void set_settings(tiny_batch *b, uint32_t row, uint32_t position) {
     b->min_p[row] = (float)(row % 3) * 0.03f;
     b->repetition_penalty[row] = 1 + 0.2f * (float)row;
@@ -142,6 +142,9 @@ static void set_settings(tiny_batch *b, uint32_t row, uint32_t position) {
             position % 5 == 0 && i == 2 ? -1 : ((int32_t)position + i * i) % TINY_VOCABULARY;
         b->bias_values[row * TINY_BIASES + (uint32_t)i] = i == 1 ? -INFINITY : 2.5f * (float)i + 1;
     }
+    b->masked[row] = row == position % 3;
+    for (uint32_t i = 0; i < TINY_MASK_WORDS; i++)
+        b->mask[row * TINY_MASK_WORDS + i] = (position + i) * 2654435761u;
     b->want_logprobs[row] = row == 1;
 }
 

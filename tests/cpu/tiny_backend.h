@@ -74,6 +74,7 @@ typedef struct tiny_batch {
 #define COUNT_N STEP_TOKENS
 #define COUNT_B MOST_SLOTS
 #define COUNT_BL MOST_SLOTS *TINY_BIASES
+#define COUNT_BW MOST_SLOTS *TINY_MASK_WORDS
 #define ARRAY_INPUT(dtype, name, dims) GB_C_TYPE(dtype) name[COUNT_##dims];
 #define ARRAY_OUTPUT(dtype, name, dims)
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral)                               \
@@ -83,7 +84,7 @@ typedef struct tiny_batch {
 } tiny_batch;
 
 static inline gb_batch_arrays tiny_arrays(tiny_batch *b) {
-    gb_batch_arrays arrays = {.next = b->next, .max_bias = TINY_BIASES};
+    gb_batch_arrays arrays = {.next = b->next, .widths = {TINY_BIASES, TINY_MASK_WORDS}};
 #define TAKE_INPUT(name) arrays.name = b->name;
 #define TAKE_OUTPUT(name)
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) TAKE_##direction(name)

@@ -78,6 +78,13 @@ static inline void fill_settings(sample_rows *r, uint32_t b, uint64_t *random) {
     r->presence_penalty[b] = pick(random, penalties, 4);
     r->prompt[b] = (int32_t)(next_random(random) % 4);
     r->wanted[b] = next_random(random) % 4 == 0;
+    r->masked[b] = next_random(random) % 3 == 0;
+    uint32_t *mask = r->mask + b * gb_mask_words(r->size);
+    const uint32_t kinds = next_random(random) % 3;
+    for (size_t i = 0; i < gb_mask_words(r->size); i++)
+        mask[i] = kinds == 0                ? next_random(random)
+                  : next_random(random) % 7 ? 0
+                                            : 1u << next_random(random) % 32;
 }
 
 /* Makes rows of which size, count and count_limit are set; false where there is no memory. */
@@ -88,7 +95,8 @@ static inline bool make_rows(sample_rows *r, uint32_t kind) {
     r->bias_ids = malloc((size_t)r->count * BIASES * sizeof *r->bias_ids);
     r->bias_values = malloc((size_t)r->count * BIASES * sizeof *r->bias_values);
     r->counts = malloc((size_t)r->count * r->count_limit * sizeof *r->counts);
-    if (!r->logits || !r->bias_ids || !r->bias_values || !r->counts)
+    r->mask = malloc(r->count * gb_mask_words(r->size) * sizeof *r->mask);
+    if (!r->logits || !r->bias_ids || !r->bias_values || !r->counts || !r->mask)
         return false;
     for (uint32_t b = 0; b < r->count; b++) {
         fill_settings(r, b, &random);
@@ -102,6 +110,7 @@ static inline void free_rows(sample_rows *r) {
     free(r->bias_ids);
     free(r->bias_values);
     free(r->counts);
+    free(r->mask);
 }
 
 static inline row_result sample_on_cpu(const sample_rows *r, uint32_t b, void *scratch) {

@@ -23,6 +23,8 @@ typedef struct sample_rows {
     float *bias_values;
     gb_token_count *counts; /* [count, count_limit] */
     int32_t prompt[MOST_ROWS];
+    bool masked[MOST_ROWS];
+    uint32_t *mask;         /* [count, gb_mask_words(size)]; or NULL: no row is masked */
     bool wanted[MOST_ROWS]; /* log-probabilities */
 } sample_rows;
 
@@ -33,16 +35,18 @@ static inline int32_t token_on_cpu(const sample_rows *r, uint32_t b, void *scrat
 #define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
     GB_OF_DRAW(kind)(settings.name = r->name[b];)
 #include "program/roles.def"
-    const gb_bias_list bias = {r->bias_ids + (size_t)b * r->bias_limit,
-                               r->bias_values + (size_t)b * r->bias_limit, r->bias_limit};
-    const gb_penalties penalties = {.counts = r->counts + (size_t)b * r->count_limit,
-                                    .limit = r->count_limit,
-                                    .repetition = r->repetition_penalty[b],
-                                    .frequency = r->frequency_penalty[b],
-                                    .presence = r->presence_penalty[b],
-                                    .prompt = r->prompt[b]};
-    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &bias, &penalties, &settings,
-                                  scratch);
+    const gb_adjustments adjustments = {
+        .bias = {r->bias_ids + (size_t)b * r->bias_limit, r->bias_values + (size_t)b * r->bias_limit,
+                 r->bias_limit},
+        .penalties = {.counts = r->counts + (size_t)b * r->count_limit,
+                      .limit = r->count_limit,
+                      .repetition = r->repetition_penalty[b],
+                      .frequency = r->frequency_penalty[b],
+                      .presence = r->presence_penalty[b],
+                      .prompt = r->prompt[b]},
+        .mask = r->masked[b] ? r->mask + b * gb_mask_words(r->size) : NULL,
+    };
+    return gb_sample_adjusted_row(r->logits + (size_t)b * r->size, r->size, &adjustments, &settings, scratch);
 }
 
 /* Rows on the device, and the calls of their sample step. */
@@ -80,12 +84,16 @@ static inline cudaError_t make_device_step(const sample_rows *r, uint32_t count,
     put_tensor(&operands[GB_SAMPLE_BIAS_VALUES], GB_F32, r->bias_values, count, r->bias_limit, 1, &result);
     put_tensor(&operands[GB_SAMPLE_COUNTS], GB_I32, r->counts, count, r->count_limit, 3, &result);
     put_tensor(&operands[GB_SAMPLE_PENALIZE_PROMPT], GB_I32, r->prompt, count, 1, 1, &result);
+    if (r->mask) {
+        put_tensor(&operands[GB_SAMPLE_MASKED], GB_BOOL, r->masked, count, 1, 1, &result);
+        put_tensor(&operands[GB_SAMPLE_MASK], GB_U32, r->mask, count, gb_mask_words(r->size), 1, &result);
+    }
     put_tensor(&step->wanted, GB_BOOL, r->wanted, count, 1, 1, &result);
     put_tensor(&step->token, GB_I32, NULL, count, 1, 1, &result);
     put_tensor(&step->normalizer, GB_F32, NULL, count, 2, 1, &result);
     put_tensor(&step->logprob, GB_F32, NULL, count, 1, 1, &result);
     for (int i = 0; i < GB_SAMPLE_OPERANDS; i++)
-        step->sample.operands[i] = &operands[i];
+        step->sample.operands[i] = operands[i].rank > 0 ? &operands[i] : NULL;
     step->sample.results[0] = &step->token;
     step->sample.scratch = &step->scratch;
     step->sample.stream = stream;

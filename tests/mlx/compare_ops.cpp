@@ -133,7 +133,7 @@ static void run_batch(const gb_program &program, const lowered_program &lowered,
         states.advance(run.slot, run.start + run.count);
 }
 
-/* Two rows: one of each kind of mask, the other with penalties. */
+/* Two rows: one of each kind of setting that keeps some tokens, the other with penalties and a mask. */
 static gb_batch &finish_batch(test_batch &b, const gb_program &program) {
     const gb_batch_arrays &a = b.arrays;
     a.min_p[0] = 0.05f;
@@ -146,6 +146,9 @@ static gb_batch &finish_batch(test_batch &b, const gb_program &program) {
         a.bias_ids[0] = 5, a.bias_ids[1] = 7, a.bias_ids[2] = 5, a.bias_ids[3] = -1;
         a.bias_values[0] = 1.5f, a.bias_values[1] = -INFINITY, a.bias_values[2] = -0.25f;
     }
+    a.masked[1] = true;
+    for (uint32_t i = 0; i < a.widths.mask_words; i++)
+        a.mask[a.widths.mask_words + i] = 0x5a3c96f1u * (i + 1);
     a.want_logprobs[1] = true;
     return b.batch;
 }

@@ -161,6 +161,7 @@ static const infer_case good_cases[] = {
     {GB_OP_LOG_PROBABILITY, {"f32[B,9]", "f32[B,2]", "i32[B]"}, {{0}}, "f32[B]"},
     {GB_OP_LOG_PROBABILITY, {"f32[B,9]", "f32[B,2]", "i32[B,4]"}, {{0}}, "f32[B,4]"},
     {GB_OP_TOP_IDS, {"f32[B,9]", "bool[B]"}, {INT(COUNT, 9)}, "i32[B,9]"},
+    {GB_OP_APPLY_MASK, {"f32[B,33]", "bool[B]", "u32[B,2]"}, {{0}}, "f32[B,33]"},
 };
 
 static void ops_have_their_result_types(void **state) {
@@ -372,6 +373,10 @@ static const infer_case attribute_cases[] = {
      {"u64[B]"},
      {INT(COUNT, 1 << 23)},
      "random_bits: rows of 8388608, expected at most 8388607"},
+    {GB_OP_APPLY_MASK,
+     {"f32[B,33]", "bool[B]", "u32[B,1]"},
+     {{0}},
+     "apply_mask: a mask of 1 words for 33 logits"},
     {GB_OP_TOP_IDS, {"f32[B,9]", "bool[B]"}, {INT(COUNT, 10)}, "top_ids: count = 10 is not within 1 .. 9"},
     {GB_OP_TOP_IDS, {"f32[B,9]", "bool[B]"}, {INT(COUNT, 0)}, "top_ids: count = 0 is not within 1 .. 9"},
     {GB_OP_ARGMAX, {"f32[B,8388608]"}, {{0}}, "argmax: rows of 8388608, expected at most 8388607"},

@@ -59,29 +59,29 @@ static void the_summary_has_limits_memory_and_ops(void **state) {
 /* The masks of roles.def, each of the one before it, and the nodes after them. */
 static void assert_masks_and_draw(const text_buffer *printed) {
     char expected[4096];
-    int used = 0, kept = 62, next = 66;
+    int used = 0, kept = 63, next = 67;
 #define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...)                                  \
     GB_OF_MASKS(kind)                                                                                        \
     ({                                                                                                       \
         used += sprintf(expected + used,                                                                     \
-                        "      %%%d = " #name "_mask(%%65, %%%d, " #name ") : bool[B,48]\n", next, kept);    \
+                        "      %%%d = " #name "_mask(%%66, %%%d, " #name ") : bool[B,48]\n", next, kept);    \
         kept = next++;                                                                                       \
     })
 #include "program/roles.def"
     sprintf(expected + used,
             "      %%%d = random_bits(seed) {count = 48} : u32[B,48]\n"
             "      %%%d = gumbel_noise(%%%d) : f32[B,48]\n"
-            "      %%%d = add(%%65, %%%d) : f32[B,48]\n"
+            "      %%%d = add(%%66, %%%d) : f32[B,48]\n"
             "      %%%d = argmax(%%%d, %%%d) : i32[B]\n"
-            "      %%%d = argmax(%%58) : i32[B]\n"
-            "      %%%d = choose_token(%%59, %%%d, %%%d) : i32[B]\n"
+            "      %%%d = argmax(%%59) : i32[B]\n"
+            "      %%%d = choose_token(%%60, %%%d, %%%d) : i32[B]\n"
             "      yield %%%d\n"
             "    else:\n"
-            "      %%%d = argmax(%%58) : i32[B]\n"
+            "      %%%d = argmax(%%59) : i32[B]\n"
             "      yield %%%d\n"
             "  }\n"
             "outputs\n"
-            "  next: %%61\n"
+            "  next: %%62\n"
             "  logprob: %%54\n"
             "  top_ids: %%52\n"
             "  top_logprobs: %%55\n",
@@ -113,14 +113,15 @@ static void the_graph_is_readable(void **state) {
         "  %57 = count_tokens(tokens, positions, slots, rows, generated_from, sampler.tokens) : i32[B,64,3]\n"
         "  %58 = penalize(%56, %57, repetition_penalty, frequency_penalty, presence_penalty, "
         "penalize_prompt) : f32[B,48]\n"
-        "  %59 = is_zero(temperature) : bool[B]\n"
-        "  %60 = any_false(%59) : bool[]\n"
-        "  %61 = if(%60) : i32[B] {\n"
+        "  %59 = apply_mask(%58, masked, mask) : f32[B,48]\n"
+        "  %60 = is_zero(temperature) : bool[B]\n"
+        "  %61 = any_false(%60) : bool[]\n"
+        "  %62 = if(%61) : i32[B] {\n"
         "    then:\n"
-        "      %62 = candidates(%58) : bool[B,48]\n"
-        "      %63 = fill_like(temperature) {value = 1} : f32[B]\n"
-        "      %64 = select(%59, %63, temperature) : f32[B]\n"
-        "      %65 = apply_temperature(%58, %64) : f32[B,48]\n"};
+        "      %63 = candidates(%59) : bool[B,48]\n"
+        "      %64 = fill_like(temperature) {value = 1} : f32[B]\n"
+        "      %65 = select(%60, %64, temperature) : f32[B]\n"
+        "      %66 = apply_temperature(%59, %65) : f32[B,48]\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_contains(&printed, parts[i]);
     assert_masks_and_draw(&printed);

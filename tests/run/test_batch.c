@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-enum { TOKENS = 5, ROWS = 3, BIASES = 4 };
+enum { TOKENS = 5, ROWS = 3, BIASES = 4, VOCABULARY = 70, WORDS = 3 };
 
 static gb_batch_arrays arrays;
 static gb_batch batch;
 
 static int reserve(void **state) {
     (void)state;
-    const gb_metadata metadata = {.max_bias = BIASES};
+    const gb_metadata metadata = {.max_bias = BIASES, .vocab_size = VOCABULARY};
     batch = (gb_batch){.token_count = TOKENS, .row_count = ROWS};
     if (!gb_batch_arrays_reserve(&metadata, TOKENS, ROWS, &arrays))
         return -1;
@@ -36,7 +36,7 @@ static int release(void **state) {
 
 /* Elements of the input's array, and of one row of it (0: of tokens). */
 static size_t count_of(const gb_role_info *role, size_t *of_row) {
-    *of_row = role->dims[0] == 'N' ? 0 : role->dims[1] == 'L' ? BIASES : 1;
+    *of_row = role->dims[0] == 'N' ? 0 : role->dims[1] == 'L' ? BIASES : role->dims[1] == 'W' ? WORDS : 1;
     return role->dims[0] == 'N' ? TOKENS : ROWS * *of_row;
 }
 
@@ -68,11 +68,13 @@ static void arrays_do_not_overlap(void **state) {
 static void a_cleared_row_is_neutral(void **state) {
     (void)state;
     memset(arrays.bias_ids, 7, ROWS * BIASES * sizeof *arrays.bias_ids);
+    arrays.masked[0] = arrays.masked[1] = true;
     arrays.top_k[0] = arrays.top_k[1] = arrays.tokens[1] = 7;
     gb_batch_clear_row(&arrays, 1);
 #define GB_SETTING(number, NAME, name, dtype, neutral, ...) assert_true(arrays.name[1] == (neutral));
 #include "program/roles.def"
     assert_true(arrays.seed[1] == 0 && !arrays.want_logprobs[1] && arrays.penalize_prompt[1] == 0);
+    assert_true(arrays.masked[0] && !arrays.masked[1] && gb_batch_has_mask(&batch));
     assert_int_equal(arrays.generated_from[1], -1);
     assert_int_equal(gb_batch_bias_count(&batch, 0, BIASES), BIASES);
     assert_int_equal(gb_batch_bias_count(&batch, 1, BIASES), 0);
@@ -82,7 +84,7 @@ static void a_cleared_row_is_neutral(void **state) {
 static void skipping_moves_the_arrays_of_rows(void **state) {
     (void)state;
     gb_batch skipped = batch;
-    gb_batch_skip_rows(&skipped, 2, BIASES);
+    gb_batch_skip_rows(&skipped, 2, &arrays.widths);
     for (uint32_t number = 1; number < GB_ROLE_LIMIT; number++) {
         const gb_role_info *role = gb_role_find(number);
         size_t of_row;

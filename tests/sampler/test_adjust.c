@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and penalties: written in place they give the token of the nodes, and the row comes back as it was;
+ * Biases, penalties and masks: together they give the token of the nodes, and the row comes back as it was;
  * the counts that penalties use.
  */
 #include "sampler/rows.h"
@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-enum { COUNT = 700, BIASES = 12, HISTORY = 90 };
+enum { COUNT = 700, BIASES = 12, HISTORY = 90, WORDS = (COUNT + 31) / 32 };
 
 typedef struct adjustments {
     int32_t ids[BIASES];
     float values[BIASES];
     gb_token_count counts[HISTORY];
-    gb_bias_list bias;
-    gb_penalties penalties;
+    uint32_t mask[WORDS];
+    gb_adjustments of_row;
 } adjustments;
 
 static float random_bias(uint64_t *random) {
@@ -30,6 +30,16 @@ static float random_bias(uint64_t *random) {
 static void fill_history(uint64_t *random, uint32_t vocabulary, int32_t *history) {
     for (int i = 0; i < HISTORY; i++)
         history[i] = (int32_t)random_below(random, vocabulary);
+}
+
+/* Words with no bit, with all, with some, or with one. */
+static void fill_mask(uint64_t *random, uint32_t *mask) {
+    const uint32_t kinds = 1 + random_below(random, 4);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        const uint32_t some = random_below(random, UINT32_MAX);
+        const uint32_t words[] = {0, UINT32_MAX, some, 1u << some % 32};
+        mask[i] = words[random_below(random, kinds)];
+    }
 }
 
 /* Some ids twice and some outside of the row, lists of every length. */
@@ -46,13 +56,16 @@ static void fill_adjustments(uint64_t *random, uint32_t count, adjustments *a) {
     fill_history(random, random_below(random, 2) ? count + 1 : 20, history);
     const uint32_t length = random_below(random, HISTORY + 1);
     gb_count_tokens(history, length, random_below(random, length + 1), a->counts, HISTORY, table);
-    a->bias = (gb_bias_list){a->ids, a->values, random_below(random, BIASES + 1)};
-    a->penalties = (gb_penalties){.counts = a->counts,
-                                  .limit = HISTORY,
-                                  .repetition = random_below(random, 2) ? 1.0f : 0.5f + random_unit(random),
-                                  .frequency = (float)random_below(random, 3) - 1.0f,
-                                  .presence = 2.0f * random_unit(random) - 1.0f,
-                                  .prompt = (int32_t)random_below(random, 4)};
+    a->of_row.bias = (gb_bias_list){a->ids, a->values, random_below(random, BIASES + 1)};
+    a->of_row.penalties =
+        (gb_penalties){.counts = a->counts,
+                       .limit = HISTORY,
+                       .repetition = random_below(random, 2) ? 1.0f : 0.5f + random_unit(random),
+                       .frequency = (float)random_below(random, 3) - 1.0f,
+                       .presence = 2.0f * random_unit(random) - 1.0f,
+                       .prompt = (int32_t)random_below(random, 4)};
+    fill_mask(random, a->mask);
+    a->of_row.mask = random_below(random, 2) ? a->mask : NULL;
 }
 
 static void test_in_place_and_node_by_node(void **state) {
@@ -72,12 +85,15 @@ static void test_in_place_and_node_by_node(void **state) {
                                     .top_p = n % 5 == 0 ? 0.8f : 1.0f,
                                     .min_p = n % 7 == 0 ? 0.1f : 0.0f,
                                     .seed = next_random(&random)};
-        gb_apply_bias(before, count, &a.bias, biased);
-        gb_penalize(biased, count, &a.penalties, row.logits);
+        gb_apply_bias(before, count, &a.of_row.bias, biased);
+        gb_penalize(biased, count, &a.of_row.penalties, row.logits);
+        if (a.of_row.mask) {
+            memcpy(biased, row.logits, count * sizeof *biased);
+            gb_apply_mask(biased, count, a.of_row.mask, row.logits);
+        }
         const int32_t chain = run_chain(&row, count, &settings);
         memcpy(biased, before, count * sizeof *before);
-        assert_int_equal(gb_sample_adjusted_row(biased, count, &a.bias, &a.penalties, &settings, scratch),
-                         chain);
+        assert_int_equal(gb_sample_adjusted_row(biased, count, &a.of_row, &settings, scratch), chain);
         assert_memory_equal(biased, before, count * sizeof *before);
     }
     free(scratch);
@@ -147,12 +163,34 @@ static void test_biases_by_hand(void **state) {
     assert_memory_equal(y, expected, sizeof y);
 }
 
+/* A bit of 0 bans, a NaN stays, bits behind the row mean nothing. */
+static void test_mask_by_hand(void **state) {
+    (void)state;
+    enum { MOST = 70 };
+    float logits[MOST], y[MOST];
+    for (uint32_t count = 1; count <= MOST; count++) {
+        const uint32_t mask[3] = {0x80000005, 0, count % 2 ? 0x20 : 0xffffffff};
+        for (uint32_t i = 0; i < count; i++)
+            logits[i] = i % 5 == 4 ? NAN : (float)i - 20;
+        y[count - 1] = 99;
+        gb_apply_mask(logits, count, mask, y);
+        for (uint32_t i = 0; i < count; i++) {
+            const bool is_allowed = mask[i / 32] >> i % 32 & 1;
+            if (logits[i] != logits[i])
+                assert_true(y[i] != y[i]);
+            else
+                assert_true(y[i] == (is_allowed ? logits[i] : -INFINITY));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_place_and_node_by_node),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_penalties_by_hand),
         cmocka_unit_test(test_biases_by_hand),
+        cmocka_unit_test(test_mask_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

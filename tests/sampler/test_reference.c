@@ -173,8 +173,8 @@ static void test_every_combination(void **state) {
             fill_row(kinds[round % KINDS], &random, count, logits);
             fill_case(combination, &random, count, &c);
             const int32_t expected = draw_in_double(&c, logits, x, sorted);
-            const int32_t token =
-                gb_sample_adjusted_row(logits, count, &c.bias, &c.penalties, &c.settings, scratch);
+            const int32_t token = gb_sample_adjusted_row(
+                logits, count, &(gb_adjustments){c.bias, c.penalties, NULL}, &c.settings, scratch);
             if (expected >= 0 && token != expected)
                 fail_msg("combination %d, round %d: token %d, expected %d", combination, round, token,
                          expected);

@@ -7,17 +7,24 @@
 
 /* The largest batch. */
 typedef struct batch_size {
-    uint64_t tokens, rows, max_bias;
+    uint64_t tokens, rows;
+    gb_batch_widths widths;
 } batch_size;
 
 #define COUNT_N size->tokens
 #define COUNT_B size->rows
-#define COUNT_BL (size->rows * size->max_bias)
+#define COUNT_BL (size->rows * size->widths.max_bias)
+#define COUNT_BW (size->rows * size->widths.mask_words)
 
 /* Elements of a row; an array of tokens has none. */
 #define PER_ROW_N 0
 #define PER_ROW_B 1
-#define PER_ROW_BL max_bias
+#define PER_ROW_BL widths->max_bias
+#define PER_ROW_BW widths->mask_words
+
+gb_batch_widths gb_batch_widths_of(const gb_metadata *metadata) {
+    return (gb_batch_widths){(uint32_t)metadata->max_bias, (uint32_t)gb_mask_words(metadata->vocab_size)};
+}
 
 /* ---- Arrays -------------------------------------------------------------------------------------------- */
 
@@ -51,8 +58,8 @@ static bool cut_arrays(const batch_size *size, char *block, gb_batch_arrays *arr
 
 bool gb_batch_arrays_reserve(const gb_metadata *metadata, uint32_t tokens, uint32_t rows,
                              gb_batch_arrays *arrays) {
-    *arrays = (gb_batch_arrays){.max_bias = (uint32_t)metadata->max_bias};
-    const batch_size size = {tokens, rows, arrays->max_bias};
+    *arrays = (gb_batch_arrays){.widths = gb_batch_widths_of(metadata)};
+    const batch_size size = {tokens, rows, arrays->widths};
     uint64_t bytes;
     if (!cut_arrays(&size, NULL, arrays, &bytes))
         return false;
@@ -75,7 +82,7 @@ void gb_batch_use(const gb_batch_arrays *arrays, gb_batch *batch) {
 }
 
 void gb_batch_clear_row(const gb_batch_arrays *arrays, uint32_t row) {
-    const size_t max_bias = arrays->max_bias;
+    const gb_batch_widths *widths = &arrays->widths;
 #define CLEAR_INPUT(name, dims, neutral)                                                                     \
     if (PER_ROW_##dims > 0)                                                                                  \
         arrays->name[row * (size_t)PER_ROW_##dims] = neutral;
@@ -100,12 +107,19 @@ const void *gb_batch_input(const gb_batch *batch, gb_role role) {
     }
 }
 
-void gb_batch_skip_rows(gb_batch *batch, uint32_t count, uint32_t max_bias) {
+void gb_batch_skip_rows(gb_batch *batch, uint32_t count, const gb_batch_widths *widths) {
 #define SKIP_INPUT(name, dims) batch->name += (size_t)count * PER_ROW_##dims;
 #define SKIP_OUTPUT(name, dims)
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) SKIP_##direction(name, dims)
 #include "program/roles.def"
     batch->next += count;
+}
+
+bool gb_batch_has_mask(const gb_batch *batch) {
+    for (uint32_t row = 0; row < batch->row_count; row++)
+        if (batch->masked[row])
+            return true;
+    return false;
 }
 
 uint32_t gb_batch_bias_count(const gb_batch *batch, uint32_t row, uint32_t max_bias) {

@@ -21,10 +21,18 @@ enum {
 #define GB_BATCH_INPUT_FIELD(constant, dtype, name) constant GB_C_TYPE(dtype) * name;
 #define GB_BATCH_OUTPUT_FIELD(constant, dtype, name)
 
-/* Arrays are the engine's. [N], [B] or [B, max_bias], as roles.def says. positions are below max_context. The
- * tokens of one slot stand together, positions ascending. rows are below N and ascending, each a slot's last
- * token. generated_from is a position, or -1: the row has no penalties. penalize_prompt has bit 0 for
- * repetition, bit 1 for frequency and presence. bias_ids are below vocab_size up to a row's first -1. */
+/* Elements of a row of the inputs that have several. */
+typedef struct gb_batch_widths {
+    uint32_t max_bias, mask_words;
+} gb_batch_widths;
+
+gb_batch_widths gb_batch_widths_of(const gb_metadata *metadata);
+
+/* Arrays are the engine's. [N], [B], [B, max_bias] or [B, mask_words], as roles.def says. positions are below
+ * max_context. The tokens of one slot stand together, positions ascending. rows are below N and ascending,
+ * each a slot's last token. generated_from is a position, or -1: the row has no penalties. penalize_prompt
+ * has bit 0 for repetition, bit 1 for frequency and presence. bias_ids are below vocab_size up to a row's
+ * first -1. A row's mask is read where it is masked. */
 typedef struct gb_batch {
     uint32_t token_count; /* N, 1 .. step_tokens */
     uint32_t row_count;   /* B, 0 .. slots */
@@ -61,8 +69,8 @@ typedef struct gb_batch_arrays {
 #include "program/roles.def"
     bool *generated;
     int32_t *next;
-    uint32_t max_bias; /* entries of a row of a list */
-    void *storage;     /* what the arrays are cut from */
+    gb_batch_widths widths;
+    void *storage; /* what the arrays are cut from */
 } gb_batch_arrays;
 
 /* Reserves arrays for batches of so many tokens and rows; false where there is no memory. Safe to free after
@@ -81,7 +89,10 @@ void gb_batch_clear_row(const gb_batch_arrays *arrays, uint32_t row);
 const void *gb_batch_input(const gb_batch *batch, gb_role role);
 
 /* Lets the arrays of rows begin with a later row. */
-void gb_batch_skip_rows(gb_batch *batch, uint32_t count, uint32_t max_bias);
+void gb_batch_skip_rows(gb_batch *batch, uint32_t count, const gb_batch_widths *widths);
+
+/* Whether a row is masked. Otherwise nobody reads the mask. */
+bool gb_batch_has_mask(const gb_batch *batch);
 
 /* Entries of a row's list of biases. */
 uint32_t gb_batch_bias_count(const gb_batch *batch, uint32_t row, uint32_t max_bias);

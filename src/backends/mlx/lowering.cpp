@@ -50,6 +50,8 @@ static mx::array array_from(const void *data, const mx::Shape &shape, gb_dtype d
         return mx::array(static_cast<const float *>(data), shape, mx::float32);
     case GB_I32:
         return mx::array(static_cast<const int32_t *>(data), shape, mx::int32);
+    case GB_U32:
+        return mx::array(static_cast<const uint32_t *>(data), shape, mx::uint32);
     case GB_U64:
         return mx::array(static_cast<const uint64_t *>(data), shape, mx::uint64);
     default:

@@ -281,6 +281,31 @@ static operation gumbel_noise(const gb_node &node, weights &) {
     };
 }
 
+/* Bits of words, the lowest first, as truth values: [B, 32 W]. */
+static mx::array bits_of(const mx::array &words) {
+    const mx::array shifts = mx::astype(mx::arange(32), mx::uint32);
+    const mx::array bits =
+        mx::bitwise_and(mx::right_shift(mx::expand_dims(words, 2), shifts), mx::array(1u, mx::uint32));
+    return mx::not_equal(mx::flatten(bits, 1, 2), mx::array(0u, mx::uint32));
+}
+
+static operation apply_mask(const gb_node &node, weights &from) {
+    require_input(from.program, node, 1, GB_ROLE_MASKED);
+    return [=, x = node.operands[0], masked = node.operands[1], mask = node.operands[2],
+            y = node.results[0]](step &s) {
+        const int rows = s[x].shape(0), size = s[x].shape(1);
+        const bool *is_masked = s.host<bool>(masked);
+        if (std::none_of(is_masked, is_masked + rows, [](bool is) { return is; })) {
+            s.set(y, s[x]);
+            return;
+        }
+        const mx::array allowed = part(bits_of(s[mask]), 1, 0, size);
+        const mx::array kept =
+            mx::logical_or(mx::logical_or(allowed, mx::logical_not(column(s[masked]))), is_nan(s[x]));
+        s.set(y, mx::where(kept, s[x], number(-infinity)));
+    };
+}
+
 /* The index, or why there is none. What is kept counts even where it is -inf: it is made finite, so that what
  * is not kept is below it. */
 static operation argmax(const gb_node &node, weights &) {
@@ -304,6 +329,7 @@ const op_entry sampler_ops[] = {
     {GB_OP_CHOOSE_TOKEN, choose_token},
     {GB_OP_APPLY_BIAS, apply_bias},
     {GB_OP_PENALIZE, penalize},
+    {GB_OP_APPLY_MASK, apply_mask},
     {GB_OP_CANDIDATES, candidates},
     {GB_OP_APPLY_TEMPERATURE, apply_temperature},
     {GB_OP_TOP_K_MASK, top_k_mask},

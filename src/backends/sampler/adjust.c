@@ -89,18 +89,45 @@ void gb_penalize(const float *logits, uint32_t count, const gb_penalties *penalt
     gb_add_penalties(y, count, penalties, NULL);
 }
 
-size_t gb_sample_adjusted_scratch_bytes(uint32_t count, uint32_t bias_limit, uint32_t count_limit) {
-    return gb_sample_scratch_bytes(count) + ((size_t)bias_limit + count_limit) * sizeof(float);
+/* A whole word's logits, or some of them, or none but NaNs. */
+static void mask_word(const float *x, uint32_t count, uint32_t word, float *y) {
+    for (uint32_t i = 0; i < count; i++)
+        y[i] = word >> i & 1 || x[i] != x[i] ? x[i] : gb_negative_infinity();
 }
 
-int32_t gb_sample_adjusted_row(float *logits, uint32_t count, const gb_bias_list *bias,
-                               const gb_penalties *penalties, const gb_row_settings *settings,
-                               void *scratch) {
+void gb_apply_mask(const float *logits, uint32_t count, const uint32_t *mask, float *y) {
+    enum { BITS = 32 };
+    uint32_t i = 0;
+    for (; count - i >= BITS; i += BITS)
+        mask_word(logits + i, BITS, mask[i / BITS], y + i);
+    if (i < count)
+        mask_word(logits + i, count - i, mask[i / BITS], y + i);
+}
+
+size_t gb_sample_adjusted_scratch_bytes(uint32_t count, uint32_t bias_limit, uint32_t count_limit) {
+    const size_t changed = (size_t)bias_limit + count_limit;
+    return gb_sample_scratch_bytes(count) + (changed > count ? changed : count) * sizeof(float);
+}
+
+/* A token that is not allowed stays so under any bias and penalty, so the mask may come first. */
+static int32_t sample_masked_row(const float *logits, uint32_t count, const gb_adjustments *a,
+                                 const gb_row_settings *settings, void *scratch) {
+    float *masked = (float *)scratch + gb_sample_scratch_bytes(count) / sizeof(float);
+    gb_apply_mask(logits, count, a->mask, masked);
+    gb_add_biases(masked, count, &a->bias, NULL);
+    gb_add_penalties(masked, count, &a->penalties, NULL);
+    return gb_sample_row(masked, count, settings, scratch);
+}
+
+int32_t gb_sample_adjusted_row(float *logits, uint32_t count, const gb_adjustments *a,
+                               const gb_row_settings *settings, void *scratch) {
+    if (a->mask)
+        return sample_masked_row(logits, count, a, settings, scratch);
     float *before_bias = (float *)scratch + gb_sample_scratch_bytes(count) / sizeof(float);
-    float *before_penalties = before_bias + gb_add_biases(logits, count, bias, before_bias);
-    gb_add_penalties(logits, count, penalties, before_penalties);
+    float *before_penalties = before_bias + gb_add_biases(logits, count, &a->bias, before_bias);
+    gb_add_penalties(logits, count, &a->penalties, before_penalties);
     const int32_t token = gb_sample_row(logits, count, settings, scratch);
-    gb_restore_penalties(logits, count, penalties, before_penalties);
-    gb_restore_biases(logits, count, bias, before_bias);
+    gb_restore_penalties(logits, count, &a->penalties, before_penalties);
+    gb_restore_biases(logits, count, &a->bias, before_bias);
     return token;
 }

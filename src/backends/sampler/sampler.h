@@ -52,10 +52,17 @@ typedef struct gb_penalties {
 int32_t gb_sample_row(const float *logits, uint32_t count, const gb_row_settings *settings, void *scratch);
 size_t gb_sample_scratch_bytes(uint32_t count);
 
-/* The same after biases and penalties. It writes them into logits and puts the logits back, bit for bit, so
- * that the row is not copied. scratch: gb_sample_adjusted_scratch_bytes(). */
-int32_t gb_sample_adjusted_row(float *logits, uint32_t count, const gb_bias_list *bias,
-                               const gb_penalties *penalties, const gb_row_settings *settings, void *scratch);
+/* What a row's logits go through before a token is drawn, in this order. */
+typedef struct gb_adjustments {
+    gb_bias_list bias;
+    gb_penalties penalties;
+    const uint32_t *mask; /* bit i % 32 of word i / 32: token i is allowed; NULL: every token */
+} gb_adjustments;
+
+/* The same after adjustments. Without a mask it writes them into logits and puts the logits back, bit for
+ * bit, so that the row is not copied. scratch: gb_sample_adjusted_scratch_bytes(). */
+int32_t gb_sample_adjusted_row(float *logits, uint32_t count, const gb_adjustments *adjustments,
+                               const gb_row_settings *settings, void *scratch);
 size_t gb_sample_adjusted_scratch_bytes(uint32_t count, uint32_t bias_limit, uint32_t count_limit);
 
 /* The nodes of the chain; ops.def has the equations. Outputs may not overlap inputs, except kept = keep. */
@@ -75,9 +82,11 @@ void gb_gumbel_noise(const uint32_t *bits, uint32_t count, float *noise);
 /* keep may be NULL: then the candidates are the values above -inf. */
 int32_t gb_argmax(const float *x, const bool *keep, uint32_t count);
 
-/* Nodes before the chain: y = the logits with their biases, or under their penalties. */
+/* Nodes before the chain: y = the logits with their biases, under their penalties, or those of allowed tokens
+ * alone. */
 void gb_apply_bias(const float *logits, uint32_t count, const gb_bias_list *bias, float *y);
 void gb_penalize(const float *logits, uint32_t count, const gb_penalties *penalties, float *y);
+void gb_apply_mask(const float *logits, uint32_t count, const uint32_t *mask, float *y);
 
 /* Counts the tokens of history[0..count), those from generated_from on as generated, into list, which has
  * room for limit >= count entries; a shorter list ends in an id of -1. table: gb_count_scratch_bytes(count)

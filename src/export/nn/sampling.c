@@ -26,7 +26,7 @@ static gb_ref count_tokens(const gb_scope *scope, int64_t max_context) {
     return gb_build_op(builder, GB_OP_COUNT_TOKENS, operands, 6, NULL, 0);
 }
 
-/* What the next token is chosen from: logits with their biases and under their penalties. */
+/* What the next token is chosen from: logits with their biases, under their penalties, of allowed tokens. */
 static gb_ref adjust(const gb_scope *scope, gb_ref logits, int64_t max_context) {
     gb_builder *builder = scope->builder;
     gb_ref biased = gb_node3(scope, GB_OP_APPLY_BIAS, logits, gb_build_input(builder, GB_ROLE_BIAS_IDS),
@@ -39,7 +39,8 @@ static gb_ref adjust(const gb_scope *scope, gb_ref logits, int64_t max_context) 
         gb_build_input(builder, GB_ROLE_PRESENCE_PENALTY),
         gb_build_input(builder, GB_ROLE_PENALIZE_PROMPT),
     };
-    return gb_build_op(builder, GB_OP_PENALIZE, operands, 6, NULL, 0);
+    return gb_node3(scope, GB_OP_APPLY_MASK, gb_build_op(builder, GB_OP_PENALIZE, operands, 6, NULL, 0),
+                    gb_build_input(builder, GB_ROLE_MASKED), gb_build_input(builder, GB_ROLE_MASK));
 }
 
 /* Declares the log-probability of the next token, and of the likeliest ones. */

@@ -25,9 +25,9 @@ typedef enum gb_fused_kind {
 
 enum { GB_MAX_FUSED_NODES = 20, GB_MAX_STEP_OPERANDS = 16, GB_MAX_STEP_RESULTS = 12 };
 
-/* Operands of a sample step: the settings of roles.def among others; GB_NO_VALUE for a mask, biases or
- * penalties that the program does not have. The step may write to its logits, as long as they are as before
- * when it ends. */
+/* Operands of a sample step: the settings of roles.def among others; GB_NO_VALUE for biases,
+ * penalties or masks that the program does not have. The step may write to its logits, as long as they are as
+ * before when it ends. */
 enum {
     GB_SAMPLE_LOGITS,
     GB_SAMPLE_SEED,
@@ -41,6 +41,8 @@ enum {
     GB_OF_PENALTIES(kind)(GB_SAMPLE_##NAME, )
 #include "program/roles.def"
     GB_SAMPLE_PENALIZE_PROMPT,
+    GB_SAMPLE_MASKED, /* both or none of the two */
+    GB_SAMPLE_MASK,
     GB_SAMPLE_OPERANDS
 };
 

@@ -6,6 +6,7 @@
  *     x = logits
  *     x = apply_bias(x, bias_ids, bias_values)                (optional)
  *     x = penalize(x, counts, repetition, frequency, presence, penalize_prompt)    (optional)
+ *     x = apply_mask(x, masked, mask)                         (optional)
  *     zero = is_zero(t)
  *     next = if any_false(zero):
  *                scaled = apply_temperature(x, select(zero, fill_like(1), t))
@@ -89,8 +90,14 @@ static bool match_draw(const gb_program *program, gb_ref value, gb_step *step) {
            match_masks(program, argmax->operands[1], scaled, step);
 }
 
-/* Goes from the logits that are drawn from back to those before penalties and biases. */
+/* Goes from the logits that are drawn from back to those before masks, penalties and biases. */
 static void match_adjustments(const gb_program *program, gb_step *step) {
+    const gb_node *mask = produced_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_APPLY_MASK);
+    if (mask) {
+        step->operands[GB_SAMPLE_MASKED] = mask->operands[1];
+        step->operands[GB_SAMPLE_MASK] = mask->operands[2];
+        step->operands[GB_SAMPLE_LOGITS] = mask->operands[0];
+    }
     const gb_node *penalize = produced_by(program, step->operands[GB_SAMPLE_LOGITS], GB_OP_PENALIZE);
     for (uint32_t i = 1; penalize && i < penalize->operand_count; i++)
         step->operands[GB_SAMPLE_COUNTS + i - 1] = penalize->operands[i];

@@ -87,7 +87,7 @@ static gb_ref layer(gb_builder *b, gb_ref x, const char *prefix, bool ring) {
     return PLAIN(SCALE, x, constant(b, prefix, "scalar", 1, 0));
 }
 
-/* Logits with their biases and under their penalties. */
+/* Logits with their biases, under their penalties, of allowed tokens. */
 static gb_ref adjust(gb_builder *b, gb_ref logits) {
     gb_ref ids = gb_build_input(b, GB_ROLE_BIAS_IDS), values = gb_build_input(b, GB_ROLE_BIAS_VALUES);
     gb_ref biased = PLAIN(APPLY_BIAS, logits, ids, values);
@@ -97,9 +97,11 @@ static gb_ref adjust(gb_builder *b, gb_ref logits) {
         PLAIN(COUNT_TOKENS, gb_build_input(b, GB_ROLE_TOKENS), gb_build_input(b, GB_ROLE_POSITIONS),
               gb_build_input(b, GB_ROLE_SLOTS), gb_build_input(b, GB_ROLE_ROWS),
               gb_build_input(b, GB_ROLE_GENERATED_FROM), history);
-    return PLAIN(PENALIZE, biased, counts, gb_build_input(b, GB_ROLE_REPETITION_PENALTY),
-                 gb_build_input(b, GB_ROLE_FREQUENCY_PENALTY), gb_build_input(b, GB_ROLE_PRESENCE_PENALTY),
-                 gb_build_input(b, GB_ROLE_PENALIZE_PROMPT));
+    gb_ref penalized =
+        PLAIN(PENALIZE, biased, counts, gb_build_input(b, GB_ROLE_REPETITION_PENALTY),
+              gb_build_input(b, GB_ROLE_FREQUENCY_PENALTY), gb_build_input(b, GB_ROLE_PRESENCE_PENALTY),
+              gb_build_input(b, GB_ROLE_PENALIZE_PROMPT));
+    return PLAIN(APPLY_MASK, penalized, gb_build_input(b, GB_ROLE_MASKED), gb_build_input(b, GB_ROLE_MASK));
 }
 
 typedef struct logprobs {

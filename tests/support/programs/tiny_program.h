@@ -25,6 +25,7 @@ enum {
     TINY_EXPERTS = 5,
     TINY_CHOICES = 2,
     TINY_BIASES = 3,
+    TINY_MASK_WORDS = (TINY_VOCABULARY + 31) / 32,
     TINY_TOP = 5,
 /* nodes: one for each mask of roles.def, and the others */
 #define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...) +GB_OF_MASKS(kind)(1) + 0

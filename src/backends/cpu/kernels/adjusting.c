@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What adjusts logits before a token is drawn: biases, token counts and penalties; sampler.h says what they
- * compute.
+ * What adjusts logits before a token is drawn: biases, token counts, penalties and masks; sampler.h says what
+ * they compute.
  */
 #include "backends/cpu/kernels/row_kernels.h"
+
+#include <string.h>
 
 void gb_kernel_apply_bias(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *x = call->operands[0], *ids = call->operands[1], *values = call->operands[2];
@@ -58,5 +60,16 @@ void gb_kernel_penalize(const gb_kernel_call *call, const gb_worker *worker) {
     FOR_ROWS_OF(worker, x, b) {
         const gb_penalties penalties = gb_penalties_of(&call->operands[1], b);
         gb_penalize(ROW(const float, x, b), row_length(x), &penalties, ROW(float, call->results[0], b));
+    }
+}
+
+void gb_kernel_apply_mask(const gb_kernel_call *call, const gb_worker *worker) {
+    const gb_cpu_tensor *x = call->operands[0], *y = call->results[0];
+    FOR_ROWS_OF(worker, x, b) {
+        if (ITEM(bool, call->operands[1], b))
+            gb_apply_mask(ROW(const float, x, b), row_length(x), ROW(const uint32_t, call->operands[2], b),
+                          ROW(float, y, b));
+        else
+            memcpy(ROW(float, y, b), ROW(const float, x, b), row_length(x) * sizeof(float));
     }
 }

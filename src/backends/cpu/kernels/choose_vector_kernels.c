@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(__x86_64__)
+#if defined(GB_PORTABLE_ONLY)
+#elif defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -19,7 +20,8 @@ static bool always(void) {
     return true;
 }
 
-#if defined(__x86_64__)
+#if defined(GB_PORTABLE_ONLY)
+#elif defined(__x86_64__)
 extern const gb_vector_kernels gb_vector_kernels_avx2, gb_vector_kernels_avxvnni, gb_vector_kernels_avx512,
     gb_vector_kernels_avx512vnni;
 
@@ -71,7 +73,8 @@ static const struct variant {
     bool (*is_available)(void);
 } variants[] = {
     {&gb_vector_kernels_portable, always},
-#if defined(__x86_64__)
+#if defined(GB_PORTABLE_ONLY)
+#elif defined(__x86_64__)
     {&gb_vector_kernels_avx2, has_avx2},     {&gb_vector_kernels_avxvnni, has_avxvnni},
     {&gb_vector_kernels_avx512, has_avx512}, {&gb_vector_kernels_avx512vnni, has_avx512vnni},
 #elif defined(__aarch64__)

@@ -75,14 +75,19 @@ static gb_penalties penalties_of(const gb_kernel_call *call, size_t b) {
     return gb_penalties_of(&call->operands[GB_SAMPLE_COUNTS], b);
 }
 
+/* NULL where every token is allowed. */
+static const uint32_t *mask_of(const gb_kernel_call *call, size_t b) {
+    const gb_cpu_tensor *masked = call->operands[GB_SAMPLE_MASKED];
+    return masked && ITEM(bool, masked, b) ? ROW(const uint32_t, call->operands[GB_SAMPLE_MASK], b) : NULL;
+}
+
 void gb_kernel_sample(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *logits = call->operands[GB_SAMPLE_LOGITS];
     int32_t *token = call->results[0]->data;
     FOR_ROWS_OF(worker, logits, b) {
         const gb_row_settings settings = settings_of(call, b);
-        const gb_bias_list bias = bias_of(call, b);
-        const gb_penalties penalties = penalties_of(call, b);
-        token[b] = gb_sample_adjusted_row(ROW(float, logits, b), row_length(logits), &bias, &penalties,
-                                          &settings, worker->scratch);
+        const gb_adjustments adjustments = {bias_of(call, b), penalties_of(call, b), mask_of(call, b)};
+        token[b] = gb_sample_adjusted_row(ROW(float, logits, b), row_length(logits), &adjustments, &settings,
+                                          worker->scratch);
     }
 }

@@ -265,6 +265,7 @@ void gb_cuda_random_bits(const gb_cuda_call *call);
 void gb_cuda_gumbel_noise(const gb_cuda_call *call);
 void gb_cuda_argmax(const gb_cuda_call *call);
 void gb_cuda_apply_bias(const gb_cuda_call *call);
+void gb_cuda_apply_mask(const gb_cuda_call *call);
 void gb_cuda_penalize(const gb_cuda_call *call);
 
 /* logprob.cu */

@@ -107,8 +107,10 @@ static void put_stops(gb_cuda_inputs *inputs, const gb_batch *batch) {
     use_part(inputs, inputs->stops_offset, (1 + count) * sizeof *stops);
 }
 
-/* Bytes of the batch's input number i. */
+/* Bytes of the batch's input number i that the step reads. */
 static size_t batch_bytes(const gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t i) {
+    if (inputs->program->inputs[i].role == GB_ROLE_MASK && !gb_batch_has_mask(batch))
+        return 0;
     const gb_type *type = &inputs->program->values[inputs->program->inputs[i].value].type;
     const size_t count = type->shape.dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
     return count * (size_t)inputs->element_row[i];

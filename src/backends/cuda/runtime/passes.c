@@ -6,7 +6,7 @@
 gumbel_status gb_cuda_passes_create(const gb_program *program, const gb_backend_options *options,
                                     gb_cuda_passes *passes, gumbel_error *error) {
     const size_t tokens = options->step_tokens;
-    *passes = (gb_cuda_passes){.max_bias = (uint32_t)program->metadata.max_bias};
+    *passes = (gb_cuda_passes){.widths = gb_batch_widths_of(&program->metadata)};
     passes->tokens = gb_allocate(3 * tokens + options->slots, sizeof *passes->tokens);
     if (!passes->tokens)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the inputs of %u tokens",
@@ -40,7 +40,7 @@ gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool gen
         row += has_row;
     }
     if (pass.token_count < batch->token_count) {
-        gb_batch_skip_rows(&pass, *first_row, passes->max_bias);
+        gb_batch_skip_rows(&pass, *first_row, &passes->widths);
         pass.tokens = passes->tokens;
         pass.positions = passes->positions;
         pass.slots = passes->slots;

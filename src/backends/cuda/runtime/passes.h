@@ -9,8 +9,8 @@
 #include "backends/backend.h"
 
 typedef struct gb_cuda_passes {
-    uint32_t max_bias; /* of a row */
-    int32_t *tokens;   /* [step_tokens], and so on: those of the pass */
+    gb_batch_widths widths;
+    int32_t *tokens; /* [step_tokens], and so on: those of the pass */
     int32_t *positions, *slots, *rows;
 } gb_cuda_passes;
 

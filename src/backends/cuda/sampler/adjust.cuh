@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases and penalties. Where one block samples from a row, the scan finds the logits that they change, one
- * by one; otherwise its blocks copy the row, each going through the row's lists for what concerns it.
+ * Biases, penalties and masks. Where one block samples from a row, the scan finds the logits that biases and
+ * penalties change, one by one; otherwise, and under a mask, its blocks copy the row, each going through the
+ * row's lists for what concerns it.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_SAMPLER_ADJUST_CUH
 #define GUMBEL_BACKENDS_CUDA_SAMPLER_ADJUST_CUH
@@ -98,6 +99,15 @@ __device__ inline void penalize(const sampling &a, size_t b, const row_settings 
     });
 }
 
+/* Bans what the row's mask does not allow of logits first .. first + count - 1. By all threads. */
+__device__ inline void apply_mask(const sampling &a, size_t b, uint32_t first, uint32_t count,
+                                  float *logits) {
+    const uint32_t *mask = a.mask + b * a.mask_words;
+    for (uint32_t i = threadIdx.x; i < count && first + i < a.size; i += ROW_THREADS)
+        if (!(mask[(first + i) / 32] >> (first + i) % 32 & 1) && logits[i] == logits[i])
+            logits[i] = gb_negative_infinity();
+}
+
 template <int COUNT>
 struct block_logits {
     alignas(16) float x[COUNT];
@@ -128,6 +138,10 @@ static __device__ __noinline__ void scan_adjusted(const sampling &a, size_t b) {
     if (r.is_penalized) /* which has barriers before it changes a logit */
         penalize(a, b, r, first, COUNT, logits);
     __syncthreads();
+    if (r.is_masked) {
+        apply_mask(a, b, first, COUNT, logits);
+        __syncthreads();
+    }
 #pragma unroll
     for (int g = 0; g < EACH; g++) {
         load_logits(logits, COUNT, own + (unsigned)g * GROUP - first, x[g]);

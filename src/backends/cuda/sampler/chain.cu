@@ -345,6 +345,25 @@ struct penalize_function {
     }
 };
 
+struct mask_function {
+    const float *x;
+    const bool *masked;
+    const uint32_t *mask;
+    size_t words, size;
+    float *y;
+    __device__ void operator()(size_t i) const {
+        const size_t b = i / size, token = i % size;
+        const bool is_allowed = !masked[b] || mask[b * words + token / 32] >> token % 32 & 1;
+        y[i] = is_allowed || x[i] != x[i] ? x[i] : gb_negative_infinity();
+    }
+};
+
+void gb_cuda_apply_mask(const gb_cuda_call *call) {
+    const gb_cuda_tensor *mask = call->operands[2], *y = call->results[0];
+    launch_each(call, y->dims[0] * y->dims[1],
+                mask_function{operand<const float>(call, 0), operand<const bool>(call, 1),
+                              data_of<const uint32_t>(mask), mask->dims[1], y->dims[1], data_of<float>(y)});
+}
 void gb_cuda_apply_bias(const gb_cuda_call *call) {
     const gb_cuda_tensor *ids = call->operands[1], *y = call->results[0];
     gb_cuda_move(call);

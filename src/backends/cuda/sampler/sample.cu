@@ -371,6 +371,9 @@ static sampling sampling_of(const gb_cuda_call *call, size_t *rows) {
     a.counts = data_or_null<const token_count>(counts);
     a.count_limit = counts ? (uint32_t)counts->dims[1] : 0;
     a.prompt = data_or_null<const int32_t>(operands[GB_SAMPLE_PENALIZE_PROMPT]);
+    a.masked = data_or_null<const bool>(operands[GB_SAMPLE_MASKED]);
+    a.mask = data_or_null<const uint32_t>(operands[GB_SAMPLE_MASK]);
+    a.mask_words = a.mask ? (uint32_t)operands[GB_SAMPLE_MASK]->dims[1] : 0;
     a.token = data_of<int32_t>(call->results[0]);
     return a;
 }

@@ -57,7 +57,7 @@ struct sampling {
     uint32_t size, groups;
     uint32_t parts; /* blocks that share a row after the scan */
     const uint64_t *seed;
-    /* the settings of roles.def; NULL for a mask or penalties that the program does not have */
+    /* the settings of roles.def; NULL for what the program does not have */
 #define GB_SETTING(number, NAME, name, dtype, neutral, metadata, kind, ...) const GB_C_TYPE(dtype) * name;
 #include "program/roles.def"
     const int32_t *bias_ids; /* or NULL: [B, bias_limit] */
@@ -66,11 +66,14 @@ struct sampling {
     const token_count *counts; /* or NULL: [B, count_limit]; read in rows with penalties alone */
     uint32_t count_limit;
     const int32_t *prompt;
+    const bool *masked;   /* or NULL: [B] */
+    const uint32_t *mask; /* [B, mask_words]; read in masked rows alone */
+    uint32_t mask_words;
     int32_t *token;
     const bool *wanted;          /* log-probabilities, or NULL */
     float *normalizer, *logprob; /* if so, for rows that want them: [B, 2] as log_normalizer has it, [B] */
     /* scratch, by row */
-    float *adjusted;  /* [size]: the logits of a row with biases or penalties */
+    float *adjusted;  /* [size]: the logits of a row with biases, penalties or a mask */
     uint32_t *listed; /* [size]: indices */
     row_state *rows;
     weight_sum *bins; /* [MASS_BINS] */
@@ -84,7 +87,7 @@ struct row_settings {
     uint32_t top_k; /* 0: all */
     uint64_t seed;
     gb_floor floor;
-    bool is_biased, is_penalized;
+    bool is_biased, is_penalized, is_masked;
     bool is_short; /* one block finds the token among few groups, and knows what is adjusted */
     float repetition, frequency, presence;
     int32_t prompt;
@@ -111,17 +114,18 @@ __device__ inline row_settings settings_of(const sampling &a, size_t b) {
     r.top_k = drawn.top_k <= 0 || (uint32_t)drawn.top_k >= a.size ? 0 : (uint32_t)drawn.top_k;
     r.floor = gb_floor_of(&drawn);
     r.is_biased = first_bias >= 0;
+    r.is_masked = a.masked && a.masked[b];
     r.is_penalized = (r.repetition != 1.0f) | (r.frequency != 0.0f) | (r.presence != 0.0f);
     r.is_short = a.groups <= MOST_GROUPS &&
                  (r.temperature == 0.0f || (r.top_k != 0 && r.top_k <= MOST_WANTED)) &&
-                 (next_bias < 0 || !r.is_biased);
+                 (next_bias < 0 || !r.is_biased) && !r.is_masked;
     if (r.is_penalized && a.count_limit > MOST_SHORT_COUNTS)
         r.is_short = r.is_short && a.counts[b * a.count_limit + MOST_SHORT_COUNTS].id < 0;
     return r;
 }
 
 __device__ inline bool is_adjusted(const row_settings &r) {
-    return r.is_biased || r.is_penalized;
+    return r.is_biased || r.is_penalized || r.is_masked;
 }
 
 /* The row that is sampled from. */

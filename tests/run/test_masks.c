@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request's mask: what it allows is drawn as if all else were banned, rows without one are left alone, a
+ * row that it leaves without a candidate has an error of its own, and programs without the input refuse it.
+ */
+#include "support/backend.h"
+#include "support/programs/random_program.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SESSIONS = 3, VOCABULARY = 160, WORDS = VOCABULARY / 32, STEPS = 60 };
+
+static gumbel_error error;
+
+typedef struct opened {
+    gumbel_program *program;
+    gumbel_engine *engine;
+    gumbel_session *sessions[SESSIONS];
+} opened;
+
+static opened start(const char *sampler) {
+    opened o = {.program = export_random_program("small.json", (gumbel_export_options){.sampler = sampler})};
+    gumbel_engine_options options = *TEST_ENGINE_OPTIONS;
+    options.slots = SESSIONS;
+    assert_ok(gumbel_engine_create(o.program, &options, &o.engine, &error), &error);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        assert_ok(gumbel_session_create(o.engine, &o.sessions[i], &error), &error);
+        gumbel_session_set_seed(o.sessions[i], 7 + i);
+    }
+    return o;
+}
+
+static void stop(opened *o) {
+    gumbel_engine_destroy(o->engine);
+    gumbel_program_close(o->program);
+}
+
+/* What each session of a step is given, and what it gets. */
+typedef struct ragged_step {
+    gumbel_request requests[SESSIONS];
+    gumbel_result results[SESSIONS];
+} ragged_step;
+
+static gumbel_status run(const opened *o, ragged_step *s, const int32_t *tokens,
+                         const gumbel_sampling *sampling, const uint32_t *const *masks) {
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        s->results[i] = (gumbel_result){.size = sizeof s->results[i]};
+        s->requests[i] = (gumbel_request){.size = sizeof s->requests[i],
+                                          .session = o->sessions[i],
+                                          .tokens = &tokens[i],
+                                          .token_count = 1,
+                                          .result = &s->results[i],
+                                          .sampling = &sampling[i],
+                                          .wants_logprob = true,
+                                          .mask = masks[i]};
+    }
+    return gumbel_step(o->engine, s->requests, SESSIONS, &error);
+}
+
+static bool is_allowed(const uint32_t *mask, uint32_t token) {
+    return mask[token / 32] >> token % 32 & 1;
+}
+
+/* Different words in each step, of which some allow little. */
+static void fill_mask(uint32_t step, uint32_t *mask) {
+    for (uint32_t i = 0; i < WORDS; i++) {
+        const uint32_t word = (step * WORDS + i + 1) * 2654435761u;
+        mask[i] = step % 4 == 1 ? (i == step % WORDS ? 1u << word % 32 : 0) : word ^ word >> 15;
+    }
+    mask[step % WORDS] |= 1u << step % 32;
+}
+
+static size_t ban_others(const uint32_t *mask, gumbel_bias *bias) {
+    size_t count = 0;
+    for (uint32_t token = 0; token < VOCABULARY; token++)
+        if (!is_allowed(mask, token))
+            bias[count++] = (gumbel_bias){(int32_t)token, -INFINITY};
+    return count;
+}
+
+static const gumbel_sampling settings[SESSIONS] = {
+    {.size = sizeof(gumbel_sampling), .temperature = 0, .top_p = 1, .repetition_penalty = 1.4f},
+    {.size = sizeof(gumbel_sampling), .temperature = 1.2f, .top_p = 0.9f, .presence_penalty = 0.5f},
+    {.size = sizeof(gumbel_sampling), .temperature = 0.8f, .top_k = 20, .top_p = 1, .min_p = 0.05f},
+};
+
+/* Sessions 0 and 1 have masks in most steps, and elsewhere bans that mean the same. */
+static void masks_are_bans(void **state) {
+    (void)state;
+    opened masked = start("full"), banned = start("full");
+    int32_t tokens[SESSIONS] = {3, 5, 8};
+    for (uint32_t n = 0; n < STEPS; n++) {
+        uint32_t mask[SESSIONS][WORDS];
+        const uint32_t *masks[SESSIONS] = {NULL}, *const none[SESSIONS] = {NULL};
+        gumbel_bias bias[SESSIONS][VOCABULARY];
+        gumbel_sampling by_bias[SESSIONS];
+        memcpy(by_bias, settings, sizeof settings);
+        for (uint32_t i = 0; i < 2; i++) {
+            fill_mask(n * 2 + i, mask[i]);
+            masks[i] = n % 5 == i ? NULL : mask[i];
+            by_bias[i].bias = bias[i];
+            by_bias[i].bias_count = masks[i] ? ban_others(mask[i], bias[i]) : 0;
+        }
+        ragged_step with, without;
+        assert_ok(run(&masked, &with, tokens, settings, masks), &error);
+        assert_ok(run(&banned, &without, tokens, by_bias, none), &error);
+        for (uint32_t i = 0; i < SESSIONS; i++) {
+            assert_int_equal(with.results[i].token, without.results[i].token);
+            assert_memory_equal(&with.results[i].logprob, &without.results[i].logprob, sizeof(float));
+            assert_true(!masks[i] || is_allowed(mask[i], (uint32_t)with.results[i].token));
+            tokens[i] = with.results[i].token;
+        }
+    }
+    stop(&masked);
+    stop(&banned);
+}
+
+static void a_row_without_candidates_is_its_own_error(void **state) {
+    (void)state;
+    opened o = start("full");
+    const uint32_t nothing[WORDS] = {0};
+    const uint32_t *const masks[SESSIONS] = {NULL, nothing, NULL};
+    const int32_t tokens[SESSIONS] = {3, 5, 8};
+    ragged_step s;
+    assert_fails(run(&o, &s, tokens, settings, masks), GUMBEL_ERROR_NUMERIC, &error, "request 1: ");
+    assert_int_equal(s.results[1].status, GUMBEL_ERROR_NUMERIC);
+    assert_int_equal(s.results[1].token, -1);
+    assert_true(s.results[0].token >= 0 && s.results[2].token >= 0);
+    stop(&o);
+}
+
+static void programs_without_the_input_refuse(void **state) {
+    (void)state;
+    opened o = start("minimal");
+    const uint32_t all[WORDS] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    const gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 1, .top_p = 1};
+    gumbel_result result = {.size = sizeof result};
+    gumbel_request request = {.size = sizeof request,
+                              .session = o.sessions[0],
+                              .tokens = (const int32_t[]){4},
+                              .token_count = 1,
+                              .result = &result,
+                              .sampling = &sampling,
+                              .mask = all};
+    assert_fails(gumbel_step(o.engine, &request, 1, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "no input mask; export it again");
+    request.mask = NULL;
+    assert_ok(gumbel_step(o.engine, &request, 1, &error), &error);
+    stop(&o);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_are_bans),
+        cmocka_unit_test(a_row_without_candidates_is_its_own_error),
+        cmocka_unit_test(programs_without_the_input_refuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
