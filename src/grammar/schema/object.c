@@ -13,7 +13,7 @@
 enum { MOST_PATTERNS = 6 };
 
 /* What is found of an object before it is expressed. */
-typedef struct object {
+typedef struct object_parts {
     gb_schema_reader *reader;
     const gb_terms *terms;
     json_t *names;    /* {"a": true}: members that are named, whether they are required; in their order */
@@ -23,9 +23,9 @@ typedef struct object {
     size_t count, required_count;
     bool impossible; /* a required member cannot be */
     gb_expression rest;
-} object;
+} object_parts;
 
-static void list_properties(object *object, const json_t *schema) {
+static void list_properties(object_parts *object, const json_t *schema) {
     const json_t *properties = gb_keyword_object(object->reader, schema, "properties");
     const json_t *patterns = gb_keyword_object(object->reader, schema, "patternProperties");
     const char *name;
@@ -43,7 +43,7 @@ static void list_properties(object *object, const json_t *schema) {
 }
 
 /* Draft 3 and mistakes have a boolean here. */
-static void list_required(object *object, const json_t *schema) {
+static void list_required(object_parts *object, const json_t *schema) {
     const json_t *required = gb_keyword_array(object->reader, schema, "required");
     for (size_t i = 0; i < json_array_size(required); i++) {
         const char *name = json_string_value(json_array_get(required, i));
@@ -55,7 +55,7 @@ static void list_required(object *object, const json_t *schema) {
     }
 }
 
-static bool list_names(object *object) {
+static bool list_names(object_parts *object) {
     for (size_t i = 0; i < object->terms->count; i++)
         list_properties(object, object->terms->items[i]);
     for (size_t i = 0; i < object->terms->count; i++)
@@ -68,7 +68,7 @@ static bool list_names(object *object) {
 }
 
 /* A key that propertyNames allows, with its quotes. */
-static gb_expression express_key(object *object, const char *name) {
+static gb_expression express_key(object_parts *object, const char *name) {
     json_t *text = json_string(name);
     const gb_expression key = text ? gb_express_literal(object->reader, &object->key_terms, text)
                                    : gb_schema_no_memory(object->reader);
@@ -76,11 +76,11 @@ static gb_expression express_key(object *object, const char *name) {
     return key;
 }
 
-static gb_expression express_member(object *object, gb_expression key, gb_expression value) {
+static gb_expression express_member(object_parts *object, gb_expression key, gb_expression value) {
     return GB_JOIN(object->reader, key, object->reader->colon, value, object->reader->space);
 }
 
-static bool add_items(object *object) {
+static bool add_items(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     const char *name;
     json_t *required;
@@ -106,7 +106,7 @@ static bool add_items(object *object) {
 
 /* The contents of keys that the patterns of `matched` match and no other, and that no member has as its name.
  */
-static gb_expression express_other_keys(object *object, uint64_t matched) {
+static gb_expression express_other_keys(object_parts *object, uint64_t matched) {
     gb_schema_reader *reader = object->reader;
     gb_expression keys = gb_express_repeat(reader->expressions, reader->plain_character, 0, GB_NO_END);
     const char *name;
@@ -133,7 +133,7 @@ static gb_expression express_other_keys(object *object, uint64_t matched) {
 }
 
 /* Keys with quotes that are also as propertyNames asks. */
-static gb_expression express_other_key(object *object, uint64_t matched) {
+static gb_expression express_other_key(object_parts *object, uint64_t matched) {
     gb_schema_reader *reader = object->reader;
     if (!json_object_size(object->names) && !json_array_size(object->patterns) && !object->key_terms.count)
         return gb_quoted(reader,
@@ -146,7 +146,7 @@ static gb_expression express_other_key(object *object, uint64_t matched) {
 }
 
 /* Members that are not named: a class of keys for each set of patterns that may match. */
-static bool add_rest(object *object) {
+static bool add_rest(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     object->rest = reader->nothing;
     for (uint64_t matched = 0; matched >> json_array_size(object->patterns) == 0; matched++) {
@@ -164,18 +164,18 @@ static bool add_rest(object *object) {
 }
 
 /* Members that are not named may have one name twice, which counts once for minProperties. */
-static bool counts_may_fail(const object *object, gb_counts counts) {
+static bool counts_may_fail(const object_parts *object, gb_counts counts) {
     return object->rest != object->reader->nothing && counts.least > object->required_count + 1;
 }
 
-static const json_t *schema_with(const object *object, const char *keyword) {
+static const json_t *schema_with(const object_parts *object, const char *keyword) {
     for (size_t i = 0; i < object->terms->count; i++)
         if (json_object_get(object->terms->items[i], keyword))
             return object->terms->items[i];
     return NULL;
 }
 
-static gb_expression express_members(object *object) {
+static gb_expression express_members(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     const gb_counts counts = gb_read_counts(reader, object->terms, "minProperties", "maxProperties");
     if (counts_may_fail(object, counts))
@@ -197,7 +197,8 @@ static gb_expression express_members(object *object) {
 }
 
 gb_expression gb_express_object(gb_schema_reader *reader, const gb_terms *terms) {
-    object object = {.reader = reader, .terms = terms, .names = json_object(), .patterns = json_array()};
+    object_parts object = {
+        .reader = reader, .terms = terms, .names = json_object(), .patterns = json_array()};
     gb_expression members = 0;
     if (!object.names || !object.patterns)
         gb_schema_no_memory(reader);
