@@ -12,21 +12,22 @@ forbid() { # folder, regular expression of include paths, and of those that are 
         status=1
     fi
 }
-forbid base "tensor/|program/|text/|export/|plan/|backends/|run/|cli/"
-forbid tensor "program/|text/|export/|plan/|backends/|run/|cli/"
-forbid program "text/|export/|plan/|backends/|run/|cli/"
-forbid text "export/|plan/|backends/|run/|cli/"
-forbid plan "text/|export/|backends/|run/|cli/"
-forbid backends "text/|export/|run/|cli/"
+forbid base "tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
+forbid tensor "program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
+forbid program "text/|export/|grammar/|plan/|backends/|run/|cli/"
+forbid text "export/|grammar/|plan/|backends/|run/|cli/"
+forbid grammar "export/|plan/|backends/|run/|cli/"
+forbid plan "text/|export/|grammar/|backends/|run/|cli/"
+forbid backends "text/|export/|grammar/|run/|cli/"
 forbid export "plan/|backends/|run/|cli/"
 forbid run "export/|cli/"
 # The engine knows a backend by backend.h alone.
 forbid run "backends/(cpu|cuda|mlx|states|threads)/"
 # Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
-forbid cli "base/|tensor/|program/|text/|export/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
+forbid cli "base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
 # The server is built on gumbel.h alone.
-forbid server "base/|tensor/|program/|text/|export/|plan/|backends/|run/|cli/"
-for folder in base tensor program text export plan backends run; do
+forbid server "base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
+for folder in base tensor program text grammar export plan backends run; do
     forbid $folder "server/"
 done
 tools/include_circles.py || status=1

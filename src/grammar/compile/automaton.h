@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a grammar is compiled to: states of a pushdown automaton over bytes. A state has moves over sets of
+ * bytes, and an action that takes no byte. Calls, counted repeats and items in any order push a frame, which
+ * says where to go on when the part below them ends.
+ */
+#ifndef GUMBEL_GRAMMAR_COMPILE_AUTOMATON_H
+#define GUMBEL_GRAMMAR_COMPILE_AUTOMATON_H
+
+#include "grammar/nodes.h"
+
+typedef enum gb_action {
+    GB_ACTION_NONE,
+    GB_ACTION_GO,    /* to next */
+    GB_ACTION_FORK,  /* to forks[argument, argument + next) */
+    GB_ACTION_CALL,  /* to argument, and to next when that ends */
+    GB_ACTION_COUNT, /* counts[argument], then next */
+    GB_ACTION_ORDER, /* orders[argument], then next */
+    GB_ACTION_TOKEN, /* over the token argument to next */
+    GB_ACTION_END    /* of what the frame on top was pushed for; without a frame, of the text */
+} gb_action;
+
+typedef struct gb_state {
+    uint32_t first_move, move_count;
+    uint32_t action, argument, next;
+} gb_state;
+
+typedef struct gb_move {
+    uint32_t set, target;
+} gb_move;
+
+/* A repeat of the part that begins at item. Its count goes no further than `last`, from where on all counts
+ * mean the same. */
+typedef struct gb_count {
+    uint32_t item, least, most, last;
+} gb_count;
+
+/* Items in any order; those that are required stand first. */
+typedef struct gb_order_part {
+    uint32_t first, count, required; /* forks[first, first + count): where the items begin */
+    uint32_t separator;              /* state */
+    uint32_t rest;                   /* state, or GB_NO_STATE */
+    uint32_t least, most;
+} gb_order_part;
+
+#define GB_NO_STATE UINT32_MAX
+#define GB_END_STATE 0u
+
+typedef struct gb_automaton {
+    gb_state *states;
+    size_t state_count, state_capacity, state_limit;
+    gb_move *moves;
+    size_t move_count, move_capacity;
+    uint32_t *forks;
+    size_t fork_count, fork_capacity;
+    gb_count *counts;
+    size_t count_count, count_capacity;
+    gb_order_part *orders;
+    size_t order_count, order_capacity;
+    gb_byte_set *sets;
+    size_t set_count, set_capacity;
+    uint32_t *set_slots; /* a hash table from a set to its index + 1 */
+    size_t set_slot_count;
+    uint32_t start;
+    bool failed; /* memory ran out */
+    bool full;   /* state_limit was reached */
+
+    /* Made by gb_automaton_finish. Bytes of one class are in the same sets. */
+    uint8_t class_of[256];
+    uint32_t class_count;
+    uint64_t *set_classes; /* [set_count][4]: bit c: class c is in the set */
+} gb_automaton;
+
+/* An automaton with the end state alone. */
+void gb_automaton_begin(gb_automaton *automaton, size_t state_limit);
+void gb_automaton_free(gb_automaton *automaton);
+
+/* Each gives the new state, or GB_NO_STATE after an error (`failed`, `full`). */
+uint32_t gb_add_state(gb_automaton *automaton, gb_action action, uint32_t argument, uint32_t next);
+uint32_t gb_add_byte_state(gb_automaton *automaton, const gb_byte_set *set, uint32_t target);
+uint32_t gb_add_fork(gb_automaton *automaton, const uint32_t *targets, size_t count);
+
+/* Adds moves to the last state that was added. */
+void gb_add_move(gb_automaton *automaton, const gb_byte_set *set, uint32_t target);
+
+/* Appends to forks; the index of the first. */
+uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t count);
+
+/* Finds the classes of bytes. Nothing may be added after it. */
+void gb_automaton_finish(gb_automaton *automaton);
+
+static inline bool gb_set_has_class(const gb_automaton *automaton, uint32_t set, uint32_t class) {
+    return automaton->set_classes[(size_t)set * 4 + class / 64] >> (class % 64) & 1u;
+}
+
+#endif

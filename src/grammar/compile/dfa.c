@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/compile/dfa.h"
+
+#include "base/memory.h"
+#include "grammar/match/configurations.h"
+
+#include <string.h>
+
+/* Pairs of configurations of a and b, numbered in the order in which they are found. */
+typedef struct product {
+    gb_configurations of_a, of_b;
+    gb_intern_table pairs;
+    gb_product kind;
+    uint8_t first_byte[256]; /* of each class of the product */
+    gb_dfa *dfa;
+    size_t row_capacity, accept_capacity;
+} product;
+
+#define STACK_LIMIT 100000
+
+void gb_dfa_free(gb_dfa *dfa) {
+    gb_free(dfa->rows);
+    gb_free(dfa->accepts);
+    *dfa = (gb_dfa){0};
+}
+
+/* Bytes that are of one class in both are one class of the product. */
+static void find_classes(product *all, const gb_automaton *a, const gb_automaton *b) {
+    gb_dfa *dfa = all->dfa;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        size_t class = 0;
+        while (class < dfa->class_count && (a->class_of[all->first_byte[class]] != a->class_of[byte] ||
+                                            b->class_of[all->first_byte[class]] != b->class_of[byte]))
+            class ++;
+        if (class == dfa->class_count)
+            all->first_byte[dfa->class_count++] = (uint8_t)byte;
+        dfa->class_of[byte] = (uint8_t) class;
+    }
+}
+
+static bool is_dead(const product *all, uint32_t a, uint32_t b) {
+    return a == GB_DEAD || (all->kind == GB_PRODUCT_BOTH && b == GB_DEAD);
+}
+
+/* The number of a pair, or GB_NO_STATE for one that leads nowhere. false without memory. */
+static bool number_of(product *all, uint32_t a, uint32_t b, uint32_t *number) {
+    *number = GB_NO_STATE;
+    return is_dead(all, a, b) || gb_intern(&all->pairs, (const uint32_t[]){a, b}, 2, number);
+}
+
+static bool add_row(product *all, uint32_t state) {
+    gb_dfa *dfa = all->dfa;
+    size_t classes = dfa->class_count;
+    uint32_t a = gb_interned(&all->pairs, state)[0], b = gb_interned(&all->pairs, state)[1];
+    if (!gb_grow((void **)&dfa->rows, &all->row_capacity, (state + 1) * classes, sizeof *dfa->rows) ||
+        !gb_grow((void **)&dfa->accepts, &all->accept_capacity, state + (size_t)1, 1))
+        return false;
+    bool in_b = all->of_b.traits[b] & GB_MAY_END;
+    dfa->accepts[state] =
+        (all->of_a.traits[a] & GB_MAY_END) && in_b == (all->kind == GB_PRODUCT_BOTH) ? 1 : 0;
+    for (size_t class = 0; class < classes; class ++) {
+        uint32_t to_a = gb_byte_step(&all->of_a, a, all->first_byte[class]);
+        uint32_t to_b = gb_byte_step(&all->of_b, b, all->first_byte[class]);
+        if (!number_of(all, to_a, to_b, &dfa->rows[state * classes + class]))
+            return false;
+    }
+    dfa->count = state + (size_t)1;
+    return true;
+}
+
+static gumbel_status explore(product *all, size_t state_limit) {
+    uint32_t start;
+    if (!number_of(all, gb_start_configuration(&all->of_a), gb_start_configuration(&all->of_b), &start))
+        return GUMBEL_ERROR_MEMORY;
+    for (uint32_t state = 0; state < all->pairs.count; state++) {
+        if (state >= state_limit)
+            return GUMBEL_ERROR_LIMIT;
+        if (!add_row(all, state))
+            return GUMBEL_ERROR_MEMORY;
+    }
+    return all->of_a.status ? all->of_a.status : all->of_b.status;
+}
+
+/* Marks the states that lead to one that accepts: live[state] is 1 + the number that it gets, or 0. */
+static bool find_live(const gb_dfa *dfa, uint32_t *live) {
+    size_t classes = dfa->class_count, moves = dfa->count * classes, count = 0;
+    uint32_t *starts = gb_allocate(dfa->count + 2, sizeof *starts),
+             *sources = gb_allocate(moves, sizeof *sources);
+    uint32_t *pending = gb_allocate(dfa->count, sizeof *pending);
+    bool done = starts && sources && pending;
+    for (size_t i = 0; i < moves && done; i++)
+        if (dfa->rows[i] != GB_NO_STATE)
+            starts[dfa->rows[i] + 2]++;
+    for (size_t i = 2; i < dfa->count + 2 && done; i++)
+        starts[i] += starts[i - 1];
+    for (size_t i = 0; i < moves && done; i++)
+        if (dfa->rows[i] != GB_NO_STATE)
+            sources[starts[dfa->rows[i] + 1]++] = (uint32_t)(i / classes);
+    for (uint32_t i = 0; i < dfa->count && done; i++)
+        if (dfa->accepts[i]) {
+            live[i] = 1;
+            pending[count++] = i;
+        }
+    while (count) {
+        uint32_t state = pending[--count];
+        for (uint32_t i = starts[state]; i < starts[state + 1]; i++)
+            if (!live[sources[i]]) {
+                live[sources[i]] = 1;
+                pending[count++] = sources[i];
+            }
+    }
+    gb_free(starts);
+    gb_free(sources);
+    gb_free(pending);
+    return done;
+}
+
+/* Keeps the states that lead to one that accepts. */
+static bool trim(gb_dfa *dfa) {
+    uint32_t *live = gb_allocate(dfa->count, sizeof *live);
+    if (!live || !find_live(dfa, live)) {
+        gb_free(live);
+        return false;
+    }
+    size_t classes = dfa->class_count, count = 0;
+    for (size_t i = 0; i < dfa->count; i++)
+        live[i] = live[i] ? (uint32_t)++count : 0;
+    if (dfa->count && !live[0])
+        count = 0;
+    for (size_t i = 0; i < dfa->count && count; i++) {
+        if (!live[i])
+            continue;
+        uint32_t *row = dfa->rows + (live[i] - 1) * classes, *old = dfa->rows + i * classes;
+        for (size_t class = 0; class < classes; class ++)
+            row[class] = old[class] != GB_NO_STATE && live[old[class]] ? live[old[class]] - 1 : GB_NO_STATE;
+        dfa->accepts[live[i] - 1] = dfa->accepts[i];
+    }
+    dfa->count = count;
+    gb_free(live);
+    return true;
+}
+
+gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product kind,
+                                size_t state_limit, gb_dfa *dfa) {
+    *dfa = (gb_dfa){0};
+    product all = {.kind = kind, .dfa = dfa};
+    find_classes(&all, a, b);
+    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT);
+    begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT) && begun;
+    gumbel_status status = begun ? explore(&all, state_limit) : GUMBEL_ERROR_MEMORY;
+    if (status == GUMBEL_OK && !trim(dfa))
+        status = GUMBEL_ERROR_MEMORY;
+    gb_configurations_free(&all.of_a);
+    gb_configurations_free(&all.of_b);
+    gb_intern_free(&all.pairs);
+    if (status != GUMBEL_OK)
+        gb_dfa_free(dfa);
+    return status;
+}
+
+/* ---- Into an automaton -----------------------------------------------------------------------------------
+ */
+
+/* One move for each state that the row leads to. */
+static void emit_moves(const gb_dfa *dfa, gb_automaton *automaton, const uint32_t *row, uint32_t base) {
+    uint64_t done[4] = {0};
+    for (size_t class = 0; class < dfa->class_count; class ++) {
+        if (row[class] == GB_NO_STATE || done[class / 64] >> (class % 64) & 1u)
+            continue;
+        gb_byte_set set = {{0}};
+        for (unsigned byte = 0; byte < 256; byte++) {
+            size_t other = dfa->class_of[byte];
+            if (row[other] != row[class])
+                continue;
+            gb_set_add(&set, byte);
+            done[other / 64] |= UINT64_C(1) << (other % 64);
+        }
+        gb_add_move(automaton, &set, base + row[class]);
+    }
+}
+
+uint32_t gb_dfa_emit(const gb_dfa *dfa, gb_automaton *automaton, uint32_t next, bool nonempty) {
+    if (dfa->count == 0)
+        return GB_NO_STATE;
+    uint32_t base = (uint32_t)automaton->state_count;
+    for (size_t i = 0; i < dfa->count; i++) {
+        gb_add_state(automaton, dfa->accepts[i] ? GB_ACTION_GO : GB_ACTION_NONE, 0, next);
+        emit_moves(dfa, automaton, dfa->rows + i * dfa->class_count, base);
+    }
+    if (!nonempty || !dfa->accepts[0])
+        return base;
+    uint32_t start = gb_add_state(automaton, GB_ACTION_NONE, 0, 0);
+    emit_moves(dfa, automaton, dfa->rows, base);
+    return start;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Deterministic automata over bytes: intersections and differences.
+ */
+#ifndef GUMBEL_GRAMMAR_COMPILE_DFA_H
+#define GUMBEL_GRAMMAR_COMPILE_DFA_H
+
+#include "grammar/compile/automaton.h"
+
+/* State 0 is the start. Every state leads to one that accepts, unless there is no text at all: then there are
+ * no states. */
+typedef struct gb_dfa {
+    size_t count, class_count;
+    uint8_t class_of[256];
+    uint32_t *rows;   /* [count][class_count]: a state, or GB_NO_STATE */
+    uint8_t *accepts; /* [count] */
+} gb_dfa;
+
+typedef enum gb_product { GB_PRODUCT_BOTH, GB_PRODUCT_EXCEPT } gb_product;
+
+/* The texts of both flat automata, or of a and not of b. Errors: LIMIT (more than state_limit states),
+ * MEMORY. On an error dfa is empty. */
+gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product product,
+                                size_t state_limit, gb_dfa *dfa);
+void gb_dfa_free(gb_dfa *dfa);
+
+/* Adds its states to an automaton; where the text ends it goes on to next. `nonempty` leaves the empty text
+ * out. Returns the start state, GB_NO_STATE where there is no text. */
+uint32_t gb_dfa_emit(const gb_dfa *dfa, gb_automaton *automaton, uint32_t next, bool nonempty);
+
+#endif

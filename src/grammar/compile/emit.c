@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From expressions to states, each part backwards from what follows it. What allows no text gets no state, so
+ * that every state leads to an end.
+ */
+#include "base/memory.h"
+#include "grammar/compile/compiler.h"
+
+/* Repeats of up to so many states are written out instead of counted. */
+#define MAX_WRITTEN_OUT 64
+/* Rules of up to so many states stand where they are used instead of being called. */
+#define MAX_INLINED 16
+
+typedef struct emitter {
+    gb_compiler *compiler;
+    gb_automaton *automaton;
+    bool flat;         /* use no frames */
+    uint32_t *entries; /* [2 * rules] where a rule begins, and where its texts but the empty one do */
+    uint32_t *pending; /* [2 * rules] entries whose rules are still to be emitted */
+    size_t pending_count;
+} emitter;
+
+static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool nonempty);
+
+static uint32_t emit_bytes(emitter *all, const gb_node *node, uint32_t next) {
+    const uint8_t *bytes = all->compiler->expressions->bytes.data + node->first;
+    for (uint32_t i = node->count; i-- > 0 && next != GB_NO_STATE;) {
+        gb_byte_set set = {{0}};
+        gb_set_add(&set, bytes[i]);
+        next = gb_add_byte_state(all->automaton, &set, next);
+    }
+    return gb_compiler_works(all->compiler, node->count) ? next : GB_NO_STATE;
+}
+
+/* A fork of those targets that are states. */
+static uint32_t fork_to(emitter *all, uint32_t *targets, size_t count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (targets[i] != GB_NO_STATE)
+            targets[kept++] = targets[i];
+    if (kept == 0)
+        return GB_NO_STATE;
+    return kept == 1 ? targets[0] : gb_add_fork(all->automaton, targets, kept);
+}
+
+/* ---- Sequences and choices -------------------------------------------------------------------------------
+ */
+
+static uint32_t *allocate_targets(emitter *all, size_t count) {
+    uint32_t *targets = gb_allocate(count, sizeof *targets);
+    if (!targets)
+        gb_compiler_no_memory(all->compiler);
+    return targets;
+}
+
+static uint32_t emit_sequence(emitter *all, const gb_node *node, uint32_t next) {
+    for (uint32_t i = node->count; i-- > 0 && next != GB_NO_STATE;)
+        next = emit(all, all->compiler->expressions->links[node->first + i], next, false);
+    return next;
+}
+
+/* Of items that all allow the empty text: some item is the first that is not empty. */
+static uint32_t emit_nonempty_sequence(emitter *all, const gb_node *node, uint32_t next) {
+    uint32_t *targets = allocate_targets(all, node->count);
+    if (!targets)
+        return GB_NO_STATE;
+    for (uint32_t i = node->count; i-- > 0;) {
+        gb_expression item = all->compiler->expressions->links[node->first + i];
+        targets[i] = emit(all, item, next, true);
+        next = emit(all, item, next, false);
+    }
+    uint32_t state = fork_to(all, targets, node->count);
+    gb_free(targets);
+    return state;
+}
+
+static uint32_t emit_choice(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+    uint32_t *targets = allocate_targets(all, node->count);
+    if (!targets)
+        return GB_NO_STATE;
+    for (uint32_t i = 0; i < node->count; i++)
+        targets[i] = emit(all, all->compiler->expressions->links[node->first + i], next, nonempty);
+    uint32_t state = fork_to(all, targets, node->count);
+    gb_free(targets);
+    return state;
+}
+
+/* ---- Repeats ---------------------------------------------------------------------------------------------
+ */
+
+/* An item that does not allow the empty text, or of which the empty text is left out, which changes no repeat
+ * that may be empty. */
+typedef struct repeat {
+    gb_expression item;
+    uint32_t least, most;
+    bool nonempty;
+} repeat;
+
+static uint32_t emit_item(emitter *all, const repeat *part, uint32_t next) {
+    return emit(all, part->item, next, part->nonempty);
+}
+
+static uint32_t emit_endless(emitter *all, const repeat *part, uint32_t next) {
+    uint32_t targets[] = {GB_NO_STATE, next};
+    uint32_t loop = gb_add_fork(all->automaton, targets, 2);
+    uint32_t item = emit_item(all, part, loop);
+    if (loop == GB_NO_STATE || item == GB_NO_STATE)
+        return GB_NO_STATE;
+    all->automaton->forks[all->automaton->states[loop].argument] = item;
+    return loop;
+}
+
+static uint32_t emit_written_out(emitter *all, const repeat *part, uint32_t next) {
+    uint32_t state = next;
+    if (part->most == GB_NO_END)
+        state = emit_endless(all, part, next);
+    for (uint32_t i = part->least; i < part->most && part->most != GB_NO_END && state != GB_NO_STATE; i++) {
+        uint32_t targets[] = {emit_item(all, part, state), next};
+        state = fork_to(all, targets, 2);
+    }
+    for (uint32_t i = 0; i < part->least && state != GB_NO_STATE; i++)
+        state = emit_item(all, part, state);
+    return state;
+}
+
+static uint32_t emit_counted(emitter *all, const repeat *part, uint32_t next) {
+    gb_automaton *automaton = all->automaton;
+    gb_count count = {.item = emit_item(all, part, GB_END_STATE),
+                      .least = part->least,
+                      .most = part->most,
+                      .last = part->most == GB_NO_END ? part->least : part->most};
+    if (count.item == GB_NO_STATE)
+        return GB_NO_STATE;
+    if (!gb_grow((void **)&automaton->counts, &automaton->count_capacity, automaton->count_count + 1,
+                 sizeof count)) {
+        automaton->failed = true;
+        return GB_NO_STATE;
+    }
+    automaton->counts[automaton->count_count] = count;
+    return gb_add_state(automaton, GB_ACTION_COUNT, (uint32_t)automaton->count_count++, next);
+}
+
+static uint32_t emit_repeat(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+    gb_facts item = all->compiler->facts[node->item];
+    repeat part = {.item = node->item, .least = node->first, .most = node->count};
+    if (item.flags & GB_FACT_NULLABLE) {
+        part.nonempty = true;
+        part.least = 0;
+    }
+    if (nonempty && part.least == 0)
+        part.least = 1;
+    if (!(item.flags & (part.nonempty ? GB_FACT_NONEMPTY : GB_FACT_PRODUCTIVE)))
+        return part.least ? GB_NO_STATE : next;
+    uint64_t times = part.most == GB_NO_END ? part.least : part.most;
+    bool small = times <= 1 || times * (item.size + UINT64_C(1)) <= MAX_WRITTEN_OUT;
+    return all->flat || small ? emit_written_out(all, &part, next) : emit_counted(all, &part, next);
+}
+
+/* ---- Rules -----------------------------------------------------------------------------------------------
+ */
+
+static uint32_t rule_entry(emitter *all, uint32_t rule, bool nonempty) {
+    uint32_t entry = 2 * rule + nonempty;
+    if (all->entries[entry] == GB_NO_STATE) {
+        all->entries[entry] = gb_add_state(all->automaton, GB_ACTION_GO, 0, 0);
+        all->pending[all->pending_count++] = entry;
+    }
+    return all->entries[entry];
+}
+
+static uint32_t emit_rule(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+    gb_expression item = all->compiler->expressions->rules[node->first].item;
+    gb_facts facts = all->compiler->facts[item];
+    if (all->flat || (facts.flags & GB_FACT_REGULAR && facts.size <= MAX_INLINED))
+        return emit(all, item, next, nonempty);
+    if (all->automaton->failed || all->automaton->full)
+        return GB_NO_STATE;
+    uint32_t entry = rule_entry(all, node->first, nonempty);
+    /* A call at the end of a rule needs no frame, so that lists written by recursion stay flat. */
+    return next == GB_END_STATE ? entry : gb_add_state(all->automaton, GB_ACTION_CALL, entry, next);
+}
+
+static void emit_pending_rules(emitter *all) {
+    while (all->pending_count && all->compiler->error.status == GUMBEL_OK) {
+        uint32_t entry = all->pending[--all->pending_count];
+        gb_expression item = all->compiler->expressions->rules[entry / 2].item;
+        uint32_t state = emit(all, item, GB_END_STATE, entry % 2);
+        if (state == GB_NO_STATE || all->entries[entry] == GB_NO_STATE)
+            return;
+        all->automaton->states[all->entries[entry]].next = state;
+    }
+}
+
+/* ---- Items in any order ----------------------------------------------------------------------------------
+ */
+
+static uint32_t emit_order(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+    gb_automaton *automaton = all->automaton;
+    const gb_order *order = &all->compiler->expressions->orders[node->first];
+    gb_order_part part = {.required = order->required, .least = order->least, .most = order->most};
+    uint32_t *items = allocate_targets(all, order->count);
+    for (uint32_t i = 0; i < order->count && items; i++) {
+        uint32_t item = emit(all, all->compiler->expressions->links[order->first + i], GB_END_STATE, false);
+        if (item != GB_NO_STATE)
+            items[part.count++] = item;
+    }
+    part.rest = emit(all, order->rest, GB_END_STATE, false);
+    part.separator = emit(all, order->separator, GB_END_STATE, false);
+    if (part.separator == GB_NO_STATE && part.most > 1)
+        part.most = 1;
+    part.least = nonempty && part.least == 0 ? 1 : part.least;
+    part.first = items ? gb_add_targets(automaton, items, part.count) : 0;
+    gb_free(items);
+    if (!gb_grow((void **)&automaton->orders, &automaton->order_capacity, automaton->order_count + 1,
+                 sizeof part)) {
+        automaton->failed = true;
+        return GB_NO_STATE;
+    }
+    automaton->orders[automaton->order_count] = part;
+    return gb_add_state(automaton, GB_ACTION_ORDER, (uint32_t)automaton->order_count++, next);
+}
+
+/* ---- All -------------------------------------------------------------------------------------------------
+ */
+
+/* The state where the expression, and then next, begins; GB_NO_STATE where it allows no text, and after an
+ * error. `nonempty` leaves out the empty text. */
+static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool nonempty) {
+    gb_compiler *compiler = all->compiler;
+    const gb_node *node = &compiler->expressions->nodes[expression];
+    nonempty &= gb_has_fact(compiler, expression, GB_FACT_NULLABLE);
+    unsigned needed = nonempty ? GB_FACT_NONEMPTY : GB_FACT_PRODUCTIVE;
+    if (next == GB_NO_STATE || !gb_compiler_works(compiler, 1) || !gb_has_fact(compiler, expression, needed))
+        return GB_NO_STATE;
+    switch ((gb_node_kind)node->kind) {
+    case GB_NODE_NOTHING:
+        return GB_NO_STATE;
+    case GB_NODE_EMPTY:
+        return next;
+    case GB_NODE_BYTES:
+        return emit_bytes(all, node, next);
+    case GB_NODE_BYTE_SET:
+        return gb_add_byte_state(all->automaton, &compiler->expressions->sets[node->first], next);
+    case GB_NODE_SEQUENCE:
+        return nonempty ? emit_nonempty_sequence(all, node, next) : emit_sequence(all, node, next);
+    case GB_NODE_CHOICE:
+        return emit_choice(all, node, next, nonempty);
+    case GB_NODE_REPEAT:
+        return emit_repeat(all, node, next, nonempty);
+    case GB_NODE_BOTH:
+    case GB_NODE_EXCEPT:
+        return gb_dfa_emit(&compiler->dfas[compiler->facts[expression].dfa - 1], all->automaton, next,
+                           nonempty);
+    case GB_NODE_RULE:
+        return emit_rule(all, node, next, nonempty);
+    case GB_NODE_TOKEN:
+        return gb_add_state(all->automaton, GB_ACTION_TOKEN, node->first, next);
+    case GB_NODE_ANY_ORDER:
+        return emit_order(all, node, next, nonempty);
+    }
+    return GB_NO_STATE;
+}
+
+static void report(gb_compiler *compiler, const gb_automaton *automaton) {
+    if (automaton->failed)
+        gb_compiler_no_memory(compiler);
+    else if (automaton->full)
+        gb_compiler_fail(compiler, GUMBEL_ERROR_LIMIT,
+                         "grammar: it needs more than %zu states; make it smaller", automaton->state_limit);
+}
+
+void gb_emit_automaton(gb_compiler *compiler, gb_automaton *automaton, gb_expression root, bool flat) {
+    size_t entries = 2 * compiler->expressions->rule_count;
+    emitter all = {.compiler = compiler, .automaton = automaton, .flat = flat};
+    all.entries = gb_allocate(entries, sizeof *all.entries);
+    all.pending = gb_allocate(entries, sizeof *all.pending);
+    if (all.entries && all.pending) {
+        for (size_t i = 0; i < entries; i++)
+            all.entries[i] = GB_NO_STATE;
+        automaton->start = emit(&all, root, GB_END_STATE, false);
+        emit_pending_rules(&all);
+    } else {
+        gb_compiler_no_memory(compiler);
+    }
+    report(compiler, automaton);
+    if (compiler->error.status == GUMBEL_OK)
+        gb_automaton_finish(automaton);
+    report(compiler, automaton);
+    gb_free(all.entries);
+    gb_free(all.pending);
+}

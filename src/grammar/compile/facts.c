@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Facts about expressions, bottom up until nothing changes. What is regular has no rule that uses itself, so
+ * its facts are exact once those of its items are, and it can be an operand of an intersection.
+ */
+#include "base/memory.h"
+#include "grammar/compile/compiler.h"
+
+#include <string.h>
+
+/* What a choice has where one of its items has it. */
+#define ALLOWS (GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY)
+
+static gb_facts of_link(const gb_compiler *compiler, uint32_t link) {
+    return compiler->facts[compiler->expressions->links[link]];
+}
+
+static uint32_t add_saturated(uint32_t a, uint32_t b) {
+    return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+static uint32_t multiply_saturated(uint32_t a, uint32_t b) {
+    return (uint64_t)a * b > UINT32_MAX ? UINT32_MAX : a * b;
+}
+
+/* ---- Of each kind ----------------------------------------------------------------------------------------
+ */
+
+static gb_facts of_sequence(const gb_compiler *compiler, const gb_node *node) {
+    gb_facts facts = {.flags = GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE | GB_FACT_REGULAR};
+    uint8_t any = 0;
+    for (uint32_t i = 0; i < node->count; i++) {
+        gb_facts item = of_link(compiler, node->first + i);
+        facts.flags &= item.flags;
+        any |= item.flags;
+        facts.size = add_saturated(facts.size, item.size);
+        facts.regular_depth =
+            item.regular_depth > facts.regular_depth ? item.regular_depth : facts.regular_depth;
+    }
+    if (facts.flags & GB_FACT_PRODUCTIVE)
+        facts.flags |= any & GB_FACT_NONEMPTY;
+    return facts;
+}
+
+static gb_facts of_choice(const gb_compiler *compiler, const gb_node *node) {
+    gb_facts facts = of_sequence(compiler, node);
+    facts.flags &= GB_FACT_REGULAR;
+    for (uint32_t i = 0; i < node->count; i++)
+        facts.flags |= of_link(compiler, node->first + i).flags & ALLOWS;
+    facts.size = add_saturated(facts.size, 1);
+    return facts;
+}
+
+static gb_facts of_repeat(const gb_compiler *compiler, const gb_node *node) {
+    gb_facts facts = compiler->facts[node->item];
+    if (node->first == 0)
+        facts.flags |= GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE;
+    uint32_t times = node->count == GB_NO_END ? add_saturated(node->first, 1) : node->count;
+    facts.size = multiply_saturated(add_saturated(facts.size, 1), times);
+    return facts;
+}
+
+static gb_facts of_rule(const gb_compiler *compiler, const gb_node *node) {
+    gb_facts facts = compiler->facts[compiler->expressions->rules[node->first].item];
+    facts.size = 1;
+    return facts;
+}
+
+static gb_facts of_order(const gb_compiler *compiler, const gb_node *node) {
+    const gb_order *order = &compiler->expressions->orders[node->first];
+    bool separates = compiler->facts[order->separator].flags & GB_FACT_PRODUCTIVE;
+    bool rest = compiler->facts[order->rest].flags & GB_FACT_PRODUCTIVE;
+    uint32_t required = 0, available = 0;
+    for (uint32_t i = 0; i < order->count; i++) {
+        bool productive = of_link(compiler, order->first + i).flags & GB_FACT_PRODUCTIVE;
+        available += productive;
+        required += productive && i < order->required;
+    }
+    gb_facts facts = {0};
+    bool enough =
+        required == order->required && required <= order->most && (rest || available >= order->least);
+    if (enough && (separates || (order->required <= 1 && order->least <= 1)))
+        facts.flags |= GB_FACT_PRODUCTIVE;
+    if (facts.flags & GB_FACT_PRODUCTIVE && order->most > 0 && (rest || available))
+        facts.flags |= GB_FACT_NONEMPTY;
+    if (order->required == 0 && order->least == 0)
+        facts.flags |= GB_FACT_PRODUCTIVE | GB_FACT_NULLABLE;
+    return facts;
+}
+
+/* ---- Intersections and differences -----------------------------------------------------------------------
+ */
+
+static void make_product(gb_compiler *compiler, const gb_node *node, gb_dfa *dfa) {
+    gb_automaton a, b;
+    gb_automaton_begin(&a, compiler->limits.states);
+    gb_automaton_begin(&b, compiler->limits.states);
+    gb_emit_automaton(compiler, &a, node->item, true);
+    gb_emit_automaton(compiler, &b, node->first, true);
+    if (compiler->error.status == GUMBEL_OK) {
+        gb_product kind = node->kind == GB_NODE_BOTH ? GB_PRODUCT_BOTH : GB_PRODUCT_EXCEPT;
+        gumbel_status status = gb_dfa_of_product(&a, &b, kind, compiler->limits.dfa_states, dfa);
+        if (status == GUMBEL_ERROR_LIMIT)
+            gb_compiler_fail(compiler, status,
+                             "grammar: an intersection or difference needs more than %zu states",
+                             compiler->limits.dfa_states);
+        else if (status != GUMBEL_OK)
+            gb_compiler_no_memory(compiler);
+    }
+    gb_automaton_free(&a);
+    gb_automaton_free(&b);
+}
+
+static gb_facts of_product(gb_compiler *compiler, gb_expression expression, const gb_node *node) {
+    gb_facts a = compiler->facts[node->item], b = compiler->facts[node->first], facts = {0};
+    if (!(a.flags & b.flags & GB_FACT_REGULAR))
+        return facts;
+    if (compiler->facts[expression].dfa)
+        return compiler->facts[expression];
+    if (!gb_grow((void **)&compiler->dfas, &compiler->dfa_capacity, compiler->dfa_count + 1,
+                 sizeof(gb_dfa))) {
+        gb_compiler_no_memory(compiler);
+        return facts;
+    }
+    gb_dfa *dfa = &compiler->dfas[compiler->dfa_count];
+    *dfa = (gb_dfa){0};
+    make_product(compiler, node, dfa);
+    facts.dfa = (uint32_t)++compiler->dfa_count;
+    compiler->facts[expression].dfa = facts.dfa;
+    facts.flags = GB_FACT_REGULAR;
+    facts.size = (uint32_t)dfa->count;
+    facts.regular_depth = a.regular_depth > b.regular_depth ? a.regular_depth : b.regular_depth;
+    if (dfa->count)
+        facts.flags |= dfa->accepts[0] ? GB_FACT_PRODUCTIVE | GB_FACT_NULLABLE : GB_FACT_PRODUCTIVE;
+    for (size_t i = 0; i < dfa->class_count && dfa->count; i++)
+        if (dfa->rows[i] != GB_NO_STATE)
+            facts.flags |= GB_FACT_NONEMPTY;
+    gb_compiler_works(compiler, dfa->count * dfa->class_count);
+    return facts;
+}
+
+/* ---- All -------------------------------------------------------------------------------------------------
+ */
+
+static gb_facts facts_of(gb_compiler *compiler, gb_expression expression) {
+    const gb_node *node = &compiler->expressions->nodes[expression];
+    const uint8_t text = GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY | GB_FACT_REGULAR;
+    switch ((gb_node_kind)node->kind) {
+    case GB_NODE_NOTHING:
+        return (gb_facts){.flags = GB_FACT_REGULAR};
+    case GB_NODE_EMPTY:
+        return (gb_facts){.flags = GB_FACT_PRODUCTIVE | GB_FACT_REGULAR | GB_FACT_NULLABLE};
+    case GB_NODE_BYTES:
+        return (gb_facts){.flags = text, .size = node->count};
+    case GB_NODE_BYTE_SET: {
+        gb_byte_set none = {{0}};
+        bool empty = memcmp(&compiler->expressions->sets[node->first], &none, sizeof none) == 0;
+        return (gb_facts){.flags = empty ? GB_FACT_REGULAR : text, .size = 1};
+    }
+    case GB_NODE_SEQUENCE:
+        return of_sequence(compiler, node);
+    case GB_NODE_CHOICE:
+        return of_choice(compiler, node);
+    case GB_NODE_REPEAT:
+        return of_repeat(compiler, node);
+    case GB_NODE_BOTH:
+    case GB_NODE_EXCEPT:
+        return of_product(compiler, expression, node);
+    case GB_NODE_RULE:
+        return of_rule(compiler, node);
+    case GB_NODE_TOKEN:
+        return (gb_facts){.flags = GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY, .size = 1};
+    case GB_NODE_ANY_ORDER:
+        return of_order(compiler, node);
+    }
+    return (gb_facts){0};
+}
+
+/* Whether the facts of the expression changed. Those of a regular one are final. */
+static bool update(gb_compiler *compiler, gb_expression expression) {
+    gb_facts *facts = &compiler->facts[expression];
+    if (!(facts->flags & GB_FACT_REACHABLE) || facts->flags & GB_FACT_REGULAR)
+        return false;
+    gb_facts found = facts_of(compiler, expression);
+    found.flags |= GB_FACT_REACHABLE;
+    found.regular_depth++;
+    if (found.regular_depth > GB_MAX_REGULAR_DEPTH)
+        found.flags &= (uint8_t)~GB_FACT_REGULAR;
+    bool changed = found.flags != facts->flags;
+    *facts = found;
+    return changed;
+}
+
+/* An operand that is not regular; the message names a rule where that is one. */
+static void refuse_operands(gb_compiler *compiler) {
+    for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
+        const gb_node *node = &compiler->expressions->nodes[i];
+        if ((node->kind == GB_NODE_BOTH || node->kind == GB_NODE_EXCEPT) &&
+            gb_has_fact(compiler, i, GB_FACT_REACHABLE) && !gb_has_fact(compiler, i, GB_FACT_REGULAR))
+            gb_compiler_fail(
+                compiler, GUMBEL_ERROR_UNSUPPORTED,
+                "grammar: an intersection or difference of what is not regular: a rule that uses "
+                "itself, a token, or items in any order");
+    }
+}
+
+static void refuse_empty_items(gb_compiler *compiler) {
+    for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
+        const gb_node *node = &compiler->expressions->nodes[i];
+        if (node->kind != GB_NODE_ANY_ORDER || !gb_has_fact(compiler, i, GB_FACT_REACHABLE))
+            continue;
+        const gb_order *order = &compiler->expressions->orders[node->first];
+        bool nullable = gb_has_fact(compiler, order->rest, GB_FACT_NULLABLE);
+        for (uint32_t k = 0; k < order->count; k++)
+            nullable |= of_link(compiler, order->first + k).flags & GB_FACT_NULLABLE;
+        if (nullable)
+            gb_compiler_fail(compiler, GUMBEL_ERROR_ARGUMENT,
+                             "grammar: an item of those in any order allows the empty text");
+    }
+}
+
+void gb_find_facts(gb_compiler *compiler) {
+    size_t count = compiler->expressions->node_count;
+    bool changed = true;
+    while (changed && gb_compiler_works(compiler, count)) {
+        changed = false;
+        for (gb_expression i = 1; i < count && compiler->error.status == GUMBEL_OK; i++)
+            changed |= update(compiler, i);
+    }
+    refuse_operands(compiler);
+    refuse_empty_items(compiler);
+}

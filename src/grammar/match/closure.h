@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stacks, and all that can be reached from some of them without taking a byte: calls push frames, ends pop
+ * them. Frames are stored once each.
+ */
+#ifndef GUMBEL_GRAMMAR_MATCH_CLOSURE_H
+#define GUMBEL_GRAMMAR_MATCH_CLOSURE_H
+
+#include "grammar/compile/automaton.h"
+#include "grammar/match/intern.h"
+
+/* A place: a state on top of frames; frame 0 is none. */
+typedef struct gb_stack {
+    uint32_t state, frame;
+} gb_stack;
+
+typedef enum gb_frame_kind {
+    GB_FRAME_CALL,
+    GB_FRAME_COUNT,    /* in an item of counts[part]; value: how many came before it */
+    GB_FRAME_ITEM,     /* in an item of orders[part]; value: what was seen, with this item */
+    GB_FRAME_SEPARATOR /* between items of orders[part]; value: what was seen */
+} gb_frame_kind;
+
+/* As it is stored: five words. */
+typedef struct gb_frame {
+    uint32_t parent, next; /* where to go on after it: a state on top of a frame */
+    uint32_t kind, part, value;
+} gb_frame;
+
+typedef struct gb_stack_list {
+    gb_stack *items;
+    size_t count, capacity;
+} gb_stack_list;
+
+typedef struct gb_closure {
+    const gb_automaton *automaton;
+    gb_intern_table frames; /* number 0 is no frame */
+    gb_intern_table seen;   /* of items in any order: how many, then a bit for each */
+    gb_stack_list found; /* stacks whose state takes a byte or a token, or that are at the end of the text */
+    gb_stack_list pending;
+    gb_stack *visited; /* a hash table; of this closure where the stamp is right */
+    uint32_t *stamps;
+    uint32_t stamp;
+    size_t visited_slots, visited_count, limit;
+    uint32_t *scratch; /* a set of items seen */
+    size_t scratch_capacity;
+    bool failed; /* memory ran out */
+    bool full;   /* limit was reached */
+} gb_closure;
+
+/* false without memory; gb_closure_free is to be called in any case. */
+bool gb_closure_begin(gb_closure *closure, const gb_automaton *automaton, size_t limit);
+void gb_closure_free(gb_closure *closure);
+
+/* Forgets what was found. */
+void gb_closure_clear(gb_closure *closure);
+
+/* Adds a stack to those to begin with. */
+void gb_closure_add(gb_closure *closure, uint32_t state, uint32_t frame);
+
+/* Fills found, sorted. */
+void gb_closure_run(gb_closure *closure);
+
+size_t gb_closure_bytes(const gb_closure *closure);
+
+/* Frames, for gb_closure_run. */
+void gb_begin_count(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
+void gb_begin_order(gb_closure *closure, uint32_t part, uint32_t next, uint32_t frame);
+void gb_pop_frame(gb_closure *closure, uint32_t frame);
+
+/* The number of a frame, or 0 after an error. */
+uint32_t gb_frame_number(gb_closure *closure, gb_frame frame);
+
+#endif

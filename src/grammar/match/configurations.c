@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/match/configurations.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+static size_t class_count(const gb_configurations *configurations) {
+    return configurations->closure.automaton->class_count;
+}
+
+static uint8_t traits_of(const gb_closure *closure) {
+    uint8_t traits = 0;
+    for (size_t i = 0; i < closure->found.count; i++) {
+        const gb_state *state = &closure->automaton->states[closure->found.items[i].state];
+        if (state->action == GB_ACTION_END)
+            traits |= GB_MAY_END;
+        if (state->action == GB_ACTION_TOKEN)
+            traits |= GB_HAS_TOKENS;
+    }
+    return traits;
+}
+
+/* The error of a closure becomes that of the configurations. */
+static bool is_good(gb_configurations *configurations) {
+    const gb_closure *closure = &configurations->closure;
+    if (configurations->status == GUMBEL_OK && closure->failed)
+        configurations->status = GUMBEL_ERROR_MEMORY;
+    if (configurations->status == GUMBEL_OK && closure->full)
+        configurations->status = GUMBEL_ERROR_LIMIT;
+    return configurations->status == GUMBEL_OK;
+}
+
+/* Makes room for one more configuration. */
+static bool grow(gb_configurations *configurations) {
+    size_t count = configurations->sets.count + 1, classes = class_count(configurations);
+    return gb_grow((void **)&configurations->traits, &configurations->trait_capacity, count, 1) &&
+           gb_grow((void **)&configurations->rows, &configurations->row_capacity, count * classes,
+                   sizeof *configurations->rows);
+}
+
+uint32_t gb_configuration_of_closure(gb_configurations *configurations) {
+    gb_closure *closure = &configurations->closure;
+    gb_closure_run(closure);
+    if (!is_good(configurations))
+        return GB_DEAD;
+    size_t before = configurations->sets.count, classes = class_count(configurations);
+    uint32_t number;
+    if (!grow(configurations) || !gb_intern(&configurations->sets, (const uint32_t *)closure->found.items,
+                                            2 * closure->found.count, &number)) {
+        configurations->status = GUMBEL_ERROR_MEMORY;
+        return GB_DEAD;
+    }
+    if (number == before) {
+        configurations->traits[number] = traits_of(closure);
+        memset(configurations->rows + number * classes, number == GB_DEAD ? 0 : 0xFF,
+               classes * sizeof *configurations->rows);
+    }
+    return number;
+}
+
+bool gb_configurations_begin(gb_configurations *configurations, const gb_automaton *automaton,
+                             size_t stack_limit) {
+    *configurations = (gb_configurations){0};
+    if (!gb_closure_begin(&configurations->closure, automaton, stack_limit)) {
+        configurations->status = GUMBEL_ERROR_MEMORY;
+        return false;
+    }
+    gb_closure_clear(&configurations->closure);
+    gb_configuration_of_closure(configurations); /* GB_DEAD */
+    return configurations->status == GUMBEL_OK;
+}
+
+void gb_configurations_free(gb_configurations *configurations) {
+    gb_closure_free(&configurations->closure);
+    gb_intern_free(&configurations->sets);
+    gb_free(configurations->traits);
+    gb_free(configurations->rows);
+    *configurations = (gb_configurations){0};
+}
+
+size_t gb_configurations_bytes(const gb_configurations *configurations) {
+    return gb_closure_bytes(&configurations->closure) + gb_intern_bytes(&configurations->sets) +
+           configurations->trait_capacity + configurations->row_capacity * sizeof *configurations->rows;
+}
+
+uint32_t gb_start_configuration(gb_configurations *configurations) {
+    if (configurations->closure.automaton->start == GB_NO_STATE)
+        return GB_DEAD;
+    gb_closure_clear(&configurations->closure);
+    gb_closure_add(&configurations->closure, configurations->closure.automaton->start, 0);
+    return gb_configuration_of_closure(configurations);
+}
+
+uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t class) {
+    const gb_automaton *automaton = configurations->closure.automaton;
+    size_t count;
+    const gb_stack *stacks = gb_stacks_of(configurations, from, &count);
+    gb_closure_clear(&configurations->closure);
+    for (size_t i = 0; i < count; i++) {
+        const gb_state *state = &automaton->states[stacks[i].state];
+        const gb_move *moves = automaton->moves + state->first_move;
+        for (uint32_t k = 0; k < state->move_count; k++)
+            if (gb_set_has_class(automaton, moves[k].set, class))
+                gb_closure_add(&configurations->closure, moves[k].target, stacks[i].frame);
+    }
+    uint32_t to = gb_configuration_of_closure(configurations);
+    if (configurations->status == GUMBEL_OK)
+        configurations->rows[from * class_count(configurations) + class] = to;
+    return to;
+}
+
+uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_t id) {
+    const gb_automaton *automaton = configurations->closure.automaton;
+    if (!(configurations->traits[from] & GB_HAS_TOKENS))
+        return GB_DEAD;
+    size_t count;
+    const gb_stack *stacks = gb_stacks_of(configurations, from, &count);
+    gb_closure_clear(&configurations->closure);
+    for (size_t i = 0; i < count; i++) {
+        const gb_state *state = &automaton->states[stacks[i].state];
+        if (state->action == GB_ACTION_TOKEN && state->argument == id)
+            gb_closure_add(&configurations->closure, state->next, stacks[i].frame);
+    }
+    return gb_configuration_of_closure(configurations);
+}
+
+uint32_t gb_unite(gb_configurations *configurations, uint32_t a, uint32_t b) {
+    if (a == GB_DEAD || b == GB_DEAD || a == b)
+        return a == GB_DEAD ? b : a;
+    gb_closure_clear(&configurations->closure);
+    for (int side = 0; side < 2; side++) {
+        size_t count;
+        const gb_stack *stacks = gb_stacks_of(configurations, side ? b : a, &count);
+        for (size_t i = 0; i < count; i++)
+            gb_closure_add(&configurations->closure, stacks[i].state, stacks[i].frame);
+    }
+    return gb_configuration_of_closure(configurations);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/match/mask_cache.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* A longer list of tokens is stored as words. */
+static uint32_t longest_list(const gb_token_trie *trie) {
+    return trie->word_count / 2;
+}
+
+const gb_stored_mask *gb_find_mask(const gb_mask_cache *cache, uint32_t configuration) {
+    if (configuration >= cache->configuration_capacity || !cache->of_configuration[configuration])
+        return NULL;
+    return &cache->masks[cache->of_configuration[configuration] - 1];
+}
+
+static bool make_room(gb_mask_cache *cache, uint32_t configuration) {
+    size_t before = cache->configuration_capacity;
+    if (!gb_grow((void **)&cache->of_configuration, &cache->configuration_capacity, configuration + (size_t)1,
+                 sizeof *cache->of_configuration))
+        return false;
+    memset(cache->of_configuration + before, 0,
+           (cache->configuration_capacity - before) * sizeof *cache->of_configuration);
+    return gb_grow((void **)&cache->masks, &cache->capacity, cache->count + 1, sizeof *cache->masks);
+}
+
+static const uint32_t *words_of_slices(const gb_token_trie *trie, unsigned slices) {
+    return slices ? trie->masks + (size_t)(slices - 1) * trie->word_count : NULL;
+}
+
+/* How many tokens the mask has besides its slices, and the last one of these. */
+static uint32_t count_others(const gb_token_trie *trie, const uint32_t *words, unsigned slices,
+                             uint32_t *last) {
+    const uint32_t *whole = words_of_slices(trie, slices);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < trie->word_count; i++) {
+        uint32_t others = whole ? words[i] & ~whole[i] : words[i];
+        if (others)
+            *last = i * 32 + 31 - (uint32_t)__builtin_clz(others);
+        count += (uint32_t)__builtin_popcount(others);
+    }
+    return count;
+}
+
+static void list_others(const gb_token_trie *trie, const uint32_t *words, unsigned slices, uint32_t *tokens) {
+    const uint32_t *whole = words_of_slices(trie, slices);
+    for (uint32_t i = 0; i < trie->word_count; i++)
+        for (uint32_t others = whole ? words[i] & ~whole[i] : words[i]; others; others &= others - 1)
+            *tokens++ = i * 32 + (uint32_t)__builtin_ctz(others);
+}
+
+const gb_stored_mask *gb_store_mask(gb_mask_cache *cache, const gb_token_trie *trie, uint32_t configuration,
+                                    unsigned slices) {
+    uint32_t last = 0, count = count_others(trie, cache->scratch, slices, &last);
+    bool is_list = count <= longest_list(trie);
+    uint32_t size = is_list ? count : trie->word_count;
+    uint32_t *items = make_room(cache, configuration) ? gb_allocate(size, sizeof *items) : NULL;
+    if (!items)
+        return NULL;
+    gb_stored_mask *mask = &cache->masks[cache->count++];
+    uint32_t total = count + (slices ? trie->counts[slices - 1] : 0);
+    *mask = (gb_stored_mask){.items = items,
+                             .count = is_list ? count : GB_ENDLESS,
+                             .slices = (uint8_t)slices,
+                             .forced = total == 1 && count == 1 ? (int32_t)last : -1};
+    if (is_list)
+        list_others(trie, cache->scratch, slices, items);
+    else
+        memcpy(items, cache->scratch, size * sizeof *items);
+    cache->of_configuration[configuration] = (uint32_t)cache->count;
+    cache->bytes += size * sizeof *items + sizeof *mask;
+    return mask;
+}
+
+void gb_write_mask(const gb_stored_mask *mask, const gb_token_trie *trie, uint32_t *words) {
+    size_t bytes = trie->word_count * sizeof *words;
+    if (mask->count == GB_ENDLESS) {
+        memcpy(words, mask->items, bytes);
+        return;
+    }
+    const uint32_t *whole = words_of_slices(trie, mask->slices);
+    if (whole)
+        memcpy(words, whole, bytes);
+    else
+        memset(words, 0, bytes);
+    for (uint32_t i = 0; i < mask->count; i++)
+        words[mask->items[i] / 32] |= 1u << (mask->items[i] % 32);
+}
+
+void gb_clear_masks(gb_mask_cache *cache) {
+    for (size_t i = 0; i < cache->count; i++)
+        gb_free(cache->masks[i].items);
+    if (cache->configuration_capacity)
+        memset(cache->of_configuration, 0, cache->configuration_capacity * sizeof *cache->of_configuration);
+    cache->count = cache->bytes = 0;
+}
+
+void gb_mask_cache_free(gb_mask_cache *cache) {
+    gb_clear_masks(cache);
+    gb_free(cache->masks);
+    gb_free(cache->of_configuration);
+    gb_free(cache->scratch);
+    *cache = (gb_mask_cache){0};
+}

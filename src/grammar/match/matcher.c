@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/match/matcher.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* Stacks that one closure may visit. */
+#define STACK_LIMIT 50000
+#define DEFAULT_CACHE_BYTES ((size_t)32 << 20)
+
+static gumbel_status no_memory(gumbel_error *error) {
+    return gb_fail(error, GUMBEL_ERROR_MEMORY, "grammar: no memory to follow an answer");
+}
+
+/* ---- Made and destroyed ----------------------------------------------------------------------------------
+ */
+
+static bool allocate(gb_matcher *matcher, const uint32_t *end_tokens, size_t count) {
+    matcher->end_tokens = gb_allocate(count, sizeof *matcher->end_tokens);
+    matcher->end_token_count = count;
+    if (matcher->trie)
+        matcher->masks.scratch = gb_allocate(matcher->trie->word_count + (size_t)1, sizeof(uint32_t));
+    if (!matcher->end_tokens || (matcher->trie && !matcher->masks.scratch))
+        return false;
+    if (count)
+        memcpy(matcher->end_tokens, end_tokens, count * sizeof *end_tokens);
+    return gb_configurations_begin(&matcher->configurations, &matcher->grammar->automaton, STACK_LIMIT);
+}
+
+static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matcher_options *options,
+                                      gumbel_error *error) {
+    for (size_t i = 0; i < options->end_token_count; i++)
+        if (!trie || options->end_tokens[i] >= trie->token_count)
+            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: end token %u is none of the vocabulary's",
+                           options->end_tokens[i]);
+    return GUMBEL_OK;
+}
+
+static bool push(gb_matcher *matcher, uint32_t configuration) {
+    if (matcher->history_count >= 2 * GB_MATCHER_ROLLBACK) {
+        memmove(matcher->history, matcher->history + matcher->history_count - GB_MATCHER_ROLLBACK,
+                GB_MATCHER_ROLLBACK * sizeof *matcher->history);
+        matcher->history_count = GB_MATCHER_ROLLBACK;
+    }
+    if (!gb_grow((void **)&matcher->history, &matcher->history_capacity, matcher->history_count + 1,
+                 sizeof *matcher->history))
+        return false;
+    matcher->history[matcher->history_count++] = configuration;
+    return true;
+}
+
+gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *trie,
+                                const gb_matcher_options *options, gb_matcher **matcher,
+                                gumbel_error *error) {
+    const gb_matcher_options none = {0};
+    options = options ? options : &none;
+    *matcher = NULL;
+    GB_TRY(check_end_tokens(trie, options, error));
+    gb_matcher *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return no_memory(error);
+    *made = (gb_matcher){.grammar = grammar,
+                         .trie = trie,
+                         .cache_bytes = options->cache_bytes ? options->cache_bytes : DEFAULT_CACHE_BYTES};
+    made->bound = made->cache_bytes;
+    gumbel_status status = GUMBEL_ERROR_MEMORY;
+    if (allocate(made, options->end_tokens, options->end_token_count) &&
+        push(made, gb_start_configuration(&made->configurations)))
+        status = gb_matcher_error(made, error);
+    else
+        no_memory(error);
+    if (status == GUMBEL_OK)
+        *matcher = made;
+    else
+        gb_matcher_destroy(made);
+    return status;
+}
+
+void gb_matcher_destroy(gb_matcher *matcher) {
+    if (!matcher)
+        return;
+    gb_configurations_free(&matcher->configurations);
+    gb_plain_runs_free(&matcher->plain_runs);
+    gb_mask_cache_free(&matcher->masks);
+    gb_free(matcher->end_tokens);
+    gb_free(matcher->history);
+    gb_free(matcher);
+}
+
+gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
+    gumbel_status status = matcher->configurations.status;
+    if (status == GUMBEL_ERROR_LIMIT)
+        return gb_fail(error, status, "grammar: more than %d ways to read the answer; make it less ambiguous",
+                       STACK_LIMIT);
+    return status == GUMBEL_OK ? status : no_memory(error);
+}
+
+/* ---- Tokens ----------------------------------------------------------------------------------------------
+ */
+
+/* An error of one call is not one of the next: what it was about may not be asked again. */
+static void forget_error(gb_matcher *matcher) {
+    matcher->configurations.status = GUMBEL_OK;
+    matcher->configurations.closure.failed = matcher->configurations.closure.full = false;
+}
+
+static bool take(gb_matcher *matcher, uint32_t configuration) {
+    return configuration != GB_DEAD && matcher->configurations.status == GUMBEL_OK &&
+           push(matcher, configuration);
+}
+
+bool gb_matcher_accept_byte(gb_matcher *matcher, uint8_t byte) {
+    forget_error(matcher);
+    gb_matcher_bound(matcher);
+    uint32_t at = gb_configuration_of(matcher);
+    return at != GB_ENDED && take(matcher, gb_byte_step(&matcher->configurations, at, byte));
+}
+
+static bool is_end_token(const gb_matcher *matcher, uint32_t token) {
+    for (size_t i = 0; i < matcher->end_token_count; i++)
+        if (matcher->end_tokens[i] == token)
+            return true;
+    return false;
+}
+
+bool gb_matcher_accept_token(gb_matcher *matcher, uint32_t token) {
+    forget_error(matcher);
+    gb_matcher_bound(matcher);
+    gb_configurations *configurations = &matcher->configurations;
+    uint32_t at = gb_configuration_of(matcher);
+    if (at == GB_ENDED || !matcher->trie || token >= matcher->trie->token_count)
+        return false;
+    if (configurations->traits[at] & GB_MAY_END && is_end_token(matcher, token))
+        return push(matcher, GB_ENDED);
+    gb_token_bytes bytes = gb_bytes_of_token(matcher->trie, token);
+    uint32_t by_id = gb_token_step(configurations, at, token), by_bytes = bytes.size ? at : GB_DEAD;
+    for (size_t i = 0; i < bytes.size && by_bytes != GB_DEAD; i++)
+        by_bytes = gb_byte_step(configurations, by_bytes, bytes.data[i]);
+    return take(matcher, gb_unite(configurations, by_id, by_bytes));
+}
+
+size_t gb_matcher_history(const gb_matcher *matcher) {
+    return matcher->history_count - 1;
+}
+
+bool gb_matcher_rollback(gb_matcher *matcher, size_t count) {
+    if (count >= matcher->history_count)
+        return false;
+    matcher->history_count -= count;
+    return true;
+}
+
+bool gb_matcher_may_end(const gb_matcher *matcher) {
+    uint32_t at = gb_configuration_of(matcher);
+    return at == GB_ENDED || matcher->configurations.traits[at] & GB_MAY_END;
+}
+
+/* ---- Masks -----------------------------------------------------------------------------------------------
+ */
+
+/* The mask here, made if need be. NULL after an error. */
+static const gb_stored_mask *find_mask(gb_matcher *matcher) {
+    forget_error(matcher);
+    gb_matcher_bound(matcher);
+    uint32_t at = gb_configuration_of(matcher);
+    const gb_stored_mask *mask = gb_find_mask(&matcher->masks, at);
+    if (mask)
+        return mask;
+    unsigned slices;
+    gb_walk_tokens(matcher, at, matcher->masks.scratch, &slices);
+    if (matcher->configurations.status != GUMBEL_OK)
+        return NULL;
+    mask = gb_store_mask(&matcher->masks, matcher->trie, at, slices);
+    if (!mask)
+        matcher->configurations.status = GUMBEL_ERROR_MEMORY;
+    return mask;
+}
+
+gumbel_status gb_matcher_mask(gb_matcher *matcher, uint32_t *words, gumbel_error *error) {
+    if (gb_configuration_of(matcher) == GB_ENDED) {
+        memset(words, 0, matcher->trie->word_count * sizeof *words);
+        return GUMBEL_OK;
+    }
+    const gb_stored_mask *mask = find_mask(matcher);
+    if (!mask)
+        return gb_matcher_error(matcher, error);
+    gb_write_mask(mask, matcher->trie, words);
+    return GUMBEL_OK;
+}
+
+int32_t gb_matcher_forced(gb_matcher *matcher) {
+    if (!matcher->trie || gb_configuration_of(matcher) == GB_ENDED)
+        return -1;
+    const gb_stored_mask *mask = find_mask(matcher);
+    return mask ? mask->forced : -1;
+}

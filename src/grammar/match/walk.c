@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Makes masks: the slices that a configuration allows whole, a walk over the tries of the others, and tokens
+ * that are in no trie.
+ */
+#include "grammar/match/matcher.h"
+
+#include <string.h>
+
+static void set_bit(uint32_t *words, uint32_t token) {
+    words[token / 32] |= 1u << (token % 32);
+}
+
+static bool has_bit(const uint32_t *words, uint32_t token) {
+    return words[token / 32] >> (token % 32) & 1u;
+}
+
+/* Nodes without a token set a bit after the mask, which costs less than asking. */
+static void walk_nodes(gb_configurations *configurations, const gb_trie_node *nodes, size_t count,
+                       uint32_t configuration, uint32_t *words) {
+    const gb_automaton *automaton = configurations->closure.automaton;
+    const size_t classes = automaton->class_count;
+    uint32_t path[GB_TRIE_DEPTH + 1] = {configuration};
+    for (size_t i = 0; i < count;) {
+        gb_trie_node node = nodes[i];
+        uint32_t depth = node.size_and_depth & 0xFF, class = automaton->class_of[node.token_and_byte & 0xFF];
+        uint32_t from = path[depth - 1], to = configurations->rows[from * classes + class];
+        if (to == GB_UNKNOWN)
+            to = gb_find_step(configurations, from, class);
+        if (to == GB_DEAD) {
+            i += node.size_and_depth >> 8;
+            continue;
+        }
+        path[depth] = to;
+        set_bit(words, node.token_and_byte >> 8);
+        i++;
+    }
+}
+
+/* Slices that are allowed whole; they come first. */
+static unsigned whole_slices(gb_matcher *matcher, uint32_t configuration) {
+    uint32_t longest = gb_slice_lengths[GB_SLICE_COUNT - 3];
+    uint32_t run = gb_find_plain_run(&matcher->plain_runs, &matcher->configurations, configuration, longest);
+    unsigned slices = 0;
+    while (slices < GB_SLICE_COUNT - 1 && gb_slice_lengths[slices] <= run)
+        slices++;
+    return slices;
+}
+
+static void add_long_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words) {
+    const gb_token_trie *trie = matcher->trie;
+    for (uint32_t i = 0; i < trie->long_count; i++) {
+        gb_token_bytes bytes = gb_bytes_of_token(trie, trie->long_tokens[i]);
+        uint32_t at = configuration;
+        for (size_t k = 0; k < bytes.size && at != GB_DEAD; k++)
+            at = gb_byte_step(&matcher->configurations, at, bytes.data[k]);
+        if (at != GB_DEAD)
+            set_bit(words, trie->long_tokens[i]);
+    }
+}
+
+/* Tokens that the grammar has by their ids, and those that end the answer. */
+static void add_special_tokens(const gb_matcher *matcher, uint32_t configuration, uint32_t *words) {
+    const gb_configurations *configurations = &matcher->configurations;
+    size_t count = 0;
+    const gb_stack *stacks = gb_stacks_of(configurations, configuration, &count);
+    for (size_t i = 0; i < count && configurations->traits[configuration] & GB_HAS_TOKENS; i++) {
+        const gb_state *state = &matcher->grammar->automaton.states[stacks[i].state];
+        if (state->action == GB_ACTION_TOKEN && state->argument < matcher->trie->token_count)
+            set_bit(words, state->argument);
+    }
+    if (configurations->traits[configuration] & GB_MAY_END)
+        for (size_t i = 0; i < matcher->end_token_count; i++)
+            set_bit(words, matcher->end_tokens[i]);
+}
+
+void gb_walk_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words, unsigned *slices) {
+    const gb_token_trie *trie = matcher->trie;
+    *slices = whole_slices(matcher, configuration);
+    if (*slices)
+        memcpy(words, trie->masks + (size_t)(*slices - 1) * trie->word_count,
+               trie->word_count * sizeof *words);
+    else
+        memset(words, 0, trie->word_count * sizeof *words);
+    uint32_t first = *slices ? trie->slice_ends[*slices - 1] : 0;
+    uint32_t end = trie->slice_ends[GB_SLICE_COUNT - 1];
+    walk_nodes(&matcher->configurations, trie->nodes + first, end - first, configuration, words);
+    for (uint32_t i = 0; i < trie->twin_count; i++)
+        if (has_bit(words, trie->twins[i].twin))
+            set_bit(words, trie->twins[i].token);
+    add_long_tokens(matcher, configuration, words);
+    add_special_tokens(matcher, configuration, words);
+}

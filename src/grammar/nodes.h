@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How expressions are stored, for what reads them: the compiler. Nodes stand after the nodes that they are
+ * made of; only rules refer forward.
+ */
+#ifndef GUMBEL_GRAMMAR_NODES_H
+#define GUMBEL_GRAMMAR_NODES_H
+
+#include "base/byte_buffer.h"
+#include "grammar/expression.h"
+
+typedef enum gb_node_kind {
+    GB_NODE_NOTHING,
+    GB_NODE_EMPTY,
+    GB_NODE_BYTES,    /* bytes[first, first + count) */
+    GB_NODE_BYTE_SET, /* sets[first] */
+    GB_NODE_SEQUENCE, /* links[first, first + count) */
+    GB_NODE_CHOICE,   /* links[first, first + count) */
+    GB_NODE_REPEAT,   /* item, first to count times */
+    GB_NODE_BOTH,     /* item and first */
+    GB_NODE_EXCEPT,   /* item, not first */
+    GB_NODE_RULE,     /* rules[first] */
+    GB_NODE_TOKEN,    /* id first */
+    GB_NODE_ANY_ORDER /* orders[first] */
+} gb_node_kind;
+
+typedef struct gb_node {
+    uint16_t kind;  /* gb_node_kind */
+    uint16_t depth; /* nodes inside nodes, up to here */
+    uint32_t item, first, count;
+} gb_node;
+
+typedef struct gb_rule {
+    char *name;         /* owned */
+    gb_expression node; /* the rule as an expression */
+    gb_expression item; /* 0: not defined */
+} gb_rule;
+
+typedef struct gb_order {
+    uint32_t first, count; /* links[first, first + count): the items */
+    uint32_t required;     /* how many of them, which stand first, are required */
+    gb_expression separator, rest;
+    uint32_t least, most;
+} gb_order;
+
+typedef struct gb_byte_set {
+    uint32_t words[8];
+} gb_byte_set;
+
+static inline bool gb_set_has(const gb_byte_set *set, unsigned byte) {
+    return set->words[byte / 32] >> (byte % 32) & 1u;
+}
+static inline void gb_set_add(gb_byte_set *set, unsigned byte) {
+    set->words[byte / 32] |= 1u << (byte % 32);
+}
+
+struct gb_expressions {
+    gb_node *nodes;
+    size_t node_count, node_capacity;
+    gb_expression *links;
+    size_t link_count, link_capacity;
+    gb_byte_set *sets;
+    size_t set_count, set_capacity;
+    gb_byte_buffer bytes;
+    gb_rule *rules;
+    size_t rule_count, rule_capacity;
+    uint32_t *rule_slots; /* a hash table from a name to its rule + 1; a power of two of slots */
+    size_t rule_slot_count;
+    gb_order *orders;
+    size_t order_count, order_capacity;
+    gumbel_error error; /* status GUMBEL_OK: none */
+};
+
+/* Adds a node whose deepest part is as given. 0 on an error. */
+gb_expression gb_add_node(gb_expressions *expressions, gb_node node, unsigned depth);
+
+/* Depth of an item; an item that is none is an error and gives 0. */
+unsigned gb_item_depth(gb_expressions *expressions, gb_expression item);
+
+/* Makes running out of memory the error. */
+gb_expression gb_expressions_no_memory(gb_expressions *expressions);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/candidates.h"
+
+#include "grammar/schema/alternatives.h"
+#include "grammar/schema/json_string.h"
+#include "grammar/schema/keywords.h"
+#include "grammar/schema/members.h"
+#include "grammar/schema/multiple.h"
+#include "grammar/schema/number.h"
+#include "grammar/schema/pattern.h"
+#include "grammar/schema/rewrite.h"
+#include "grammar/schema/types.h"
+#include "text/reply/json_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The first schema that lists values. A const counts before an enum. */
+static const json_t *lister(const gb_terms *terms, const char *keyword) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (json_object_get(terms->items[i], keyword))
+            return terms->items[i];
+    return NULL;
+}
+
+size_t gb_candidate_count(gb_schema_reader *reader, const gb_terms *terms) {
+    if (lister(terms, "const"))
+        return 1;
+    const json_t *schema = lister(terms, "enum");
+    return schema ? json_array_size(gb_keyword_array(reader, schema, "enum")) : SIZE_MAX;
+}
+
+const json_t *gb_candidate(const gb_terms *terms, size_t index) {
+    const json_t *schema = lister(terms, "const");
+    return schema ? json_object_get(schema, "const")
+                  : json_array_get(json_object_get(lister(terms, "enum"), "enum"), index);
+}
+
+static bool objects_are_equal(const json_t *a, const json_t *b) {
+    const char *key;
+    json_t *value;
+    if (json_object_size(a) != json_object_size(b))
+        return false;
+    json_object_foreach(gb_mutable(a), key, value) {
+        const json_t *other = json_object_get(b, key);
+        if (!other || !gb_json_equal(value, other))
+            return false;
+    }
+    return true;
+}
+
+bool gb_json_equal(const json_t *a, const json_t *b) {
+    if (json_is_integer(a) && json_is_integer(b))
+        return json_integer_value(a) == json_integer_value(b);
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    if (json_is_object(a) && json_is_object(b))
+        return objects_are_equal(a, b);
+    if (!json_is_array(a) || !json_is_array(b))
+        return json_equal(gb_mutable(a), gb_mutable(b));
+    for (size_t i = 0; i < json_array_size(a); i++)
+        if (i >= json_array_size(b) || !gb_json_equal(json_array_get(a, i), json_array_get(b, i)))
+            return false;
+    return json_array_size(a) == json_array_size(b);
+}
+
+/* Whether const or enum of the schema, or of a `not`, has the value. */
+static bool lists(const json_t *schema, const json_t *value) {
+    const json_t *values = json_object_get(schema, "enum"), *only = json_object_get(schema, "const");
+    bool is_listed = only && gb_json_equal(only, value);
+    for (size_t i = 0; i < json_array_size(values); i++)
+        is_listed |= gb_json_equal(json_array_get(values, i), value);
+    return is_listed;
+}
+
+static bool breaks_lists(const json_t *schema, const json_t *value) {
+    const json_t *only = json_object_get(schema, "const"), *values = json_object_get(schema, "enum");
+    for (size_t i = 0; i < json_array_size(values); i++)
+        if (gb_json_equal(json_array_get(values, i), value))
+            values = NULL;
+    return values || (only && !gb_json_equal(only, value)) || lists(gb_excluded(schema), value);
+}
+
+static bool is_outside(gb_counts counts, size_t count) {
+    return count < counts.least || (counts.most != GB_NO_END && count > counts.most);
+}
+
+static size_t characters_of(const json_t *string) {
+    const char *text = json_string_value(string);
+    size_t count = 0;
+    for (size_t i = 0; i < json_string_length(string); i++)
+        count += ((uint8_t)text[i] & 0xC0) != 0x80;
+    return count;
+}
+
+static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_bounds bounds;
+    gb_decimal decimal;
+    if (!gb_read_bounds(reader, terms, &bounds) || !gb_decimal_read(value, &decimal) ||
+        !gb_is_within(&bounds, &decimal))
+        return true;
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *multiple = gb_keyword_number(reader, terms->items[i], "multipleOf");
+        const double quotient = multiple ? json_number_value(value) / json_number_value(multiple) : 0;
+        if (quotient != floor(quotient))
+            return true;
+    }
+    return false;
+}
+
+bool gb_value_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    const unsigned type = gb_type_of(value);
+    if (!(gb_types_of(reader, terms) & type))
+        return true;
+    for (size_t i = 0; i < terms->count; i++)
+        if (breaks_lists(terms->items[i], value))
+            return true;
+    if (type & GB_TYPE_NUMBER)
+        return number_fails(reader, terms, value);
+    if (type == GB_TYPE_STRING)
+        return is_outside(gb_read_counts(reader, terms, "minLength", "maxLength"), characters_of(value));
+    if (type == GB_TYPE_ARRAY)
+        return is_outside(gb_read_counts(reader, terms, "minItems", "maxItems"), json_array_size(value));
+    return type == GB_TYPE_OBJECT &&
+           is_outside(gb_read_counts(reader, terms, "minProperties", "maxProperties"),
+                      json_object_size(value));
+}
+
+static gb_expression string_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    bool is_asked;
+    const gb_expression text =
+        gb_express_plain_text(reader, json_string_value(value), json_string_length(value));
+    const gb_expression matching = gb_express_matching(reader, terms, &is_asked);
+    if (!is_asked)
+        return gb_quoted(reader, text);
+    const gb_expression both = gb_express_both(reader->expressions, text, matching);
+    return gb_expression_has(reader, both, json_string_value(value), json_string_length(value))
+               ? gb_quoted(reader, text)
+               : reader->nothing;
+}
+
+static gb_expression array_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_expression content = reader->empty;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        gb_terms item = {0};
+        const gb_expression literal = gb_item_terms(reader, terms, i, &item)
+                                          ? gb_express_literal(reader, &item, json_array_get(value, i))
+                                          : 0;
+        gb_terms_free(&item);
+        content = GB_JOIN(reader, content, i ? reader->comma : reader->empty, literal, reader->space);
+    }
+    return GB_JOIN(reader, gb_literal(reader, "["), reader->space, content, gb_literal(reader, "]"));
+}
+
+/* One member with its name; `nothing` if either is not allowed. */
+static gb_expression member_candidate(gb_schema_reader *reader, const gb_terms *terms, const char *name,
+                                      const json_t *value) {
+    gb_terms member = {0}, names = {0};
+    gb_expression key = 0, literal = 0;
+    json_t *text = json_string(name);
+    if (text && gb_name_terms(reader, terms, &names) && gb_member_terms(reader, terms, name, &member)) {
+        key = gb_express_literal(reader, &names, text);
+        literal = gb_express_literal(reader, &member, value);
+    }
+    json_decref(text);
+    gb_terms_free(&names);
+    gb_terms_free(&member);
+    return key && literal ? GB_JOIN(reader, key, reader->colon, literal, reader->space)
+                          : gb_schema_no_memory(reader);
+}
+
+static bool lacks_required(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *required = gb_keyword_array(reader, terms->items[i], "required");
+        for (size_t k = 0; k < json_array_size(required); k++) {
+            const char *name = json_string_value(json_array_get(required, k));
+            if (name && !json_object_get(value, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static gb_expression object_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_expression content = reader->empty;
+    const char *name;
+    json_t *member;
+    bool is_first = true;
+    if (lacks_required(reader, terms, value))
+        return reader->nothing;
+    json_object_foreach(gb_mutable(value), name, member) {
+        content = GB_JOIN(reader, content, is_first ? reader->empty : reader->comma,
+                          member_candidate(reader, terms, name, member));
+        is_first = false;
+    }
+    return GB_JOIN(reader, gb_literal(reader, "{"), reader->space, content, gb_literal(reader, "}"));
+}
+
+gb_expression gb_express_candidate(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    if (gb_value_fails(reader, terms, value))
+        return gb_schema_failed(reader) ? 0 : reader->nothing;
+    if (json_is_string(value))
+        return string_candidate(reader, terms, value);
+    if (json_is_array(value))
+        return array_candidate(reader, terms, value);
+    if (json_is_object(value))
+        return object_candidate(reader, terms, value);
+    gb_byte_buffer text = {0};
+    gb_append_json(&text, value);
+    const gb_expression literal = text.failed ? gb_schema_no_memory(reader)
+                                              : gb_express_bytes(reader->expressions, text.data, text.size);
+    gb_buffer_free(&text);
+    return literal;
+}
+
+gb_expression gb_express_literal(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
+    gb_alternatives alternatives = {0};
+    gb_expression literal = reader->nothing;
+    if (!gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives))
+        literal = 0;
+    for (size_t i = 0; literal == reader->nothing && i < alternatives.count; i++)
+        literal = gb_express_candidate(reader, &alternatives.items[i], value);
+    gb_alternatives_free(&alternatives);
+    return literal;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON strings.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_JSON_STRING_H
+#define GUMBEL_GRAMMAR_SCHEMA_JSON_STRING_H
+
+#include "grammar/schema/reader.h"
+
+/* One character of a string in its one spelling: those of the ranges of code points. */
+gb_expression gb_express_plain(gb_schema_reader *reader, const gb_character_range *ranges, size_t count);
+
+/* One character in any spelling. */
+gb_expression gb_express_free_character(gb_schema_reader *reader);
+
+/* This text in its one spelling, without quotes. */
+gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length);
+
+gb_expression gb_quoted(gb_schema_reader *reader, gb_expression content);
+
+/* Strings with quotes that the terms allow; is_plain: in their one spelling. */
+gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms, bool is_plain);
+
+/* The same without quotes, of any length, and whether anything was asked of them. */
+gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked);
+
+#endif

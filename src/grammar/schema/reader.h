@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the parts of the schema reader share: the schema, the expressions that are made of it, and errors that
+ * name a keyword and its place. Functions that return an expression return 0 on an error, which the
+ * expressions keep.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_READER_H
+#define GUMBEL_GRAMMAR_SCHEMA_READER_H
+
+#include "grammar/schema/schema.h"
+#include "grammar/schema/terms.h"
+
+enum {
+    GB_MAX_SCHEMA_BYTES = 16 << 20,
+    GB_MAX_SCHEMA_DEPTH = 256,        /* JSON inside JSON */
+    GB_MAX_SCHEMA_WORK = 1 << 20,     /* schemas looked at */
+    GB_MAX_SCHEMA_ALTERNATIVES = 4096 /* of one value */
+};
+
+/* A schema that stands for keywords of another one (rewrite.c). */
+typedef struct gb_made_schema {
+    json_t *schema; /* owned */
+    const json_t *source;
+} gb_made_schema;
+
+/* Lists of assertions, of which any may hold (alternatives.h). */
+typedef struct gb_alternatives {
+    gb_terms *items; /* an empty list allows every value */
+    size_t count, capacity;
+} gb_alternatives;
+
+/* A rule whose item is still to be expressed. */
+typedef struct gb_waiting_rule {
+    gb_expression rule;
+    gb_alternatives alternatives;
+} gb_waiting_rule;
+
+typedef struct gb_schema_reader {
+    gb_expressions *expressions;
+    gb_schema_options options;
+    const json_t *root;
+    bool has_inner_ids;     /* a schema within has a base of its own, so that a $ref may mean another place */
+    char rule_prefix[40];   /* of the names of this reader's rules */
+    gb_terms_map values;    /* terms -> the expression of their values */
+    gb_terms_map rewritten; /* the schema and the name of what was rewritten -> index in made + 1 */
+    gb_made_schema *made;
+    size_t made_count, made_capacity;
+    gb_waiting_rule *waiting;
+    size_t waiting_count, waiting_capacity;
+    uint64_t work;
+
+    /* Parts of many expressions. */
+    gb_expression empty, nothing;
+    gb_expression space;                   /* inside brackets */
+    gb_expression comma, colon;            /* with the white space behind them */
+    gb_expression free_character;          /* of a string, in any spelling */
+    gb_expression plain_character;         /* of a string, in its one spelling */
+    gb_expression number, integer, digits; /* without bounds; any number of digits */
+} gb_schema_reader;
+
+/* Fails naming the keyword of the schema: `schema: "pattern" at #/properties/a/pattern: ...`. keyword may be
+ * NULL. Returns 0. */
+gb_expression gb_schema_fail(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                             gumbel_status status, const char *format, ...) GB_PRINTF(5, 6);
+
+gb_expression gb_schema_no_memory(gb_schema_reader *reader);
+bool gb_schema_failed(const gb_schema_reader *reader);
+
+/* Counts a step of work. False, with the error, when there were too many. */
+bool gb_schema_work(gb_schema_reader *reader, const json_t *schema);
+
+/* The expression of a value under all the terms: reader->nothing if none can be. */
+gb_expression gb_express_value(gb_schema_reader *reader, const gb_terms *terms);
+
+/* One after the other, and any one of several; `nothing` among them counts as it should. */
+gb_expression gb_join(gb_schema_reader *reader, const gb_expression *items, size_t count);
+gb_expression gb_either(gb_schema_reader *reader, const gb_expression *items, size_t count);
+#define GB_JOIN(reader, ...)                                                                                 \
+    gb_join((reader), (const gb_expression[]){__VA_ARGS__},                                                  \
+            sizeof((const gb_expression[]){__VA_ARGS__}) / sizeof(gb_expression))
+#define GB_EITHER(reader, ...)                                                                               \
+    gb_either((reader), (const gb_expression[]){__VA_ARGS__},                                                \
+              sizeof((const gb_expression[]){__VA_ARGS__}) / sizeof(gb_expression))
+
+/* These characters of ASCII as they are. */
+gb_expression gb_literal(gb_schema_reader *reader, const char *text);
+
+/* One ASCII character of first to last. */
+gb_expression gb_between(gb_schema_reader *reader, char first, char last);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/schema.h"
+
+#include "base/memory.h"
+#include "grammar/schema/alternatives.h"
+#include "grammar/schema/json_string.h"
+#include "grammar/schema/place.h"
+#include "grammar/schema/value.h"
+#include "text/base/load_json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void express_space(gb_schema_reader *reader) {
+    const gb_schema_space space = reader->options.space;
+    const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_USUAL_SPACE;
+    const gb_character_range blanks[] = {{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}};
+    reader->space = reader->empty;
+    if (space == GB_SPACE_FLEXIBLE)
+        reader->space = gb_express_repeat(reader->expressions,
+                                          gb_express_characters(reader->expressions, blanks, 4), 0, longest);
+    reader->comma = GB_JOIN(reader, gb_literal(reader, space == GB_SPACE_SINGLE ? ", " : ","), reader->space);
+    reader->colon = GB_JOIN(reader, reader->space, gb_literal(reader, space == GB_SPACE_SINGLE ? ": " : ":"),
+                            reader->space);
+}
+
+static void express_numbers(gb_schema_reader *reader) {
+    gb_expressions *expressions = reader->expressions;
+    const gb_character_range marks[] = {{'e', 'e'}, {'E', 'E'}}, signs[] = {{'+', '+'}, {'-', '-'}};
+    const gb_expression digit = gb_between(reader, '0', '9');
+    const gb_expression digits = gb_express_repeat(expressions, digit, 1, GB_NO_END);
+    reader->digits = gb_express_repeat(expressions, digit, 0, GB_NO_END);
+    reader->integer = GB_JOIN(reader, gb_express_repeat(expressions, gb_literal(reader, "-"), 0, 1),
+                              GB_EITHER(reader, gb_literal(reader, "0"),
+                                        GB_JOIN(reader, gb_between(reader, '1', '9'), reader->digits)));
+    const gb_expression fraction = GB_JOIN(reader, gb_literal(reader, "."), digits);
+    const gb_expression exponent =
+        GB_JOIN(reader, gb_express_characters(expressions, marks, 2),
+                gb_express_repeat(expressions, gb_express_characters(expressions, signs, 2), 0, 1), digits);
+    reader->number = GB_JOIN(reader, reader->integer, gb_express_repeat(expressions, fraction, 0, 1),
+                             gb_express_repeat(expressions, exponent, 0, 1));
+}
+
+static void express_parts(gb_schema_reader *reader) {
+    const gb_character_range all = {0, 0x10FFFF};
+    reader->empty = gb_express_empty(reader->expressions);
+    reader->nothing = gb_express_nothing(reader->expressions);
+    express_space(reader);
+    express_numbers(reader);
+    reader->free_character = gb_express_free_character(reader);
+    reader->plain_character = gb_express_plain(reader, &all, 1);
+}
+
+/* Takes a name for the rules of this schema that no other one has in these expressions. */
+static void choose_prefix(gb_schema_reader *reader) {
+    for (unsigned number = 1; !gb_schema_failed(reader); number++) {
+        snprintf(reader->rule_prefix, sizeof reader->rule_prefix, "schema %u", number);
+        const gb_expression rule = gb_express_rule(reader->expressions, reader->rule_prefix);
+        if (!gb_rule_is_defined(reader->expressions, rule)) {
+            gb_define_rule(reader->expressions, rule, reader->nothing);
+            return;
+        }
+    }
+}
+
+static void free_reader(gb_schema_reader *reader) {
+    gb_terms_map_free(&reader->values);
+    gb_terms_map_free(&reader->rewritten);
+    for (size_t i = 0; i < reader->made_count; i++)
+        json_decref(reader->made[i].schema);
+    for (size_t i = 0; i < reader->waiting_count; i++)
+        gb_alternatives_free(&reader->waiting[i].alternatives);
+    gb_free(reader->made);
+    gb_free(reader->waiting);
+}
+
+static gb_expression express_root(gb_schema_reader *reader) {
+    gb_terms terms = {0};
+    if (gb_schema_is_deep(reader->root))
+        return gb_expressions_fail(reader->expressions, GUMBEL_ERROR_LIMIT, "schema: nested deeper than %d",
+                                   GB_MAX_SCHEMA_DEPTH);
+    reader->has_inner_ids = gb_schema_has_inner_ids(reader->root);
+    express_parts(reader);
+    choose_prefix(reader);
+    if (!gb_terms_add(&terms, reader->root))
+        return gb_schema_no_memory(reader);
+    const gb_expression value = gb_express_value(reader, &terms);
+    gb_terms_free(&terms);
+    gb_express_waiting(reader);
+    if (value == reader->nothing && !gb_schema_failed(reader))
+        return gb_schema_fail(reader, reader->root, NULL, GUMBEL_ERROR_FORMAT, "no value satisfies it");
+    return value;
+}
+
+gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
+                                const gb_schema_options *options, gumbel_error *error) {
+    gb_schema_reader reader = {.expressions = expressions, .root = schema};
+    if (options)
+        reader.options = *options;
+    const gb_expression value = gb_schema_failed(&reader) ? 0 : express_root(&reader);
+    free_reader(&reader);
+    return gb_expressions_error(expressions, error) == GUMBEL_OK ? value : 0;
+}
+
+gb_expression gb_schema_express_text(gb_expressions *expressions, const char *text, size_t length,
+                                     const gb_schema_options *options, gumbel_error *error) {
+    gumbel_error reason;
+    json_t *schema;
+    if (length > GB_MAX_SCHEMA_BYTES) {
+        gb_expressions_fail(expressions, GUMBEL_ERROR_LIMIT, "schema: %zu bytes, at most %d are read", length,
+                            GB_MAX_SCHEMA_BYTES);
+        gb_expressions_error(expressions, error);
+        return 0;
+    }
+    const gumbel_status status = gb_load_json(
+        "schema", text, length, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &schema, &reason);
+    if (status != GUMBEL_OK) {
+        gb_expressions_fail(expressions, status, "%s", reason.message);
+        gb_expressions_error(expressions, error);
+        return 0;
+    }
+    const gb_expression value = gb_schema_express(expressions, schema, options, error);
+    json_decref(schema);
+    return value;
+}

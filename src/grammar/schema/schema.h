@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * JSON Schema (drafts 4 to 2020-12) read into an expression: the JSON texts that the schema allows.
+ * Annotations are left out; everything else that a schema asks is honoured or refused with the keyword's name
+ * and place.
+ *
+ * What is written differs from what a validator would take where it has to: a key or a string under a
+ * pattern, a format or an enum has one spelling (\" \\ \b \f \n \r \t, \u00xx for other control characters,
+ * the rest as it is); integers have no fraction and no exponent, and no number under a bound has an exponent;
+ * values of enum and const are written as the schema spells them, members in its order; `format` is asserted.
+ */
+#ifndef GUMBEL_GRAMMAR_SCHEMA_SCHEMA_H
+#define GUMBEL_GRAMMAR_SCHEMA_SCHEMA_H
+
+#include "grammar/expression.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+typedef enum gb_schema_space {
+    GB_SPACE_FLEXIBLE, /* space, tab, line breaks wherever JSON has them, but not around the whole */
+    GB_SPACE_NONE,     /* {"a":1,"b":[1,2]} */
+    GB_SPACE_SINGLE    /* {"a": 1, "b": [1, 2]} */
+} gb_schema_space;
+
+#define GB_USUAL_SPACE 20 /* white-space characters in a row, GB_SPACE_FLEXIBLE */
+
+/* Zeroed: the defaults. */
+typedef struct gb_schema_options {
+    gb_schema_space space;
+    uint32_t longest_space; /* flexible: characters in a row; 0: GB_USUAL_SPACE; GB_NO_END: no limit */
+    bool in_order;          /* members stand in the order of `properties`, others behind them */
+    bool one_of_as_any_of;  /* oneOf is taken as anyOf where its branches may overlap, not refused */
+    bool unknown_allowed;   /* keywords that no draft has are annotations, not refused */
+} gb_schema_options;
+
+/* The expression of all JSON texts that the schema allows, without white space around them; 0 on an error.
+ * options may be NULL. Recursion becomes rules, whose names begin "schema". The schema is not kept.
+ *
+ * Errors: FORMAT (no JSON, or a keyword's value is of the wrong kind), UNSUPPORTED (what cannot be honoured),
+ * LIMIT (size, depth, combinations), MEMORY, and whatever error the expressions had before. Each names the
+ * keyword and its JSON pointer, and stays in the expressions. */
+gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
+                                const gb_schema_options *options, gumbel_error *error);
+
+/* The same for length bytes of JSON text. */
+gb_expression gb_schema_express_text(gb_expressions *expressions, const char *text, size_t length,
+                                     const gb_schema_options *options, gumbel_error *error);
+
+#endif

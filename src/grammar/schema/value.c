@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grammar/schema/value.h"
+
+#include "base/memory.h"
+#include "grammar/schema/alternatives.h"
+#include "grammar/schema/candidates.h"
+#include "grammar/schema/composite.h"
+#include "grammar/schema/json_string.h"
+#include "grammar/schema/keywords.h"
+#include "grammar/schema/number.h"
+#include "grammar/schema/place.h"
+#include "grammar/schema/rewrite.h"
+#include "grammar/schema/types.h"
+
+#include <stdio.h>
+
+static bool is_excluded(const gb_terms *terms, const json_t *value) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *excluded = gb_excluded(terms->items[i]), *only = json_object_get(excluded, "const");
+        const json_t *values = json_object_get(excluded, "enum");
+        bool is_listed = only && gb_json_equal(only, value);
+        for (size_t k = 0; k < json_array_size(values); k++)
+            is_listed |= gb_json_equal(json_array_get(values, k), value);
+        if (is_listed)
+            return true;
+    }
+    return false;
+}
+
+static gb_expression express_word(gb_schema_reader *reader, const gb_terms *terms, const json_t *value,
+                                  const char *word) {
+    return is_excluded(terms, value) ? reader->nothing : gb_literal(reader, word);
+}
+
+/* Arrays and objects that `not` lists cannot be left out. */
+static bool check_excluded(gb_schema_reader *reader, const gb_terms *terms, unsigned types) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *excluded = gb_excluded(terms->items[i]), *only = json_object_get(excluded, "const");
+        const json_t *values = json_object_get(excluded, "enum");
+        bool is_composite = only && (gb_type_of(only) & types & (GB_TYPE_ARRAY | GB_TYPE_OBJECT));
+        for (size_t k = 0; k < json_array_size(values); k++)
+            is_composite |=
+                (gb_type_of(json_array_get(values, k)) & types & (GB_TYPE_ARRAY | GB_TYPE_OBJECT)) != 0;
+        if (is_composite)
+            return gb_schema_fail(reader, terms->items[i], "not", GUMBEL_ERROR_UNSUPPORTED,
+                                  "arrays and objects cannot be left out by their value");
+    }
+    return true;
+}
+
+static gb_expression express_candidates(gb_schema_reader *reader, const gb_terms *terms, size_t count) {
+    gb_expression *items = gb_allocate(count, sizeof *items);
+    if (!items)
+        return gb_schema_no_memory(reader);
+    for (size_t i = 0; i < count; i++)
+        items[i] = gb_express_candidate(reader, terms, gb_candidate(terms, i));
+    const gb_expression either = gb_schema_failed(reader) ? 0 : gb_either(reader, items, count);
+    gb_free(items);
+    return either;
+}
+
+/* Values under assertions alone. */
+static gb_expression express_alternative(gb_schema_reader *reader, const gb_terms *terms) {
+    const size_t candidates = gb_candidate_count(reader, terms);
+    const unsigned types = gb_types_of(reader, terms);
+    gb_expression items[7];
+    size_t count = 0;
+    if (candidates != SIZE_MAX)
+        return express_candidates(reader, terms, candidates);
+    if (!check_excluded(reader, terms, types))
+        return 0;
+    if (types & GB_TYPE_NULL)
+        items[count++] = express_word(reader, terms, json_null(), "null");
+    if (types & GB_TYPE_BOOLEAN) {
+        items[count++] = express_word(reader, terms, json_true(), "true");
+        items[count++] = express_word(reader, terms, json_false(), "false");
+    }
+    if (types & GB_TYPE_NUMBER)
+        items[count++] = gb_express_number(reader, terms, types & GB_TYPE_NUMBER);
+    if (types & GB_TYPE_STRING)
+        items[count++] = gb_express_string(reader, terms, false);
+    if (types & GB_TYPE_ARRAY)
+        items[count++] = gb_express_array(reader, terms);
+    if (types & GB_TYPE_OBJECT)
+        items[count++] = gb_express_object(reader, terms);
+    return gb_schema_failed(reader) ? 0 : gb_either(reader, items, count);
+}
+
+/* Any of the alternatives, by a function for one. */
+static gb_expression express_all(gb_schema_reader *reader, const gb_alternatives *alternatives,
+                                 gb_expression express(gb_schema_reader *, const gb_terms *)) {
+    gb_expression *items = gb_allocate(alternatives->count, sizeof *items);
+    if (!items)
+        return gb_schema_no_memory(reader);
+    for (size_t i = 0; i < alternatives->count && !gb_schema_failed(reader); i++)
+        items[i] = express(reader, &alternatives->items[i]);
+    const gb_expression either = gb_schema_failed(reader) ? 0 : gb_either(reader, items, alternatives->count);
+    gb_free(items);
+    return either;
+}
+
+static gb_expression express_key_alternative(gb_schema_reader *reader, const gb_terms *terms) {
+    const size_t candidates = gb_candidate_count(reader, terms);
+    if (candidates != SIZE_MAX)
+        return express_candidates(reader, terms, candidates);
+    return gb_types_of(reader, terms) & GB_TYPE_STRING ? gb_express_string(reader, terms, true)
+                                                       : reader->nothing;
+}
+
+gb_expression gb_express_keys(gb_schema_reader *reader, const gb_terms *terms) {
+    gb_alternatives alternatives = {0};
+    const gb_expression keys = gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives)
+                                   ? express_all(reader, &alternatives, express_key_alternative)
+                                   : 0;
+    gb_alternatives_free(&alternatives);
+    return keys;
+}
+
+/* Whether an alternative may be an array or an object, which are rules: they may stand in themselves. */
+static bool has_composites(gb_schema_reader *reader, const gb_alternatives *alternatives) {
+    for (size_t i = 0; i < alternatives->count; i++)
+        if (gb_candidate_count(reader, &alternatives->items[i]) == SIZE_MAX &&
+            gb_types_of(reader, &alternatives->items[i]) & (GB_TYPE_ARRAY | GB_TYPE_OBJECT))
+            return true;
+    return false;
+}
+
+static gb_expression new_rule(gb_schema_reader *reader, const gb_terms *terms) {
+    char place[120], name[200];
+    gb_schema_place(reader->root, terms->count ? terms->items[0] : NULL, NULL, place, sizeof place);
+    snprintf(name, sizeof name, "%s.%zu %s", reader->rule_prefix, reader->values.count, place);
+    return gb_express_rule(reader->expressions, name);
+}
+
+/* Takes the alternatives. */
+static gb_expression wait_for_rule(gb_schema_reader *reader, const gb_terms *terms,
+                                   gb_alternatives *alternatives) {
+    const gb_expression rule = new_rule(reader, terms);
+    if (!gb_grow((void **)&reader->waiting, &reader->waiting_capacity, reader->waiting_count + 1,
+                 sizeof *reader->waiting)) {
+        gb_alternatives_free(alternatives);
+        return gb_schema_no_memory(reader);
+    }
+    reader->waiting[reader->waiting_count++] = (gb_waiting_rule){rule, *alternatives};
+    return rule;
+}
+
+static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms) {
+    gb_alternatives alternatives = {0};
+    gb_expression value = 0;
+    if (gb_find_alternatives(reader, terms, GB_LOOK_DEPTH, &alternatives)) {
+        if (has_composites(reader, &alternatives))
+            return wait_for_rule(reader, terms, &alternatives);
+        value = express_all(reader, &alternatives, express_alternative);
+    }
+    gb_alternatives_free(&alternatives);
+    return value;
+}
+
+gb_expression gb_express_value(gb_schema_reader *reader, const gb_terms *terms) {
+    uint32_t *known = gb_terms_map_at(&reader->values, terms);
+    if (!known)
+        return gb_schema_no_memory(reader);
+    if (*known)
+        return *known;
+    const gb_expression value = express_new(reader, terms);
+    known = gb_terms_map_at(&reader->values, terms);
+    if (!known)
+        return gb_schema_no_memory(reader);
+    return *known = value;
+}
+
+void gb_express_waiting(gb_schema_reader *reader) {
+    while (reader->waiting_count > 0 && !gb_schema_failed(reader)) {
+        gb_waiting_rule next = reader->waiting[--reader->waiting_count];
+        const gb_expression item = express_all(reader, &next.alternatives, express_alternative);
+        gb_alternatives_free(&next.alternatives);
+        if (item)
+            gb_define_rule(reader->expressions, next.rule, item);
+    }
+}
