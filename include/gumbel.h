@@ -691,6 +691,74 @@ GUMBEL_API gumbel_status gumbel_sample(const float *logits, size_t vocab_size,
                                        const gumbel_sampling *sampling, uint64_t seed, int32_t *token,
                                        gumbel_error *error);
 
+/* ---- Grammars ------------------------------------------------------------------------------------------ */
+
+/* What an answer has to be: the texts that a JSON Schema, a regular expression, a grammar or a list allows,
+ * as masks of a tokenizer's tokens. Immutable: any number of threads and answers may use one.
+ * docs/grammars.md says what is honoured and what is refused. */
+typedef struct gumbel_grammar gumbel_grammar;
+
+typedef enum gumbel_grammar_kind {
+    GUMBEL_GRAMMAR_JSON = 1,        /* any JSON object */
+    GUMBEL_GRAMMAR_JSON_SCHEMA = 2, /* JSON Schema, drafts 4 to 2020-12 */
+    GUMBEL_GRAMMAR_REGEX = 3,       /* a regular expression that the whole answer matches */
+    GUMBEL_GRAMMAR_GBNF = 4,        /* a grammar as llama.cpp has them, from its rule root on */
+    GUMBEL_GRAMMAR_CHOICES = 5      /* one of a JSON array of strings */
+} gumbel_grammar_kind;
+
+typedef struct gumbel_grammar_options {
+    size_t size;
+    gumbel_grammar_kind kind;
+    const char *text; /* UTF-8; NULL for GUMBEL_GRAMMAR_JSON */
+    bool in_order;    /* of JSON: members stand in the order of the schema's properties; otherwise in any */
+    bool compact; /* of JSON: no white space between tokens; otherwise it is as the model likes, within limits
+                   */
+} gumbel_grammar_options;
+
+/* Compiles a grammar for a tokenizer's tokens; the tokenizer must live until the grammar is destroyed. The
+ * first one for a tokenizer takes longer, since its tokens are sorted. Thread-safe. Errors: ARGUMENT, FORMAT
+ * (what is wrong with the text, and where), UNSUPPORTED (what a schema or an expression asks and cannot be
+ * had, by its name), LIMIT (too large), MEMORY. */
+GUMBEL_API gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer,
+                                               const gumbel_grammar_options *options,
+                                               gumbel_grammar **grammar, gumbel_error *error);
+
+/* NULL is allowed. Answers that still follow the grammar keep what they need of it. */
+GUMBEL_API void gumbel_grammar_destroy(gumbel_grammar *grammar);
+
+/* Where one answer stands in a grammar, for callers of gumbel_step; gumbel_generate and the scheduler have
+ * their own. One thread at a time. */
+typedef struct gumbel_matcher gumbel_matcher;
+
+/* At the beginning of an answer. end_tokens [count] are those that end it, allowed where the grammar may end;
+ * NULL with 0: none. Destroy before the tokenizer. Errors: ARGUMENT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_matcher_create(const gumbel_grammar *grammar, const int32_t *end_tokens,
+                                               size_t count, gumbel_matcher **matcher, gumbel_error *error);
+GUMBEL_API gumbel_status gumbel_matcher_clone(const gumbel_matcher *matcher, gumbel_matcher **clone,
+                                              gumbel_error *error);
+
+/* NULL is allowed. */
+GUMBEL_API void gumbel_matcher_destroy(gumbel_matcher *matcher);
+
+/* Writes the mask of the next token, for gumbel_request: (vocab_size + 31) / 32 words, of which the last
+ * tokens' may be padding. Errors: ARGUMENT (word_count is less than the tokenizer's), LIMIT (too ambiguous),
+ * MEMORY. */
+GUMBEL_API gumbel_status gumbel_matcher_mask(gumbel_matcher *matcher, uint32_t *words, size_t word_count,
+                                             gumbel_error *error);
+
+/* Goes on behind a token. Errors, after which nothing has changed: ARGUMENT (the grammar does not allow it
+ * here, and what it does allow), LIMIT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_matcher_accept(gumbel_matcher *matcher, int32_t token, gumbel_error *error);
+
+/* Goes back by count of the tokens accepted last, up to 1,024. Errors: ARGUMENT. */
+GUMBEL_API gumbel_status gumbel_matcher_rollback(gumbel_matcher *matcher, size_t count, gumbel_error *error);
+
+/* The one token that is allowed, or -1: several are. */
+GUMBEL_API int32_t gumbel_matcher_forced(gumbel_matcher *matcher);
+
+/* Whether the answer may end here. */
+GUMBEL_API bool gumbel_matcher_may_end(const gumbel_matcher *matcher);
+
 /* ---- Generation ---------------------------------------------------------------------------------------- */
 
 typedef struct gumbel_generate_options {
@@ -707,6 +775,11 @@ typedef struct gumbel_generate_options {
     bool include_stop_string;          /* the text ends with the stop string, otherwise before it */
     const char *const *stop_strings;   /* [stop_string_count] as in gumbel_detokenizer_stop_at; copied */
     size_t stop_string_count;
+    /* What the answer is held to, up to a stop token; NULL: nothing. Where the tokenizer's replies have
+     * reasoning and the prompt has opened it, from its end on; with reasons also where the answer itself
+     * opens it. */
+    const gumbel_grammar *grammar;
+    bool reasons; /* the answer may begin with reasoning; of answers with a grammar */
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -937,6 +1010,8 @@ typedef struct gumbel_submission {
     const gumbel_message *messages; /* NULL: those of chat's messages_json, or none */
     size_t message_count;
     const gumbel_chat_options *chat; /* NULL: the defaults */
+    const gumbel_grammar *grammar;   /* as in gumbel_generate_options; may be destroyed afterwards */
+    bool reasons;
 } gumbel_submission;
 
 /* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a

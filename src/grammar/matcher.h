@@ -7,7 +7,7 @@
 #define GUMBEL_GRAMMAR_MATCHER_H
 
 #include "grammar/grammar.h"
-#include "grammar/trie/trie.h"
+#include "text/trie/trie.h"
 
 typedef struct gb_matcher gb_matcher;
 

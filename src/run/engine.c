@@ -157,7 +157,7 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
     if (!engine)
         return;
     for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
-        gumbel_detokenizer_destroy(engine->sessions[i].text);
+        gb_session_forget_generation(&engine->sessions[i]);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
     gb_batch_arrays_free(&engine->arrays);

@@ -4,6 +4,7 @@
  * and draws one token. The token drawn last waits in pending_token until the next call runs it.
  */
 #include "base/versioned.h"
+#include "run/constraint.h"
 #include "run/handles.h"
 #include "text/decode/detokenizer.h"
 #include "text/tokenizer/tokenizer.h"
@@ -61,22 +62,61 @@ static void keep_sampling(gumbel_session *session, const gumbel_sampling *given)
     kept->bias = session->bias;
 }
 
-/* Makes what spells the generation's tokens out, in place of the last one's. */
-static gumbel_status prepare_text(gumbel_session *session, const gumbel_generate_options *options,
-                                  gumbel_error *error) {
-    gumbel_detokenizer *text = NULL;
-    if (options->tokenizer) {
-        GB_TRY(gumbel_detokenizer_create(options->tokenizer, options->show_special, &text, error));
-        gumbel_status status = gumbel_detokenizer_stop_at(
-            text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
-        if (status != GUMBEL_OK) {
-            gumbel_detokenizer_destroy(text);
-            return status;
-        }
+/* Makes what spells the generation's tokens out; NULL: nothing does. */
+static gumbel_status make_text(const gumbel_generate_options *options, gumbel_detokenizer **text,
+                               gumbel_error *error) {
+    *text = NULL;
+    if (!options->tokenizer)
+        return GUMBEL_OK;
+    GB_TRY(gumbel_detokenizer_create(options->tokenizer, options->show_special, text, error));
+    const gumbel_status status = gumbel_detokenizer_stop_at(
+        *text, options->stop_strings, options->stop_string_count, options->include_stop_string, error);
+    if (status != GUMBEL_OK)
+        gumbel_detokenizer_destroy(*text);
+    return status;
+}
+
+/* Makes what holds the generation to its grammar; NULL: nothing does. */
+static gumbel_status make_constraint(const gumbel_session *session, const gumbel_generate_options *options,
+                                     const int32_t *prompt, size_t count, gb_constraint **constraint,
+                                     gumbel_error *error) {
+    const gb_metadata *metadata = &session->engine->program->metadata;
+    *constraint = NULL;
+    if (!options->grammar)
+        return GUMBEL_OK;
+    const gb_constraint_options of_answer = {.grammar = options->grammar,
+                                             .vocab_size = metadata->vocab_size,
+                                             .prompt = prompt,
+                                             .prompt_count = count,
+                                             .reasons = options->reasons,
+                                             .end_tokens = metadata->stop_tokens.ids,
+                                             .end_token_count = metadata->stop_tokens.count};
+    GB_TRY(gb_check_mask(session->engine->program, "generate: ", error));
+    return gb_constraint_create(&of_answer, constraint, error);
+}
+
+/* Makes both, in place of the last generation's. */
+static gumbel_status prepare(gumbel_session *session, const gumbel_generate_options *options,
+                             const int32_t *prompt, size_t count, gumbel_error *error) {
+    gumbel_detokenizer *text;
+    gb_constraint *constraint;
+    GB_TRY(make_constraint(session, options, prompt, count, &constraint, error));
+    const gumbel_status status = make_text(options, &text, error);
+    if (status != GUMBEL_OK) {
+        gb_constraint_destroy(constraint);
+        return status;
     }
-    gumbel_detokenizer_destroy(session->text);
+    gb_session_forget_generation(session);
     session->text = text;
+    session->constraint = constraint;
     return GUMBEL_OK;
+}
+
+void gb_session_forget_generation(gumbel_session *session) {
+    gumbel_detokenizer_destroy(session->text);
+    gb_constraint_destroy(session->constraint);
+    session->text = NULL;
+    session->constraint = NULL;
 }
 
 gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, size_t count,
@@ -84,7 +124,7 @@ gumbel_status gumbel_generate(gumbel_session *session, const int32_t *tokens, si
     gumbel_generate_options options;
     GB_TRY(gb_read_versioned(given, "generate options", &options, sizeof options, error));
     GB_TRY(check_generate(session, tokens, count, &options, error));
-    GB_TRY(prepare_text(session, &options, error));
+    GB_TRY(prepare(session, &options, tokens, count, error));
     gb_generation *generation = &session->generation;
     *generation = (gb_generation){
         .active = true,
@@ -134,7 +174,8 @@ static gumbel_status run_due_tokens(gumbel_session *session, const gumbel_reques
 static gumbel_finish finish_of(const gumbel_session *session, const gumbel_result *result) {
     const gb_generation *generation = &session->generation;
     gumbel_finish finish = result->finish;
-    if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop)
+    const bool has_ended = session->constraint && gb_constraint_has_ended(session->constraint);
+    if (finish == GUMBEL_FINISH_STOP && generation->ignore_stop && !has_ended)
         finish =
             session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
     if (finish == GUMBEL_FINISH_NONE && generation->generated == generation->max_new_tokens)
@@ -164,6 +205,8 @@ static void give_up(gumbel_session *session, gumbel_generated *generated) {
 static gb_lookahead lookahead_of(const gumbel_session *session) {
     const gb_generation *generation = &session->generation;
     gb_lookahead lookahead = {.sampling = &generation->sampling, .steps = UINT32_MAX};
+    if (session->constraint)
+        return (gb_lookahead){0};
     if (generation->max_new_tokens > 0)
         lookahead.steps = generation->max_new_tokens - generation->generated - 1;
     if (!generation->ignore_stop)
@@ -179,8 +222,12 @@ static gumbel_status compute_next(gumbel_session *session, gumbel_generated *gen
                                     .result = &result,
                                     .sampling = &generation->sampling,
                                     .wants_logprob = generation->wants_logprob,
-                                    .top_logprobs = generation->top_logprobs};
+                                    .top_logprobs = generation->top_logprobs,
+                                    .mask =
+                                        session->constraint ? gb_constraint_mask(session->constraint) : NULL};
     gumbel_status status = run_due_tokens(session, &request, error);
+    if (status == GUMBEL_OK && session->constraint)
+        status = gb_constraint_accept(session->constraint, result.token, error);
     if (status != GUMBEL_OK) {
         give_up(session, generated);
         return status;

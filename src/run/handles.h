@@ -57,9 +57,10 @@ struct gumbel_session {
     atomic_bool cancelled;
     gb_generation generation;
     gb_lookahead lookahead;
-    gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
-    int32_t *prompt;          /* [max_context + 1] the generation's tokens still to run */
-    gumbel_bias *bias;        /* [max_bias] of the generation */
+    gumbel_detokenizer *text;         /* of the generation begun last; NULL: it gives no text */
+    struct gb_constraint *constraint; /* likewise; NULL: it is held to no grammar */
+    int32_t *prompt;                  /* [max_context + 1] the generation's tokens still to run */
+    gumbel_bias *bias;                /* [max_bias] of the generation */
 };
 
 /* A step's requests in this version's form, and what they get; arrays of as many as there are slots. */
@@ -138,6 +139,9 @@ size_t gb_session_chunk(const gumbel_session *session, size_t count);
  * window before position has not been overwritten; a recurrent state never. The other two are a session's. */
 bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
                      uint32_t position);
+
+/* Frees what the generation begun last has of its own. */
+void gb_session_forget_generation(gumbel_session *session);
 
 /* Goes back to the snapshot, or to position 0 without one. What has been run stays in tokens. */
 void gb_session_start_over(gumbel_session *session);

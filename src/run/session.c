@@ -24,8 +24,7 @@ void gumbel_session_destroy(gumbel_session *session) {
     if (!session)
         return;
     gb_session_clear(session);
-    gumbel_detokenizer_destroy(session->text);
-    session->text = NULL;
+    gb_session_forget_generation(session);
     session->in_use = false;
 }
 

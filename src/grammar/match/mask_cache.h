@@ -6,7 +6,7 @@
 #ifndef GUMBEL_GRAMMAR_MATCH_MASK_CACHE_H
 #define GUMBEL_GRAMMAR_MATCH_MASK_CACHE_H
 
-#include "grammar/trie/trie.h"
+#include "text/trie/trie.h"
 
 typedef struct gb_stored_mask {
     uint32_t *items; /* owned: tokens, or the words of the mask */

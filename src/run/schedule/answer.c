@@ -150,6 +150,23 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
     answer->no_prefix_cache = submission->no_prefix_cache;
 }
 
+/* It ends at the program's stop tokens, also where the request ignores them, and at its own. */
+static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumbel_submission *submission,
+                                     gb_answer *answer, gumbel_error *error) {
+    if (!submission->grammar)
+        return GUMBEL_OK;
+    const bool ignores = submission->ignore_stop && submission->stop_token_count == 0;
+    const gb_constraint_options options = {
+        .grammar = submission->grammar,
+        .vocab_size = slots->vocab_size,
+        .prompt = submission->tokens,
+        .prompt_count = submission->token_count,
+        .reasons = submission->reasons,
+        .end_tokens = ignores ? slots->stop_tokens.ids : answer->stop_tokens,
+        .end_token_count = ignores ? slots->stop_tokens.count : answer->stop_token_count};
+    return gb_constraint_create(&options, &answer->constraint, error);
+}
+
 static gumbel_status fill_answer(const gb_slots_of_engine *slots, const gumbel_submission *submission,
                                  gb_answer *answer, gumbel_error *error) {
     const uint32_t prompt_count = (uint32_t)submission->token_count, most = slots->max_context;
@@ -157,6 +174,7 @@ static gumbel_status fill_answer(const gb_slots_of_engine *slots, const gumbel_s
     GB_TRY(copy_stops(slots, submission, answer, error));
     GB_TRY(copy_sampling(slots, submission, answer, error));
     GB_TRY(make_text(submission, answer, error));
+    GB_TRY(make_constraint(slots, submission, answer, error));
     answer->limit = most;
     if (submission->max_new_tokens > 0 && submission->max_new_tokens < most - prompt_count)
         answer->limit = prompt_count + submission->max_new_tokens;
@@ -191,6 +209,7 @@ void gb_answer_destroy(gb_answer *answer) {
         return;
     gb_sequence_destroy(answer->sequence);
     gumbel_detokenizer_destroy(answer->text);
+    gb_constraint_destroy(answer->constraint);
     gb_free(answer->biases);
     gb_free(answer->stop_tokens);
     gb_free(answer);
@@ -222,7 +241,7 @@ static bool is_stop_token(const gb_answer *answer, int32_t token) {
 }
 
 static gumbel_finish finish_of(const gb_slots_of_engine *slots, const gb_answer *answer, int32_t token) {
-    if (is_stop_token(answer, token))
+    if (is_stop_token(answer, token) || (answer->constraint && gb_constraint_has_ended(answer->constraint)))
         return GUMBEL_FINISH_STOP;
     if (answer->sequence->position == slots->max_context)
         return GUMBEL_FINISH_CONTEXT;

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_RUN_SCHEDULE_ANSWER_H
 #define GUMBEL_RUN_SCHEDULE_ANSWER_H
 
+#include "run/constraint.h"
 #include "run/schedule/sequence.h"
 
 #include <stdatomic.h>
@@ -36,6 +37,7 @@ typedef struct gb_answer {
     uint32_t min_new_tokens, max_new_tokens, top_logprobs;
     uint64_t seed;
     bool wants_logprob, no_prefix_cache;
+    gb_constraint *constraint; /* NULL: any answer will do */
     /* what is told */
     gumbel_event_callback callback;
     void *user;

@@ -147,6 +147,11 @@ static void take_token(gb_serving_schedule *schedule, gb_answer *answer, const g
         fail(schedule, answer, result->status, result->problem);
         return;
     }
+    gumbel_error error;
+    if (answer->constraint && gb_constraint_accept(answer->constraint, result->token, &error) != GUMBEL_OK) {
+        fail(schedule, answer, error.status, error.message);
+        return;
+    }
     if (answer->first_token_at <= 0)
         answer->first_token_at = gb_schedule_now(schedule);
     schedule->counts.generated_tokens++;

@@ -49,6 +49,7 @@ static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
     request.sampling = part->sampling;
     request.wants_logprob = part->wants_logprob;
     request.top_logprobs = part->top_logprobs;
+    request.mask = part->mask;
     return request;
 }
 
@@ -178,6 +179,8 @@ static gumbel_status settle(const gb_slots_of_engine *slots, const gumbel_submis
     GB_TRY(gb_settle_sampling(program, submission->sampling, "submit: ", settled, error));
     GB_TRY(gb_check_sampling(settled, "submit: ", error));
     GB_TRY(gb_check_inputs(program, settled, "submit: ", error));
+    if (submission->grammar)
+        GB_TRY(gb_check_mask(program, "submit: ", error));
     return gb_check_logprobs(program, submission->wants_logprob, submission->top_logprobs, "submit: ", error);
 }
 

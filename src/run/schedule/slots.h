@@ -15,10 +15,11 @@ typedef struct gb_step_part {
     uint32_t slot;
     const int32_t *tokens; /* [count] run after the slot's position */
     uint32_t count;
-    bool draws; /* the token after the last one; the next five count then */
+    bool draws; /* the token after the last one; the next six count then */
     bool wants_logprob;
     uint32_t top_logprobs;
     uint64_t seed;
+    const uint32_t *mask; /* NULL: every token may be drawn */
     const gumbel_sampling *sampling;
     uint32_t following;        /* steps with what they draw and these settings that come next, most likely */
     gb_token_list stop_tokens; /* after one of which none comes */

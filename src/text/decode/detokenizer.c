@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "text/base/utf8.h"
 #include "text/decode/stop_matcher.h"
-#include "text/tokenizer/text_steps.h"
+#include "text/decode/token_bytes.h"
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -149,26 +149,6 @@ static void add_bytes(gumbel_detokenizer *detokenizer, const char *text, size_t 
         add_byte(detokenizer, (uint8_t)text[i]);
 }
 
-/* Appends the token's spelling with the replacements applied. */
-static void add_spelling(gumbel_detokenizer *detokenizer, const char *text, size_t length) {
-    const gb_text_steps *decoder = &detokenizer->tokenizer->data.decoder;
-    gb_byte_buffer *output = &detokenizer->output, *spare = &detokenizer->spare;
-    size_t start = output->size;
-    gb_buffer_append(output, text, length);
-    for (uint32_t i = 0; i < decoder->count; i++) {
-        if (decoder->items[i].kind != GB_DECODE_REPLACE)
-            continue;
-        spare->size = 0;
-        gb_replace(&decoder->items[i], (const char *)output->data + start, output->size - start, spare);
-        output->size = start;
-        gb_buffer_append(output, spare->data, spare->size);
-    }
-}
-
-static bool has_byte_fallback(const gb_text_steps *decoder) {
-    return decoder->count > 0 && decoder->items[decoder->count - 1].kind == GB_DECODE_BYTE_FALLBACK;
-}
-
 static bool is_shown(const gumbel_detokenizer *detokenizer, int32_t token) {
     return detokenizer->show_special || !is_special(detokenizer->tokenizer, token);
 }
@@ -176,14 +156,14 @@ static bool is_shown(const gumbel_detokenizer *detokenizer, int32_t token) {
 /* Adds the token's text to the output. */
 static void add_token(gumbel_detokenizer *detokenizer, const char *spelling, size_t length) {
     const gb_tokenizer_data *data = &detokenizer->tokenizer->data;
-    int byte = has_byte_fallback(&data->decoder) ? gb_byte_of_spelling(spelling, length) : -1;
+    const int byte = gb_token_byte(data, spelling, length);
     if (gb_is_byte_level(data)) {
         add_bytes(detokenizer, spelling, length);
     } else if (byte >= 0) {
         add_byte(detokenizer, byte);
     } else {
         replace_pending(detokenizer, detokenizer->pending_size);
-        add_spelling(detokenizer, spelling, length);
+        gb_append_spelling(data, spelling, length, &detokenizer->output, &detokenizer->spare);
     }
 }
 

@@ -17,7 +17,7 @@ enum { MAX_CALLS = 256 }; /* of one field */
 /* ---- Values -------------------------------------------------------------------------------------------- */
 
 /* Adds the groups of the matcher's last match in text to the object. */
-static void add_groups(const gb_text_pattern *pattern, const gb_matcher *matcher, const char *text,
+static void add_groups(const gb_text_pattern *pattern, const gb_pattern_matcher *matcher, const char *text,
                        json_t *object) {
     const char *name;
     gb_text_match group;

@@ -22,7 +22,7 @@ struct gb_text_pattern {
     uint32_t name_count, name_size;
 };
 
-struct gb_matcher {
+struct gb_pattern_matcher {
     pcre2_match_data *match;
     pcre2_match_context *limits;
 };
@@ -183,7 +183,7 @@ bool gb_pattern_mentions(const gb_text_pattern *pattern, const char *text, size_
 
 /* ---- Searching ----------------------------------------------------------------------------------------- */
 
-gumbel_status gb_matcher_create(gb_matcher **matcher, gumbel_error *error) {
+gumbel_status gb_pattern_matcher_create(gb_pattern_matcher **matcher, gumbel_error *error) {
     *matcher = gb_allocate(1, sizeof **matcher);
     if (*matcher) {
         (*matcher)->match = pcre2_match_data_create(GB_MAX_REPLY_GROUPS, NULL);
@@ -194,12 +194,12 @@ gumbel_status gb_matcher_create(gb_matcher **matcher, gumbel_error *error) {
             return GUMBEL_OK;
         }
     }
-    gb_matcher_destroy(*matcher);
+    gb_pattern_matcher_destroy(*matcher);
     *matcher = NULL;
     return no_memory("a matcher", error);
 }
 
-void gb_matcher_destroy(gb_matcher *matcher) {
+void gb_pattern_matcher_destroy(gb_pattern_matcher *matcher) {
     if (!matcher)
         return;
     pcre2_match_data_free(matcher->match);
@@ -207,7 +207,7 @@ void gb_matcher_destroy(gb_matcher *matcher) {
     gb_free(matcher);
 }
 
-gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_matcher *matcher, const char *text,
+gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_pattern_matcher *matcher, const char *text,
                               size_t length, size_t from, gb_search search) {
     static const uint32_t options[] = {
         [GB_SEARCH_WHOLE] = 0, [GB_SEARCH_GROWING] = PCRE2_PARTIAL_HARD, [GB_SEARCH_HERE] = PCRE2_ANCHORED};
@@ -232,7 +232,7 @@ const char *gb_pattern_group_name(const gb_text_pattern *pattern, uint32_t i) {
     return i < pattern->name_count ? (const char *)name_entry(pattern, i) + 2 : NULL;
 }
 
-bool gb_pattern_group(const gb_text_pattern *pattern, const gb_matcher *matcher, const char *name,
+bool gb_pattern_group(const gb_text_pattern *pattern, const gb_pattern_matcher *matcher, const char *name,
                       gb_text_match *group) {
     const size_t *bounds = pcre2_get_ovector_pointer(matcher->match);
     for (uint32_t i = 0; i < pattern->name_count; i++) {

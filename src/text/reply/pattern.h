@@ -20,7 +20,7 @@ enum {
 typedef struct gb_text_pattern gb_text_pattern;
 
 /* What a search needs besides the pattern: one for each thread. */
-typedef struct gb_matcher gb_matcher;
+typedef struct gb_pattern_matcher gb_pattern_matcher;
 
 /* Compiles a regular expression; `what` names it in messages. Errors: FORMAT, MEMORY. */
 gumbel_status gb_pattern_create(const char *expression, const char *what, gb_text_pattern **pattern,
@@ -37,10 +37,10 @@ void gb_pattern_destroy(gb_text_pattern *pattern);
 /* Whether the text stands in the pattern's expression as it would match itself. */
 bool gb_pattern_mentions(const gb_text_pattern *pattern, const char *text, size_t length);
 
-gumbel_status gb_matcher_create(gb_matcher **matcher, gumbel_error *error);
+gumbel_status gb_pattern_matcher_create(gb_pattern_matcher **matcher, gumbel_error *error);
 
 /* NULL is allowed. */
-void gb_matcher_destroy(gb_matcher *matcher);
+void gb_pattern_matcher_destroy(gb_pattern_matcher *matcher);
 
 typedef enum gb_match_state {
     GB_MATCH_NONE,
@@ -61,12 +61,12 @@ typedef enum gb_search {
 } gb_search;
 
 /* Finds the leftmost match in length bytes of well-formed UTF-8 that begins at `from` or later. */
-gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_matcher *matcher, const char *text,
+gb_text_match gb_pattern_find(const gb_text_pattern *pattern, gb_pattern_matcher *matcher, const char *text,
                               size_t length, size_t from, gb_search search);
 
 /* The group's bytes in the text of the matcher's last search, which found something with this pattern. False
  * if there is no such group, or it took no part. */
-bool gb_pattern_group(const gb_text_pattern *pattern, const gb_matcher *matcher, const char *name,
+bool gb_pattern_group(const gb_text_pattern *pattern, const gb_pattern_matcher *matcher, const char *name,
                       gb_text_match *group);
 
 /* The name of the pattern's i-th named group; NULL past the last. */

@@ -14,7 +14,7 @@ struct gumbel_reply {
     const gumbel_tokenizer *tokenizer;
     const gb_reply_format *format; /* NULL: all is content */
     gumbel_detokenizer *detokenizer;
-    gb_matcher *matcher;
+    gb_pattern_matcher *matcher;
     json_t *tools; /* NULL: none */
     size_t max_call;
     uint64_t prompt_hash;

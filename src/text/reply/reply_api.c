@@ -146,7 +146,7 @@ static gumbel_status fill(gumbel_reply *reply, const gumbel_reply_options *optio
         if (reply->text.marks[i].length > reply->text.longest_mark)
             reply->text.longest_mark = reply->text.marks[i].length;
     GB_TRY(gumbel_detokenizer_create(tokenizer, true, &reply->detokenizer, error));
-    GB_TRY(gb_matcher_create(&reply->matcher, error));
+    GB_TRY(gb_pattern_matcher_create(&reply->matcher, error));
     GB_TRY(gb_read_tools(options->tools, &reply->tools, error));
     GB_TRY(read_prompt(reply, options, error));
     gb_enter_text(reply, GB_NO_FIELD, reply->begin);
@@ -179,7 +179,7 @@ void gumbel_reply_destroy(gumbel_reply *reply) {
     if (!reply)
         return;
     gumbel_detokenizer_destroy(reply->detokenizer);
-    gb_matcher_destroy(reply->matcher);
+    gb_pattern_matcher_destroy(reply->matcher);
     json_decref(reply->tools);
     json_decref(reply->captures);
     gb_marked_text_free(&reply->text);

@@ -177,7 +177,7 @@ static json_t *json_value(const gb_value_parser *parser, const char *text, size_
     return value || !parser->allows_text ? value : text_value(parser, text, length);
 }
 
-static json_t *inner_value(const gb_value_parser *parser, gb_matcher *matcher, const char *text,
+static json_t *inner_value(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
                            size_t length) {
     return parser->inner ? gb_parse_value(parser->inner, matcher, text, length)
                          : json_stringn_nocheck(text, length);
@@ -205,7 +205,8 @@ static bool is_space(const char *text, size_t start, size_t end) {
 }
 
 /* One tag, found by the matcher's last search. */
-static bool add_tag(const gb_value_parser *parser, gb_matcher *matcher, const char *text, json_t *object) {
+static bool add_tag(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
+                    json_t *object) {
     gb_text_match key, value;
     if (!gb_pattern_group(parser->tag, matcher, "key", &key) ||
         memchr(text + key.start, 0, key.end - key.start))
@@ -216,7 +217,7 @@ static bool add_tag(const gb_value_parser *parser, gb_matcher *matcher, const ch
     return read && set_member(parser, object, text + key.start, key.end - key.start, read);
 }
 
-static json_t *tags_value(const gb_value_parser *parser, gb_matcher *matcher, const char *text,
+static json_t *tags_value(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
                           size_t length) {
     json_t *object = json_object();
     bool good = object != NULL;
@@ -243,8 +244,8 @@ static size_t find(const char *text, size_t start, size_t end, const char *what)
     return end;
 }
 
-static bool add_line(const gb_value_parser *parser, gb_matcher *matcher, const char *text, size_t length,
-                     json_t *object) {
+static bool add_line(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
+                     size_t length, json_t *object) {
     const size_t separator = find(text, 0, length, parser->key_separator);
     if (separator == length)
         return true;
@@ -259,7 +260,7 @@ static bool add_line(const gb_value_parser *parser, gb_matcher *matcher, const c
     return json_object_setn_new(object, text + key.start, key.end - key.start, read) == 0;
 }
 
-static json_t *lines_value(const gb_value_parser *parser, gb_matcher *matcher, const char *text,
+static json_t *lines_value(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
                            size_t length) {
     json_t *object = json_object();
     bool good = object != NULL;
@@ -275,7 +276,8 @@ static json_t *lines_value(const gb_value_parser *parser, gb_matcher *matcher, c
     return NULL;
 }
 
-json_t *gb_parse_value(const gb_value_parser *parser, gb_matcher *matcher, const char *text, size_t length) {
+json_t *gb_parse_value(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
+                       size_t length) {
     switch (parser->kind) {
     case GB_FIELD_TEXT:
         return text_value(parser, text, length);

@@ -14,6 +14,7 @@ gumbel_status gb_read_value_parser(const json_t *kind, const json_t *arguments, 
 void gb_value_parser_free(gb_value_parser *parser);
 
 /* The value of well-formed text, owned by the caller; NULL if it has none. */
-json_t *gb_parse_value(const gb_value_parser *parser, gb_matcher *matcher, const char *text, size_t length);
+json_t *gb_parse_value(const gb_value_parser *parser, gb_pattern_matcher *matcher, const char *text,
+                       size_t length);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "text/reply/reply_format.h"
 #include "text/tokenizer/text_steps.h"
+#include "text/trie/lazy_trie.h"
 
 #include <string.h>
 
@@ -79,6 +80,9 @@ static gumbel_status fill(gumbel_tokenizer *tokenizer, const gb_blob *section, c
                           gumbel_error *error) {
     GB_TRY(gb_tokenizer_parse(section, &tokenizer->data, error));
     tokenizer->id_limit = tokenizer->data.token_count;
+    tokenizer->trie = gb_allocate(1, sizeof *tokenizer->trie);
+    if (!tokenizer->trie)
+        return no_memory(error);
     GB_TRY(gb_vocabulary_create(&tokenizer->vocabulary, &tokenizer->data, error));
     GB_TRY(gb_merge_table_create(&tokenizer->merges, &tokenizer->vocabulary, error));
     GB_TRY(index_added(tokenizer, error));
@@ -114,6 +118,9 @@ void gumbel_tokenizer_destroy(gumbel_tokenizer *tokenizer) {
     gb_chat_section_free(&tokenizer->chat);
     gb_reply_format_destroy(tokenizer->reply_format);
     gb_free(tokenizer->reply_marks);
+    if (tokenizer->trie)
+        gb_token_trie_destroy(atomic_load(&tokenizer->trie->trie));
+    gb_free(tokenizer->trie);
     gb_free(tokenizer->storage);
     gb_free(tokenizer);
 }

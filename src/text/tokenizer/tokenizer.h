@@ -22,6 +22,7 @@ struct gumbel_tokenizer {
     struct gb_reply_format *reply_format;      /* owned; NULL: none */
     struct gb_mark *reply_marks;               /* owned: tokens that it is spelled with */
     size_t reply_mark_count;
+    struct gb_lazy_trie *trie; /* owned; gb_tokenizer_trie */
     uint32_t id_limit; /* at least the tokenizer's own count; ids without a spelling below it give no text */
     void *storage;     /* what gb_tokenizer_keep was given */
 };

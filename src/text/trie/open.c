@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
-#include "grammar/trie/section.h"
+#include "text/trie/section.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * closed, and new ones are opened for the rest of its bytes.
  */
 #include "base/memory.h"
-#include "grammar/trie/section.h"
+#include "text/trie/section.h"
 
 #include <stdlib.h>
 #include <string.h>

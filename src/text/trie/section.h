@@ -2,10 +2,10 @@
  *
  * How a trie is stored: a header of little-endian numbers, then arrays one after the other.
  */
-#ifndef GUMBEL_GRAMMAR_TRIE_SECTION_H
-#define GUMBEL_GRAMMAR_TRIE_SECTION_H
+#ifndef GUMBEL_TEXT_TRIE_SECTION_H
+#define GUMBEL_TEXT_TRIE_SECTION_H
 
-#include "grammar/trie/trie.h"
+#include "text/trie/trie.h"
 
 #define GB_TRIE_MAGIC "GBTT"
 enum { GB_TRIE_VERSION = 1 };

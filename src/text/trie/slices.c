@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "grammar/trie/trie.h"
 #include "text/base/utf8.h"
+#include "text/trie/trie.h"
 
 const uint32_t gb_slice_lengths[GB_SLICE_COUNT - 1] = {4, 8, 16, 32, GB_ENDLESS};
 

@@ -8,8 +8,8 @@
  * characters which JSON strings have unescaped, of up to so many characters; where a grammar allows all such
  * texts they need no walk. The last slice has all other tokens.
  */
-#ifndef GUMBEL_GRAMMAR_TRIE_TRIE_H
-#define GUMBEL_GRAMMAR_TRIE_TRIE_H
+#ifndef GUMBEL_TEXT_TRIE_TRIE_H
+#define GUMBEL_TEXT_TRIE_TRIE_H
 
 #include "base/byte_buffer.h"
 #include "base/status.h"

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What stands behind the public handle of a grammar: the compiled grammar, shared by the answers that follow
+ * it.
+ */
+#ifndef GUMBEL_GRAMMAR_API_H
+#define GUMBEL_GRAMMAR_API_H
+
+#include "grammar/matcher.h"
+#include "gumbel.h"
+
+#include <stdatomic.h>
+
+struct gumbel_grammar {
+    gb_grammar *compiled;
+    const gumbel_tokenizer *tokenizer;
+    const gb_token_trie *trie; /* the tokenizer's */
+    atomic_size_t references;
+};
+
+/* One more reference; gumbel_grammar_destroy gives one back. Thread-safe. */
+gumbel_grammar *gb_grammar_retain(const gumbel_grammar *grammar);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What holds one answer to a grammar: a matcher that begins where the answer proper does, behind its
+ * reasoning, and the mask of its next token.
+ */
+#ifndef GUMBEL_RUN_CONSTRAINT_H
+#define GUMBEL_RUN_CONSTRAINT_H
+
+#include "gumbel.h"
+
+typedef struct gb_constraint gb_constraint;
+
+typedef struct gb_constraint_options {
+    const gumbel_grammar *grammar;
+    uint64_t vocab_size;
+    const int32_t *prompt; /* [prompt_count] what the answer follows: it may have opened reasoning */
+    size_t prompt_count;
+    bool reasons; /* the answer may open reasoning itself */
+    const int32_t *end_tokens;
+    size_t end_token_count;
+} gb_constraint_options;
+
+/* Nothing of options is kept but a reference to the grammar. One thread at a time. Errors: ARGUMENT (the
+ * grammar is of another vocabulary), LIMIT, MEMORY. */
+gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_constraint **constraint,
+                                   gumbel_error *error);
+
+/* NULL is allowed. */
+void gb_constraint_destroy(gb_constraint *constraint);
+
+/* The mask of the next token, as gumbel_request has it, valid until the next token; NULL: any is allowed. */
+const uint32_t *gb_constraint_mask(const gb_constraint *constraint);
+
+/* Goes on behind a token that the mask allows, and makes the next one's mask. Errors: ARGUMENT (it does not),
+ * LIMIT, MEMORY. */
+gumbel_status gb_constraint_accept(gb_constraint *constraint, int32_t token, gumbel_error *error);
+
+/* Whether one of the end tokens was accepted. */
+bool gb_constraint_has_ended(const gb_constraint *constraint);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a tokenizer, which is immutable otherwise, keeps its trie.
+ */
+#ifndef GUMBEL_TEXT_TRIE_LAZY_TRIE_H
+#define GUMBEL_TEXT_TRIE_LAZY_TRIE_H
+
+#include "text/trie/trie.h"
+
+#include <stdatomic.h>
+
+typedef struct gb_lazy_trie {
+    _Atomic(gb_token_trie *) trie; /* NULL: nobody has needed it */
+} gb_lazy_trie;
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text/trie/tokenizer_trie.h"
+
+#include "base/memory.h"
+#include "text/decode/token_bytes.h"
+#include "text/trie/lazy_trie.h"
+
+/* Where each token's bytes begin among all, and the end. */
+static bool spell_all(const gumbel_tokenizer *tokenizer, gb_byte_buffer *bytes, size_t *offsets) {
+    gb_byte_buffer spare = {0};
+    for (uint32_t token = 0; token < tokenizer->id_limit; token++) {
+        offsets[token] = bytes->size;
+        gb_append_token_bytes(tokenizer, (int32_t)token, bytes, &spare);
+    }
+    offsets[tokenizer->id_limit] = bytes->size;
+    const bool failed = bytes->failed || spare.failed;
+    gb_buffer_free(&spare);
+    return !failed;
+}
+
+static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
+    const size_t count = tokenizer->id_limit;
+    gb_byte_buffer bytes = {0};
+    size_t *offsets = gb_allocate(count + 1, sizeof *offsets);
+    gb_token_bytes *tokens = gb_allocate(count + 1, sizeof *tokens);
+    gumbel_status status = GUMBEL_OK;
+    *trie = NULL;
+    if (!offsets || !tokens || !spell_all(tokenizer, &bytes, offsets))
+        status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a trie of %zu tokens", count);
+    for (size_t i = 0; i < count && status == GUMBEL_OK; i++)
+        tokens[i] = (gb_token_bytes){bytes.data + offsets[i], offsets[i + 1] - offsets[i]};
+    if (status == GUMBEL_OK)
+        status = gb_token_trie_create(tokens, count, trie, error);
+    gb_buffer_free(&bytes);
+    gb_free(tokens);
+    gb_free(offsets);
+    return status;
+}
+
+/* Of two threads that make it at once one keeps its own, the other takes that. */
+gumbel_status gb_tokenizer_trie(const gumbel_tokenizer *tokenizer, const gb_token_trie **trie,
+                                gumbel_error *error) {
+    gb_lazy_trie *lazy = tokenizer->trie;
+    gb_token_trie *made, *kept = atomic_load(&lazy->trie);
+    *trie = kept;
+    if (kept)
+        return GUMBEL_OK;
+    GB_TRY(create(tokenizer, &made, error));
+    *trie = made;
+    if (!atomic_compare_exchange_strong(&lazy->trie, &kept, made)) {
+        gb_token_trie_destroy(made);
+        *trie = kept;
+    }
+    return GUMBEL_OK;
+}
