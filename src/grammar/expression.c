@@ -177,6 +177,10 @@ gb_expression gb_express_token(gb_expressions *expressions, uint32_t id) {
     return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id}, 0);
 }
 
+gb_expression gb_express_other_token(gb_expressions *expressions, uint32_t id) {
+    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id, .count = 1}, 0);
+}
+
 /* The items that are required first, then the others. */
 static void add_order_items(gb_expressions *expressions, const gb_any_order *any, gb_order *order) {
     order->first = (uint32_t)expressions->link_count;

@@ -20,7 +20,7 @@ typedef enum gb_node_kind {
     GB_NODE_BOTH,     /* item and first */
     GB_NODE_EXCEPT,   /* item, not first */
     GB_NODE_RULE,     /* rules[first] */
-    GB_NODE_TOKEN,    /* id first */
+    GB_NODE_TOKEN,    /* id first; count 1: any other token */
     GB_NODE_ANY_ORDER /* orders[first] */
 } gb_node_kind;
 
