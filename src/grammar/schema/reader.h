@@ -48,6 +48,7 @@ typedef struct gb_schema_reader {
     gb_waiting_rule *waiting;
     size_t waiting_count, waiting_capacity;
     uint64_t work;
+    size_t order_count; /* rules of in_order.c */
 
     /* Parts of many expressions. */
     gb_expression empty, nothing;
