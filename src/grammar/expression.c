@@ -182,7 +182,7 @@ gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_mo
         is_added = add_links(expressions, (uint32_t[]){moves[i].from, moves[i].to, bytes}, GB_MOVE_WORDS);
     }
     const gb_node node = {
-        .kind = GB_NODE_AUTOMATON, .first = first, .count = (uint32_t)expressions->link_count - first};
+        .kind = GB_NODE_STATES, .first = first, .count = (uint32_t)expressions->link_count - first};
     return is_added ? gb_add_node(expressions, node, 0) : 0;
 }
 
@@ -202,6 +202,10 @@ gb_expression gb_express_except(gb_expressions *expressions, gb_expression a, gb
 
 gb_expression gb_express_token(gb_expressions *expressions, uint32_t id) {
     return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id}, 0);
+}
+
+gb_expression gb_express_other_token(gb_expressions *expressions, uint32_t id) {
+    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id, .count = 1}, 0);
 }
 
 /* The items that are required first, then the others. */

@@ -100,6 +100,9 @@ void gb_define_rule(gb_expressions *expressions, gb_expression rule, gb_expressi
 /* One token, by its id: of special tokens, which have no bytes. */
 gb_expression gb_express_token(gb_expressions *expressions, uint32_t id);
 
+/* One token, any but this one and those that end the answer. */
+gb_expression gb_express_other_token(gb_expressions *expressions, uint32_t id);
+
 typedef struct gb_any_order_item {
     gb_expression item; /* must not allow the empty text */
     bool required;

@@ -12,17 +12,17 @@
 typedef enum gb_node_kind {
     GB_NODE_NOTHING,
     GB_NODE_EMPTY,
-    GB_NODE_BYTES,     /* bytes[first, first + count) */
-    GB_NODE_BYTE_SET,  /* sets[first] */
-    GB_NODE_SEQUENCE,  /* links[first, first + count) */
-    GB_NODE_CHOICE,    /* links[first, first + count) */
-    GB_NODE_AUTOMATON, /* links[first, first + count): states, for each whether it accepts, moves */
-    GB_NODE_REPEAT,    /* item, first to count times */
-    GB_NODE_BOTH,      /* item and first */
-    GB_NODE_EXCEPT,    /* item, not first */
-    GB_NODE_RULE,      /* rules[first] */
-    GB_NODE_TOKEN,     /* id first */
-    GB_NODE_ANY_ORDER  /* orders[first] */
+    GB_NODE_BYTES,    /* bytes[first, first + count) */
+    GB_NODE_BYTE_SET, /* sets[first] */
+    GB_NODE_SEQUENCE, /* links[first, first + count) */
+    GB_NODE_CHOICE,   /* links[first, first + count) */
+    GB_NODE_STATES,   /* links[first, first + count): an automaton, see below */
+    GB_NODE_REPEAT,   /* item, first to count times */
+    GB_NODE_BOTH,     /* item and first */
+    GB_NODE_EXCEPT,   /* item, not first */
+    GB_NODE_RULE,     /* rules[first] */
+    GB_NODE_TOKEN,    /* id first; count 1: any other token */
+    GB_NODE_ANY_ORDER /* orders[first] */
 } gb_node_kind;
 
 /* The links of an automaton: how many states, 0 or 1 for each, and three words for each move. */

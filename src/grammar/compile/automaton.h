@@ -11,13 +11,14 @@
 
 typedef enum gb_action {
     GB_ACTION_NONE,
-    GB_ACTION_GO,    /* to next */
-    GB_ACTION_FORK,  /* to forks[argument, argument + next) */
-    GB_ACTION_CALL,  /* to argument, and to next when that ends */
-    GB_ACTION_COUNT, /* counts[argument], then next */
-    GB_ACTION_ORDER, /* orders[argument], then next */
-    GB_ACTION_TOKEN, /* over the token argument to next */
-    GB_ACTION_END    /* of what the frame on top was pushed for; without a frame, of the text */
+    GB_ACTION_GO,          /* to next */
+    GB_ACTION_FORK,        /* to forks[argument, argument + next) */
+    GB_ACTION_CALL,        /* to argument, and to next when that ends */
+    GB_ACTION_COUNT,       /* counts[argument], then next */
+    GB_ACTION_ORDER,       /* orders[argument], then next */
+    GB_ACTION_TOKEN,       /* over the token argument to next */
+    GB_ACTION_OTHER_TOKEN, /* over any other token to next */
+    GB_ACTION_END          /* of what the frame on top was pushed for; without a frame, of the text */
 } gb_action;
 
 typedef struct gb_state {
@@ -88,6 +89,10 @@ uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t
 
 /* Finds the classes of bytes. Nothing may be added after it. */
 void gb_automaton_finish(gb_automaton *automaton);
+
+static inline bool gb_takes_token(const gb_state *state) {
+    return state->action == GB_ACTION_TOKEN || state->action == GB_ACTION_OTHER_TOKEN;
+}
 
 static inline bool gb_set_has_class(const gb_automaton *automaton, uint32_t set, uint32_t class) {
     return automaton->set_classes[(size_t)set * 4 + class / 64] >> (class % 64) & 1u;

@@ -268,7 +268,7 @@ static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool
         return emit_bytes(all, node, next);
     case GB_NODE_BYTE_SET:
         return gb_add_byte_state(all->automaton, &compiler->expressions->sets[node->first], next);
-    case GB_NODE_AUTOMATON:
+    case GB_NODE_STATES:
         return emit_states(all, node, next, nonempty);
     case GB_NODE_SEQUENCE:
         return nonempty ? emit_nonempty_sequence(all, node, next) : emit_sequence(all, node, next);
@@ -283,7 +283,8 @@ static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool
     case GB_NODE_RULE:
         return emit_rule(all, node, next, nonempty);
     case GB_NODE_TOKEN:
-        return gb_add_state(all->automaton, GB_ACTION_TOKEN, node->first, next);
+        return gb_add_state(all->automaton, node->count ? GB_ACTION_OTHER_TOKEN : GB_ACTION_TOKEN,
+                            node->first, next);
     case GB_NODE_ANY_ORDER:
         return emit_order(all, node, next, nonempty);
     }

@@ -166,7 +166,7 @@ static gb_facts facts_of(gb_compiler *compiler, gb_expression expression) {
         bool empty = memcmp(&compiler->expressions->sets[node->first], &none, sizeof none) == 0;
         return (gb_facts){.flags = empty ? GB_FACT_REGULAR : text, .size = 1};
     }
-    case GB_NODE_AUTOMATON:
+    case GB_NODE_STATES:
         return of_automaton(compiler, node);
     case GB_NODE_SEQUENCE:
         return of_sequence(compiler, node);

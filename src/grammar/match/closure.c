@@ -112,7 +112,7 @@ static void end(gb_closure *closure, gb_stack stack) {
 static void visit(gb_closure *closure, gb_stack stack) {
     const gb_automaton *automaton = closure->automaton;
     const gb_state *state = &automaton->states[stack.state];
-    if (state->move_count || state->action == GB_ACTION_TOKEN)
+    if (state->move_count || gb_takes_token(state))
         append(closure, &closure->found, stack);
     switch ((gb_action)state->action) {
     case GB_ACTION_GO:
@@ -136,6 +136,7 @@ static void visit(gb_closure *closure, gb_stack stack) {
         break;
     case GB_ACTION_NONE:
     case GB_ACTION_TOKEN:
+    case GB_ACTION_OTHER_TOKEN:
         break;
     }
 }

@@ -15,7 +15,7 @@ static uint8_t traits_of(const gb_closure *closure) {
         const gb_state *state = &closure->automaton->states[closure->found.items[i].state];
         if (state->action == GB_ACTION_END)
             traits |= GB_MAY_END;
-        if (state->action == GB_ACTION_TOKEN)
+        if (gb_takes_token(state))
             traits |= GB_HAS_TOKENS;
     }
     return traits;
@@ -110,7 +110,7 @@ uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t
     return to;
 }
 
-uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_t id) {
+uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_t id, bool may_be_other) {
     const gb_automaton *automaton = configurations->closure.automaton;
     if (!(configurations->traits[from] & GB_HAS_TOKENS))
         return GB_DEAD;
@@ -119,7 +119,8 @@ uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_
     gb_closure_clear(&configurations->closure);
     for (size_t i = 0; i < count; i++) {
         const gb_state *state = &automaton->states[stacks[i].state];
-        if (state->action == GB_ACTION_TOKEN && state->argument == id)
+        if ((state->action == GB_ACTION_TOKEN && state->argument == id) ||
+            (state->action == GB_ACTION_OTHER_TOKEN && state->argument != id && may_be_other))
             gb_closure_add(&configurations->closure, state->next, stacks[i].frame);
     }
     return gb_configuration_of_closure(configurations);

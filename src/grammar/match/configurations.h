@@ -41,8 +41,8 @@ uint32_t gb_start_configuration(gb_configurations *configurations);
 /* Where a class of bytes leads; found and stored the first time. GB_DEAD after an error, too. */
 uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t class);
 
-/* Where a token leads by its id, apart from its bytes. */
-uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_t id);
+/* Where a token leads by its id, apart from its bytes; an end token is not what "any other token" means. */
+uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_t id, bool may_be_other);
 
 /* The configuration that has the stacks of both. */
 uint32_t gb_unite(gb_configurations *configurations, uint32_t a, uint32_t b);

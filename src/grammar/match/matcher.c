@@ -117,7 +117,7 @@ bool gb_matcher_accept_byte(gb_matcher *matcher, uint8_t byte) {
     return at != GB_ENDED && take(matcher, gb_byte_step(&matcher->configurations, at, byte));
 }
 
-static bool is_end_token(const gb_matcher *matcher, uint32_t token) {
+bool gb_is_end_token(const gb_matcher *matcher, uint32_t token) {
     for (size_t i = 0; i < matcher->end_token_count; i++)
         if (matcher->end_tokens[i] == token)
             return true;
@@ -131,10 +131,11 @@ bool gb_matcher_accept_token(gb_matcher *matcher, uint32_t token) {
     uint32_t at = gb_configuration_of(matcher);
     if (at == GB_ENDED || !matcher->trie || token >= matcher->trie->token_count)
         return false;
-    if (configurations->traits[at] & GB_MAY_END && is_end_token(matcher, token))
+    if (configurations->traits[at] & GB_MAY_END && gb_is_end_token(matcher, token))
         return push(matcher, GB_ENDED);
     gb_token_bytes bytes = gb_bytes_of_token(matcher->trie, token);
-    uint32_t by_id = gb_token_step(configurations, at, token), by_bytes = bytes.size ? at : GB_DEAD;
+    uint32_t by_id = gb_token_step(configurations, at, token, !gb_is_end_token(matcher, token));
+    uint32_t by_bytes = bytes.size ? at : GB_DEAD;
     for (size_t i = 0; i < bytes.size && by_bytes != GB_DEAD; i++)
         by_bytes = gb_byte_step(configurations, by_bytes, bytes.data[i]);
     return take(matcher, gb_unite(configurations, by_id, by_bytes));

@@ -35,6 +35,8 @@ static inline uint32_t gb_configuration_of(const gb_matcher *matcher) {
  * false without memory; nothing changed. */
 bool gb_matcher_bound(gb_matcher *matcher);
 
+bool gb_is_end_token(const gb_matcher *matcher, uint32_t token);
+
 /* Makes the mask of a configuration: words[word_count + 1]. */
 void gb_walk_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words, unsigned *slices);
 

