@@ -159,6 +159,33 @@ gb_expression gb_express_repeat(gb_expressions *expressions, gb_expression item,
                        (gb_node){.kind = GB_NODE_REPEAT, .item = item, .first = least, .count = most}, depth);
 }
 
+static bool are_moves(const gb_byte_move *moves, size_t move_count, size_t state_count) {
+    for (size_t i = 0; i < move_count; i++)
+        if (moves[i].from >= state_count || moves[i].to >= state_count ||
+            (i > 0 && moves[i].from < moves[i - 1].from))
+            return false;
+    return state_count > 0;
+}
+
+gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_move *moves, size_t move_count,
+                                   const bool *accepts, size_t state_count) {
+    if (!are_moves(moves, move_count, state_count))
+        return gb_expressions_fail(
+            expressions, GUMBEL_ERROR_ARGUMENT,
+            "grammar: an automaton whose moves are not between its states, in their order");
+    const uint32_t first = (uint32_t)expressions->link_count, states = (uint32_t)state_count;
+    bool is_added = add_links(expressions, &states, 1);
+    for (size_t i = 0; i < state_count && is_added; i++)
+        is_added = add_links(expressions, (uint32_t[]){accepts[i]}, 1);
+    for (size_t i = 0; i < move_count && is_added; i++) {
+        const uint32_t bytes = moves[i].first | (uint32_t)moves[i].last << 8;
+        is_added = add_links(expressions, (uint32_t[]){moves[i].from, moves[i].to, bytes}, GB_MOVE_WORDS);
+    }
+    const gb_node node = {
+        .kind = GB_NODE_STATES, .first = first, .count = (uint32_t)expressions->link_count - first};
+    return is_added ? gb_add_node(expressions, node, 0) : 0;
+}
+
 static gb_expression express_pair(gb_expressions *expressions, gb_node_kind kind, gb_expression a,
                                   gb_expression b) {
     unsigned depth = greatest_depth(expressions, (gb_expression[]){a, b}, 2);

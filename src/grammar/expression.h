@@ -69,6 +69,19 @@ gb_expression gb_express_choice(gb_expressions *expressions, const gb_expression
 gb_expression gb_express_repeat(gb_expressions *expressions, gb_expression item, uint32_t least,
                                 uint32_t most);
 
+/* A byte of first to last leads from a state to another one. */
+typedef struct gb_byte_move {
+    uint32_t from, to;
+    uint8_t first, last;
+} gb_byte_move;
+
+/* A deterministic automaton, where regular expressions would be too large; copied. Moves stand in the order
+ * of `from`. State 0 begins; accepts [state_count] says where the text may end. From each state one of these
+ * must be reachable, unless the automaton is an operand of gb_express_both. Errors: ARGUMENT (a state that is
+ * none, another order). */
+gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_move *moves, size_t move_count,
+                                   const bool *accepts, size_t state_count);
+
 /* The texts of both, and those of a that are not of b. Operands are regular: no rule that uses itself, no
  * token, no any_order; gb_grammar_compile refuses others. */
 gb_expression gb_express_both(gb_expressions *expressions, gb_expression a, gb_expression b);

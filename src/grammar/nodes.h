@@ -16,6 +16,7 @@ typedef enum gb_node_kind {
     GB_NODE_BYTE_SET, /* sets[first] */
     GB_NODE_SEQUENCE, /* links[first, first + count) */
     GB_NODE_CHOICE,   /* links[first, first + count) */
+    GB_NODE_STATES,   /* links[first, first + count): an automaton, see below */
     GB_NODE_REPEAT,   /* item, first to count times */
     GB_NODE_BOTH,     /* item and first */
     GB_NODE_EXCEPT,   /* item, not first */
@@ -23,6 +24,9 @@ typedef enum gb_node_kind {
     GB_NODE_TOKEN,    /* id first; count 1: any other token */
     GB_NODE_ANY_ORDER /* orders[first] */
 } gb_node_kind;
+
+/* The links of an automaton: how many states, 0 or 1 for each, and three words for each move. */
+enum { GB_MOVE_FROM, GB_MOVE_TO, GB_MOVE_BYTES /* first, last << 8 */, GB_MOVE_WORDS };
 
 typedef struct gb_node {
     uint16_t kind;  /* gb_node_kind */

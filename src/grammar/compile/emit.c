@@ -32,6 +32,33 @@ static uint32_t emit_bytes(emitter *all, const gb_node *node, uint32_t next) {
     return gb_compiler_works(all->compiler, node->count) ? next : GB_NO_STATE;
 }
 
+/* State `state` of an automaton that is given, whose moves begin at *move; base: where its first state is. */
+static void emit_state(emitter *all, const gb_node *node, uint32_t state, uint32_t *move, uint32_t next,
+                       uint32_t base) {
+    const uint32_t *links = all->compiler->expressions->links + node->first;
+    const bool accepts = next != GB_NO_STATE && links[1 + state];
+    gb_add_state(all->automaton, accepts ? GB_ACTION_GO : GB_ACTION_NONE, 0, next);
+    for (; *move < node->count && links[*move + GB_MOVE_FROM] == state; *move += GB_MOVE_WORDS) {
+        const uint32_t first = links[*move + GB_MOVE_BYTES] & 255, last = links[*move + GB_MOVE_BYTES] >> 8;
+        gb_byte_set set = {{0}};
+        for (unsigned byte = first; byte <= last; byte++)
+            gb_set_add(&set, byte);
+        gb_add_move(all->automaton, &set, base + links[*move + GB_MOVE_TO]);
+    }
+}
+
+static uint32_t emit_states(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+    const uint32_t count = all->compiler->expressions->links[node->first];
+    const uint32_t base = (uint32_t)all->automaton->state_count;
+    uint32_t move = 1 + count;
+    for (uint32_t i = 0; i < count; i++)
+        emit_state(all, node, i, &move, next, base);
+    move = 1 + count;
+    if (nonempty)
+        emit_state(all, node, 0, &move, GB_NO_STATE, base);
+    return gb_compiler_works(all->compiler, node->count) ? base + (nonempty ? count : 0) : GB_NO_STATE;
+}
+
 /* A fork of those targets that are states. */
 static uint32_t fork_to(emitter *all, uint32_t *targets, size_t count) {
     size_t kept = 0;
@@ -241,6 +268,8 @@ static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool
         return emit_bytes(all, node, next);
     case GB_NODE_BYTE_SET:
         return gb_add_byte_state(all->automaton, &compiler->expressions->sets[node->first], next);
+    case GB_NODE_STATES:
+        return emit_states(all, node, next, nonempty);
     case GB_NODE_SEQUENCE:
         return nonempty ? emit_nonempty_sequence(all, node, next) : emit_sequence(all, node, next);
     case GB_NODE_CHOICE:

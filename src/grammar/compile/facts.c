@@ -51,6 +51,15 @@ static gb_facts of_choice(const gb_compiler *compiler, const gb_node *node) {
     return facts;
 }
 
+static gb_facts of_automaton(const gb_compiler *compiler, const gb_node *node) {
+    const uint32_t *links = compiler->expressions->links + node->first, states = links[0];
+    gb_facts facts = {.flags = GB_FACT_PRODUCTIVE | GB_FACT_REGULAR, .size = states};
+    facts.flags |= links[1] ? GB_FACT_NULLABLE : 0;
+    for (uint32_t i = 1 + states; i < node->count; i += GB_MOVE_WORDS)
+        facts.flags |= links[i + GB_MOVE_FROM] == 0 ? GB_FACT_NONEMPTY : 0;
+    return facts;
+}
+
 static gb_facts of_repeat(const gb_compiler *compiler, const gb_node *node) {
     gb_facts facts = compiler->facts[node->item];
     if (node->first == 0)
@@ -157,6 +166,8 @@ static gb_facts facts_of(gb_compiler *compiler, gb_expression expression) {
         bool empty = memcmp(&compiler->expressions->sets[node->first], &none, sizeof none) == 0;
         return (gb_facts){.flags = empty ? GB_FACT_REGULAR : text, .size = 1};
     }
+    case GB_NODE_STATES:
+        return of_automaton(compiler, node);
     case GB_NODE_SEQUENCE:
         return of_sequence(compiler, node);
     case GB_NODE_CHOICE:

@@ -28,6 +28,7 @@ gb_expression gb_item_at(const gb_expressions *expressions, gb_expression expres
     case GB_NODE_EMPTY:
     case GB_NODE_BYTES:
     case GB_NODE_BYTE_SET:
+    case GB_NODE_STATES:
     case GB_NODE_TOKEN:
         break;
     }

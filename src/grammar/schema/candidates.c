@@ -133,8 +133,7 @@ static gb_expression string_candidate(gb_schema_reader *reader, const gb_terms *
     const gb_expression matching = gb_express_matching(reader, terms, &is_asked);
     if (!is_asked)
         return gb_quoted(reader, text);
-    const gb_expression both = gb_express_both(reader->expressions, text, matching);
-    return gb_expression_has(reader, both, json_string_value(value), json_string_length(value))
+    return gb_expression_has(reader, matching, json_string_value(value), json_string_length(value))
                ? gb_quoted(reader, text)
                : reader->nothing;
 }

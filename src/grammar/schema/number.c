@@ -89,18 +89,46 @@ bool gb_is_within(const gb_bounds *bounds, const gb_decimal *value) {
            (high < 0 || (high == 0 && !bounds->most.exclusive));
 }
 
+/* How many digits a number has at most, before the point and behind it. */
+typedef struct digit_limits {
+    uint32_t whole, decimals;
+} digit_limits;
+
+/* What excludes a number must exclude what a reader's double rounds to it, too. 15 digits make doubles that
+ * differ. */
+static digit_limits limits_of(const gb_bounds *bounds, unsigned types, bool excludes) {
+    size_t whole = excludes || types == GB_TYPE_FRACTION ? 6 : 0;
+    const gb_bound *const sides[] = {&bounds->least, &bounds->most};
+    for (size_t i = 0; i < 2; i++)
+        if (sides[i]->exists && sides[i]->exclusive && strlen(sides[i]->value.whole) > whole)
+            whole = strlen(sides[i]->value.whole);
+    if (whole == 0 || types == GB_TYPE_INTEGER)
+        return (digit_limits){GB_NO_END, GB_NO_END};
+    return (digit_limits){types == GB_TYPE_FRACTION ? 6 : GB_NO_END, whole < 14 ? 15 - (uint32_t)whole : 1};
+}
+
+static gb_expression digits(gb_schema_reader *reader, uint32_t least, uint32_t most) {
+    return gb_express_repeat(reader->expressions, gb_between(reader, '0', '9'), least, most);
+}
+
+/* Behind the point; has_value: not zeros alone. */
+static gb_expression fraction_digits(gb_schema_reader *reader, uint32_t most, bool has_value) {
+    const gb_expression all = digits(reader, 1, most);
+    const gb_expression zeros = gb_express_repeat(reader->expressions, gb_literal(reader, "0"), 1, GB_NO_END);
+    return has_value ? gb_express_except(reader->expressions, all, zeros) : all;
+}
+
 /* Numbers of the types without an exponent. */
-static gb_expression decimals(gb_schema_reader *reader, unsigned types) {
+static gb_expression decimals(gb_schema_reader *reader, unsigned types, digit_limits limits) {
     const gb_expression minus = gb_express_repeat(reader->expressions, gb_literal(reader, "-"), 0, 1);
-    const gb_expression positive = GB_JOIN(reader, gb_between(reader, '1', '9'), reader->digits);
-    const gb_expression zero = gb_literal(reader, "0"), point = gb_literal(reader, ".");
-    const gb_expression whole = GB_JOIN(reader, minus, GB_EITHER(reader, zero, positive));
-    const gb_expression last =
-        types & GB_TYPE_INTEGER ? gb_between(reader, '0', '9') : gb_between(reader, '1', '9');
-    const gb_expression fraction = GB_JOIN(reader, point, reader->digits, last, reader->digits);
+    const uint32_t more = limits.whole == GB_NO_END ? GB_NO_END : limits.whole - 1;
+    const gb_expression positive = GB_JOIN(reader, gb_between(reader, '1', '9'), digits(reader, 0, more));
+    const gb_expression zero = gb_literal(reader, "0");
     if (types == GB_TYPE_INTEGER)
         return GB_EITHER(reader, zero, GB_JOIN(reader, minus, positive));
-    return GB_JOIN(reader, whole,
+    const gb_expression fraction = GB_JOIN(
+        reader, gb_literal(reader, "."), fraction_digits(reader, limits.decimals, types == GB_TYPE_FRACTION));
+    return GB_JOIN(reader, minus, GB_EITHER(reader, zero, positive),
                    types & GB_TYPE_INTEGER ? gb_express_repeat(reader->expressions, fraction, 0, 1)
                                            : fraction);
 }
@@ -134,6 +162,13 @@ static gb_expression narrow(gb_schema_reader *reader, const json_t *schema, gb_e
     return numbers;
 }
 
+static bool excludes_any(const gb_terms *terms) {
+    for (size_t i = 0; i < terms->count; i++)
+        if (gb_excluded(terms->items[i]))
+            return true;
+    return false;
+}
+
 gb_expression gb_express_number(gb_schema_reader *reader, const gb_terms *terms, unsigned types) {
     gb_bounds bounds;
     if (!gb_read_bounds(reader, terms, &bounds))
@@ -141,7 +176,7 @@ gb_expression gb_express_number(gb_schema_reader *reader, const gb_terms *terms,
     if (gb_bounds_are_empty(&bounds))
         return reader->nothing;
     bool is_asked = bounds.least.exists || bounds.most.exists || types == GB_TYPE_FRACTION;
-    gb_expression numbers = decimals(reader, types);
+    gb_expression numbers = decimals(reader, types, limits_of(&bounds, types, excludes_any(terms)));
     if (bounds.least.exists)
         numbers = gb_express_both(reader->expressions, numbers,
                                   gb_express_at_least(reader, &bounds.least.value, bounds.least.exclusive));

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "grammar/schema/candidates.h"
 #include "grammar/schema/composite.h"
+#include "grammar/schema/in_order.h"
 #include "grammar/schema/json_string.h"
 #include "grammar/schema/keywords.h"
 #include "grammar/schema/members.h"
@@ -175,9 +176,11 @@ static const json_t *schema_with(const object_parts *object, const char *keyword
     return NULL;
 }
 
+/* The members and the closing brace. */
 static gb_expression express_members(object_parts *object) {
     gb_schema_reader *reader = object->reader;
     const gb_counts counts = gb_read_counts(reader, object->terms, "minProperties", "maxProperties");
+    const gb_expression close = gb_literal(reader, "}");
     if (counts_may_fail(object, counts))
         return gb_schema_fail(reader, schema_with(object, "minProperties"), "minProperties",
                               GUMBEL_ERROR_UNSUPPORTED,
@@ -186,14 +189,18 @@ static gb_expression express_members(object_parts *object) {
     if (object->impossible || counts.most < counts.least)
         return reader->nothing;
     if (object->count == 0 && object->rest == reader->nothing)
-        return counts.least == 0 ? reader->empty : reader->nothing;
+        return counts.least == 0 ? close : reader->nothing;
+    if (reader->options.in_order)
+        return gb_express_in_order(reader,
+                                   schema_with(object, counts.least ? "minProperties" : "maxProperties"),
+                                   object->items, object->count, object->rest, counts);
     const gb_any_order order = {.items = object->items,
                                 .count = object->count,
                                 .separator = reader->comma,
                                 .rest = object->rest == reader->nothing ? 0 : object->rest,
                                 .least = counts.least,
                                 .most = counts.most};
-    return gb_express_any_order(reader->expressions, &order);
+    return GB_JOIN(reader, gb_express_any_order(reader->expressions, &order), close);
 }
 
 gb_expression gb_express_object(gb_schema_reader *reader, const gb_terms *terms) {
@@ -208,6 +215,5 @@ gb_expression gb_express_object(gb_schema_reader *reader, const gb_terms *terms)
     json_decref(object.patterns);
     gb_terms_free(&object.key_terms);
     gb_free(object.items);
-    return members ? GB_JOIN(reader, gb_literal(reader, "{"), reader->space, members, gb_literal(reader, "}"))
-                   : 0;
+    return members ? GB_JOIN(reader, gb_literal(reader, "{"), reader->space, members) : 0;
 }

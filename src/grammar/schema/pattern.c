@@ -1,14 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grammar/schema/pattern.h"
 
+#include "grammar/grammar.h"
+#include "grammar/regex/regex.h"
+#include "grammar/schema/json_string.h"
+
+#include <string.h>
+
+static gb_expression express_class(void *user, gb_expressions *expressions, const gb_character_range *ranges,
+                                   size_t count) {
+    (void)expressions;
+    return gb_express_plain(user, ranges, count);
+}
+
+/* around: may stand at a side that has no anchor. */
+static gb_expression read_regex(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                                const char *text, gb_expression around) {
+    const gb_regex_options options = {.characters = express_class, .user = reader, .around = around};
+    gb_regex regex = {0};
+    gumbel_error error;
+    if (gb_schema_failed(reader))
+        return 0;
+    const gumbel_status status =
+        gb_read_regex(reader->expressions, text, strlen(text), &options, &regex, &error);
+    return status == GUMBEL_OK ? regex.expression
+                               : gb_schema_fail(reader, schema, keyword, status, "%s", error.message);
+}
+
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                                  const char *pattern) {
-    return gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_UNSUPPORTED, "todo %s", pattern);
+    const json_t *known = json_object_get(reader->patterns, pattern);
+    if (known)
+        return (gb_expression)json_integer_value(known);
+    const gb_expression any = gb_express_repeat(reader->expressions, reader->plain_character, 0, GB_NO_END);
+    const gb_expression found = read_regex(reader, schema, keyword, pattern, any);
+    if (found && json_object_set_new(reader->patterns, pattern, json_integer(found)) != 0)
+        return gb_schema_no_memory(reader);
+    return found;
 }
+
 gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, const char *format) {
-    return gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "todo %s", format);
+    static const struct {
+        const char *name, *regex;
+    } formats[] = {
+#define GB_FORMAT(name, regex) {name, regex},
+#include "grammar/schema/formats.def"
+#undef GB_FORMAT
+    };
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (strcmp(formats[i].name, format) == 0)
+            return formats[i].regex ? read_regex(reader, schema, "format", formats[i].regex, 0) : 0;
+    return gb_schema_fail(reader, schema, "format", GUMBEL_ERROR_UNSUPPORTED, "'%s' is not known here",
+                          format);
 }
+
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
-    (void)reader, (void)expression, (void)text, (void)length;
-    return true;
+    gb_grammar *grammar = NULL;
+    gumbel_error error;
+    const gb_expression common =
+        gb_express_both(reader->expressions, expression, gb_express_plain_text(reader, text, length));
+    if (gb_schema_failed(reader))
+        return false;
+    const gumbel_status status = gb_grammar_compile(reader->expressions, common, NULL, &grammar, &error);
+    gb_grammar_destroy(grammar);
+    /* ARGUMENT: there is no such text. */
+    if (status != GUMBEL_OK && status != GUMBEL_ERROR_ARGUMENT)
+        gb_expressions_fail(reader->expressions, status, "%s", error.message);
+    return status == GUMBEL_OK;
 }

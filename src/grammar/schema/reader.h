@@ -47,7 +47,9 @@ typedef struct gb_schema_reader {
     size_t made_count, made_capacity;
     gb_waiting_rule *waiting;
     size_t waiting_count, waiting_capacity;
+    json_t *patterns; /* {"^a": number of its expression} */
     uint64_t work;
+    size_t order_count; /* rules of in_order.c */
 
     /* Parts of many expressions. */
     gb_expression empty, nothing;

@@ -70,6 +70,7 @@ static void free_reader(gb_schema_reader *reader) {
         json_decref(reader->made[i].schema);
     for (size_t i = 0; i < reader->waiting_count; i++)
         gb_alternatives_free(&reader->waiting[i].alternatives);
+    json_decref(reader->patterns);
     gb_free(reader->made);
     gb_free(reader->waiting);
 }
@@ -94,9 +95,11 @@ static gb_expression express_root(gb_schema_reader *reader) {
 
 gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
                                 const gb_schema_options *options, gumbel_error *error) {
-    gb_schema_reader reader = {.expressions = expressions, .root = schema};
+    gb_schema_reader reader = {.expressions = expressions, .root = schema, .patterns = json_object()};
     if (options)
         reader.options = *options;
+    if (!reader.patterns)
+        gb_schema_no_memory(&reader);
     const gb_expression value = gb_schema_failed(&reader) ? 0 : express_root(&reader);
     free_reader(&reader);
     return gb_expressions_error(expressions, error) == GUMBEL_OK ? value : 0;

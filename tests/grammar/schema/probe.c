@@ -17,11 +17,11 @@
 
 enum { LONGEST_WALK = 4000 };
 
-typedef struct probe {
+typedef struct subject {
     gb_grammar *grammar;
     gb_matcher *matcher;
     uint64_t random;
-} probe;
+} subject;
 
 static gb_schema_options read_options(const json_t *json) {
     const char *space = json_string_value(json_object_get(json, "space"));
@@ -35,7 +35,7 @@ static gb_schema_options read_options(const json_t *json) {
                                .unknown_allowed = json_is_true(json_object_get(json, "unknown_allowed"))};
 }
 
-static gumbel_status open_probe(probe *probe, const json_t *question, gumbel_error *error) {
+static gumbel_status open_probe(subject *probe, const json_t *question, gumbel_error *error) {
     const gb_schema_options options = read_options(json_object_get(question, "options"));
     gb_expressions *expressions = gb_expressions_create();
     const gb_expression root =
@@ -48,17 +48,17 @@ static gumbel_status open_probe(probe *probe, const json_t *question, gumbel_err
     return status;
 }
 
-static void close_probe(probe *probe) {
+static void close_probe(subject *probe) {
     gb_matcher_destroy(probe->matcher);
     gb_grammar_destroy(probe->grammar);
 }
 
-static uint32_t draw(probe *probe, uint32_t count) {
+static uint32_t draw(subject *probe, uint32_t count) {
     probe->random = probe->random * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(probe->random >> 33) % count;
 }
 
-static void start_again(probe *probe) {
+static void start_again(subject *probe) {
     gumbel_error error;
     gb_matcher_destroy(probe->matcher);
     if (gb_matcher_create(probe->grammar, NULL, NULL, &probe->matcher, &error) != GUMBEL_OK) {
@@ -67,7 +67,7 @@ static void start_again(probe *probe) {
     }
 }
 
-static bool accepts(probe *probe, const char *text, size_t length) {
+static bool accepts(subject *probe, const char *text, size_t length) {
     start_again(probe);
     for (size_t i = 0; i < length; i++)
         if (!gb_matcher_accept_byte(probe->matcher, (uint8_t)text[i]))
@@ -75,7 +75,7 @@ static bool accepts(probe *probe, const char *text, size_t length) {
     return gb_matcher_may_end(probe->matcher);
 }
 
-static size_t list_allowed(probe *probe, uint8_t allowed[256]) {
+static size_t list_allowed(subject *probe, uint8_t allowed[256]) {
     size_t count = 0;
     for (unsigned byte = 0; byte < 256; byte++)
         if (gb_matcher_accept_byte(probe->matcher, (uint8_t)byte)) {
@@ -86,14 +86,14 @@ static size_t list_allowed(probe *probe, uint8_t allowed[256]) {
 }
 
 /* Bytes that end something are preferred as the walk gets longer. */
-static uint8_t choose(probe *probe, const uint8_t *allowed, size_t count, size_t length) {
+static uint8_t choose(subject *probe, const uint8_t *allowed, size_t count, size_t length) {
     for (size_t i = 0; i < count && draw(probe, 100) < length; i++)
         if (strchr("\"]},:", allowed[i]) && draw(probe, 3))
             return allowed[i];
     return allowed[draw(probe, (uint32_t)count)];
 }
 
-static json_t *walk(probe *probe) {
+static json_t *walk(subject *probe) {
     gb_byte_buffer text = {0};
     uint8_t allowed[256];
     start_again(probe);
@@ -113,7 +113,7 @@ static json_t *walk(probe *probe) {
     return result ? result : json_pack("[b, s]", 0, "");
 }
 
-static json_t *mask(probe *probe) {
+static json_t *mask(subject *probe) {
     uint8_t allowed[256], bits[32] = {0};
     char text[66];
     const size_t count = list_allowed(probe, allowed);
@@ -127,7 +127,7 @@ static json_t *mask(probe *probe) {
 }
 
 /* Of each prefix of the text, as far as it is allowed. */
-static json_t *masks(probe *probe, const char *text, size_t length) {
+static json_t *masks(subject *probe, const char *text, size_t length) {
     json_t *list = json_array();
     start_again(probe);
     json_array_append_new(list, mask(probe));
@@ -137,7 +137,7 @@ static json_t *masks(probe *probe, const char *text, size_t length) {
 }
 
 static json_t *answer(const json_t *question) {
-    probe probe = {.random = (uint64_t)json_integer_value(json_object_get(question, "seed"))};
+    subject probe = {.random = (uint64_t)json_integer_value(json_object_get(question, "seed"))};
     gumbel_error error;
     if (open_probe(&probe, question, &error) != GUMBEL_OK) {
         close_probe(&probe);
