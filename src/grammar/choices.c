@@ -2,6 +2,7 @@
 #include "grammar/choices.h"
 
 #include "base/memory.h"
+#include "grammar/common/common.h"
 
 #include <jansson.h>
 
@@ -19,15 +20,19 @@ static gumbel_status check(const json_t *list, const json_error_t *place, gumbel
 
 static gb_expression express(gb_expressions *expressions, const json_t *list) {
     const size_t count = json_array_size(list);
-    gb_expression *items = gb_allocate(count, sizeof *items);
-    if (!items)
-        return gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "no memory for %zu choices", count);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *text = json_array_get(list, i);
-        items[i] = gb_express_bytes(expressions, json_string_value(text), json_string_length(text));
+    const char **texts = gb_allocate(count, sizeof *texts);
+    size_t *sizes = gb_allocate(count, sizeof *sizes);
+    gb_expression choice = 0;
+    if (!texts || !sizes)
+        gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "no memory for %zu choices", count);
+    for (size_t i = 0; i < count && texts && sizes; i++) {
+        texts[i] = json_string_value(json_array_get(list, i));
+        sizes[i] = json_string_length(json_array_get(list, i));
     }
-    const gb_expression choice = gb_express_choice(expressions, items, count);
-    gb_free(items);
+    if (texts && sizes)
+        choice = gb_express_choices(expressions, texts, sizes, count);
+    gb_free(texts);
+    gb_free(sizes);
     return choice;
 }
 

@@ -4,6 +4,8 @@
 #include "base/memory.h"
 #include "grammar/api.h"
 #include "text/reply/reply.h"
+#include "text/reply/reply_format.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { MOST_MARKS = 8 };
 

@@ -18,22 +18,35 @@ static bool spell_all(const gumbel_tokenizer *tokenizer, gb_byte_buffer *bytes, 
     return !failed;
 }
 
-static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
+gumbel_status gb_write_tokenizer_trie(const gumbel_tokenizer *tokenizer, gb_byte_buffer *section,
+                                      gumbel_error *error) {
     const size_t count = tokenizer->id_limit;
     gb_byte_buffer bytes = {0};
     size_t *offsets = gb_allocate(count + 1, sizeof *offsets);
     gb_token_bytes *tokens = gb_allocate(count + 1, sizeof *tokens);
     gumbel_status status = GUMBEL_OK;
-    *trie = NULL;
     if (!offsets || !tokens || !spell_all(tokenizer, &bytes, offsets))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a trie of %zu tokens", count);
     for (size_t i = 0; i < count && status == GUMBEL_OK; i++)
         tokens[i] = (gb_token_bytes){bytes.data + offsets[i], offsets[i + 1] - offsets[i]};
     if (status == GUMBEL_OK)
-        status = gb_token_trie_create(tokens, count, trie, error);
+        status = gb_token_trie_write(tokens, count, section, error);
     gb_buffer_free(&bytes);
     gb_free(tokens);
     gb_free(offsets);
+    return status;
+}
+
+static gumbel_status create(const gumbel_tokenizer *tokenizer, gb_token_trie **trie, gumbel_error *error) {
+    gb_byte_buffer section = {0};
+    *trie = NULL;
+    gumbel_status status = gb_write_tokenizer_trie(tokenizer, &section, error);
+    if (status == GUMBEL_OK)
+        status = gb_token_trie_open(section.data, section.size, trie, error);
+    if (status == GUMBEL_OK)
+        (*trie)->storage = section.data;
+    else
+        gb_buffer_free(&section);
     return status;
 }
 

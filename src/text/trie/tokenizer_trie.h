@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trie of a tokenizer's tokens, made when a grammar first needs it.
+ * The trie of a tokenizer's tokens: as bytes to store, or made when a grammar first needs it. Tokens that
+ * stand outside of texts, special or not, and ids without a spelling have no bytes in it.
  */
 #ifndef GUMBEL_TEXT_TRIE_TOKENIZER_TRIE_H
 #define GUMBEL_TEXT_TRIE_TOKENIZER_TRIE_H
@@ -8,8 +9,13 @@
 #include "text/tokenizer/tokenizer.h"
 #include "text/trie/trie.h"
 
-/* The trie of id_limit tokens, which lives as long as the tokenizer; made by the first call. Tokens that
- * stand outside of texts have no bytes in it. Thread-safe. Errors: LIMIT, MEMORY. */
+/* Appends what gb_token_trie_open reads, of id_limit tokens, to an empty buffer. Errors as of
+ * gb_token_trie_write. */
+gumbel_status gb_write_tokenizer_trie(const gumbel_tokenizer *tokenizer, gb_byte_buffer *section,
+                                      gumbel_error *error);
+
+/* The trie, which lives as long as the tokenizer; made by the first call. Thread-safe. Errors: LIMIT, MEMORY.
+ */
 gumbel_status gb_tokenizer_trie(const gumbel_tokenizer *tokenizer, const gb_token_trie **trie,
                                 gumbel_error *error);
 
