@@ -42,6 +42,9 @@ const cli_option_group cli_chat_groups[] = {
     {.title = "Chat template", .options = cli_template_table, .offset = offsetof(chat_arguments, template)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
     {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
+    {.title = "Structured answers",
+     .options = cli_grammar_table,
+     .offset = offsetof(chat_arguments, grammar)},
     {.title = "Replies", .options = generation_table, .offset = offsetof(chat_arguments, chat)},
     {.title = "Typing",
      .options = cli_typing_table,
@@ -73,6 +76,9 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
         cli_settle_sampling(&chat->arguments.sampling, conversation->model, &settled, error);
     if (status == GUMBEL_OK)
         status = apply_template(chat, error);
+    if (status == GUMBEL_OK)
+        status = cli_read_grammar(&chat->arguments.grammar, conversation->model->tokenizer,
+                                  &conversation->grammar, error);
     if (status != GUMBEL_OK)
         return status;
     settled.seed = conversation->sampling.seed;
@@ -83,6 +89,7 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     int64_t limit = chat->arguments.chat.max_new_tokens.value;
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
     cli_read_stops(&chat->arguments.stop, &conversation->stops);
+    conversation->reasons = chat->arguments.template.thinking == GUMBEL_THINKING_ON;
     return cli_conversation_apply(conversation, error);
 }
 

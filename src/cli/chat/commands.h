@@ -25,6 +25,7 @@ typedef struct chat_arguments {
     cli_template_options template;
     cli_typing_options typing;
     cli_stop_options stop;
+    cli_grammar_options grammar;
     chat_options chat;
 } chat_arguments;
 

@@ -36,6 +36,8 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .max_new_tokens = conversation->max_new_tokens,
         .snapshot = conversation->format.raw,
         .tokenizer = conversation->model->tokenizer,
+        .grammar = conversation->grammar,
+        .reasons = conversation->reasons,
     };
     cli_generator *generator = &conversation->generator;
     gumbel_status status = cli_apply_stops(&conversation->stops, &options, error);
@@ -266,5 +268,6 @@ void cli_conversation_free(cli_conversation *conversation) {
     cli_generator_free(&conversation->generator);
     cli_output_close(&conversation->output);
     cli_stops_free(&conversation->stops);
+    gumbel_grammar_destroy(conversation->grammar);
     cli_template_free(&conversation->template);
 }

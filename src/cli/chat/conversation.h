@@ -8,6 +8,7 @@
 #define GUMBEL_CLI_CHAT_CONVERSATION_H
 
 #include "cli/model/chat_template.h"
+#include "cli/model/grammar.h"
 #include "cli/model/prompt.h"
 #include "cli/model/reply.h"
 #include "cli/model/stops.h"
@@ -20,6 +21,8 @@ typedef struct cli_conversation {
     cli_format_options format;
     cli_template template;
     cli_stops stops;
+    gumbel_grammar *grammar;       /* NULL: any reply will do */
+    bool reasons;                  /* a reply may begin with reasoning before it follows the grammar */
     uint32_t max_new_tokens;       /* 0: no limit */
     cli_reply reply;               /* the last one */
     gumbel_conversation *messages; /* made when it is first needed; without a message with --raw */

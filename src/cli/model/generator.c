@@ -50,6 +50,10 @@ gumbel_status cli_generator_begin(cli_generator *generator, const int32_t *token
     cli_model *model = generator->model;
     if (samples_itself(generator))
         return gumbel_generate(model->session, tokens, count, options, error);
+    if (options->grammar) {
+        cli_refuse(error, "the program was exported with --logits and has no sampler to hold to a grammar");
+        return error->status;
+    }
     if (options->wants_logprob) {
         cli_refuse(error,
                    "--logprobs: the program was exported with --logits and has no sampler; `gumbel logits` "

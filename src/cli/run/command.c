@@ -87,6 +87,8 @@ static gumbel_status settle(const run_arguments *arguments, run_state *state, gu
     state->output.conversation = state->conversation;
     state->output.reasoning = arguments->format.reasoning;
     cli_read_stops(&arguments->stop, &state->stops);
+    if (status == GUMBEL_OK)
+        status = cli_read_grammar(&arguments->grammar, state->model.tokenizer, &state->grammar, error);
     return status;
 }
 
@@ -103,6 +105,8 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .wants_logprob = state->output.logprobs,
         .top_logprobs = (uint32_t)run->top_logprobs.value,
         .tokenizer = state->model.tokenizer,
+        .grammar = state->grammar,
+        .reasons = arguments->template.thinking == GUMBEL_THINKING_ON,
     };
     status = cli_apply_stops(&state->stops, &options, error);
     if (status != GUMBEL_OK)
@@ -127,6 +131,7 @@ static void free_state(run_state *state) {
     gumbel_conversation_destroy(state->conversation);
     cli_reply_free(&state->reply);
     cli_stops_free(&state->stops);
+    gumbel_grammar_destroy(state->grammar);
     cli_record_free(&state->record);
     cli_output_close(&state->output);
     cli_generator_free(&state->generator);
@@ -174,6 +179,7 @@ static int converse(const run_arguments *arguments) {
                            .format = arguments->format,
                            .template = arguments->template,
                            .stop = arguments->stop,
+                           .grammar = arguments->grammar,
                            .typing = arguments->typing,
                            .chat.max_new_tokens = arguments->run.max_new_tokens};
     cli_set_quiet(false); /* what a chat answers to commands are notes */
@@ -223,6 +229,9 @@ const cli_command cli_command_run = {
              .offset = offsetof(run_arguments, template)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
+            {.title = "Structured answers",
+             .options = cli_grammar_table,
+             .offset = offsetof(run_arguments, grammar)},
             {.title = "Output", .options = output_table, .offset = offsetof(run_arguments, run)},
             {.title = "Typing", .options = cli_typing_table, .offset = offsetof(run_arguments, typing)},
             {.title = "Program",
@@ -236,6 +245,8 @@ const cli_command cli_command_run = {
             {"gumbel run model.gumbel --raw -f story.txt -n 300 --seed 7", "Continues a text, repeatably."},
             {"gumbel run model.gumbel --raw -f questions.txt --stop \"\\nQ:\"",
              "Answers the last question, and ends where the next one would begin."},
+            {"gumbel run model.gumbel --json-schema person.json \"Invent a person.\"",
+             "Answers with JSON that a schema allows."},
             {"gumbel run model.gumbel --tokens 2,17,99 --print-tokens -n 12 --temperature 0",
              "Ids in, one line of ids out."},
             {0}},

@@ -7,6 +7,7 @@
 
 #include "cli/chat/commands.h"
 #include "cli/model/chat_template.h"
+#include "cli/model/grammar.h"
 #include "cli/model/model.h"
 #include "cli/model/prompt.h"
 #include "cli/model/reply.h"
@@ -28,6 +29,7 @@ typedef struct run_arguments {
     cli_format_options format;
     cli_template_options template;
     cli_stop_options stop;
+    cli_grammar_options grammar;
     cli_typing_options typing;
     run_options run;
 } run_arguments;
@@ -40,6 +42,7 @@ typedef struct run_state {
     cli_output output;
     cli_record record;
     cli_stops stops;
+    gumbel_grammar *grammar; /* NULL: any answer will do */
     cli_tokens prompt;
     cli_reply reply;
     gumbel_conversation *conversation; /* of the prompt's messages; NULL: it is plain text or tokens */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model/grammar.h"
+
+#include "cli/base/files.h"
+#include "cli/base/report.h"
+
+#include <string.h>
+
+const cli_option cli_grammar_table[] = {
+    {.names = "-j --json-schema --json-schema-file -jf",
+     .argument = "FILE|JSON",
+     .help =
+         "The answer is JSON that this schema allows, given as a file or as the schema itself. What it asks "
+         "and cannot be had is an error that names the keyword.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_grammar_options, schema)},
+    {.names = "--json-object",
+     .help = "The answer is a JSON object.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_grammar_options, json)},
+    {.names = "--regex",
+     .argument = "REGEX",
+     .help = "The whole answer matches this regular expression.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_grammar_options, regex)},
+    {.names = "--grammar --grammar-file",
+     .argument = "FILE|GBNF",
+     .help = "The answer follows this grammar, in the GBNF of llama.cpp, from its rule root on.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_grammar_options, grammar)},
+    {.names = "--json-in-order",
+     .help = "Members of objects stand in the order of the schema's properties; otherwise in any order.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_grammar_options, in_order)},
+    {.names = "--json-compact",
+     .help = "JSON without white space between its tokens.",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_grammar_options, compact)},
+    {0},
+};
+
+/* A schema is an object, or true or false. */
+static bool is_schema(const char *text) {
+    return text[strspn(text, " \t\r\n")] == '{' || strcmp(text, "true") == 0 || strcmp(text, "false") == 0;
+}
+
+static gumbel_status read_file(const char *path, cli_text *file, gumbel_error *error) {
+    const gumbel_status status = cli_read_file(path, file, error);
+    if (status != GUMBEL_OK || strlen(file->bytes) == file->length)
+        return status;
+    cli_refuse(error, "%s: a schema or a grammar has no zero bytes", path);
+    return error->status = GUMBEL_ERROR_FORMAT;
+}
+
+/* What is wrong with a file's text is told with its name. */
+static gumbel_status create(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
+                            const char *path, gumbel_grammar **grammar, gumbel_error *error) {
+    gumbel_error found;
+    const gumbel_status status = gumbel_grammar_create(tokenizer, options, grammar, &found);
+    if (status == GUMBEL_OK)
+        return status;
+    cli_refuse(error, "%s%s%s", path ? path : "", path ? ": " : "", found.message);
+    return error->status = status;
+}
+
+static int count_of(const cli_grammar_options *flags) {
+    return (flags->schema != NULL) + (flags->grammar != NULL) + (flags->regex != NULL) + flags->json;
+}
+
+static gumbel_status check(const cli_grammar_options *flags, const gumbel_tokenizer *tokenizer,
+                           gumbel_error *error) {
+    if (count_of(flags) <= 1 && tokenizer)
+        return GUMBEL_OK;
+    if (count_of(flags) > 1)
+        cli_refuse(error, "an answer takes one of --json-schema, --json-object, --regex and --grammar");
+    else
+        cli_refuse(error, "the program has no tokenizer, which a grammar needs to know its tokens by");
+    return error->status;
+}
+
+gumbel_status cli_read_grammar(const cli_grammar_options *flags, const gumbel_tokenizer *tokenizer,
+                               gumbel_grammar **grammar, gumbel_error *error) {
+    gumbel_grammar_options options = {
+        .size = sizeof options, .in_order = flags->in_order, .compact = flags->compact};
+    options.kind = flags->schema    ? GUMBEL_GRAMMAR_JSON_SCHEMA
+                   : flags->grammar ? GUMBEL_GRAMMAR_GBNF
+                   : flags->regex   ? GUMBEL_GRAMMAR_REGEX
+                                    : GUMBEL_GRAMMAR_JSON;
+    options.text = flags->schema ? flags->schema : flags->grammar ? flags->grammar : flags->regex;
+    const bool is_file =
+        (flags->schema && !is_schema(flags->schema)) || (flags->grammar && !strstr(flags->grammar, "::="));
+    const char *path = is_file ? options.text : NULL;
+    gumbel_grammar *made = NULL;
+    cli_text file = {0};
+    gumbel_status status = GUMBEL_OK;
+    if (count_of(flags) > 0)
+        status = check(flags, tokenizer, error);
+    if (status == GUMBEL_OK && path) {
+        status = read_file(path, &file, error);
+        options.text = file.bytes;
+    }
+    if (status == GUMBEL_OK && count_of(flags) > 0)
+        status = create(tokenizer, &options, path, &made, error);
+    cli_text_free(&file);
+    if (status != GUMBEL_OK)
+        return status;
+    gumbel_grammar_destroy(*grammar);
+    *grammar = made;
+    return GUMBEL_OK;
+}

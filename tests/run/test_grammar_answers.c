@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers that are held to a grammar: each is what the schema says, has the tokens that it has alone in the
+ * scheduler too, ends where the grammar may end, and begins behind its reasoning.
+ */
+#include "run/constraint.h"
+#include "support/assertions.h"
+#include "support/backend.h"
+#include "support/temporary.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ANSWERS = 12, MOST_TOKENS = 400, MOST_PROMPT = 256, MOST_TEXT = 8192 };
+
+static gumbel_error error;
+
+static const char schema[] =
+    "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\", \"maxLength\": 10},"
+    " \"age\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 120},"
+    " \"tags\": {\"type\": \"array\", \"items\": {\"enum\": [\"red\", \"green\"]}, \"maxItems\": 2}},"
+    " \"required\": [\"name\", \"age\"], \"additionalProperties\": false}";
+
+typedef struct bundled {
+    gumbel_program *program;
+    gumbel_tokenizer *tokenizer;
+    gumbel_engine *engine;
+    gumbel_grammar *grammar;
+    int32_t prompt[MOST_PROMPT];
+    size_t prompt_count;
+} bundled;
+
+static void encode(const bundled *b, gumbel_thinking thinking, int32_t *tokens, size_t *count) {
+    const gumbel_message message = {.size = sizeof message, .role = "user", .content = "Invent a person."};
+    const gumbel_chat_options chat = {.size = sizeof chat, .thinking = thinking};
+    assert_ok(gumbel_chat_encode(b->tokenizer, &message, 1, &chat, tokens, MOST_PROMPT, count, &error),
+              &error);
+    assert_true(*count <= MOST_PROMPT);
+}
+
+static bundled open_bundled(const char *checkpoint, const char *sampler) {
+    bundled b = {0};
+    const char *path = temporary_path("bundled.gumbel");
+    const gumbel_export_options export = {.size = sizeof export, .sampler = sampler};
+    assert_ok(gumbel_export(checkpoint, path, &export, &error), &error);
+    assert_ok(gumbel_program_open(path, &b.program, &error), &error);
+    assert_ok(gumbel_tokenizer_create(b.program, &b.tokenizer, &error), &error);
+    const gumbel_engine_options options = {
+        .size = sizeof options, .slots = 8, .backend = GUMBEL_TEST_BACKEND};
+    assert_ok(gumbel_engine_create(b.program, &options, &b.engine, &error), &error);
+    const gumbel_grammar_options of_schema = {
+        .size = sizeof of_schema, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = schema};
+    assert_ok(gumbel_grammar_create(b.tokenizer, &of_schema, &b.grammar, &error), &error);
+    encode(&b, GUMBEL_THINKING_OFF, b.prompt, &b.prompt_count);
+    return b;
+}
+
+static void close_bundled(bundled *b) {
+    gumbel_grammar_destroy(b->grammar);
+    gumbel_engine_destroy(b->engine);
+    gumbel_tokenizer_destroy(b->tokenizer);
+    gumbel_program_close(b->program);
+}
+
+typedef struct answer {
+    int32_t tokens[MOST_TOKENS];
+    uint32_t count;
+    char text[MOST_TEXT];
+    size_t length;
+    gumbel_finish finish;
+    gumbel_status status;
+} answer;
+
+static void add(answer *a, int32_t token, const char *text, size_t length) {
+    assert_true(a->count < MOST_TOKENS && a->length + length < MOST_TEXT);
+    a->tokens[a->count++] = token;
+    memcpy(a->text + a->length, text, length);
+    a->length += length;
+}
+
+static const gumbel_sampling sampling = {.size = sizeof sampling, .temperature = 1.5f, .top_p = 1};
+
+static void answer_alone(const bundled *b, const gumbel_grammar *grammar, uint64_t seed, answer *a) {
+    gumbel_session *session;
+    assert_ok(gumbel_session_create(b->engine, &session, &error), &error);
+    gumbel_session_set_seed(session, seed);
+    const gumbel_generate_options options = {.size = sizeof options,
+                                             .sampling = &sampling,
+                                             .max_new_tokens = MOST_TOKENS,
+                                             .tokenizer = b->tokenizer,
+                                             .grammar = grammar};
+    assert_ok(gumbel_generate(session, b->prompt, b->prompt_count, &options, &error), &error);
+    *a = (answer){0};
+    while (a->finish == GUMBEL_FINISH_NONE) {
+        gumbel_generated next = {.size = sizeof next};
+        assert_ok(gumbel_next(session, &next, &error), &error);
+        add(a, next.token, next.text, next.text_length);
+        a->finish = next.finish;
+    }
+    gumbel_session_destroy(session);
+}
+
+/* What the schema says, by hand. */
+static void check_person(const answer *a) {
+    json_error_t place;
+    assert_int_equal(a->finish, GUMBEL_FINISH_STOP);
+    json_t *person = json_loadb(a->text, a->length, JSON_REJECT_DUPLICATES, &place);
+    if (!person)
+        fail_msg("%s: %.*s", place.text, (int)a->length, a->text);
+    const json_t *age = json_object_get(person, "age"), *tags = json_object_get(person, "tags");
+    assert_true(json_is_string(json_object_get(person, "name")) && json_is_integer(age));
+    assert_true(json_integer_value(age) >= 0 && json_integer_value(age) <= 120);
+    assert_true(json_object_size(person) == (tags ? 3u : 2u) && json_array_size(tags) <= 2);
+    json_decref(person);
+}
+
+static void hear(void *user, const gumbel_event *event) {
+    answer *a = (answer *)user + event->answer;
+    if (event->type == GUMBEL_EVENT_TOKEN)
+        add(a, event->token, event->text, event->text_length);
+    a->status = event->status;
+    a->finish = event->finish;
+}
+
+/* In one batch, from the same seeds: answer i of a submission has the seed of that number. */
+static void answer_together(bundled *b, uint64_t seed, answer *answers) {
+    gumbel_scheduler *scheduler;
+    gumbel_grammar *own;
+    const gumbel_grammar_options options = {
+        .size = sizeof options, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = schema};
+    assert_ok(gumbel_scheduler_create(b->engine, NULL, &scheduler, &error), &error);
+    assert_ok(gumbel_grammar_create(b->tokenizer, &options, &own, &error), &error);
+    const gumbel_submission submission = {.size = sizeof submission,
+                                          .tokens = b->prompt,
+                                          .token_count = b->prompt_count,
+                                          .callback = hear,
+                                          .user = answers,
+                                          .sampling = &sampling,
+                                          .has_seed = true,
+                                          .seed = seed,
+                                          .answers = ANSWERS,
+                                          .max_new_tokens = MOST_TOKENS,
+                                          .tokenizer = b->tokenizer,
+                                          .grammar = own};
+    assert_ok(gumbel_scheduler_submit(scheduler, &submission, NULL, &error), &error);
+    gumbel_grammar_destroy(own); /* the answers have theirs */
+    gumbel_scheduler_drain(scheduler);
+    gumbel_scheduler_destroy(scheduler);
+}
+
+static void check_answers(const char *checkpoint) {
+    static answer alone[ANSWERS], together[ANSWERS];
+    bundled b = open_bundled(checkpoint, "full");
+    for (uint32_t i = 0; i < ANSWERS; i++) {
+        answer_alone(&b, b.grammar, gumbel_answer_seed(5, i), &alone[i]);
+        check_person(&alone[i]);
+    }
+    memset(together, 0, sizeof together);
+    answer_together(&b, 5, together);
+    for (uint32_t i = 0; i < ANSWERS; i++) {
+        assert_int_equal(together[i].status, GUMBEL_OK);
+        assert_int_equal(together[i].count, alone[i].count);
+        assert_memory_equal(together[i].tokens, alone[i].tokens, alone[i].count * sizeof(int32_t));
+    }
+    close_bundled(&b);
+}
+
+static void answers_are_what_the_schema_says(void **state) {
+    (void)state;
+    check_answers(GUMBEL_MODELS "/gemma4-tiny");
+    check_answers(GUMBEL_MODELS "/qwen3_5-moe-tiny");
+}
+
+static void every_kind_holds_its_answers(void **state) {
+    (void)state;
+    static const struct {
+        gumbel_grammar_kind kind;
+        const char *text, *first;
+    } cases[] = {{GUMBEL_GRAMMAR_REGEX, "[a-c]{3}-\\d{2}", NULL},
+                 {GUMBEL_GRAMMAR_GBNF, "root ::= \"yes\" | \"no\"", NULL},
+                 {GUMBEL_GRAMMAR_CHOICES, "[\"north\"]", "north"}};
+    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gumbel_grammar *grammar;
+        const gumbel_grammar_options options = {
+            .size = sizeof options, .kind = cases[i].kind, .text = cases[i].text};
+        answer a;
+        assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
+        answer_alone(&b, grammar, i, &a);
+        assert_int_equal(a.finish, GUMBEL_FINISH_STOP);
+        if (i == 0)
+            assert_true(a.length == 6 && strspn(a.text, "abc") == 3 && a.text[3] == '-');
+        else
+            assert_true(strcmp(a.text, i == 1 && a.text[0] == 'y' ? "yes" : i == 1 ? "no" : "north") == 0);
+        gumbel_grammar_destroy(grammar);
+    }
+    close_bundled(&b);
+}
+
+/* A prompt that has opened reasoning: all is allowed up to the token that closes it. */
+static void the_grammar_begins_behind_reasoning(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    int32_t prompt[MOST_PROMPT];
+    gumbel_program_info info = {.size = sizeof info};
+    gb_constraint *constraint;
+    gb_constraint_options options = {.grammar = b.grammar, .prompt = prompt};
+    encode(&b, GUMBEL_THINKING_ON, prompt, &options.prompt_count);
+    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
+    options.vocab_size = info.vocab_size;
+    options.end_tokens = info.stop_tokens;
+    options.end_token_count = info.stop_token_count;
+    assert_ok(gb_constraint_create(&options, &constraint, &error), &error);
+    const int32_t end = gumbel_token_id(b.tokenizer, "</think>");
+    assert_true(end >= 0);
+    for (int32_t token = 20; token < 40; token++) {
+        assert_null(gb_constraint_mask(constraint));
+        assert_ok(gb_constraint_accept(constraint, token, &error), &error);
+    }
+    assert_ok(gb_constraint_accept(constraint, end, &error), &error);
+    assert_non_null(gb_constraint_mask(constraint));
+    assert_fails(gb_constraint_accept(constraint, end, &error), GUMBEL_ERROR_ARGUMENT, &error, "expects");
+    gb_constraint_destroy(constraint);
+    close_bundled(&b);
+}
+
+static void programs_without_masks_refuse(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "minimal");
+    gumbel_session *session;
+    assert_ok(gumbel_session_create(b.engine, &session, &error), &error);
+    const gumbel_generate_options options = {.size = sizeof options, .grammar = b.grammar};
+    assert_fails(gumbel_generate(session, b.prompt, b.prompt_count, &options, &error),
+                 GUMBEL_ERROR_UNSUPPORTED, &error, "export it again");
+    gumbel_session_destroy(session);
+    close_bundled(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_what_the_schema_says),
+        cmocka_unit_test(every_kind_holds_its_answers),
+        cmocka_unit_test(the_grammar_begins_behind_reasoning),
+        cmocka_unit_test(programs_without_masks_refuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
