@@ -89,7 +89,8 @@ static void flags_of_others_are_not_misread(void **state) {
     (void)state;
     assert_usage_error(GUMBEL(NULL, "run", "p", "-hf", "org/name"), "-hf: gumbel downloads nothing");
     assert_usage_error(GUMBEL(NULL, "run", "-hf", "org/name"), "-hf: gumbel downloads nothing");
-    assert_usage_error(GUMBEL(NULL, "run", "p", "--grammar", "x"), "--grammar: answers cannot");
+    assert_usage_error(GUMBEL(NULL, "serve", "p", "--grammar", "x"),
+                       "--grammar: gumbel run and chat have it");
     assert_usage_error(GUMBEL(NULL, "run", "p", "-temp", "1"), "did you mean --temp?");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--zzinja"), "run has no option --zzinja (see");
     assert_usage_error(GUMBEL(NULL, "chat", "p", "-p", "hi"), "-p: gumbel run takes a prompt this way");

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers held to a schema, a regular expression or a grammar by the flags of run and chat.
+ */
+#include "cli/fixture.h"
+
+#include <jansson.h>
+
+static const char *model, *minimal, *bare;
+
+static const char *export_model(const char *name, const char *flag, const char *value) {
+    static char paths[2][4096];
+    static size_t next;
+    char *path = paths[next++ % 2];
+    snprintf(path, sizeof paths[0], "%s", temporary_path(name));
+    free(output_of(GUMBEL(NULL, "export", GUMBEL_MODELS "/gemma4-tiny", "-o", path, "--quiet", flag, value)));
+    return path;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    static char path[4096];
+    model = export_model("model.gumbel", NULL, NULL);
+    minimal = export_model("minimal.gumbel", "--sampler", "minimal");
+    snprintf(path, sizeof path, "%s", temporary_path("bare.gumbel"));
+    free(output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small.json", "--random-weights", "1", "-o",
+                          path, "--quiet")));
+    bare = path;
+    return 0;
+}
+
+#define ANSWER(program, ...)                                                                                 \
+    GUMBEL(NULL, "run", program, "Invent a person.", "-n", "300", "--temperature", "1.2", "--seed", "6",     \
+           "-q", __VA_ARGS__)
+
+static const char town[] =
+    "{\"type\": \"object\", \"properties\": {\"b\": {\"type\": \"boolean\"}, \"a\": {\"enum\": "
+    "[\"x\", \"y\"]}}, \"required\": [\"b\", \"a\"], \"additionalProperties\": false}";
+
+static void check_town(char *answer) {
+    json_t *value = json_loads(answer, JSON_REJECT_DUPLICATES, NULL);
+    assert_true(json_is_boolean(json_object_get(value, "b")) && json_is_string(json_object_get(value, "a")));
+    assert_int_equal(json_object_size(value), 2);
+    json_decref(value);
+    free(answer);
+}
+
+static void schemas_are_texts_or_files(void **state) {
+    (void)state;
+    const char *path = temporary_path("town.json");
+    write_text(path, town);
+    check_town(output_of(ANSWER(model, "--json-schema", town)));
+    check_town(output_of(ANSWER(model, "-j", path)));
+    char *compact = output_of(ANSWER(model, "-j", town, "--json-in-order", "--json-compact"));
+    assert_int_equal(strncmp(compact, "{\"b\":", 5), 0);
+    check_town(compact);
+}
+
+static void expressions_and_grammars_hold(void **state) {
+    (void)state;
+    char *digits = output_of(ANSWER(model, "--regex", "\\d{3}-\\d{2}")),
+         *word = output_of(ANSWER(model, "--grammar", "root ::= \"yes\" | \"no\"")),
+         *object = output_of(ANSWER(model, "--json-object", "-n", "1"));
+    assert_true(strlen(digits) == 6 && strspn(digits, "0123456789") == 3 && digits[3] == '-');
+    assert_true(strcmp(word, "yes") == 0 || strcmp(word, "no") == 0);
+    assert_int_equal(object[0], '{');
+    free(digits), free(word), free(object);
+}
+
+static void chats_are_held_and_set_free(void **state) {
+    (void)state;
+    command_result result = GUMBEL("/set temperature 0\nHi\n/set regex [xyz]{4}\nHi\n", "chat", model, "-n",
+                                   "20", "--regex", "[abc]{5}");
+    char *replies = output_of(result);
+    const size_t first = strcspn(replies, "\n");
+    assert_true(first == 5 && strspn(replies, "abc") == 5);
+    assert_int_equal(strspn(replies + first + strspn(replies + first, "\n"), "xyz"), 4);
+    free(replies);
+}
+
+static void check_refusal(command_result result, int status, const char *part) {
+    assert_status(result, status);
+    assert_one_error_line(&result, part);
+    free_result(&result);
+}
+
+static void bad_grammars_are_refused(void **state) {
+    (void)state;
+    const char *path = temporary_path("bad.gbnf");
+    write_text(path, "root ::= (\n");
+    check_refusal(ANSWER(model, "--regex", "a", "--json-object"), 1, "takes one of --json-schema");
+    check_refusal(ANSWER(model, "-j", "{\"type\": \"strnig\"}"), 1, "\"type\" at #/type");
+    check_refusal(ANSWER(model, "-j", "nowhere.json"), 1, "nowhere.json: No such file");
+    check_refusal(ANSWER(model, "--grammar", path), 1, "bad.gbnf: grammar, line");
+    check_refusal(ANSWER(minimal, "--regex", "a"), 1, "export it again");
+    check_refusal(GUMBEL(NULL, "run", bare, "--tokens", "2,3", "--print-tokens", "--regex", "a"), 1,
+                  "the program has no tokenizer");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schemas_are_texts_or_files),
+        cmocka_unit_test(expressions_and_grammars_hold),
+        cmocka_unit_test(chats_are_held_and_set_free),
+        cmocka_unit_test(bad_grammars_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
