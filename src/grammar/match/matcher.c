@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Stacks that one closure may visit. */
-#define STACK_LIMIT 50000
+#define STACK_LIMIT 20000
 #define DEFAULT_CACHE_BYTES ((size_t)32 << 20)
 
 static gumbel_status no_memory(gumbel_error *error) {
