@@ -201,7 +201,8 @@ static gb_expression read_sequence(gb_gbnf_reader *reader, bool nested) {
 static gb_expression read_alternatives(gb_gbnf_reader *reader, bool nested) {
     item_list list = {0};
     do {
-        push(reader, &list, read_sequence(reader, nested || list.count));
+        skip_space(reader, nested || list.count); /* behind a bar a new line means nothing */
+        push(reader, &list, read_sequence(reader, nested));
         if (nested)
             skip_space(reader, true);
     } while (reader->status == GUMBEL_OK && gb_gbnf_take(reader, '|'));

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Stacks that one closure may visit. */
-#define STACK_LIMIT 50000
+#define STACK_LIMIT 20000
 #define DEFAULT_CACHE_BYTES ((size_t)32 << 20)
 
 static gumbel_status no_memory(gumbel_error *error) {
@@ -19,9 +19,7 @@ static gumbel_status no_memory(gumbel_error *error) {
 static bool allocate(gb_matcher *matcher, const uint32_t *end_tokens, size_t count) {
     matcher->end_tokens = gb_allocate(count, sizeof *matcher->end_tokens);
     matcher->end_token_count = count;
-    if (matcher->trie)
-        matcher->masks.scratch = gb_allocate(matcher->trie->word_count + (size_t)1, sizeof(uint32_t));
-    if (!matcher->end_tokens || (matcher->trie && !matcher->masks.scratch))
+    if (!matcher->end_tokens || (matcher->trie && !gb_mask_cache_begin(&matcher->masks, matcher->trie)))
         return false;
     if (count)
         memcpy(matcher->end_tokens, end_tokens, count * sizeof *end_tokens);
