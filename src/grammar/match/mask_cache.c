@@ -7,7 +7,7 @@
 
 /* A longer list of tokens is stored as words. */
 static uint32_t longest_list(const gb_token_trie *trie) {
-    return trie->word_count / 2;
+    return trie->word_count / 2 + 1;
 }
 
 const gb_stored_mask *gb_find_mask(const gb_mask_cache *cache, uint32_t configuration) {
