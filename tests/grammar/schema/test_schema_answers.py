@@ -5,10 +5,9 @@ import random
 import re
 import unittest
 
-import jsonschema
+from cases import Probe, all_schemas, need
 
-from cases import Probe, all_schemas
-
+jsonschema = need("jsonschema")
 WALKS = 12
 SPELLINGS = [{"space": "flexible", "longest_space": 2}, {"space": "none"}, {"space": "single"},
              {"space": "none", "in_order": True}]

@@ -4,10 +4,9 @@ import collections
 import re
 import unittest
 
-import llguidance
+from cases import Probe, all_schemas, need
 
-from cases import Probe, all_schemas
-
+llguidance = need("llguidance")
 WALKS = 4
 END = 256
 
