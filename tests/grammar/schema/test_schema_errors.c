@@ -6,6 +6,7 @@
 
 #include "base/byte_buffer.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 typedef struct refusal {
     const char *schema;
@@ -193,6 +194,41 @@ static void test_bombs(void **state) {
                "");
 }
 
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+static bool allow_allocation(void *user, size_t bytes) {
+    (void)bytes;
+    int *left = user;
+    return (*left)-- > 0;
+}
+
+/* Whichever allocation fails, that is the error and nothing is left; the sanitizer sees what is. */
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char schema[] =
+        "{'type':'object','properties':{'a':{'enum':['x','y'],'pattern':'^x'},'b':{'not':{'minimum':3}},"
+        "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]}},'patternProperties':{'^d':{'multipleOf':7}},"
+        "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']}}";
+    gumbel_status status = GUMBEL_ERROR_MEMORY;
+    int count = 0;
+    for (; status == GUMBEL_ERROR_MEMORY; count++) {
+        int left = count;
+        gumbel_error error = {0};
+        char text[sizeof schema];
+        unquote(schema, text, sizeof text);
+        gb_expressions *expressions = gb_expressions_create();
+        gb_set_allocation_hook(allow_allocation, &left);
+        const gb_expression root = gb_schema_express_text(expressions, text, strlen(text), NULL, &error);
+        gb_set_allocation_hook(NULL, NULL);
+        status = root ? GUMBEL_OK : error.status;
+        if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
+            fail_msg("allocation %d: %s", count, error.message);
+        gb_expressions_destroy(expressions);
+    }
+    assert_int_equal(status, GUMBEL_OK);
+    assert_true(count > 100);
+}
+
 /* What is large is read. */
 static void test_large(void **state) {
     (void)state;
@@ -213,8 +249,8 @@ static void test_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong), cmocka_unit_test(test_unsupported),
-                                       cmocka_unit_test(test_options), cmocka_unit_test(test_bombs),
-                                       cmocka_unit_test(test_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),     cmocka_unit_test(test_unsupported),
+                                       cmocka_unit_test(test_options),   cmocka_unit_test(test_bombs),
+                                       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
