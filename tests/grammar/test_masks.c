@@ -247,6 +247,30 @@ static void test_end_and_history(void **state) {
     gb_grammar_destroy(grammar);
 }
 
+/* A matcher that was destroyed serves the next answer, from the start; one of other options does not. */
+static void test_pool(void **state) {
+    (void)state;
+    gb_grammar *grammar = grammar_of_regex("a*b");
+    gb_matcher *matcher = matcher_of(grammar, 0), *first = matcher, *others[6];
+    uint32_t words[WORDS], again[WORDS];
+    assert_ok(gb_matcher_mask(matcher, words, NULL), NULL);
+    assert_true(gb_matcher_accept_token(matcher, 'b'));
+    gb_matcher_destroy(matcher);
+    matcher = matcher_of(grammar, 12345);
+    assert_ptr_not_equal(matcher, first);
+    gb_matcher_destroy(matcher);
+    for (int i = 0; i < 6; i++)
+        others[i] = matcher_of(grammar, 0);
+    assert_ptr_equal(others[0], first);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(gb_matcher_history(others[i]), 0);
+        assert_ok(gb_matcher_mask(others[i], again, NULL), NULL);
+        assert_memory_equal(words, again, sizeof words);
+        gb_matcher_destroy(others[i]);
+    }
+    gb_grammar_destroy(grammar);
+}
+
 static void test_where(void **state) {
     (void)state;
     gb_grammar *grammar = grammar_of_regex("[a-c \\n\\t]x|");
@@ -296,6 +320,7 @@ int main(void) {
                                        cmocka_unit_test(test_grammars),
                                        cmocka_unit_test(test_random_expressions),
                                        cmocka_unit_test(test_end_and_history),
+                                       cmocka_unit_test(test_pool),
                                        cmocka_unit_test(test_where),
                                        cmocka_unit_test(test_bad_end_token),
                                        cmocka_unit_test(test_ambiguous)};

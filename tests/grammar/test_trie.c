@@ -7,6 +7,7 @@
 #include "grammar/trie/tokenizer_tokens.h"
 #include "small_vocabulary.h"
 #include "support/assertions.h"
+#include "text/golden.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,6 +117,43 @@ static void test_damaged(void **state) {
     gb_buffer_free(&section);
 }
 
+/* A token's bytes are what the detokenizer makes of it alone, as far as that is text. */
+static void check_token(const gumbel_tokenizer *tokenizer, const gb_token_trie *trie, int32_t token) {
+    gumbel_detokenizer *detokenizer;
+    const char *piece;
+    size_t length;
+    gb_token_bytes bytes = gb_bytes_of_token(trie, (uint32_t)token);
+    assert_ok(gumbel_detokenizer_create(tokenizer, false, &detokenizer, NULL), NULL);
+    assert_ok(gumbel_detokenize(detokenizer, token, &piece, &length, NULL), NULL);
+    if (gb_utf8_is_valid((const char *)bytes.data, bytes.size)) {
+        assert_int_equal(bytes.size, length);
+        assert_memory_equal(bytes.data, piece, length);
+    } else {
+        assert_true(bytes.size > 0);
+    }
+    gumbel_detokenizer_destroy(detokenizer);
+}
+
+static void test_tokenizers(void **state) {
+    (void)state;
+    static const char *const paths[] = {GUMBEL_MODELS "/gemma4-tiny/tokenizer.json",
+                                        GUMBEL_MODELS "/qwen3_5-moe-tiny/tokenizer.json"};
+    for (int i = 0; i < 2; i++) {
+        gumbel_tokenizer *tokenizer = load_tokenizer(paths[i]);
+        gb_byte_buffer section = {0};
+        gb_token_trie *trie;
+        gumbel_error error;
+        assert_ok(gb_write_tokenizer_trie(tokenizer, &section, &error), &error);
+        assert_ok(gb_token_trie_open(section.data, section.size, &trie, &error), &error);
+        assert_true(trie->token_count >= tokenizer->data.token_count && trie->token_count > 1000);
+        for (uint32_t token = 0; token < trie->token_count; token++)
+            check_token(tokenizer, trie, (int32_t)token);
+        gb_token_trie_destroy(trie);
+        gb_buffer_free(&section);
+        gumbel_tokenizer_destroy(tokenizer);
+    }
+}
+
 static void test_no_tokens(void **state) {
     (void)state;
     gb_token_trie *trie;
@@ -126,6 +164,7 @@ static void test_no_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices), cmocka_unit_test(test_nodes),
-                                       cmocka_unit_test(test_damaged), cmocka_unit_test(test_no_tokens)};
+                                       cmocka_unit_test(test_damaged), cmocka_unit_test(test_tokenizers),
+                                       cmocka_unit_test(test_no_tokens)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
