@@ -114,20 +114,43 @@ static gb_expression express_all(characters *all) {
     return gb_express_choice(expressions, choices, count);
 }
 
+static bool check_ranges(gb_expressions *expressions, const gb_character_range *ranges, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].last < ranges[i].first || ranges[i].last > 0x10FFFF)
+            gb_expressions_fail(expressions, GUMBEL_ERROR_ARGUMENT, "grammar: characters U+%04X to U+%04X",
+                                ranges[i].first, ranges[i].last);
+    return expressions->error.status == GUMBEL_OK;
+}
+
+static bool is_ascii(const gb_character_range *ranges, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].last >= 0x80)
+            return false;
+    return true;
+}
+
+static gb_expression express_ascii(gb_expressions *expressions, const gb_character_range *ranges,
+                                   size_t count) {
+    gb_byte_set set = {{0}};
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t c = ranges[i].first; c <= ranges[i].last; c++)
+            gb_set_add(&set, c);
+    return gb_express_byte_set(expressions, set.words);
+}
+
 gb_expression gb_express_characters(gb_expressions *expressions, const gb_character_range *ranges,
                                     size_t count) {
+    if (!check_ranges(expressions, ranges, count))
+        return 0;
+    if (is_ascii(ranges, count))
+        return express_ascii(expressions, ranges, count);
     characters *all = gb_allocate(1, sizeof *all);
     uint64_t *blocks = gb_allocate(BLOCKS, sizeof *blocks);
     gb_expression result = 0;
     if (!all || !blocks)
         gb_expressions_no_memory(expressions);
-    for (size_t i = 0; i < count && expressions->error.status == GUMBEL_OK; i++) {
-        if (ranges[i].last < ranges[i].first || ranges[i].last > 0x10FFFF)
-            gb_expressions_fail(expressions, GUMBEL_ERROR_ARGUMENT, "grammar: characters U+%04X to U+%04X",
-                                ranges[i].first, ranges[i].last);
-        else
-            add_range(blocks, ranges[i].first, ranges[i].last);
-    }
+    for (size_t i = 0; i < count && blocks; i++)
+        add_range(blocks, ranges[i].first, ranges[i].last);
     if (expressions->error.status == GUMBEL_OK) {
         memset(blocks + 0xD800 / 64, 0, 0x800 / 64 * sizeof *blocks);
         *all = (characters){.expressions = expressions, .blocks = blocks};

@@ -7,7 +7,7 @@
 
 #include "grammar/expression.h"
 
-/* Immutable, so that any number of threads may use it at once. */
+/* Any number of threads may use it at once. */
 typedef struct gb_grammar gb_grammar;
 
 /* What compiling may cost, so that no grammar can hang a program; 0 is the default. */

@@ -17,16 +17,20 @@ typedef struct gb_matcher gb_matcher;
 typedef struct gb_matcher_options {
     const uint32_t *end_tokens; /* tokens that end the answer, allowed where the grammar may end; copied */
     size_t end_token_count;
-    size_t cache_bytes; /* of what is found on the way; 0: 32 MiB */
+    size_t cache_bytes; /* of what is found on the way; 0: 16 MiB */
 } gb_matcher_options;
 
-/* grammar and trie must outlive the matcher; trie may be NULL for one that takes bytes only, options too.
- * Errors: ARGUMENT (an end token that is none of the trie's), LIMIT, MEMORY. */
+/* A grammar keeps a few matchers that were destroyed, with what they found, for the next ones of the same
+ * trie and options. grammar and trie must outlive the matcher, the trie the grammar as well; trie may be NULL
+ * for one that takes bytes only, options too. Errors: ARGUMENT (an end token that is none of the trie's),
+ * LIMIT, MEMORY. */
 gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *trie,
                                 const gb_matcher_options *options, gb_matcher **matcher, gumbel_error *error);
 
 /* A matcher at the same place, which can be rolled back as far. Errors: MEMORY. */
 gumbel_status gb_matcher_clone(const gb_matcher *matcher, gb_matcher **clone, gumbel_error *error);
+
+/* NULL is allowed. */
 void gb_matcher_destroy(gb_matcher *matcher);
 
 /* Takes one token of the answer. false: it is not allowed here, or an error (gb_matcher_error); nothing

@@ -8,8 +8,8 @@
  * Commands come on standard input, one a line, and each is answered by one line:
  *
  *     regex SIZE | gbnf SIZE | choices SIZE | json     then SIZE bytes: "ok NANOSECONDS" or "error MESSAGE"
- *     token ID           "1" or "0": accepted or not
- *     rollback COUNT     likewise
+ *     token ID           "1" or "0": accepted or not; then NANOSECONDS
+ *     rollback COUNT     "1" or "0"
  *     mask               "mask NANOSECONDS", then the words
  *     state              "may_end forced WHERE"
  *     again              a new matcher of the same grammar: "ok NANOSECONDS"
@@ -144,6 +144,12 @@ static void write_mask(tool *on) {
     fwrite(on->words, sizeof *on->words, on->trie->word_count, stdout);
 }
 
+static void accept_token(tool *on, uint32_t token) {
+    long long start = now();
+    bool accepted = gb_matcher_accept_token(on->matcher, token);
+    printf("%d %lld\n", accepted, now() - start);
+}
+
 static void write_state(tool *on) {
     char where[300];
     gb_matcher_where(on->matcher, where, sizeof where);
@@ -165,7 +171,7 @@ static void go_on_with_clone(tool *on) {
 static void run(tool *on, const char *command, unsigned long number) {
     gumbel_error error;
     if (strcmp(command, "token") == 0)
-        printf("%d\n", gb_matcher_accept_token(on->matcher, (uint32_t)number));
+        accept_token(on, (uint32_t)number);
     else if (strcmp(command, "rollback") == 0)
         printf("%d\n", gb_matcher_rollback(on->matcher, number));
     else if (strcmp(command, "mask") == 0)

@@ -38,7 +38,12 @@ class Masks:
         return self.process.stdout.read(self.bytes), time
 
     def token(self, token):
-        return self.ask(f"token {token}") == "1"
+        return self.timed_token(token)[0]
+
+    def timed_token(self, token):
+        """Whether it is accepted, and the nanoseconds that this took."""
+        accepted, time = self.ask(f"token {token}").split()
+        return accepted == "1", int(time)
 
     def rollback(self, count):
         return self.ask(f"rollback {count}") == "1"

@@ -104,6 +104,8 @@ uint32_t gb_add_byte_state(gb_automaton *automaton, const gb_byte_set *set, uint
 
 uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t count) {
     size_t first = automaton->fork_count;
+    if (count == 0)
+        return 0;
     if (!gb_grow((void **)&automaton->forks, &automaton->fork_capacity, first + count, sizeof *targets)) {
         automaton->failed = true;
         return 0;

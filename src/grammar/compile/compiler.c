@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "grammar/compile/grammar.h"
+#include "grammar/match/pool.h"
 
 #include <stdio.h>
 
@@ -61,7 +62,9 @@ gumbel_status gb_grammar_compile(const gb_expressions *expressions, gb_expressio
     set_limits(&compiler, limits);
     compiler.facts = gb_allocate(expressions->node_count, sizeof *compiler.facts);
     gb_grammar *made = gb_allocate(1, sizeof *made);
-    if (compiler.facts && made)
+    if (made)
+        made->pool = gb_matcher_pool_create();
+    if (compiler.facts && made && made->pool)
         compile(&compiler, root, made);
     else
         gb_compiler_no_memory(&compiler);
@@ -80,6 +83,7 @@ gumbel_status gb_grammar_compile(const gb_expressions *expressions, gb_expressio
 void gb_grammar_destroy(gb_grammar *grammar) {
     if (!grammar)
         return;
+    gb_matcher_pool_destroy(grammar->pool);
     gb_automaton_free(&grammar->automaton);
     gb_free(grammar);
 }

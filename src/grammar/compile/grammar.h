@@ -10,6 +10,7 @@
 
 struct gb_grammar {
     gb_automaton automaton;
+    struct gb_matcher_pool *pool; /* owned */
 };
 
 #endif

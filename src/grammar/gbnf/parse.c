@@ -70,7 +70,8 @@ static gb_expression read_name(gb_gbnf_reader *reader) {
 }
 
 static gb_expression read_use(gb_gbnf_reader *reader) {
-    gb_gbnf_use use = {.place = reader->at, .rule = read_name(reader)};
+    gb_gbnf_use use = {.place = reader->at};
+    use.rule = read_name(reader);
     if (!gb_grow((void **)&reader->uses, &reader->use_capacity, reader->use_count + 1, sizeof use))
         gb_gbnf_fail(reader, GUMBEL_ERROR_MEMORY, use.place, "no memory");
     else
@@ -267,7 +268,6 @@ gumbel_status gb_read_gbnf(gb_expressions *expressions, const char *text, size_t
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "grammar: it is not UTF-8");
     read_all(&reader, root);
     gb_free(reader.uses);
-    if (reader.status != GUMBEL_OK)
-        return gb_fail(error, reader.status, "%s", reader.error.message);
-    return gb_expressions_error(expressions, error);
+    GB_TRY(gb_expressions_error(expressions, error));
+    return reader.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, reader.status, "%s", reader.error.message);
 }

@@ -3,8 +3,8 @@
  * Literals, classes of characters and tokens.
  */
 #include "base/byte_buffer.h"
-#include "base/memory.h"
 #include "grammar/gbnf/reader.h"
+#include "grammar/regex/ranges.h"
 #include "text/base/utf8.h"
 
 #include <string.h>
@@ -104,12 +104,7 @@ gb_expression gb_read_literal(gb_gbnf_reader *reader) {
 /* ---- Classes ---------------------------------------------------------------------------------------------
  */
 
-typedef struct range_list {
-    gb_character_range *items;
-    size_t count, capacity;
-} range_list;
-
-static void read_range(gb_gbnf_reader *reader, range_list *ranges) {
+static void read_range(gb_gbnf_reader *reader, gb_ranges *ranges) {
     size_t place = reader->at;
     uint32_t first = read_character(reader), last = first;
     bool is_range =
@@ -120,33 +115,28 @@ static void read_range(gb_gbnf_reader *reader, range_list *ranges) {
     }
     if (last < first)
         gb_gbnf_fail(reader, GUMBEL_ERROR_FORMAT, place, "a range that ends before it begins");
-    else if (!gb_grow((void **)&ranges->items, &ranges->capacity, ranges->count + 1, sizeof *ranges->items))
-        gb_gbnf_fail(reader, GUMBEL_ERROR_MEMORY, place, "no memory");
     else
-        ranges->items[ranges->count++] = (gb_character_range){first, last};
-}
-
-static gb_expression express_class(gb_gbnf_reader *reader, const range_list *ranges, bool negated) {
-    static const gb_character_range all = {0, 0x10FFFF};
-    gb_expressions *expressions = reader->expressions;
-    gb_expression in_class = gb_express_characters(expressions, ranges->items, ranges->count);
-    if (!negated)
-        return in_class;
-    return gb_express_except(expressions, gb_express_characters(expressions, &all, 1), in_class);
+        gb_add_range(ranges, first, last);
 }
 
 gb_expression gb_read_gbnf_class(gb_gbnf_reader *reader) {
     size_t place = reader->at++;
     bool negated = gb_gbnf_take(reader, '^');
-    range_list ranges = {0};
+    gb_ranges ranges = {0};
     while (reader->status == GUMBEL_OK && !gb_gbnf_take(reader, ']')) {
         if (reader->at == reader->size)
             gb_gbnf_fail(reader, GUMBEL_ERROR_FORMAT, place, "this [ has no ]");
         else
             read_range(reader, &ranges);
     }
-    gb_expression read = reader->status == GUMBEL_OK ? express_class(reader, &ranges, negated) : 0;
-    gb_free(ranges.items);
+    if (negated)
+        gb_negate_ranges(&ranges);
+    if (ranges.failed)
+        gb_gbnf_fail(reader, GUMBEL_ERROR_MEMORY, place, "no memory");
+    gb_expression read = 0;
+    if (reader->status == GUMBEL_OK)
+        read = gb_express_characters(reader->expressions, ranges.items, ranges.count);
+    gb_free_ranges(&ranges);
     return read;
 }
 

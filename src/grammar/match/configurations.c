@@ -99,10 +99,11 @@ uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t
     gb_closure_clear(&configurations->closure);
     for (size_t i = 0; i < count; i++) {
         const gb_state *state = &automaton->states[stacks[i].state];
-        const gb_move *moves = automaton->moves + state->first_move;
-        for (uint32_t k = 0; k < state->move_count; k++)
-            if (gb_set_has_class(automaton, moves[k].set, class))
-                gb_closure_add(&configurations->closure, moves[k].target, stacks[i].frame);
+        for (uint32_t k = 0; k < state->move_count; k++) {
+            gb_move move = automaton->moves[state->first_move + k];
+            if (gb_set_has_class(automaton, move.set, class))
+                gb_closure_add(&configurations->closure, move.target, stacks[i].frame);
+        }
     }
     uint32_t to = gb_configuration_of_closure(configurations);
     if (configurations->status == GUMBEL_OK)

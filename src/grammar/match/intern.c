@@ -45,9 +45,9 @@ static bool grow_slots(gb_intern_table *table) {
 static bool append(gb_intern_table *table, const uint32_t *words, size_t count) {
     if (table->word_count + count > UINT32_MAX || table->count >= UINT32_MAX - 2)
         return false;
-    bool grown =
-        gb_grow((void **)&table->words, &table->word_capacity, table->word_count + count, sizeof *words) &&
-        gb_grow((void **)&table->starts, &table->start_capacity, table->count + 2, sizeof *words);
+    bool grown = gb_grow((void **)&table->words, &table->word_capacity, table->word_count + count + 1,
+                         sizeof *words) &&
+                 gb_grow((void **)&table->starts, &table->start_capacity, table->count + 2, sizeof *words);
     if (grown) {
         if (count)
             memcpy(table->words + table->word_count, words, count * sizeof *words);

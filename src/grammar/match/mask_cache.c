@@ -7,7 +7,7 @@
 
 /* A longer list of tokens is stored as words. */
 static uint32_t longest_list(const gb_token_trie *trie) {
-    return trie->word_count / 2;
+    return trie->word_count / 2 + 1;
 }
 
 const gb_stored_mask *gb_find_mask(const gb_mask_cache *cache, uint32_t configuration) {
@@ -30,45 +30,41 @@ static const uint32_t *words_of_slices(const gb_token_trie *trie, unsigned slice
     return slices ? trie->masks + (size_t)(slices - 1) * trie->word_count : NULL;
 }
 
-/* How many tokens the mask has besides its slices, and the last one of these. */
-static uint32_t count_others(const gb_token_trie *trie, const uint32_t *words, unsigned slices,
-                             uint32_t *last) {
-    const uint32_t *whole = words_of_slices(trie, slices);
-    uint32_t count = 0;
+/* Lists the tokens that the mask has besides its slices; GB_ENDLESS where they are too many. */
+static uint32_t list_others(gb_mask_cache *cache, const gb_token_trie *trie, unsigned slices) {
+    const uint32_t *words = cache->scratch, *whole = words_of_slices(trie, slices);
+    uint32_t count = 0, most = longest_list(trie);
     for (uint32_t i = 0; i < trie->word_count; i++) {
         uint32_t others = whole ? words[i] & ~whole[i] : words[i];
-        if (others)
-            *last = i * 32 + 31 - (uint32_t)__builtin_clz(others);
-        count += (uint32_t)__builtin_popcount(others);
+        if (!others)
+            continue;
+        if (count > most)
+            return GB_ENDLESS;
+        for (; others; others &= others - 1)
+            cache->list[count++] = i * 32 + (uint32_t)__builtin_ctz(others);
     }
-    return count;
+    return count > most ? GB_ENDLESS : count;
 }
 
-static void list_others(const gb_token_trie *trie, const uint32_t *words, unsigned slices, uint32_t *tokens) {
-    const uint32_t *whole = words_of_slices(trie, slices);
-    for (uint32_t i = 0; i < trie->word_count; i++)
-        for (uint32_t others = whole ? words[i] & ~whole[i] : words[i]; others; others &= others - 1)
-            *tokens++ = i * 32 + (uint32_t)__builtin_ctz(others);
+bool gb_mask_cache_begin(gb_mask_cache *cache, const gb_token_trie *trie) {
+    cache->scratch = gb_allocate(trie->word_count + (size_t)1, sizeof *cache->scratch);
+    cache->list = gb_allocate(longest_list(trie) + (size_t)32, sizeof *cache->list);
+    return cache->scratch && cache->list;
 }
 
 const gb_stored_mask *gb_store_mask(gb_mask_cache *cache, const gb_token_trie *trie, uint32_t configuration,
                                     unsigned slices) {
-    uint32_t last = 0, count = count_others(trie, cache->scratch, slices, &last);
-    bool is_list = count <= longest_list(trie);
-    uint32_t size = is_list ? count : trie->word_count;
+    uint32_t count = list_others(cache, trie, slices);
+    uint32_t size = count != GB_ENDLESS ? count : trie->word_count;
     uint32_t *items = make_room(cache, configuration) ? gb_allocate(size, sizeof *items) : NULL;
     if (!items)
         return NULL;
+    if (size)
+        memcpy(items, count != GB_ENDLESS ? cache->list : cache->scratch, size * sizeof *items);
+    bool alone = count == 1 && (slices == 0 || trie->counts[slices - 1] == 0);
     gb_stored_mask *mask = &cache->masks[cache->count++];
-    uint32_t total = count + (slices ? trie->counts[slices - 1] : 0);
-    *mask = (gb_stored_mask){.items = items,
-                             .count = is_list ? count : GB_ENDLESS,
-                             .slices = (uint8_t)slices,
-                             .forced = total == 1 && count == 1 ? (int32_t)last : -1};
-    if (is_list)
-        list_others(trie, cache->scratch, slices, items);
-    else
-        memcpy(items, cache->scratch, size * sizeof *items);
+    *mask = (gb_stored_mask){
+        .items = items, .count = count, .slices = (uint8_t)slices, .forced = alone ? (int32_t)items[0] : -1};
     cache->of_configuration[configuration] = (uint32_t)cache->count;
     cache->bytes += size * sizeof *items + sizeof *mask;
     return mask;
@@ -102,5 +98,6 @@ void gb_mask_cache_free(gb_mask_cache *cache) {
     gb_free(cache->masks);
     gb_free(cache->of_configuration);
     gb_free(cache->scratch);
+    gb_free(cache->list);
     *cache = (gb_mask_cache){0};
 }

@@ -22,8 +22,12 @@ typedef struct gb_mask_cache {
     uint32_t *of_configuration; /* number + 1; 0: none */
     size_t configuration_capacity;
     uint32_t *scratch; /* [word_count + 1] a mask that is being made */
+    uint32_t *list;    /* its tokens besides whole slices, as far as they are few */
     size_t bytes;
 } gb_mask_cache;
+
+/* Allocates what making a mask needs. false without memory. */
+bool gb_mask_cache_begin(gb_mask_cache *cache, const gb_token_trie *trie);
 
 /* The stored mask, or NULL. */
 const gb_stored_mask *gb_find_mask(const gb_mask_cache *cache, uint32_t configuration);

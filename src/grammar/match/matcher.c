@@ -2,12 +2,13 @@
 #include "grammar/match/matcher.h"
 
 #include "base/memory.h"
+#include "grammar/match/pool.h"
 
 #include <string.h>
 
 /* Stacks that one closure may visit. */
-#define STACK_LIMIT 50000
-#define DEFAULT_CACHE_BYTES ((size_t)32 << 20)
+#define STACK_LIMIT 20000
+#define DEFAULT_CACHE_BYTES ((size_t)16 << 20)
 
 static gumbel_status no_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "grammar: no memory to follow an answer");
@@ -19,9 +20,7 @@ static gumbel_status no_memory(gumbel_error *error) {
 static bool allocate(gb_matcher *matcher, const uint32_t *end_tokens, size_t count) {
     matcher->end_tokens = gb_allocate(count, sizeof *matcher->end_tokens);
     matcher->end_token_count = count;
-    if (matcher->trie)
-        matcher->masks.scratch = gb_allocate(matcher->trie->word_count + (size_t)1, sizeof(uint32_t));
-    if (!matcher->end_tokens || (matcher->trie && !matcher->masks.scratch))
+    if (!matcher->end_tokens || (matcher->trie && !gb_mask_cache_begin(&matcher->masks, matcher->trie)))
         return false;
     if (count)
         memcpy(matcher->end_tokens, end_tokens, count * sizeof *end_tokens);
@@ -37,6 +36,12 @@ static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matche
     return GUMBEL_OK;
 }
 
+/* An error of one call is not one of the next: what it was about may not be asked again. */
+static void forget_error(gb_matcher *matcher) {
+    matcher->configurations.status = GUMBEL_OK;
+    matcher->configurations.closure.failed = matcher->configurations.closure.full = false;
+}
+
 static bool push(gb_matcher *matcher, uint32_t configuration) {
     if (matcher->history_count >= 2 * GB_MATCHER_ROLLBACK) {
         memmove(matcher->history, matcher->history + matcher->history_count - GB_MATCHER_ROLLBACK,
@@ -50,6 +55,32 @@ static bool push(gb_matcher *matcher, uint32_t configuration) {
     return true;
 }
 
+size_t gb_cache_bytes_of(const gb_matcher_options *options) {
+    return options->cache_bytes ? options->cache_bytes : DEFAULT_CACHE_BYTES;
+}
+
+/* Puts the matcher at the start of an answer. */
+static gumbel_status begin(gb_matcher *matcher, gumbel_error *error) {
+    forget_error(matcher);
+    matcher->history_count = 0;
+    uint32_t start = gb_start_configuration(&matcher->configurations);
+    GB_TRY(gb_matcher_error(matcher, error));
+    return push(matcher, start) ? GUMBEL_OK : no_memory(error);
+}
+
+static gb_matcher *make_matcher(const gb_grammar *grammar, const gb_token_trie *trie,
+                                const gb_matcher_options *options) {
+    gb_matcher *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return NULL;
+    *made = (gb_matcher){.grammar = grammar, .trie = trie, .cache_bytes = gb_cache_bytes_of(options)};
+    made->bound = made->cache_bytes;
+    if (allocate(made, options->end_tokens, options->end_token_count))
+        return made;
+    gb_matcher_free(made);
+    return NULL;
+}
+
 gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *trie,
                                 const gb_matcher_options *options, gb_matcher **matcher,
                                 gumbel_error *error) {
@@ -57,35 +88,31 @@ gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *
     options = options ? options : &none;
     *matcher = NULL;
     GB_TRY(check_end_tokens(trie, options, error));
-    gb_matcher *made = gb_allocate(1, sizeof *made);
+    gb_matcher *made = gb_matcher_pool_take(grammar->pool, trie, options);
+    if (!made)
+        made = make_matcher(grammar, trie, options);
     if (!made)
         return no_memory(error);
-    *made = (gb_matcher){.grammar = grammar,
-                         .trie = trie,
-                         .cache_bytes = options->cache_bytes ? options->cache_bytes : DEFAULT_CACHE_BYTES};
-    made->bound = made->cache_bytes;
-    gumbel_status status = GUMBEL_ERROR_MEMORY;
-    if (allocate(made, options->end_tokens, options->end_token_count) &&
-        push(made, gb_start_configuration(&made->configurations)))
-        status = gb_matcher_error(made, error);
-    else
-        no_memory(error);
+    gumbel_status status = begin(made, error);
     if (status == GUMBEL_OK)
         *matcher = made;
     else
-        gb_matcher_destroy(made);
+        gb_matcher_free(made);
     return status;
 }
 
-void gb_matcher_destroy(gb_matcher *matcher) {
-    if (!matcher)
-        return;
+void gb_matcher_free(gb_matcher *matcher) {
     gb_configurations_free(&matcher->configurations);
     gb_plain_runs_free(&matcher->plain_runs);
     gb_mask_cache_free(&matcher->masks);
     gb_free(matcher->end_tokens);
     gb_free(matcher->history);
     gb_free(matcher);
+}
+
+void gb_matcher_destroy(gb_matcher *matcher) {
+    if (matcher && !gb_matcher_pool_put(matcher->grammar->pool, matcher))
+        gb_matcher_free(matcher);
 }
 
 gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
@@ -98,12 +125,6 @@ gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
 
 /* ---- Tokens ----------------------------------------------------------------------------------------------
  */
-
-/* An error of one call is not one of the next: what it was about may not be asked again. */
-static void forget_error(gb_matcher *matcher) {
-    matcher->configurations.status = GUMBEL_OK;
-    matcher->configurations.closure.failed = matcher->configurations.closure.full = false;
-}
 
 static bool take(gb_matcher *matcher, uint32_t configuration) {
     return configuration != GB_DEAD && matcher->configurations.status == GUMBEL_OK &&

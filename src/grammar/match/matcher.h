@@ -31,6 +31,12 @@ static inline uint32_t gb_configuration_of(const gb_matcher *matcher) {
     return matcher->history[matcher->history_count - 1];
 }
 
+/* What cache_bytes means. */
+size_t gb_cache_bytes_of(const gb_matcher_options *options);
+
+/* Frees a matcher that no pool has. */
+void gb_matcher_free(gb_matcher *matcher);
+
 /* Keeps what was found on the way below the bound: beyond it, everything but the history is forgotten.
  * false without memory; nothing changed. */
 bool gb_matcher_bound(gb_matcher *matcher);

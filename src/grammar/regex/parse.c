@@ -365,7 +365,6 @@ gumbel_status gb_read_regex(gb_expressions *expressions, const char *text, size_
     if (reader.status == GUMBEL_OK)
         finish(&reader, &all, regex);
     gb_free(all.items);
-    if (reader.status != GUMBEL_OK)
-        return gb_fail(error, reader.status, "%s", reader.error.message);
-    return gb_expressions_error(expressions, error);
+    GB_TRY(gb_expressions_error(expressions, error));
+    return reader.status == GUMBEL_OK ? GUMBEL_OK : gb_fail(error, reader.status, "%s", reader.error.message);
 }

@@ -96,8 +96,11 @@ static size_t characters_of(const json_t *string) {
 static bool number_fails(gb_schema_reader *reader, const gb_terms *terms, const json_t *value) {
     gb_bounds bounds;
     gb_decimal decimal;
-    if (!gb_read_bounds(reader, terms, &bounds) || !gb_decimal_read(value, &decimal) ||
-        !gb_is_within(&bounds, &decimal))
+    if (!gb_read_bounds(reader, terms, &bounds))
+        return true;
+    if ((bounds.least.exists || bounds.most.exists) &&
+        (!gb_read_decimal(reader, terms->items[0], "enum", value, &decimal) ||
+         !gb_is_within(&bounds, &decimal)))
         return true;
     for (size_t i = 0; i < terms->count; i++) {
         const json_t *multiple = gb_keyword_number(reader, terms->items[i], "multipleOf");

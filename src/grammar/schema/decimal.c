@@ -52,13 +52,14 @@ static bool read_text(const char *text, gb_decimal *decimal) {
     return true;
 }
 
-bool gb_decimal_read(const json_t *number, gb_decimal *decimal) {
+gumbel_status gb_decimal_read(const json_t *number, gb_decimal *decimal) {
     gb_byte_buffer text = {0};
     gb_append_json(&text, number);
     gb_buffer_append(&text, "", 1);
     const bool is_read = !text.failed && read_text((const char *)text.data, decimal);
+    const gumbel_status status = text.failed ? GUMBEL_ERROR_MEMORY : GUMBEL_ERROR_LIMIT;
     gb_buffer_free(&text);
-    return is_read;
+    return is_read ? GUMBEL_OK : status;
 }
 
 bool gb_decimal_is_zero(const gb_decimal *decimal) {

@@ -5,6 +5,8 @@
 #ifndef GUMBEL_GRAMMAR_SCHEMA_DECIMAL_H
 #define GUMBEL_GRAMMAR_SCHEMA_DECIMAL_H
 
+#include "gumbel.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
@@ -16,8 +18,8 @@ typedef struct gb_decimal {
     char fraction[GB_MAX_DIGITS + 1]; /* without zeros behind; "" */
 } gb_decimal;
 
-/* A JSON number. False if it has too many digits, or there is no memory. */
-bool gb_decimal_read(const json_t *number, gb_decimal *decimal);
+/* A JSON number. LIMIT: it has too many digits; MEMORY. */
+gumbel_status gb_decimal_read(const json_t *number, gb_decimal *decimal);
 
 bool gb_decimal_is_zero(const gb_decimal *decimal);
 

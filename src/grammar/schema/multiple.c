@@ -2,7 +2,7 @@
 #include "grammar/schema/multiple.h"
 
 #include "base/memory.h"
-#include "grammar/schema/decimal.h"
+#include "grammar/schema/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,9 +85,8 @@ gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema
     gb_decimal decimal;
     multiples all = {0};
     char digits[2 * GB_MAX_DIGITS + 1];
-    if (!gb_decimal_read(multiple, &decimal))
-        return gb_schema_fail(reader, schema, "multipleOf", GUMBEL_ERROR_LIMIT,
-                              "a number of too many digits");
+    if (!gb_read_decimal(reader, schema, "multipleOf", multiple, &decimal))
+        return 0;
     if (decimal.negative || gb_decimal_is_zero(&decimal))
         return gb_schema_fail(reader, schema, "multipleOf", GUMBEL_ERROR_FORMAT, "expected a number above 0");
     snprintf(digits, sizeof digits, "%s%s", decimal.whole, decimal.fraction);

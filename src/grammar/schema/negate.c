@@ -188,11 +188,14 @@ static json_t *negate_object(negation *at, const json_t *negated) {
 static json_t *negate(negation *at, const json_t *negated) {
     if (json_is_boolean(negated))
         return json_boolean(json_is_false(negated));
-    if (!json_is_object(negated) || at->depth == MOST_DEPTH) {
-        gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_UNSUPPORTED,
-                       at->depth == MOST_DEPTH ? "what is negated is deeper than %d schemas"
-                                               : "expected a schema: an object or a boolean",
-                       MOST_DEPTH);
+    if (!json_is_object(negated)) {
+        gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_FORMAT,
+                       "expected a schema: an object or a boolean");
+        return NULL;
+    }
+    if (at->depth == MOST_DEPTH) {
+        gb_schema_fail(at->reader, at->schema, at->keyword, GUMBEL_ERROR_LIMIT,
+                       "what is negated is deeper than %d schemas", MOST_DEPTH);
         return NULL;
     }
     at->depth++;

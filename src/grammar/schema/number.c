@@ -9,11 +9,13 @@
 
 #include <string.h>
 
-static bool read_number(gb_schema_reader *reader, const json_t *schema, const char *keyword,
-                        const json_t *number, gb_decimal *decimal) {
-    if (!gb_decimal_read(number, decimal))
-        gb_schema_fail(reader, schema, keyword, GUMBEL_ERROR_LIMIT, "a number of more than %d digits",
-                       GB_MAX_DIGITS);
+bool gb_read_decimal(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                     const json_t *number, gb_decimal *decimal) {
+    const gumbel_status status = gb_decimal_read(number, decimal);
+    if (status == GUMBEL_ERROR_MEMORY)
+        gb_schema_no_memory(reader);
+    else if (status != GUMBEL_OK)
+        gb_schema_fail(reader, schema, keyword, status, "a number of more than %d digits", GB_MAX_DIGITS);
     return !gb_schema_failed(reader);
 }
 
@@ -33,13 +35,13 @@ static bool read_side(gb_schema_reader *reader, const json_t *schema, const char
     const json_t *other = json_object_get(schema, exclusive);
     gb_decimal decimal;
     if (value) {
-        if (!read_number(reader, schema, keyword, value, &decimal))
+        if (!gb_read_decimal(reader, schema, keyword, value, &decimal))
             return false;
         tighten(bound, &decimal, json_is_true(other), sign);
     }
     if (other && !json_is_boolean(other)) {
         if (!gb_keyword_number(reader, schema, exclusive) ||
-            !read_number(reader, schema, exclusive, other, &decimal))
+            !gb_read_decimal(reader, schema, exclusive, other, &decimal))
             return false;
         tighten(bound, &decimal, true, sign);
     }
@@ -137,7 +139,7 @@ static gb_expression decimals(gb_schema_reader *reader, unsigned types, digit_li
 static gb_expression leave_out(gb_schema_reader *reader, const json_t *schema, gb_expression numbers,
                                const json_t *value, bool *is_asked) {
     gb_decimal decimal;
-    if (!json_is_number(value) || !read_number(reader, schema, "not", value, &decimal))
+    if (!json_is_number(value) || !gb_read_decimal(reader, schema, "not", value, &decimal))
         return numbers;
     *is_asked = true;
     return gb_express_except(reader->expressions, numbers,

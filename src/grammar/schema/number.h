@@ -17,6 +17,10 @@ typedef struct gb_bounds {
     gb_bound least, most;
 } gb_bounds;
 
+/* Reads a number of the schema's keyword. False on an error. */
+bool gb_read_decimal(gb_schema_reader *reader, const json_t *schema, const char *keyword,
+                     const json_t *number, gb_decimal *decimal);
+
 /* What all terms together say with minimum, maximum, exclusiveMinimum, exclusiveMaximum and formats of
  * integers. False on an error. */
 bool gb_read_bounds(gb_schema_reader *reader, const gb_terms *terms, gb_bounds *bounds);

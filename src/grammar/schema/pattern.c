@@ -55,13 +55,14 @@ gb_expression gb_express_format(gb_schema_reader *reader, const json_t *schema, 
 }
 
 bool gb_expression_has(gb_schema_reader *reader, gb_expression expression, const char *text, size_t length) {
+    const gb_grammar_limits limits = {.dfa_states = 10000, .work = 5000000};
     gb_grammar *grammar = NULL;
     gumbel_error error;
     const gb_expression common =
         gb_express_both(reader->expressions, expression, gb_express_plain_text(reader, text, length));
     if (gb_schema_failed(reader))
         return false;
-    const gumbel_status status = gb_grammar_compile(reader->expressions, common, NULL, &grammar, &error);
+    const gumbel_status status = gb_grammar_compile(reader->expressions, common, &limits, &grammar, &error);
     gb_grammar_destroy(grammar);
     /* ARGUMENT: there is no such text. */
     if (status != GUMBEL_OK && status != GUMBEL_ERROR_ARGUMENT)

@@ -13,6 +13,9 @@
 #include "grammar/schema/types.h"
 
 #include <stdio.h>
+#include <string.h>
+
+enum { MOST_HOPS = 100 }; /* of a $ref to a $ref */
 
 static bool is_excluded(const gb_terms *terms, const json_t *value) {
     for (size_t i = 0; i < terms->count; i++) {
@@ -157,17 +160,50 @@ static gb_expression express_new(gb_schema_reader *reader, const gb_terms *terms
     return value;
 }
 
-gb_expression gb_express_value(gb_schema_reader *reader, const gb_terms *terms) {
-    uint32_t *known = gb_terms_map_at(&reader->values, terms);
-    if (!known)
-        return gb_schema_no_memory(reader);
-    if (*known)
+/* Whether $ref is all that the schema asks. */
+static bool is_reference(const json_t *schema) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(gb_mutable(schema), key, value) {
+        const gb_keyword_kind kind = gb_keyword_kind_of(key);
+        if (kind != GB_KEYWORD_ANNOTATION && kind != GB_KEYWORD_PLACE && strcmp(key, "$ref") != 0)
+            return false;
+    }
+    return json_object_get(schema, "$ref") != NULL;
+}
+
+/* Adds the terms, what they refer to in their place: the same schemas under one key are expressed once. */
+static bool add_targets(gb_schema_reader *reader, const gb_terms *terms, gb_terms *targets) {
+    for (size_t i = 0; i < terms->count; i++) {
+        const json_t *schema = terms->items[i];
+        for (int hops = 0; is_reference(schema) && hops < MOST_HOPS; hops++) {
+            const json_t *target = gb_schema_refer(reader, schema, "$ref");
+            if (!target)
+                return false;
+            schema = target;
+        }
+        if (!json_is_true(schema) && !gb_terms_add(targets, schema))
+            return gb_schema_no_memory(reader);
+    }
+    return true;
+}
+
+static gb_expression express_known(gb_schema_reader *reader, const gb_terms *terms) {
+    const uint32_t *known = gb_terms_map_at(&reader->values, terms);
+    if (known && *known)
         return *known;
-    const gb_expression value = express_new(reader, terms);
-    known = gb_terms_map_at(&reader->values, terms);
-    if (!known)
+    const gb_expression value = known ? express_new(reader, terms) : 0;
+    uint32_t *added = gb_terms_map_at(&reader->values, terms);
+    if (!added)
         return gb_schema_no_memory(reader);
-    return *known = value;
+    return *added = value;
+}
+
+gb_expression gb_express_value(gb_schema_reader *reader, const gb_terms *terms) {
+    gb_terms targets = {0};
+    const gb_expression value = add_targets(reader, terms, &targets) ? express_known(reader, &targets) : 0;
+    gb_terms_free(&targets);
+    return value;
 }
 
 void gb_express_waiting(gb_schema_reader *reader) {

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas for the tests, and the program that is asked about them."""
+import importlib
 import json
 import os
 import random
 import subprocess
+import sys
+
+
+def need(package):
+    """The package; without it ctest skips the test."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        print(f"skipped: Python has no package {package}")
+        sys.exit(77)
 
 
 class Probe:

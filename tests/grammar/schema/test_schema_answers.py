@@ -5,10 +5,9 @@ import random
 import re
 import unittest
 
-import jsonschema
+from cases import Probe, all_schemas, need
 
-from cases import Probe, all_schemas
-
+jsonschema = need("jsonschema")
 WALKS = 12
 SPELLINGS = [{"space": "flexible", "longest_space": 2}, {"space": "none"}, {"space": "single"},
              {"space": "none", "in_order": True}]
@@ -82,9 +81,9 @@ def shuffled(value, draw):
 
 
 def can_be_spelled(value):
-    """Numbers that Python writes with an exponent, or as an integer with a point, are not written so here."""
-    text = json.dumps(value)
-    return not re.search(r"\de[+-]|\d\.0\b", text)
+    """Numbers that Python writes with an exponent, or as an integer with a point, are not written so here; nor are
+    those that a double cannot hold."""
+    return not re.search(r"\de[+-]|\d\.0\b|Infinity", json.dumps(value))
 
 
 class Answers(unittest.TestCase):
@@ -138,6 +137,8 @@ class Answers(unittest.TestCase):
         """What is drawn in a schema's order is taken in any other."""
         taken = 0
         for number, schema in enumerate(all_schemas()):
+            if "const" in schema if isinstance(schema, dict) else False:
+                continue  # members of a const stand in its order
             drawn = self.probe.ask(schema, {"space": "none", "in_order": True}, walks=WALKS, seed=number)
             values = [json.loads(text) for is_whole, text in drawn.get("walks", []) if is_whole]
             values = [value for value in values if can_be_spelled(value)]

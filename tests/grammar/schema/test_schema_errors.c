@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What schemas are refused, and what is said of it; schemas that are made to do harm.
+ */
+#include "check_schema.h"
+
+#include "base/byte_buffer.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+typedef struct refusal {
+    const char *schema;
+    gumbel_status status;
+    const char *part, *other; /* of the message */
+} refusal;
+
+static void check_refusals(const refusal *refusals, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        gb_grammar *grammar = NULL;
+        gumbel_error error = {0};
+        const gumbel_status status = compile_schema(refusals[i].schema, NULL, &grammar, &error);
+        gb_grammar_destroy(grammar);
+        char part[300], other[300], message[sizeof error.message];
+        unquote(refusals[i].part, part, sizeof part);
+        unquote(refusals[i].other, other, sizeof other);
+        unquote(error.message, message, sizeof message);
+        if (status != refusals[i].status || !strstr(message, part) || !strstr(message, other))
+            fail_msg("%s: status %d, '%s'", refusals[i].schema, (int)status, error.message);
+    }
+}
+
+#define CHECK_REFUSALS(refusals) check_refusals((refusals), sizeof(refusals) / sizeof((refusals)[0]))
+
+static void test_wrong(void **state) {
+    (void)state;
+    static const refusal refusals[] = {
+        {"{'type':", GUMBEL_ERROR_FORMAT, "schema: line 1", ""},
+        {"{'a':1,'a':2}", GUMBEL_ERROR_FORMAT, "duplicate", ""},
+        {"7", GUMBEL_ERROR_FORMAT, "at #", "an object or a boolean"},
+        {"{'properties':{'a':7}}", GUMBEL_ERROR_FORMAT, "'properties' at #/properties",
+         "objects or booleans"},
+        {"{'properties':[]}", GUMBEL_ERROR_FORMAT, "'properties' at #/properties", "an object"},
+        {"{'type':'text'}", GUMBEL_ERROR_FORMAT, "'type' at #/type", "found text"},
+        {"{'type':7}", GUMBEL_ERROR_FORMAT, "'type' at #/type", "expected null, boolean"},
+        {"{'type':'string','minLength':-1}", GUMBEL_ERROR_FORMAT, "'minLength' at #/minLength", "0 or more"},
+        {"{'type':'string','maxLength':'1'}", GUMBEL_ERROR_FORMAT, "'maxLength'", "a count"},
+        {"{'type':'array','maxItems':1.5}", GUMBEL_ERROR_FORMAT, "'maxItems'", "a count"},
+        {"{'type':'number','minimum':'1'}", GUMBEL_ERROR_FORMAT, "'minimum'", "a number"},
+        {"{'type':'number','exclusiveMinimum':'1'}", GUMBEL_ERROR_FORMAT, "'exclusiveMinimum'", "a number"},
+        {"{'type':'number','multipleOf':0}", GUMBEL_ERROR_FORMAT, "'multipleOf'", "above 0"},
+        {"{'type':'string','pattern':7}", GUMBEL_ERROR_FORMAT, "'pattern'", "a string"},
+        {"{'type':'string','pattern':'a('}", GUMBEL_ERROR_FORMAT, "'pattern' at #/pattern", "("},
+        {"{'type':'object','required':'a'}", GUMBEL_ERROR_FORMAT, "'required'", "an array"},
+        {"{'type':'object','required':[1]}", GUMBEL_ERROR_FORMAT, "'required'", "a list of strings"},
+        {"{'enum':7}", GUMBEL_ERROR_FORMAT, "'enum'", "an array"},
+        {"{'anyOf':{}}", GUMBEL_ERROR_FORMAT, "'anyOf'", "an array"},
+        {"{'anyOf':[]}", GUMBEL_ERROR_FORMAT, "'anyOf'", "at least one"},
+        {"{'type':'array','prefixItems':[],'items':[]}", GUMBEL_ERROR_FORMAT, "'items'",
+         "beside prefixItems"},
+        {"{'type':'string','nullable':1}", GUMBEL_ERROR_FORMAT, "'nullable'", "true or false"},
+        {"{'$ref':7}", GUMBEL_ERROR_FORMAT, "'$ref' at #/$ref", "a string"},
+        {"{'properties':{'a':{'$ref':'#/$defs/none'}}}", GUMBEL_ERROR_FORMAT, "'$ref' at #/properties/a/$ref",
+         "nothing is at '#/$defs/none'"},
+        {"{'$ref':'#none'}", GUMBEL_ERROR_FORMAT, "nothing is at", "#none"},
+        {"{'dependentRequired':7}", GUMBEL_ERROR_FORMAT, "'dependentRequired'", "an object"},
+        {"{'not':7}", GUMBEL_ERROR_FORMAT, "'not' at #/not", "an object or a boolean"},
+        {"false", GUMBEL_ERROR_FORMAT, "no value satisfies it", ""},
+        {"{'type':'integer','minimum':2,'maximum':1}", GUMBEL_ERROR_FORMAT, "no value satisfies it", ""},
+        {"{'type':'string','const':1}", GUMBEL_ERROR_FORMAT, "no value satisfies it", ""},
+        {"{'type':'object','required':['a'],'properties':{'a':false}}", GUMBEL_ERROR_FORMAT, "no value", ""},
+        {"{'type':'array','minItems':1,'items':{'type':'string','minLength':2,'maxLength':1}}",
+         GUMBEL_ERROR_FORMAT, "no value", ""},
+        /* No text is short enough. */
+        {"{'type':'object','properties':{'a':{'$ref':'#'}},'required':['a']}", GUMBEL_ERROR_ARGUMENT,
+         "no text", ""},
+    };
+    CHECK_REFUSALS(refusals);
+}
+
+static void test_unsupported(void **state) {
+    (void)state;
+    static const refusal refusals[] = {
+        {"{'type':'array','items':{'type':'array','uniqueItems':true}}", GUMBEL_ERROR_UNSUPPORTED,
+         "'uniqueItems' at #/items/uniqueItems", "cannot be honoured"},
+        {"{'contains':{}}", GUMBEL_ERROR_UNSUPPORTED, "'contains' at #/contains", ""},
+        {"{'unevaluatedProperties':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedProperties'", ""},
+        {"{'unevaluatedItems':false}", GUMBEL_ERROR_UNSUPPORTED, "'unevaluatedItems'", ""},
+        {"{'$recursiveRef':'#'}", GUMBEL_ERROR_UNSUPPORTED, "'$recursiveRef'", ""},
+        {"{'$defs':{'a~/':{'maxLenght':3}},'$ref':'#/$defs/a~0~1'}", GUMBEL_ERROR_UNSUPPORTED,
+         "'maxLenght' at #/$defs/a~0~1/maxLenght", "x-"},
+        {"{'$ref':'https://example.com/other.json'}", GUMBEL_ERROR_UNSUPPORTED, "'$ref'",
+         "'https://example.com/other.json' is in another document"},
+        {"{'$ref':'#/$defs/a','$defs':{'a':{'$id':'b.json'}}}", GUMBEL_ERROR_UNSUPPORTED, "'$ref'",
+         "$id within"},
+        {"{'oneOf':[{'type':'string'},{'type':'string','maxLength':3}]}", GUMBEL_ERROR_UNSUPPORTED,
+         "'oneOf' at #/oneOf", "branches 0 and 1"},
+        {"{'not':{'items':{'type':'null'}}}", GUMBEL_ERROR_UNSUPPORTED, "'not' at #/not",
+         "'items' cannot be negated"},
+        {"{'if':{'contains':{}},'then':{}}", GUMBEL_ERROR_UNSUPPORTED, "'if' at #/if",
+         "'contains' cannot be negated"},
+        {"{'not':{'const':[1]}}", GUMBEL_ERROR_UNSUPPORTED, "'not' at #/not", "arrays and objects"},
+        {"{'type':'string','format':'phone'}", GUMBEL_ERROR_UNSUPPORTED, "'format' at #/format", "'phone'"},
+        {"{'type':'string','pattern':'(?=a)b'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
+        {"{'type':'string','pattern':'(a)\\\\1'}", GUMBEL_ERROR_UNSUPPORTED, "'pattern' at #/pattern", ""},
+        {"{'type':'object','patternProperties':{'(?!a)':{}}}", GUMBEL_ERROR_UNSUPPORTED,
+         "'patternProperties' at #/patternProperties", ""},
+        {"{'type':'object','patternProperties':{'a':{},'b':{},'c':{},'d':{},'e':{},'f':{},'g':{}}}",
+         GUMBEL_ERROR_UNSUPPORTED, "'patternProperties'", "more than 6"},
+        {"{'type':'object','minProperties':3}", GUMBEL_ERROR_UNSUPPORTED,
+         "'minProperties' at #/minProperties", "3 members"},
+        {"{'type':'number','multipleOf':100001}", GUMBEL_ERROR_UNSUPPORTED, "'multipleOf'", "at most"},
+        {"{'$ref':'#/$defs/a','nullable':true,'$defs':{'a':{}}}", GUMBEL_ERROR_UNSUPPORTED, "'nullable'",
+         "anyOf"},
+        {"{'type':'number','minimum':1e300}", GUMBEL_ERROR_LIMIT, "'minimum'", "digits"},
+    };
+    CHECK_REFUSALS(refusals);
+}
+
+/* What options allow. */
+static void test_options(void **state) {
+    (void)state;
+    const gb_schema_options one_of = {.one_of_as_any_of = true}, unknown = {.unknown_allowed = true};
+    const gb_schema_options in_order = {.in_order = true};
+    static const schema_case overlapping = {
+        "{'oneOf':[{'type':'string'},{'type':'string','maxLength':3}]}", {"'a'", "'abcd'"}, {"1"}};
+    static const schema_case marked = {"{'type':'integer','ui:widget':'updown'}", {"1"}, {"''"}};
+    gb_grammar *grammar = NULL;
+    gumbel_error error;
+    check_schema(&overlapping, &one_of);
+    check_schema(&marked, &unknown);
+    assert_fails(compile_schema("{'type':'object','properties':{'a':{},'b':{}},'maxProperties':1}", &in_order,
+                                &grammar, &error),
+                 GUMBEL_ERROR_UNSUPPORTED, &error, "\"maxProperties\"");
+    assert_fails(
+        compile_schema("{'type':'object','properties':{'a':{},'b':{}},'required':['a'],'minProperties':2}",
+                       &in_order, &grammar, &error),
+        GUMBEL_ERROR_UNSUPPORTED, &error, "\"minProperties\"");
+}
+
+/* ---- Bombs --------------------------------------------------------------------------------------------- */
+
+static gumbel_status express(const gb_byte_buffer *text, gumbel_error *error) {
+    gb_expressions *expressions = gb_expressions_create();
+    gb_grammar *grammar = NULL;
+    const double begin = gb_seconds();
+    const gb_expression root =
+        gb_schema_express_text(expressions, (const char *)text->data, text->size, NULL, error);
+    const gumbel_status status =
+        root ? gb_grammar_compile(expressions, root, NULL, &grammar, error) : error->status;
+    gb_grammar_destroy(grammar);
+    gb_expressions_destroy(expressions);
+    assert_true(gb_seconds() - begin < 60);
+    return status;
+}
+
+static void append(gb_byte_buffer *text, const char *format, int number) {
+    char part[400], unquoted[400];
+    snprintf(part, sizeof part, format, number, number + 1, number + 1);
+    gb_buffer_append(text, unquoted, unquote(part, unquoted, sizeof unquoted));
+}
+
+static gb_byte_buffer repeated(const char *before, const char *part, int count, const char *after) {
+    gb_byte_buffer text = {0};
+    append(&text, before, 0);
+    for (int i = 0; i < count; i++)
+        append(&text, part, i);
+    append(&text, after, 0);
+    return text;
+}
+
+static void check_bomb(gb_byte_buffer text, gumbel_status status, const char *part) {
+    gumbel_error error = {0};
+    assert_fails(express(&text, &error), status, &error, part);
+    gb_buffer_free(&text);
+}
+
+static void test_bombs(void **state) {
+    (void)state;
+    check_bomb(repeated("", "{'items':", 300, ""), GUMBEL_ERROR_FORMAT, "schema: line");
+    gb_byte_buffer deep = repeated("", "{'not':", 300, "{}");
+    for (int i = 0; i < 300; i++)
+        gb_buffer_append(&deep, "}", 1);
+    check_bomb(deep, GUMBEL_ERROR_LIMIT, "nested deeper than 256");
+    /* 2^n alternatives of one value. */
+    check_bomb(repeated("{'type':'object','allOf':[",
+                        "{'anyOf':[{'required':['a%d']},{'required':['b%d']}]},", 40, "true]}"),
+               GUMBEL_ERROR_LIMIT, "alternatives");
+    /* Lists of schemas of lists of schemas. */
+    check_bomb(repeated("{'$ref':'#/$defs/d0','$defs':{",
+                        "'d%d':{'anyOf':[{'$ref':'#/$defs/d%d'},{'$ref':'#/$defs/d%d','minimum':1}]},", 60,
+                        "'d60':{'type':'integer'}}}"),
+               GUMBEL_ERROR_LIMIT, "");
+    check_bomb(repeated("{'type':'string','pattern':'a',", "", 1, "'maxLength':1000000}"), GUMBEL_ERROR_LIMIT,
+               "");
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------- */
+
+static bool allow_allocation(void *user, size_t bytes) {
+    (void)bytes;
+    int *left = user;
+    return (*left)-- > 0;
+}
+
+/* Whichever allocation fails, that is the error and nothing is left; the sanitizer sees what is. */
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char schema[] =
+        "{'type':'object','properties':{'a':{'enum':['x','y'],'pattern':'^x'},'b':{'not':{'minimum':3}},"
+        "'c':{'oneOf':[{'type':'null'},{'$ref':'#'}]}},'patternProperties':{'^d':{'multipleOf':7}},"
+        "'propertyNames':{'maxLength':3},'if':{'required':['a']},'then':{'required':['b']}}";
+    gumbel_status status = GUMBEL_ERROR_MEMORY;
+    int count = 0;
+    for (; status == GUMBEL_ERROR_MEMORY; count++) {
+        int left = count;
+        gumbel_error error = {0};
+        char text[sizeof schema];
+        unquote(schema, text, sizeof text);
+        gb_expressions *expressions = gb_expressions_create();
+        gb_set_allocation_hook(allow_allocation, &left);
+        const gb_expression root = gb_schema_express_text(expressions, text, strlen(text), NULL, &error);
+        gb_set_allocation_hook(NULL, NULL);
+        status = root ? GUMBEL_OK : error.status;
+        if (status != GUMBEL_OK && status != GUMBEL_ERROR_MEMORY)
+            fail_msg("allocation %d: %s", count, error.message);
+        gb_expressions_destroy(expressions);
+    }
+    assert_int_equal(status, GUMBEL_OK);
+    assert_true(count > 100);
+}
+
+/* What is large is read. */
+static void test_large(void **state) {
+    (void)state;
+    gumbel_error error = {0};
+    gb_byte_buffer text = repeated("{'type':'object','properties':{",
+                                   "'p%d':{'type':'object','properties':{'q':{'$ref':'#/properties/p%d'}}},",
+                                   500, "'p500':{}}}");
+    assert_ok(express(&text, &error), &error);
+    gb_buffer_free(&text);
+    text = repeated("{'enum':[", "'value %d',", 5000, "0]}");
+    assert_ok(express(&text, &error), &error);
+    gb_buffer_free(&text);
+    text = repeated("{'oneOf':[",
+                    "{'type':'object','properties':{'k':{'const':%d},'v':{'$ref':'#'}},'required':['k']},",
+                    99, "{'type':'null'}]}");
+    assert_ok(express(&text, &error), &error);
+    gb_buffer_free(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),     cmocka_unit_test(test_unsupported),
+                                       cmocka_unit_test(test_options),   cmocka_unit_test(test_bombs),
+                                       cmocka_unit_test(test_no_memory), cmocka_unit_test(test_large)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which texts schemas allow: objects, schemas made of others, white space and order.
+ */
+#include "check_schema.h"
+
+static const gb_schema_options compact = {.space = GB_SPACE_NONE};
+
+static void test_members(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'object','properties':{'a':{'type':'integer'},'b':{'type':'null'}},'required':['a'],'"
+         "additionalProperties':false}",
+         {"{'a':1}", "{'b':null,'a':1}", "{'a':1,'b':null}"},
+         {"{}", "{'b':null}", "{'a':1,'a':2}", "{'a':1,'c':2}", "{'a':'x'}"}},
+        {"{'type':'object','properties':{'a':{'type':'integer'}}}",
+         {"{}", "{'x':[],'a':1,'y':{}}"},
+         {"{'a':'x'}", "{'\\u0061':'x'}"}},
+        {"{'type':'object','properties':{'a':{'type':'integer'}},'additionalProperties':{'type':'null'}}",
+         {"{'aa':null,'a':1,'':null}"},
+         {"{'b':1}", "{'a':null}"}},
+        {"{'type':'object','additionalProperties':{'type':'integer'}}",
+         {"{}", "{'\\u0061':1}"},
+         {"{'a':null}"}},
+        {"{'type':'object','required':['x']}", {"{'x':1}", "{'y':2,'x':[]}"}, {"{}", "{'y':1}"}},
+        {"{'type':'object','properties':{'a':false}}", {"{}", "{'b':1}"}, {"{'a':1}"}},
+        {"{'type':'object','properties':{'\\\"\\n':{'const':1}},'additionalProperties':false}",
+         {"{'\\'\\n':1}"},
+         {"{'\\'\\u000a':1}", "{'\\'':1}"}},
+        {"{'type':'object','patternProperties':{'^n':{'type':'integer'},'x$':{'maximum':5}},'"
+         "additionalProperties':false}",
+         {"{'n':9,'ax':'s','nx':5}"},
+         {"{'nx':6}", "{'nx':'s'}", "{'b':1}"}},
+        {"{'type':'object','properties':{'na':{'minimum':3}},'patternProperties':{'^n':{'type':'integer'}},'"
+         "additionalProperties':{'type':'null'}}",
+         {"{'na':3,'nb':1,'b':null}"},
+         {"{'na':2}", "{'na':'x'}", "{'nb':null}", "{'b':1}"}},
+        {"{'type':'object','propertyNames':{'pattern':'^[ab]+$','maxLength':2},'properties':{'abc':true,'ab':"
+         "{'const':1}}}",
+         {"{'ab':1,'b':2}"},
+         {"{'ab':2}", "{'abc':1}", "{'c':1}", "{'bbb':1}"}},
+        {"{'type':'object','propertyNames':{'enum':['p','q']},'required':['p']}",
+         {"{'p':1,'q':2}"},
+         {"{'q':1}", "{'p':1,'r':1}"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+static void test_counts(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'object','properties':{'a':true,'b':true,'c':true},'additionalProperties':false,'"
+         "minProperties':2}",
+         {"{'c':1,'a':2}", "{'a':1,'b':1,'c':1}"},
+         {"{}", "{'a':1}"}},
+        {"{'type':'object','properties':{'a':true,'b':true,'c':true},'additionalProperties':false,'"
+         "maxProperties':1}",
+         {"{}", "{'c':1}"},
+         {"{'a':1,'b':2}"}},
+        {"{'type':'object','additionalProperties':{'type':'null'},'minProperties':1,'maxProperties':2}",
+         {"{'x':null}", "{'x':null,'y':null}"},
+         {"{}", "{'x':null,'y':null,'z':null}"}},
+        {"{'type':'object','required':['a'],'minProperties':2}",
+         {"{'a':1,'b':2}", "{'b':1,'a':2}"},
+         {"{'a':1}"}},
+        {"{'type':'object','maxProperties':0}", {"{}"}, {"{'a':1}"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+static void test_combined(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'anyOf':[{'type':'string','maxLength':1},{'const':7}]}", {"'a'", "7"}, {"'ab'", "8"}},
+        {"{'type':'integer','anyOf':[{'minimum':10},{'maximum':3}]}", {"10", "3"}, {"5", "'x'"}},
+        {"{'oneOf':[{'type':'integer','maximum':4},{'type':'integer','minimum':5},{'type':'null'}]}",
+         {"4", "5", "null"},
+         {"''"}},
+        {"{'oneOf':[{'properties':{'k':{'const':'a'},'v':{'type':'integer'}},'required':['k']},{'properties':"
+         "{'k':{'const':'b'},'v':{'type':'null'}},'required':['k']}],'type':'object'}",
+         {"{'k':'a','v':1}", "{'v':null,'k':'b'}"},
+         {"{'k':'a','v':null}", "{'k':'c'}", "{}"}},
+        {"{'allOf':[{'minimum':3},{'maximum':5},{'type':'integer'}],'not':{'const':4}}",
+         {"3", "5"},
+         {"2", "4", "6"}},
+        {"{'allOf':[{'properties':{'a':{'minimum':1}}},{'properties':{'a':{'maximum':2}},'required':['a']}],'"
+         "type':'object','properties':{'a':{'type':'integer'}},'additionalProperties':false}",
+         {"{'a':1}", "{'a':2}"},
+         {"{'a':3}", "{}"}},
+        {"{'$ref':'#/definitions/a','maximum':3,'definitions':{'a':{'type':'integer'}}}",
+         {"3"},
+         {"4", "'x'"}},
+        {"{'if':{'type':'string'},'then':{'minLength':2},'else':{'type':'integer'}}",
+         {"'ab'", "1"},
+         {"'a'", "null"}},
+        {"{'type':'object','properties':{'k':{'enum':['x','y']},'a':true,'b':true},'additionalProperties':"
+         "false,'if':{'properties':{'k':{'const':'x'}},'required':['k']},'then':{'required':['a']},'else':{'"
+         "required':['b']}}",
+         {"{'k':'x','a':1}", "{'a':1,'k':'x','b':2}", "{'b':1}", "{'b':1,'k':'y'}"},
+         {"{'k':'x','b':1}", "{'k':'y','a':1}", "{}"}},
+        {"{'type':'object','properties':{'a':true,'b':true},'additionalProperties':false,'dependentRequired':"
+         "{'a':['b']}}",
+         {"{}", "{'b':1}", "{'b':1,'a':1}"},
+         {"{'a':1}"}},
+        {"{'type':'object','properties':{'a':true,'b':true},'additionalProperties':false,'dependentSchemas':{"
+         "'a':{'properties':{'b':{'const':1}}}}}",
+         {"{'a':0,'b':1}", "{'b':2}", "{'a':0}"},
+         {"{'a':0,'b':2}"}},
+        {"{'type':'object','properties':{'a':true,'b':true},'additionalProperties':false,'dependencies':{'a':"
+         "['b'],'b':{'maxProperties':1}}}",
+         {"{'b':1}", "{}"},
+         {"{'a':1}", "{'a':1,'b':1}"}},
+        {"{'type':'object','not':{'required':['a']}}", {"{}", "{'b':1}"}, {"{'a':1}"}},
+        {"{'not':{'anyOf':[{'type':'string'},{'type':'object'}]}}", {"1", "[{}]"}, {"''", "{}"}},
+        {"{'not':{'not':{'type':'null'}}}", {"null"}, {"1"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+static void test_references(void **state) {
+    (void)state;
+    static const schema_case cases[] = {
+        {"{'type':'object','properties':{'v':{'type':'integer'},'next':{'anyOf':[{'$ref':'#'},{'type':'null'}"
+         "]}},'required':['v','next'],'additionalProperties':false}",
+         {"{'v':1,'next':{'next':null,'v':2}}"},
+         {"{'v':1,'next':{'v':2}}"}},
+        {"{'$ref':'#/$defs/a~1b%20c','$defs':{'a/b c':{'type':'null'}}}", {"null"}, {"1"}},
+        {"{'$ref':'#here','$defs':{'x':{'$anchor':'here','const':1}}}", {"1"}, {"2"}},
+        {"{'$dynamicRef':'#n','$defs':{'x':{'$dynamicAnchor':'n','const':1}}}", {"1"}, {"2"}},
+        {"{'$id':'https://example.com/s.json','$ref':'https://example.com/s.json#/$defs/"
+         "a','$defs':{'a':{'const':1}}}",
+         {"1"},
+         {"2"}},
+        {"{'properties':{'a':{'const':1},'b':{'$ref':'#/properties/a'}},'type':'object','required':['b']}",
+         {"{'b':1}"},
+         {"{'b':2}"}},
+        {"{'$ref':'#/prefixItems/1','prefixItems':[{},{'const':3}]}", {"3"}, {"4"}},
+        {"{'$ref':'#/$defs/a','$defs':{'a':{'$ref':'#/$defs/b','minimum':2},'b':{'$ref':'#/$defs/"
+         "a','type':'integer'}}}",
+         {"2"},
+         {"1", "'x'"}},
+        {"{'$defs':{'e':{'anyOf':[{'type':'integer'},{'type':'array','items':{'$ref':'#/$defs/"
+         "e'}}]}},'$ref':'#/$defs/e'}",
+         {"1", "[[],[1,[2]]]"},
+         {"[null]"}},
+    };
+    CHECK_SCHEMAS(cases, &compact);
+}
+
+#define TWO                                                                                                  \
+    "{'type':'object','properties':{'b':{'type':'array','items':{'const':1}},'a':{'const':2},'c':{'const':"  \
+    "3}},"
+
+static void test_space(void **state) {
+    (void)state;
+    const gb_schema_options flexible = {0}, single = {.space = GB_SPACE_SINGLE}, two = {.longest_space = 2};
+    static const schema_case cases[] = {{TWO "'additionalProperties':false}",
+                                         {"{'a':2,'b':[1,1]}", "{\n  'a' : 2 ,\t'b':[ 1\r\n, 1 ] }", "{ }",
+                                          "{'b':[ ]}", "{                    }"},
+                                         {" {}", "{} ", "{                     }", "{'a': 2,}"}}};
+    static const schema_case singles[] = {{TWO "'additionalProperties':false}",
+                                           {"{'a': 2, 'b': [1, 1]}", "{}", "{'b': []}"},
+                                           {"{'a':2}", "{ }", "{'b': [1,1]}", "{'a':  2}"}}};
+    static const schema_case twos[] = {{"{'type':'array'}", {"[  ]", "[1  ,  2]"}, {"[   ]"}}};
+    CHECK_SCHEMAS(cases, &flexible);
+    CHECK_SCHEMAS(singles, &single);
+    CHECK_SCHEMAS(twos, &two);
+}
+
+static void test_in_order(void **state) {
+    (void)state;
+    const gb_schema_options in_order = {.space = GB_SPACE_NONE, .in_order = true};
+    static const schema_case cases[] = {
+        {TWO "'additionalProperties':false}",
+         {"{}", "{'b':[],'a':2,'c':3}", "{'a':2}", "{'b':[],'c':3}"},
+         {"{'a':2,'b':[]}", "{'c':3,'a':2}", "{'a':2,'a':2}", "{,'a':2}"}},
+        {TWO "'required':['a']}",
+         {"{'a':2}", "{'b':[],'a':2,'x':1,'y':2}", "{'a':2,'c':3,'x':1}"},
+         {"{}", "{'b':[]}", "{'x':1,'a':2}", "{'a':2,'x':1,'c':3}"}},
+        {"{'type':'object','additionalProperties':{'const':1},'minProperties':1,'maxProperties':2}",
+         {"{'x':1}", "{'x':1,'y':1}"},
+         {"{}", "{'x':1,'y':1,'z':1}"}},
+        {TWO "'additionalProperties':false,'minProperties':1}", {"{'c':3}", "{'b':[],'a':2}"}, {"{}"}},
+        {"{'type':'object','properties':{'a':{'const':1}},'required':['a','z'],'minProperties':3}",
+         {"{'a':1,'z':2,'x':3}"},
+         {"{'a':1,'z':2}", "{'z':2,'a':1,'x':3}"}},
+    };
+    CHECK_SCHEMAS(cases, &in_order);
+}
+
+/* A schema that may begin and end as a tree does, of more members than a word has bits. */
+static void test_many_members(void **state) {
+    (void)state;
+    static char schema[4000], text[2000];
+    size_t length =
+        (size_t)snprintf(schema, sizeof schema,
+                         "{'type':'object','additionalProperties':false,'required':['m99'],'properties':{");
+    for (int i = 0; i < 100; i++)
+        length += (size_t)snprintf(schema + length, sizeof schema - length, "%s'm%d':{'const':%d}",
+                                   i ? "," : "", i, i);
+    snprintf(schema + length, sizeof schema - length, "}}");
+    length = (size_t)snprintf(text, sizeof text, "{");
+    for (int i = 99; i >= 0; i--)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s'm%d':%d", i < 99 ? "," : "", i, i);
+    snprintf(text + length, sizeof text - length, "}");
+    const schema_case test = {schema, {text, "{'m99':99}", "{'m3':3,'m99':99}"}, {"{}", "{'m99':99,'m3':4}"}};
+    const schema_case ordered = {
+        schema, {"{'m99':99}", "{'m3':3,'m5':5,'m99':99}"}, {"{}", "{'m99':99,'m3':3}", text}};
+    const gb_schema_options in_order = {.space = GB_SPACE_NONE, .in_order = true};
+    check_schema(&test, &compact);
+    check_schema(&ordered, &in_order);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),     cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_combined),    cmocka_unit_test(test_references),
+                                       cmocka_unit_test(test_space),       cmocka_unit_test(test_in_order),
+                                       cmocka_unit_test(test_many_members)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
