@@ -114,6 +114,9 @@ static gumbel_status check_options(const gb_backend_options *options, gumbel_err
                        options->cpu_isa);
     if (options->threads < 0)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 0 or more", options->threads);
+    if (options->draft_tokens > 0)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "draft_tokens %u: the cuda backend takes no drafts",
+                       options->draft_tokens);
     if (options->step_tokens > MOST_STEP_TOKENS)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%u tokens in a step: the cuda backend takes up to %d",
                        options->step_tokens, MOST_STEP_TOKENS);
