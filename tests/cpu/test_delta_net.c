@@ -116,15 +116,15 @@ enum { MOST_DRAFTS = 5 };
 static void begin_log(stateful_op *op, size_t row_floats) {
     op->of_state = (gb_state_log){.of = &op->log, .row_floats = row_floats};
     op->log = (gb_row_log){.capacity = MOST_DRAFTS, .slot_floats = 2 * MOST_DRAFTS * row_floats};
-    op->log.tokens = calloc(SLOTS, sizeof *op->log.tokens);
+    op->log.drafts = calloc(SLOTS, sizeof *op->log.drafts);
     op->log.memory = calloc(SLOTS * op->log.slot_floats, sizeof *op->log.memory);
-    assert_true(op->log.tokens && op->log.memory);
+    assert_true(op->log.drafts && op->log.memory);
     op->of_state.rows = op->log.memory;
     op->state.log = &op->of_state;
 }
 
 static void end_log(stateful_op *op) {
-    free(op->log.tokens);
+    free(op->log.drafts);
     free(op->log.memory);
     op->log = (gb_row_log){0};
     op->state.log = NULL;

@@ -9,6 +9,7 @@
 #include "support/backend.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -86,7 +87,7 @@ typedef struct sequence {
 typedef struct bench {
     gumbel_program *program;
     gumbel_program_info info;
-    uint32_t tokens; /* to draw */
+    uint32_t tokens, sequence_count; /* to draw; that are used */
     sequence sequences[MOST_SEQUENCES];
 } bench;
 
@@ -160,7 +161,8 @@ static void compute_expected(const bench *b, gumbel_engine *engine, sequence *s,
 }
 
 static void set_up_bench(bench *b, gumbel_program *program, uint32_t tokens, uint32_t sequences) {
-    *b = (bench){.program = program, .info.size = sizeof b->info, .tokens = tokens};
+    *b = (bench){
+        .program = program, .info.size = sizeof b->info, .tokens = tokens, .sequence_count = sequences};
     assert_ok(gumbel_program_get_info(program, &b->info, &error), &error);
     gumbel_engine *engine = make_engine(program, 1, 1, 0);
     for (uint32_t i = 0; i < sequences; i++) {
@@ -353,7 +355,7 @@ static void compare(bench *b, uint32_t count, int threads, uint32_t most_draft) 
     gumbel_engine *engine = make_engine(b->program, (int)count + 1, threads, most_draft); /* one to fork */
     count_tokens(engine);
     for (uint32_t i = 0; i < count; i++) {
-        sequences[i] = &b->sequences[count == 1 ? chance(MOST_SEQUENCES) : i];
+        sequences[i] = &b->sequences[count == 1 ? chance(b->sequence_count) : i];
         sequences[i]->session = make_session(engine, 1000 * (uint64_t)(sequences[i] - b->sequences));
         sequences[i]->prompt_done = sequences[i]->count = 0;
     }
@@ -365,17 +367,17 @@ static void compare(bench *b, uint32_t count, int threads, uint32_t most_draft) 
 }
 
 static void compare_all(gumbel_program *program, uint32_t tokens) {
-    static const uint32_t counts[] = {1, 1, 1, 1, 4, 16};
-    static const uint32_t drafts[] = {1, 3, MOST_DRAFT};
+    static const uint32_t counts[] = {1, 1, 1, 1, 4, MOST_SEQUENCES};
+    static const uint32_t drafts[] = {3, 1, MOST_DRAFT};
     static bench b;
     chance_state = 1;
-    set_up_bench(&b, program, tokens, MOST_SEQUENCES);
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++)
-            for (int threads = 1; threads <= 2; threads++) {
-                const uint32_t most = b.info.prefill_chunk - 1;
-                compare(&b, counts[c], threads, drafts[d] < most ? drafts[d] : most);
-            }
+    set_up_bench(&b, program, tokens, (uint32_t)shortened(MOST_SEQUENCES, 3));
+    const uint32_t most = b.info.prefill_chunk - 1;
+    for (int c = 0; c < shortened(sizeof counts / sizeof *counts, 1); c++)
+        for (int d = 0; d < shortened(sizeof drafts / sizeof *drafts, 1); d++)
+            for (int threads = 1; threads <= shortened(2, 1); threads++)
+                compare(&b, is_short_run ? b.sequence_count : counts[c], threads,
+                        drafts[d] < most ? drafts[d] : most);
     tear_down_bench(&b);
 }
 
@@ -401,21 +403,25 @@ static void test_bundled_model(void **state) {
     gumbel_export_options options = {.size = sizeof options, .quantize = "int4", .max_context = 128};
     assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &program, &error), &error);
-    compare_all(program, 40);
+    compare_all(program, (uint32_t)shortened(40, 8));
 }
 
 #define of(test, state) cmocka_unit_test_prestate(test, (void *)(uintptr_t)(state))
 
-int main(void) {
+int main(int argument_count, char **arguments) {
+    read_test_arguments(argument_count, arguments);
     const struct CMUnitTest tests[] = {
-        of(test_random_weights, "small.json"),
-        of(test_random_weights, "small_bf16.json"),
-        of(test_random_weights, "small_groups.json:int4-affine"),
         of(test_random_weights, "qwen.json"),
-        of(test_random_weights, "qwen_groups.json:int4"),
+        of(test_random_weights, "small_bf16.json"),
         of(test_random_weights, "qwen_heads.json"),
+        of(test_random_weights, "small.json"),
+        of(test_random_weights, "small_groups.json:int4-affine"),
+        of(test_random_weights, "qwen_groups.json:int4"),
         of(test_bundled_model, "gemma4-tiny"),
         of(test_bundled_model, "qwen3_5-moe-tiny"),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    for (int i = 0; i < shortened(sizeof tests / sizeof *tests, 3); i++)
+        failed += cmocka_run_group_tests(((const struct CMUnitTest[]){tests[i]}), NULL, NULL);
+    return failed;
 }

@@ -224,11 +224,11 @@ void gb_executor_run(gb_executor *e, gb_batch *batch) {
 }
 
 void gb_executor_take_logged(gb_executor *e, uint32_t slot) {
-    if (e->log->capacity == 0 || e->log->tokens[slot].count == 0)
+    if (e->log->capacity == 0 || e->log->drafts[slot].count == 0)
         return;
     for (uint32_t s = 0; s < e->steps.count; s++)
         gb_kernel_take_logged(&e->steps.list[s].call, slot, e->scratch);
-    gb_row_log_reset(e->log, slot, e->log->tokens[slot].position + e->log->tokens[slot].count);
+    gb_row_log_reset(e->log, slot, e->log->drafts[slot].position + e->log->drafts[slot].count);
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */

@@ -61,9 +61,9 @@ gumbel_status gb_row_log_create(const gb_program *program, uint32_t slots, uint3
     *log = (gb_row_log){.capacity = drafts};
     if (drafts == 0)
         return GUMBEL_OK;
-    log->tokens = gb_allocate(slots, sizeof *log->tokens);
+    log->drafts = gb_allocate(slots, sizeof *log->drafts);
     log->states = gb_allocate(program->state_count, sizeof *log->states);
-    if (!log->tokens || !log->states)
+    if (!log->drafts || !log->states)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the drafts of %u slots", slots);
     GB_TRY(measure_rows(program, log, error));
     if (!place_rows(program, slots, log))
@@ -73,7 +73,7 @@ gumbel_status gb_row_log_create(const gb_program *program, uint32_t slots, uint3
 }
 
 void gb_row_log_destroy(gb_row_log *log) {
-    gb_free(log->tokens);
+    gb_free(log->drafts);
     gb_free(log->states);
     gb_free(log->memory);
     *log = (gb_row_log){0};
@@ -82,29 +82,15 @@ void gb_row_log_destroy(gb_row_log *log) {
 /* ---- Using --------------------------------------------------------------------------------------------- */
 
 void gb_row_log_advance(gb_row_log *log, const gb_batch *batch) {
-    for (uint32_t n = 0; n < batch->token_count && log->capacity > 0; n++) {
-        gb_logged_tokens *tokens = &log->tokens[batch->slots[n]];
-        if (batch->draft[n]) { /* never a slot's first token */
-            tokens->half = tokens->count == 0 ? 1 - tokens->half : tokens->half;
-            tokens->count++;
-        } else {
-            tokens->position = (uint32_t)batch->positions[n] + 1;
-            tokens->count = 0;
-        }
-    }
+    if (log->capacity > 0)
+        gb_drafts_advance(log->drafts, batch);
 }
 
 void gb_row_log_reset(gb_row_log *log, uint32_t slot, uint32_t position) {
     if (log->capacity > 0)
-        log->tokens[slot] = (gb_logged_tokens){.position = position};
+        gb_drafts_reset(&log->drafts[slot], position);
 }
 
 bool gb_row_log_truncate(gb_row_log *log, uint32_t slot, uint32_t position) {
-    if (log->slot_floats == 0)
-        return true;
-    gb_logged_tokens *tokens = &log->tokens[slot];
-    if (position < tokens->position || position > tokens->position + tokens->count)
-        return false;
-    tokens->count = position - tokens->position;
-    return true;
+    return log->slot_floats == 0 || gb_drafts_truncate(&log->drafts[slot], position);
 }

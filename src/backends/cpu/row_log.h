@@ -8,28 +8,22 @@
 #define GUMBEL_BACKENDS_CPU_ROW_LOG_H
 
 #include "backends/backend.h"
-
-/* Of a slot: which tokens its states lack. */
-typedef struct gb_logged_tokens {
-    uint32_t position; /* of the first: where the states stand */
-    uint32_t count;
-    uint32_t half; /* of each state's rows that has them; the other one takes the next step's drafts */
-} gb_logged_tokens;
+#include "backends/states/drafts.h"
 
 struct gb_row_log;
 
 /* Of a state: a row is what its op was given for a token, in the order of the op's operands. */
 typedef struct gb_state_log {
     const struct gb_row_log *of;
-    float *rows;       /* of slot 0: [2, capacity, row_floats] */
+    float *rows;       /* of slot 0: [2, capacity, row_floats], which steps with drafts fill by turns */
     size_t row_floats; /* 0: the state is not recurrent */
 } gb_state_log;
 
 typedef struct gb_row_log {
-    uint32_t capacity;        /* drafts of a slot in a step, at most; 0: nothing is logged */
-    size_t slot_floats;       /* from a slot's rows to the next one's */
-    gb_logged_tokens *tokens; /* [slots] */
-    gb_state_log *states;     /* [state_count], the program's states */
+    uint32_t capacity;      /* drafts of a slot in a step, at most; 0: nothing is logged */
+    size_t slot_floats;     /* from a slot's rows to the next one's */
+    gb_slot_drafts *drafts; /* [slots] those that are logged, which the states lack */
+    gb_state_log *states;   /* [state_count], the program's states */
     float *memory;
     const bool *is_draft; /* [N] of the step that is executed */
 } gb_row_log;
@@ -59,18 +53,20 @@ static inline size_t gb_count_drafts(const gb_state_log *log, size_t first, size
 
 /* How many logged tokens the state lacks. log may be NULL. */
 static inline size_t gb_logged_count(const gb_state_log *log, size_t slot) {
-    return log ? log->of->tokens[slot].count : 0;
+    return log ? log->of->drafts[slot].count : 0;
+}
+
+static inline float *gb_rows_of_turn(const gb_state_log *log, size_t slot, uint32_t turn) {
+    return log->rows + slot * log->of->slot_floats + turn % 2 * (size_t)log->of->capacity * log->row_floats;
 }
 
 /* Their rows, and where those of the step's drafts go. */
 static inline float *gb_logged_rows(const gb_state_log *log, size_t slot) {
-    const size_t half = log->of->tokens[slot].half * (size_t)log->of->capacity * log->row_floats;
-    return log->rows + slot * log->of->slot_floats + half;
+    return gb_rows_of_turn(log, slot, log->of->drafts[slot].turn);
 }
 
 static inline float *gb_rows_to_log(const gb_state_log *log, size_t slot) {
-    const size_t half = (1 - log->of->tokens[slot].half) * (size_t)log->of->capacity * log->row_floats;
-    return log->rows + slot * log->of->slot_floats + half;
+    return gb_rows_of_turn(log, slot, log->of->drafts[slot].turn + 1);
 }
 
 #endif

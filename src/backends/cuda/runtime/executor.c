@@ -106,7 +106,8 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
     const gb_batch pass = gb_cuda_pass_of(&e->passes, batch, generated, &first_row);
     if (pass.token_count == 0)
         return GUMBEL_OK;
-    gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
+    gb_cuda_inputs_fill(&e->inputs, &pass, e->slots, ++e->number);
+    gb_cuda_slots_advance(e->slots, &pass);
     bind(e, !generated, first_row);
     gb_cuda_inputs_send(&e->inputs, e->stream);
     gumbel_status status = launch(e, error);
@@ -166,6 +167,7 @@ static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_
     GB_TRY(wait_for(e, number, error));
     gb_cuda_results_collect(&e->results, number, 0, 1);
     e->lookahead.version = e->lookahead.version < GB_CUDA_MOST_AHEAD ? e->lookahead.version + 1 : 0;
+    gb_cuda_slots_stand(e->slots, e->lookahead.slot, end);
     finish(e, batch, number);
     return GUMBEL_OK;
 }
@@ -217,7 +219,7 @@ static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resou
     const gb_backend_options *options = resources->backend;
     GB_TRY(gb_cuda_inputs_create(e->program, options, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->program, options, &e->passes, error));
-    GB_TRY(gb_cuda_results_create(e->program, options->slots, MAILBOX_ENTRIES, &e->results, error));
+    GB_TRY(gb_cuda_results_create(e->program, gb_most_rows(options), MAILBOX_ENTRIES, &e->results, error));
     GB_TRY(gb_cuda_launches_create(resources, &e->inputs, &e->launches, error));
     capture_one_token(e);
     return GUMBEL_OK;
