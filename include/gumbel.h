@@ -522,7 +522,7 @@ typedef struct gumbel_engine_options {
     int threads;          /* CPU threads; 0: one per physical core */
     int slots;            /* sessions that can exist at once; 0: 1 */
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
-    uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
+    uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots and their drafts */
     const char *cpu_isa;  /* instruction set of the CPU's kernels, one that the machine has: "portable",
                              "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot" or "neoni8mm"; NULL:
                              the strongest of them */
