@@ -49,18 +49,20 @@ static gumbel_status enqueue(void *user, gumbel_error *error) {
     return gb_cuda_check(cudaGetLastError(), "posting a step's tokens", error);
 }
 
-/* Whether the launches of a step depend on its sizes alone. */
+/* Whether the launches of a step depend on its sizes alone, and it is one of those that come again: of tokens
+ * that were decoded, a run each, or with drafts, which all have rows. */
 static bool can_capture(const gb_cuda_executor *e) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     return !e->launches.bound->has_branches && !e->launches.profile && !sizes->is_prefill &&
-           sizes->runs.count == sizes->tokens && sizes->first_row == 0;
+           (sizes->runs.count == sizes->tokens || sizes->rows == sizes->tokens) && sizes->first_row == 0;
 }
 
 /* Enqueues the step that is bound. */
 static gumbel_status launch(gb_cuda_executor *e, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     gb_cuda_graph *graph =
-        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows) : NULL;
+        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count)
+                       : NULL;
     if (!graph)
         return enqueue(e, error);
     if (!graph->instance) {
@@ -212,7 +214,7 @@ static void capture_one_token(gb_cuda_executor *e) {
                                       .versions = gb_cuda_inputs_versions(&e->inputs)};
     gb_cuda_launches_bind(&e->launches, &sizes);
     if (can_capture(e))
-        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1), e->stream, enqueue, e, &ignored);
+        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1, 1), e->stream, enqueue, e, &ignored);
 }
 
 static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
