@@ -522,7 +522,7 @@ typedef struct gumbel_engine_options {
     int threads;          /* CPU threads; 0: one per physical core */
     int slots;            /* sessions that can exist at once; 0: 1 */
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
-    uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots */
+    uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots and their drafts */
     const char *cpu_isa;  /* instruction set of the CPU's kernels, one that the machine has: "portable",
                              "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot" or "neoni8mm"; NULL:
                              the strongest of them */
@@ -533,6 +533,8 @@ typedef struct gumbel_engine_options {
     void *log_user;
     gumbel_profile_callback profile; /* NULL: ops are not timed. The CPU backend's */
     void *profile_user;
+    uint32_t draft_tokens; /* draft tokens of one session in a step, at most (gumbel_request); 0: none. Memory
+                              is reserved for so many more rows of each slot */
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The
@@ -557,6 +559,7 @@ typedef struct gumbel_engine_info {
     uint32_t max_context;   /* positions per session */
     uint32_t step_tokens;   /* tokens of all sessions in one step, at most */
     uint32_t prefill_chunk; /* of these, tokens of one session, at most */
+    uint32_t draft_tokens;  /* of these, draft tokens of one session, at most */
     bool snapshots;         /* sessions can take snapshots */
     const char *backend;    /* "cpu", "cuda" or "mlx" */
     uint32_t threads;       /* of the CPU that compute; 0: the backend computes elsewhere */
@@ -601,8 +604,9 @@ GUMBEL_API gumbel_status gumbel_session_append(gumbel_session *session, const in
                                                gumbel_error *error);
 
 /* Goes back to position, as if the later tokens had never been run; a later prefill gives the same bits as a
- * fresh one. Truncates in place where the state can; otherwise restores the snapshot or starts over and runs
- * the tokens up to position again. Errors: ARGUMENT when position is ahead of the session. */
+ * fresh one. Truncates in place where the state can, which every state can within the draft of the session's
+ * last step; otherwise restores the snapshot or starts over and runs the tokens up to position again. Errors:
+ * ARGUMENT when position is ahead of the session. */
 GUMBEL_API gumbel_status gumbel_session_rewind(gumbel_session *session, uint32_t position,
                                                gumbel_error *error);
 
@@ -657,6 +661,7 @@ typedef struct gumbel_result {
     const float *top_token_logprob;
     gumbel_status status; /* OK, or NUMERIC: the row has no token, which is -1 */
     const char *problem;  /* then a sentence that says why, which lives as long as the library; else NULL */
+    uint32_t accepted;    /* of a request's first result: draft tokens that were accepted and have been run */
 } gumbel_result;
 
 /* One session's part of a step. Log-probabilities are of the softmax of the program's logits, before biases,
@@ -671,15 +676,26 @@ typedef struct gumbel_request {
     bool wants_logprob;              /* give the token's log-probability */
     uint32_t top_logprobs;           /* and of that many likeliest tokens; at most max_top_logprobs */
     /* The tokens that may be drawn: token i if bit i % 32 of word i / 32 is 1, of (vocab_size + 31) / 32
-     * words that are read during the call; NULL: every token. */
+     * words that are read during the call, and so for each row of a draft; NULL: every token. */
     const uint32_t *mask;
+    const int32_t *draft; /* guesses of the tokens that follow; NULL: none */
+    size_t draft_count;   /* 0 .. the engine's draft_tokens; token_count + draft_count is at most
+                             prefill_chunk */
 } gumbel_request;
 
 /* Runs one step: requests of any mix of prefill and decode, each row with its own settings. A row's result
  * does not depend on the other rows, and its error is its request's: with NUMERIC, which names the first such
  * request, all tokens have been run and every result is written, and result.status says which rows have no
  * token. On any other error no session has moved and no result is written: ARGUMENT (naming the request and
- * the field), LIMIT (context, step_tokens), MEMORY (the device's), BACKEND. */
+ * the field), LIMIT (context, step_tokens), MEMORY (the device's), BACKEND.
+ *
+ * A request with a draft has draft_count + 1 rows, and result is an array of as many, each with its size set.
+ * Row r is drawn behind draft token r - 1 with the seed of the r-th token from here, and is the row that a
+ * step of its own would have had: its token, log-probabilities, penalties and finish. The draft is accepted
+ * up to the first row whose token is another one than the draft's or a stop token of the program. The
+ * accepted tokens have been run; accepted + 1 results are written, of which the last one's token has not. The
+ * rest of the draft is as if never run. Such a request has one token, and that continues an answer: a result
+ * was drawn just before it. */
 GUMBEL_API gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests, size_t count,
                                      gumbel_error *error);
 

@@ -11,6 +11,7 @@
 
 typedef struct gb_backend_options {
     uint32_t slots, max_context, step_tokens;
+    uint32_t draft_tokens; /* of one slot in a step, at most */
     int threads;
     const char *cpu_isa; /* NULL: the best there is */
     bool fuse, snapshots;
@@ -20,6 +21,12 @@ typedef struct gb_backend_options {
     gumbel_profile_callback profile; /* NULL: ops are not timed */
     void *profile_user;
 } gb_backend_options;
+
+/* Rows of a step, at most. */
+static inline uint32_t gb_most_rows(const gb_backend_options *options) {
+    const uint64_t rows = (uint64_t)options->slots * (options->draft_tokens + 1ull);
+    return options->draft_tokens > 0 && rows > options->step_tokens ? options->step_tokens : (uint32_t)rows;
+}
 
 /* Streams of bytes for saving and loading a slot; they return GUMBEL_OK or fail with a message. */
 typedef gumbel_status (*gb_save_stream)(void *user, const void *data, uint64_t size, gumbel_error *error);
@@ -46,6 +53,12 @@ typedef struct gb_backend_functions {
 
     /* Makes the slot's state that of an empty session. */
     void (*reset_slot)(gb_backend *backend, uint32_t slot);
+
+    /* Forgets the slot's positions from `position` on. Caches and rings forget by themselves, because later
+     * positions overwrite them; a recurrent state forgets draft tokens of the slot's last step, and until the
+     * slot's next step or another of these functions. False, with nothing changed, where it cannot. NULL: the
+     * backend takes no drafts, and refuses options.draft_tokens. */
+    bool (*truncate_slot)(gb_backend *backend, uint32_t slot, uint32_t position);
 
     /* Gives slot `to` the state that slot `from` has after `position` tokens. Errors: MEMORY (the device's).
      */

@@ -29,7 +29,7 @@ static gumbel_status value_bytes(const placer *p, gb_ref value, uint64_t *bytes,
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
         uint64_t count = dim == GB_DIM_N   ? p->options->step_tokens
-                         : dim == GB_DIM_B ? p->options->slots
+                         : dim == GB_DIM_B ? p->options->rows
                                            : (uint64_t)dim;
         if (dim == 0 || dim < GB_DIM_B || !gb_multiply_size(size, count, &size))
             goto too_large;
@@ -38,7 +38,7 @@ static gumbel_status value_bytes(const placer *p, gb_ref value, uint64_t *bytes,
         return GUMBEL_OK;
 too_large:
     return gb_fail(error, GUMBEL_ERROR_FORMAT, "value %u: its size at %u tokens and %u rows is out of range",
-                   value, p->options->step_tokens, p->options->slots);
+                   value, p->options->step_tokens, p->options->rows);
 }
 
 static void find_last_uses(const placer *p) {

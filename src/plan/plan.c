@@ -25,9 +25,9 @@ static gumbel_status run_passes(gb_plan *plan, const gb_plan_options *options, g
 gumbel_status gb_plan_create(const gb_program *program, const gb_plan_options *options, gb_plan **plan,
                              gumbel_error *error) {
     *plan = NULL;
-    if (options->step_tokens == 0 || options->slots == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "plan for %u tokens and %u slots: expected at least 1",
-                       options->step_tokens, options->slots);
+    if (options->step_tokens == 0 || options->rows == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "plan for %u tokens and %u rows: expected at least 1",
+                       options->step_tokens, options->rows);
     gb_plan *created = gb_allocate(1, sizeof *created);
     if (created)
         created->places = gb_allocate(program->value_count, sizeof *created->places);

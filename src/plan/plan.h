@@ -42,7 +42,7 @@ struct gb_plan;
 
 typedef struct gb_plan_options {
     uint32_t step_tokens; /* largest N, at least 1 */
-    uint32_t slots;       /* largest B, at least 1 */
+    uint32_t rows;        /* largest B, at least 1 */
     bool fuse;            /* replace sub-graphs by fused steps: the sampler, and what the backend supports */
     /* Whether the backend has a kernel for a fused step; called before the step is put into the plan. What
      * it does not support stays as it is. NULL: it supports none. */

@@ -26,8 +26,17 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
         options->slots = 1;
     if (options->max_context == 0)
         options->max_context = (uint32_t)metadata->max_context;
+    if (options->draft_tokens >= metadata->prefill_chunk)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "draft_tokens %u: expected less than the program's prefill chunk of %llu",
+                       options->draft_tokens, (unsigned long long)metadata->prefill_chunk);
+    if (options->draft_tokens > 0 && !metadata->use_sampling)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "draft_tokens %u: the program was exported with --logits and draws no tokens",
+                       options->draft_tokens);
     if (options->step_tokens == 0)
-        options->step_tokens = (uint32_t)metadata->prefill_chunk + (uint32_t)options->slots;
+        options->step_tokens =
+            (uint32_t)metadata->prefill_chunk + (uint32_t)options->slots * (1 + options->draft_tokens);
     if (options->step_tokens < (uint32_t)options->slots || options->step_tokens > INT_MAX / 2)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "step_tokens %u: expected at least one per slot (%d)",
                        options->step_tokens, options->slots);
@@ -38,21 +47,18 @@ static gumbel_status settle_options(const gb_program *program, const gumbel_engi
 static bool reserve_requests(size_t slots, gb_step_requests *requests) {
     requests->list = gb_allocate(slots, sizeof *requests->list);
     requests->settings = gb_allocate(slots, sizeof *requests->settings);
-    requests->results = gb_allocate(slots, sizeof *requests->results);
-    requests->of_row = gb_allocate(slots, sizeof *requests->of_row);
-    return requests->list && requests->settings && requests->results && requests->of_row;
+    requests->first_row = gb_allocate(slots, sizeof *requests->first_row);
+    return requests->list && requests->settings && requests->first_row;
 }
 
 static void free_requests(gb_step_requests *requests) {
     gb_free(requests->list);
     gb_free(requests->settings);
-    gb_free(requests->results);
-    gb_free(requests->of_row);
+    gb_free(requests->first_row);
 }
 
-static bool reserve_batch(gumbel_engine *engine) {
-    if (!gb_batch_arrays_reserve(&engine->program->metadata, engine->step_tokens, engine->slots,
-                                 &engine->arrays) ||
+static bool reserve_batch(gumbel_engine *engine, uint32_t rows) {
+    if (!gb_batch_arrays_reserve(&engine->program->metadata, engine->step_tokens, rows, &engine->arrays) ||
         !reserve_requests(engine->slots, &engine->requests))
         return false;
     gb_batch_use(&engine->arrays, &engine->batch);
@@ -100,15 +106,13 @@ static uint32_t most_following(const gumbel_engine *engine) {
     return (uint32_t)most;
 }
 
-static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_options *options,
-                                    gumbel_error *error) {
-    const gb_backend_entry *entry;
-    GB_TRY(gb_backend_find(options->backend, &entry, error));
-    engine->backend_name = entry->name;
-    gb_backend_options backend_options = {
-        .slots = engine->slots,
-        .max_context = engine->max_context,
-        .step_tokens = engine->step_tokens,
+/* The settled options as a backend takes them. */
+static gb_backend_options backend_options_of(const gumbel_engine_options *options) {
+    return (gb_backend_options){
+        .slots = (uint32_t)options->slots,
+        .max_context = options->max_context,
+        .step_tokens = options->step_tokens,
+        .draft_tokens = options->draft_tokens,
         .threads = options->threads,
         .cpu_isa = options->cpu_isa,
         .fuse = !options->unfused,
@@ -119,7 +123,14 @@ static gumbel_status create_backend(gumbel_engine *engine, const gumbel_engine_o
         .profile = options->profile,
         .profile_user = options->profile_user,
     };
-    return entry->create(engine->program, &backend_options, &engine->backend, error);
+}
+
+static gumbel_status create_backend(gumbel_engine *engine, const char *name,
+                                    const gb_backend_options *options, gumbel_error *error) {
+    const gb_backend_entry *entry;
+    GB_TRY(gb_backend_find(name, &entry, error));
+    engine->backend_name = entry->name;
+    return entry->create(engine->program, options, &engine->backend, error);
 }
 
 gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_engine_options *given,
@@ -136,10 +147,12 @@ gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_e
     made->max_context = options.max_context;
     made->step_tokens = options.step_tokens;
     made->prefill_chunk = (uint32_t)program->program->metadata.prefill_chunk;
+    made->draft_tokens = options.draft_tokens;
     made->snapshots = options.snapshots;
+    const gb_backend_options backend_options = backend_options_of(&options);
     gumbel_status status =
-        reserve_batch(made) && reserve_sessions(made)
-            ? create_backend(made, &options, error)
+        reserve_batch(made, gb_most_rows(&backend_options)) && reserve_sessions(made)
+            ? create_backend(made, options.backend, &backend_options, error)
             : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %d sessions of %u positions", options.slots,
                       options.max_context);
     if (status != GUMBEL_OK) {
@@ -183,6 +196,7 @@ gumbel_status gumbel_engine_get_info(const gumbel_engine *engine, gumbel_engine_
         .step_tokens = engine->step_tokens,
         .prefill_chunk =
             engine->prefill_chunk < engine->step_tokens ? engine->prefill_chunk : engine->step_tokens,
+        .draft_tokens = engine->draft_tokens,
         .snapshots = engine->snapshots,
         .backend = engine->backend_name,
         .threads = engine->backend->threads,

@@ -41,6 +41,7 @@ struct gumbel_session {
     int32_t *tokens;   /* [max_context] those that have been run, `position` of them */
     bool *generated;   /* [max_context] which of them continued an answer; the others were a prompt */
     bool is_repeating; /* tokens of its own are run again, and are what they were */
+    bool is_ahead;     /* a step of its tokens has failed, or is being run */
     uint32_t position;
     uint32_t written_end;    /* one more than the highest position written since the state was last whole */
     uint32_t whole_position; /* rings held their full window at this position, and nothing older */
@@ -63,19 +64,19 @@ struct gumbel_session {
     gumbel_bias *bias;                /* [max_bias] of the generation */
 };
 
-/* A step's requests in this version's form, and what they get; arrays of as many as there are slots. */
+/* A step's requests in this version's form, and what they get; arrays of as many as there are slots, by
+ * request. */
 typedef struct gb_step_requests {
     gumbel_request *list;
     size_t count;
-    gumbel_sampling *settings; /* [row] */
-    gumbel_result *results;    /* [row] */
-    uint32_t *of_row;          /* [row] the row's request */
+    gumbel_sampling *settings; /* of its rows */
+    uint32_t *first_row;       /* its first row in the batch, where it has a result */
 } gb_step_requests;
 
 struct gumbel_engine {
     const gb_program *program;
     gb_backend *backend;
-    uint32_t slots, max_context, step_tokens, prefill_chunk;
+    uint32_t slots, max_context, step_tokens, prefill_chunk, draft_tokens;
     bool snapshots;
     const char *backend_name;
     char description[128];
@@ -135,8 +136,12 @@ gumbel_status gb_session_run(gumbel_session *session, const int32_t *tokens, siz
 /* How many of count tokens the session runs in one step. */
 size_t gb_session_chunk(const gumbel_session *session, size_t count);
 
-/* Whether every state can forget the positions from `position` on in place: caches always; a ring while the
- * window before position has not been overwritten; a recurrent state never. The other two are a session's. */
+/* Whether caches and rings can forget the positions from `position` on in place: caches always; a ring while
+ * the window before position has not been overwritten. The other two are a session's. */
+bool gb_can_truncate_rings(const gb_program *program, uint32_t written_end, uint32_t whole_position,
+                           uint32_t position);
+
+/* The same of every state: of a recurrent one never. */
 bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
                      uint32_t position);
 

@@ -94,7 +94,7 @@ gumbel_status gumbel_program_get_costs(const gumbel_program *program, const gumb
 /* Intermediate values of one session's largest step, with the engine's default options. */
 static gumbel_status scratch_bytes(const gb_program *program, uint64_t *bytes, gumbel_error *error) {
     gb_plan_options options = {
-        .step_tokens = (uint32_t)program->metadata.prefill_chunk + 1, .slots = 1, .fuse = true};
+        .step_tokens = (uint32_t)program->metadata.prefill_chunk + 1, .rows = 1, .fuse = true};
     return gb_plan_scratch_bytes(program, &options, bytes, error);
 }
 

@@ -34,7 +34,7 @@ void gb_session_clear(gumbel_session *session) {
     session->position = session->written_end = session->whole_position = 0;
     session->generated_from = 0;
     session->pending_token = session->drawn_token = -1;
-    session->has_snapshot = session->is_repeating = session->is_rewound = false;
+    session->has_snapshot = session->is_repeating = session->is_rewound = session->is_ahead = false;
     session->generation.active = false;
     session->lookahead.sampling = NULL;
 }
@@ -108,14 +108,12 @@ gumbel_status gumbel_session_append(gumbel_session *session, const int32_t *toke
     return gb_session_run(session, tokens, count, NULL, error);
 }
 
-bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
-                     uint32_t position) {
+bool gb_can_truncate_rings(const gb_program *program, uint32_t written_end, uint32_t whole_position,
+                           uint32_t position) {
     for (uint32_t i = 0; i < program->state_count; i++) {
         const gb_state *state = &program->states[i];
-        if (state->kind == GB_STATE_CACHE)
-            continue;
         if (state->kind != GB_STATE_RING)
-            return false;
+            continue;
         int64_t capacity = state->type.shape.dims[0], window = state->window;
         int64_t oldest = (int64_t)written_end - capacity;
         int64_t oldest_whole = (int64_t)whole_position - window + 1;
@@ -125,6 +123,22 @@ bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t w
             return false;
     }
     return true;
+}
+
+bool gb_can_truncate(const gb_program *program, uint32_t written_end, uint32_t whole_position,
+                     uint32_t position) {
+    return !gb_has_recurrent_state(program) &&
+           gb_can_truncate_rings(program, written_end, whole_position, position);
+}
+
+/* Lets the states forget what is behind an earlier position; false where they have to start over. */
+static bool truncate_states(gumbel_session *session, uint32_t position) {
+    const gumbel_engine *engine = session->engine;
+    if (!gb_can_truncate_rings(engine->program, session->written_end, session->whole_position, position))
+        return false;
+    if (engine->draft_tokens > 0)
+        return engine->backend->functions->truncate_slot(engine->backend, session->slot, position);
+    return !gb_has_recurrent_state(engine->program);
 }
 
 void gb_session_start_over(gumbel_session *session) {
@@ -137,11 +151,12 @@ void gb_session_start_over(gumbel_session *session) {
         session->position = 0;
     }
     session->written_end = session->whole_position = session->position;
+    session->is_ahead = false;
 }
 
 /* Takes the state to an earlier position. */
 static gumbel_status go_back(gumbel_session *session, uint32_t position, gumbel_error *error) {
-    if (gb_can_truncate(session->engine->program, session->written_end, session->whole_position, position)) {
+    if (truncate_states(session, position)) {
         session->position = position;
         return GUMBEL_OK;
     }

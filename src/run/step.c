@@ -1,129 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/versioned.h"
 #include "program/settings.h"
-#include "run/handles.h"
+#include "run/requests.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Checking requests --------------------------------------------------------------------------------- */
-
-enum { WHERE = 48 };
-
-/* "request 2: " begins the messages about a request. */
-static const char *where_is(size_t index, char where[WHERE]) {
-    snprintf(where, WHERE, "request %zu: ", index);
-    return where;
-}
-
-static gumbel_status check_tokens(const gumbel_engine *engine, const gumbel_request *request, size_t index,
-                                  gumbel_error *error) {
-    if (!request->tokens || request->token_count == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: no tokens", index);
-    if (request->token_count > engine->prefill_chunk)
-        return gb_fail(
-            error, GUMBEL_ERROR_ARGUMENT,
-            "request %zu: %zu tokens for one session, at most %u (the program's prefill chunk) fit "
-            "in a step",
-            index, request->token_count, engine->prefill_chunk);
-    uint64_t vocab_size = engine->program->metadata.vocab_size;
-    for (size_t i = 0; i < request->token_count; i++)
-        if (request->tokens[i] < 0 || (uint64_t)request->tokens[i] >= vocab_size)
-            return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                           "request %zu: token %d: the vocabulary has ids 0 to %llu", index,
-                           request->tokens[i], (unsigned long long)vocab_size - 1);
-    if (request->token_count > engine->max_context - request->session->position)
-        return gb_fail(error, GUMBEL_ERROR_LIMIT,
-                       "request %zu: %zu tokens after position %u: the context holds %u", index,
-                       request->token_count, request->session->position, engine->max_context);
-    return GUMBEL_OK;
-}
-
-static gumbel_status check_result(const gumbel_request *request, size_t index, gumbel_error *error) {
-    char what[WHERE];
-    snprintf(what, sizeof what, "request %zu: result", index);
-    return request->result ? gb_check_versioned(request->result, what, error) : GUMBEL_OK;
-}
-
-static gumbel_status check_request(const gumbel_engine *engine, size_t index, gumbel_error *error) {
-    const gumbel_request *requests = engine->requests.list, *request = &requests[index];
-    if (!request->session || request->session->engine != engine || !request->session->in_use)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request %zu: not a session of this engine", index);
-    for (size_t i = 0; i < index; i++)
-        if (requests[i].session == request->session)
-            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "requests %zu and %zu are for the same session", i,
-                           index);
-    GB_TRY(check_result(request, index, error));
-    return check_tokens(engine, request, index, error);
-}
-
-static gumbel_status check_requests(const gumbel_engine *engine, gumbel_error *error) {
-    size_t left = engine->step_tokens;
-    for (size_t i = 0; i < engine->requests.count; i++) {
-        GB_TRY(check_request(engine, i, error));
-        const size_t count = engine->requests.list[i].token_count;
-        if (count > left)
-            return gb_fail(error, GUMBEL_ERROR_LIMIT,
-                           "request %zu: the step has more than %u tokens (engine option step_tokens)", i,
-                           engine->step_tokens);
-        left -= count;
-    }
-    return GUMBEL_OK;
-}
-
-/* Takes the caller's requests, each as long as the first, into this version's form. */
-static gumbel_status read_requests(gumbel_engine *engine, const gumbel_request *requests, size_t count,
-                                   gumbel_error *error) {
-    GB_TRY(gb_check_versioned(requests, "request 0", error));
-    const size_t size = requests->size;
-    if (size % _Alignof(gumbel_request) != 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "request 0: the field size is %zu, expected its sizeof",
-                       size);
-    if (count > engine->slots)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%zu requests: the engine has %u slots", count,
-                       engine->slots);
-    for (size_t i = 0; i < count; i++) {
-        const void *given = (const char *)requests + i * size;
-        char what[WHERE];
-        snprintf(what, sizeof what, "request %zu", i);
-        if (((const gumbel_request *)given)->size != size)
-            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: size %zu differs from the first's", what,
-                           ((const gumbel_request *)given)->size);
-        GB_TRY(gb_read_versioned(given, what, &engine->requests.list[i], sizeof(gumbel_request), error));
-    }
-    engine->requests.count = count;
-    return GUMBEL_OK;
-}
-
 /* ---- Filling the batch --------------------------------------------------------------------------------- */
-
-/* Whether the request's token i continues an answer: only its first one can, the one after a draw, unless
- * what was run is run again. */
-static bool is_generated(const gumbel_request *request, uint32_t i) {
-    const gumbel_session *session = request->session;
-    if (session->is_repeating)
-        return session->generated[session->position + i];
-    if (i > 0 || session->drawn_token == -1)
-        return false;
-    return !session->is_rewound || request->tokens[0] == session->drawn_token;
-}
 
 /* Whether the request has no prompt. */
 static bool only_generates(const gumbel_request *request) {
-    return is_generated(request, (uint32_t)request->token_count - 1);
+    return gb_request_generated(request, (uint32_t)request->token_count - 1);
 }
 
-/* Appends the request's tokens to the batch. */
+/* Appends the request's tokens and its draft to the batch. */
 static void add_tokens(gumbel_engine *engine, const gumbel_request *request) {
-    uint32_t first = engine->batch.token_count, count = (uint32_t)request->token_count;
     const gumbel_session *session = request->session;
-    for (uint32_t i = 0; i < count; i++) {
-        engine->arrays.tokens[first + i] = request->tokens[i];
-        engine->arrays.positions[first + i] = (int32_t)(session->position + i);
-        engine->arrays.slots[first + i] = (int32_t)session->slot;
-        engine->arrays.generated[first + i] = is_generated(request, i);
+    const gb_batch_arrays *arrays = &engine->arrays;
+    for (uint32_t i = 0; i < gb_request_tokens(request); i++) {
+        const bool is_draft = i >= request->token_count;
+        const uint32_t n = engine->batch.token_count++;
+        arrays->tokens[n] = is_draft ? request->draft[i - request->token_count] : request->tokens[i];
+        arrays->positions[n] = (int32_t)(session->position + i);
+        arrays->slots[n] = (int32_t)session->slot;
+        arrays->generated[n] = is_draft || gb_request_generated(request, i);
+        arrays->draft[n] = is_draft;
     }
-    engine->batch.token_count = first + count;
 }
 
 /* The position from which on tokens were generated, once the request's have been run. A session goes on
@@ -152,11 +54,12 @@ static void set_biases(const gb_batch_arrays *arrays, const gumbel_sampling *set
         ids[settings->bias_count] = -1;
 }
 
-static void set_mask(const gb_batch_arrays *arrays, const uint32_t *mask, uint32_t row) {
+/* The mask of row r of the request. */
+static void set_mask(const gb_batch_arrays *arrays, const gumbel_request *request, uint32_t r, uint32_t row) {
     const size_t words = arrays->widths.mask_words;
-    arrays->masked[row] = mask != NULL;
-    if (mask)
-        memcpy(arrays->mask + row * words, mask, words * sizeof *mask);
+    arrays->masked[row] = request->mask != NULL;
+    if (request->mask)
+        memcpy(arrays->mask + row * words, request->mask + r * words, words * sizeof *request->mask);
 }
 
 /* Fills in a row's inputs: its settings, and what follows from them and the request. */
@@ -169,7 +72,14 @@ static void set_row(const gb_batch_arrays *arrays, const gumbel_request *request
     arrays->penalize_prompt[row] = prompt_flags(settings->penalized);
     arrays->want_logprobs[row] = request->wants_logprob || request->top_logprobs > 0;
     set_biases(arrays, settings, row);
-    set_mask(arrays, request->mask, row);
+}
+
+enum { WHERE = 48 };
+
+/* "request 2: " begins the messages about a request. */
+static const char *where_is(size_t index, char where[WHERE]) {
+    snprintf(where, WHERE, "request %zu: ", index);
+    return where;
 }
 
 /* Checks a row's settings against their ranges and what the program takes. */
@@ -184,21 +94,24 @@ static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_re
     return gb_check_inputs(engine->program, settings, where, error);
 }
 
-/* Appends a row for the request's last token, with its settings and its seed. */
-static gumbel_status add_row(gumbel_engine *engine, size_t index, gumbel_error *error) {
+/* Appends a row for the request's last token and one for each of its draft, with its settings and seeds. */
+static gumbel_status add_rows(gumbel_engine *engine, size_t index, gumbel_error *error) {
     const gumbel_request *request = &engine->requests.list[index];
-    const uint32_t row = engine->batch.row_count;
-    gumbel_sampling *settings = &engine->requests.settings[row];
+    const uint32_t first_token = engine->batch.token_count - 1 - (uint32_t)request->draft_count;
+    gumbel_sampling *settings = &engine->requests.settings[index];
     char where[WHERE];
     GB_TRY(gb_settle_sampling(engine->program, request->sampling, where_is(index, where), settings, error));
     GB_TRY(check_settings(engine, request, settings, where, error));
     uint64_t seed = 0;
     if (engine->program->metadata.use_sampling && settings->temperature > 0)
         GB_TRY(gumbel_session_get_seed(request->session, &seed, error));
-    engine->batch.row_count++;
-    engine->arrays.rows[row] = (int32_t)engine->batch.token_count - 1;
-    set_row(&engine->arrays, request, settings, seed, row);
-    engine->requests.of_row[row] = (uint32_t)index;
+    engine->requests.first_row[index] = engine->batch.row_count;
+    for (uint32_t r = 0; r <= request->draft_count; r++) {
+        const uint32_t row = engine->batch.row_count++;
+        engine->arrays.rows[row] = (int32_t)(first_token + r);
+        set_row(&engine->arrays, request, settings, settings->temperature > 0 ? seed + r : seed, row);
+        set_mask(&engine->arrays, request, r, row);
+    }
     return GUMBEL_OK;
 }
 
@@ -210,7 +123,7 @@ static gumbel_status add_requests(gumbel_engine *engine, bool generating, gumbel
             continue;
         add_tokens(engine, request);
         if (request->result)
-            GB_TRY(add_row(engine, i, error));
+            GB_TRY(add_rows(engine, i, error));
     }
     return GUMBEL_OK;
 }
@@ -218,7 +131,7 @@ static gumbel_status add_requests(gumbel_engine *engine, bool generating, gumbel
 static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
     engine->batch.token_count = engine->batch.row_count = 0;
     engine->batch.logits = NULL;
-    GB_TRY(check_requests(engine, error));
+    GB_TRY(gb_check_requests(engine, error));
     GB_TRY(add_requests(engine, true, error));
     return add_requests(engine, false, error);
 }
@@ -229,7 +142,8 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
 static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const gb_lookahead *lookahead = &session->lookahead;
-    if (!request->result || !lookahead->sampling || request->sampling != lookahead->sampling || request->mask)
+    if (!request->result || request->draft_count > 0 || request->mask || !lookahead->sampling ||
+        request->sampling != lookahead->sampling)
         return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;
@@ -271,28 +185,32 @@ static void note_written(const gumbel_engine *engine) {
     const uint32_t ahead = gb_has_recurrent_state(engine->program) ? 0 : engine->batch.following_count;
     for (size_t i = 0; i < engine->requests.count; i++) {
         const gumbel_request *request = &engine->requests.list[i];
-        uint32_t end = request->session->position + (uint32_t)request->token_count + ahead;
+        uint32_t end = request->session->position + (uint32_t)gb_request_tokens(request) + ahead;
         if (end > request->session->written_end)
             request->session->written_end = end;
+        request->session->is_ahead = true;
     }
 }
 
 /* ---- Handing out tokens -------------------------------------------------------------------------------- */
 
-static void advance_sessions(const gb_step_requests *requests) {
-    for (size_t i = 0; i < requests->count; i++) {
-        const gumbel_request *request = &requests->list[i];
-        gumbel_session *session = request->session;
-        session->generated_from = generated_from(request);
-        for (uint32_t t = 0; t < request->token_count; t++)
-            session->generated[session->position + t] = is_generated(request, t);
-        session->drawn_token = -1;
-        session->is_rewound = false;
-        memmove(session->tokens + session->position, request->tokens, /* maybe its own, run again */
-                request->token_count * sizeof *session->tokens);
-        session->position += (uint32_t)request->token_count;
-        session->pending_token = -1;
-    }
+/* The session has run the request's tokens and so many of its draft. */
+static void advance_session(const gumbel_request *request, uint32_t accepted) {
+    gumbel_session *session = request->session;
+    const uint32_t count = (uint32_t)request->token_count, begin = session->position;
+    session->generated_from = generated_from(request);
+    for (uint32_t t = 0; t < count; t++)
+        session->generated[begin + t] = gb_request_generated(request, t);
+    for (uint32_t t = 0; t < accepted; t++)
+        session->generated[begin + count + t] = true;
+    session->drawn_token = -1;
+    session->is_rewound = session->is_ahead = false;
+    /* maybe its own, run again */
+    memmove(session->tokens + begin, request->tokens, count * sizeof *session->tokens);
+    if (accepted > 0)
+        memmove(session->tokens + begin + count, request->draft, accepted * sizeof *session->tokens);
+    session->position += count + accepted;
+    session->pending_token = -1;
 }
 
 static bool is_stop_token(const gb_program *program, int32_t token) {
@@ -316,13 +234,13 @@ static void set_logprobs(const gumbel_engine *engine, uint32_t top, uint32_t row
     result->top_token_logprob = batch->top_logprobs + first;
 }
 
-/* Tells the session of a token that it has drawn. */
-static gumbel_finish note_drawn(gumbel_session *session, int32_t token) {
+/* Tells the session of a token that it has drawn, which comes at position end. */
+static gumbel_finish note_drawn(gumbel_session *session, int32_t token, uint32_t end) {
     session->seed_counter++;
     session->drawn_token = token;
     if (is_stop_token(session->engine->program, token))
         return GUMBEL_FINISH_STOP;
-    return session->position == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
+    return end == session->engine->max_context ? GUMBEL_FINISH_CONTEXT : GUMBEL_FINISH_NONE;
 }
 
 /* Whether the row gave no token, although the program has a sampler. */
@@ -330,11 +248,27 @@ static bool has_failed(const gumbel_engine *engine, uint32_t row) {
     return engine->program->metadata.use_sampling && engine->batch.next[row] < 0;
 }
 
-static void give_result(const gumbel_engine *engine, uint32_t row) {
+/* How many tokens of its draft the request would have run by itself. */
+static uint32_t count_accepted(const gumbel_engine *engine, size_t index) {
+    const gumbel_request *request = &engine->requests.list[index];
+    const int32_t *next = engine->batch.next + (request->result ? engine->requests.first_row[index] : 0);
+    uint32_t count = 0;
+    while (count < request->draft_count && next[count] == request->draft[count] &&
+           !is_stop_token(engine->program, next[count]))
+        count++;
+    return count;
+}
+
+/* Gives the request the result of its row number r of accepted + 1; end is the position behind that row. */
+static void give_result(const gumbel_engine *engine, size_t index, uint32_t r, uint32_t accepted,
+                        uint32_t end) {
     const gb_metadata *metadata = &engine->program->metadata;
-    const gumbel_request *request = &engine->requests.list[engine->requests.of_row[row]];
-    gumbel_result result = {
-        .token = -1, .seed = engine->batch.seed[row], .used = &engine->requests.settings[row]};
+    const gumbel_request *request = &engine->requests.list[index];
+    const uint32_t row = engine->requests.first_row[index] + r;
+    gumbel_result result = {.token = -1,
+                            .seed = engine->batch.seed[row],
+                            .used = &engine->requests.settings[index],
+                            .accepted = r == 0 ? accepted : 0};
     if (engine->batch.logits)
         result.logits = engine->batch.logits + row * metadata->vocab_size;
     if (has_failed(engine, row)) {
@@ -342,21 +276,40 @@ static void give_result(const gumbel_engine *engine, uint32_t row) {
         result.problem = gb_token_problem(engine->batch.next[row]);
     } else if (metadata->use_sampling) {
         result.token = engine->batch.next[row];
-        result.finish = note_drawn(request->session, result.token);
+        result.finish = note_drawn(request->session, result.token, end);
         set_logprobs(engine, request->top_logprobs, row, &result);
     } else {
         request->session->drawn_token = GB_ANY_TOKEN;
     }
-    gb_write_versioned(&result, sizeof result, request->result);
+    gb_write_versioned(&result, sizeof result, gb_request_result(request, r));
 }
 
-/* Tells of the first row that failed. */
-static gumbel_status check_rows(const gumbel_engine *engine, gumbel_error *error) {
-    for (uint32_t row = 0; row < engine->batch.row_count; row++)
-        if (has_failed(engine, row))
-            return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %u: %s", engine->requests.of_row[row],
-                           gb_token_problem(engine->batch.next[row]));
+/* Moves the request's session on, lets its states forget the draft from the first token on that was not
+ * accepted, and gives the results up to there. */
+static gumbel_status finish_request(const gumbel_engine *engine, size_t index, gumbel_error *error) {
+    const gumbel_request *request = &engine->requests.list[index];
+    const uint32_t accepted = count_accepted(engine, index);
+    advance_session(request, accepted);
+    const uint32_t end = request->session->position;
+    if (accepted < request->draft_count)
+        engine->backend->functions->truncate_slot(engine->backend, request->session->slot, end);
+    for (uint32_t r = 0; r <= accepted && request->result; r++)
+        give_result(engine, index, r, accepted, end - accepted + r);
+    const uint32_t last_row = request->result ? engine->requests.first_row[index] + accepted : 0;
+    if (request->result && has_failed(engine, last_row))
+        return gb_fail(error, GUMBEL_ERROR_NUMERIC, "request %zu: %s", index,
+                       gb_token_problem(engine->batch.next[last_row]));
     return GUMBEL_OK;
+}
+
+/* The first request's error is the step's. */
+static gumbel_status finish_requests(const gumbel_engine *engine, gumbel_error *error) {
+    gumbel_status status = GUMBEL_OK;
+    for (size_t i = 0; i < engine->requests.count; i++) {
+        const gumbel_status of_request = finish_request(engine, i, status == GUMBEL_OK ? error : NULL);
+        status = status == GUMBEL_OK ? of_request : status;
+    }
+    return status;
 }
 
 /* Runs the engine's requests. */
@@ -365,15 +318,12 @@ static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
     announce_following(engine);
     note_written(engine);
     GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
-    advance_sessions(&engine->requests);
-    for (uint32_t row = 0; row < engine->batch.row_count; row++)
-        give_result(engine, row);
-    return check_rows(engine, error);
+    return finish_requests(engine, error);
 }
 
 /* Whether a failed step has left something that the session's next tokens do not overwrite. */
 static bool is_ahead(const gumbel_session *session) {
-    return gb_has_recurrent_state(session->engine->program) && session->written_end > session->position;
+    return gb_has_recurrent_state(session->engine->program) && session->is_ahead;
 }
 
 /* Makes the state that of the session's position again, by running tokens again. A session whose own tokens
@@ -407,7 +357,7 @@ gumbel_status gumbel_step(gumbel_engine *engine, const gumbel_request *requests,
                           gumbel_error *error) {
     if (count == 0)
         return GUMBEL_OK;
-    GB_TRY(read_requests(engine, requests, count, error));
+    GB_TRY(gb_read_requests(engine, requests, count, error));
     gumbel_status status = run_step(engine, error);
     for (size_t i = 0; i < engine->slots && status != GUMBEL_OK; i++)
         if (engine->sessions[i].in_use && is_ahead(&engine->sessions[i]))

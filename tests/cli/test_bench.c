@@ -294,6 +294,32 @@ static void decoding_fills_the_context(void **state) {
     free(table);
 }
 
+/* More rows read and multiply more, of one sequence and of several. */
+static void rows_of_one_sequence(void **state) {
+    (void)state;
+    char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "4", "-d", "5", "--batch", "1,2",
+                                  "--rows", "1,3", "-r", "1", "--json"));
+    json_t *object = only_object(text);
+    static const char *const names[] = {"decode 4 at 5", "decode 4 at 5, 3 rows",
+                                        "decode 4 at 5, 2 sequences", "decode 4 at 5, 2 sequences, 3 rows"};
+    const json_t *tests = json_object_get(object, "tests");
+    assert_int_equal(json_array_size(tests), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *test = json_array_get(tests, i);
+        assert_string_equal(json_string_value(json_object_get(test, "name")), names[i]);
+        assert_true(number(test, "rows") == (i % 2 == 0 ? 1 : 3));
+        assert_true(number(test, "sequences") == 1 + (double)(i / 2));
+    }
+    assert_true(number(json_array_get(tests, 1), "read_bytes") >
+                number(json_array_get(tests, 0), "read_bytes"));
+    json_decref(object);
+    free(text);
+    command_result result = GUMBEL(NULL, "bench", program, "-p", "0", "-n", "64", "--rows", "4", "-d", "1");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "256 new tokens");
+    free_result(&result);
+}
+
 /* The first step that a test takes with a setting says what is wrong with it. */
 static void decoding_takes_the_settings(void **state) {
     (void)state;
@@ -346,6 +372,7 @@ int main(void) {
         cmocka_unit_test(a_program_that_is_not_there),
         cmocka_unit_test(sampling_settings_are_told),
         cmocka_unit_test(decoding_fills_the_context),
+        cmocka_unit_test(rows_of_one_sequence),
         cmocka_unit_test(decoding_takes_the_settings),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(programs_without_a_sampler),

@@ -15,6 +15,8 @@ typedef struct stateful_op {
     const gb_cpu_tensor *weight;        /* after the streams, or NULL */
     gb_cpu_tensor state;                /* the last operand; of all slots */
     gb_cpu_tensor result;
+    gb_row_log log; /* of drafts; without capacity in the other tests */
+    gb_state_log of_state;
 } stateful_op;
 
 static size_t row_bytes(const gb_cpu_tensor *tensor) {
@@ -36,9 +38,10 @@ static void copy_rows(const gb_cpu_tensor *whole, const gb_cpu_tensor *part, siz
     }
 }
 
-/* count tokens of each slot; the slots come in another order than the sequences. */
-static void run_step(stateful_op *op, size_t position, size_t count, const gb_vector_kernels *vector,
-                     size_t team) {
+/* count tokens of each slot, of which the last ones are drafts; the slots come in another order than the
+ * sequences. */
+static void run_step(stateful_op *op, size_t position, size_t count, size_t drafts,
+                     const gb_vector_kernels *vector, size_t team) {
     gb_cpu_tensor parts[MAX_STREAMS], slots = new_tensor(GB_I32, 1, SLOTS * count, 1, 1);
     gb_cpu_tensor result = part_of(&op->result, SLOTS * count);
     gb_kernel_call call = {.node = &op->node, .results = {&result}, .vector = vector};
@@ -48,8 +51,14 @@ static void run_step(stateful_op *op, size_t position, size_t count, const gb_ve
         copy_rows(&op->streams[i], &parts[i], position, count, false);
         call.operands[i] = &parts[i];
     }
-    for (size_t n = 0; n < SLOTS * count; n++)
+    int32_t positions[SLOTS * LENGTH];
+    bool is_draft[SLOTS * LENGTH];
+    for (size_t n = 0; n < SLOTS * count; n++) {
         ((int32_t *)slots.data)[n] = (int32_t)((n / count + 1) % SLOTS);
+        positions[n] = (int32_t)(position + n % count);
+        is_draft[n] = n % count >= count - drafts;
+    }
+    op->log.is_draft = is_draft;
     if (op->weight)
         call.operands[operands++] = op->weight;
     call.operands[operands++] = &slots;
@@ -57,6 +66,10 @@ static void run_step(stateful_op *op, size_t position, size_t count, const gb_ve
     run_as_team(op->kernel, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));
     copy_rows(&op->result, &result, position, count, true);
+    gb_row_log_advance(&op->log, &(gb_batch){.token_count = (uint32_t)(SLOTS * count),
+                                             .slots = slots.data,
+                                             .positions = positions,
+                                             .draft = is_draft});
     for (size_t i = 0; i < op->stream_count; i++)
         free_tensor(&parts[i]);
     free_tensor(&slots);
@@ -70,7 +83,7 @@ static size_t states_bytes(const stateful_op *op) {
 static void run_all(stateful_op *op, size_t chunk, const gb_vector_kernels *vector, size_t team) {
     memset(op->state.data, 0, states_bytes(op));
     for (size_t position = 0; position < LENGTH; position += chunk)
-        run_step(op, position, LENGTH - position < chunk ? LENGTH - position : chunk, vector, team);
+        run_step(op, position, LENGTH - position < chunk ? LENGTH - position : chunk, 0, vector, team);
     assert_guarded(op->state.data, states_bytes(op));
 }
 
@@ -91,6 +104,75 @@ static void check_stateful(stateful_op *op) {
             if (memcmp(expected, op->result.data, size) != 0 ||
                 memcmp(expected + size, op->state.data, state_size) != 0)
                 fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], team);
+        }
+    }
+    free(expected);
+}
+
+/* ---- Drafts -------------------------------------------------------------------------------------------- */
+
+enum { MOST_DRAFTS = 5 };
+
+static void begin_log(stateful_op *op, size_t row_floats) {
+    op->of_state = (gb_state_log){.of = &op->log, .row_floats = row_floats};
+    op->log = (gb_row_log){.capacity = MOST_DRAFTS, .slot_floats = 2 * MOST_DRAFTS * row_floats};
+    op->log.drafts = calloc(SLOTS, sizeof *op->log.drafts);
+    op->log.memory = calloc(SLOTS * op->log.slot_floats, sizeof *op->log.memory);
+    assert_true(op->log.drafts && op->log.memory);
+    op->of_state.rows = op->log.memory;
+    op->state.log = &op->of_state;
+}
+
+static void end_log(stateful_op *op) {
+    free(op->log.drafts);
+    free(op->log.memory);
+    op->log = (gb_row_log){0};
+    op->state.log = NULL;
+}
+
+/* What every slot forgets of its drafts. */
+static void forget(stateful_op *op, size_t position) {
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        assert_true(gb_row_log_truncate(&op->log, slot, (uint32_t)position));
+}
+
+static void take_logged(stateful_op *op, const gb_vector_kernels *vector) {
+    static _Alignas(64) uint8_t scratch[GB_LINEAR_SCRATCH];
+    gb_kernel_call call = {.node = &op->node, .vector = vector};
+    for (size_t i = 0; i < op->stream_count; i++)
+        call.operands[i] = &op->streams[i];
+    call.operands[op->stream_count + (op->weight ? 2 : 1)] = &op->state;
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        gb_kernel_take_logged(&call, slot, scratch);
+}
+
+/* In steps of a few tokens and drafts, of which any number is accepted: the same results and states as
+ * without. row_floats: of what the log keeps of a token. */
+static void check_drafts(stateful_op *op, size_t row_floats, uint64_t *random) {
+    size_t size = tensor_bytes(&op->result), state_size = states_bytes(op);
+    uint8_t *expected = malloc(size + state_size);
+    assert_non_null(expected);
+    run_all(op, 1, gb_available_vector_kernels(0), 1);
+    memcpy(expected, op->result.data, size);
+    memcpy(expected + size, op->state.data, state_size);
+    const gb_vector_kernels *vector;
+    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+        for (size_t round = 0; round < 6; round++) {
+            begin_log(op, row_floats);
+            memset(op->state.data, 0, state_size);
+            memset(op->result.data, 0, size);
+            for (size_t position = 0; position < LENGTH;) {
+                const size_t left = LENGTH - position, own = left < 3 ? 1 : 1 + random_below(random, 2);
+                const size_t most = left - own < MOST_DRAFTS ? left - own : MOST_DRAFTS;
+                const size_t drafts = random_below(random, most + 1);
+                run_step(op, position, own + drafts, drafts, vector, 1 + round % MAX_TEAM);
+                position += own + random_below(random, drafts + 1);
+                forget(op, position);
+            }
+            take_logged(op, vector);
+            end_log(op);
+            assert_memory_equal(op->result.data, expected, size);
+            assert_memory_equal(op->state.data, expected + size, state_size);
         }
     }
     free(expected);
@@ -120,6 +202,7 @@ static void free_op(stateful_op *op) {
 static void check_conv(uint64_t *random, gb_dtype dtype, size_t channels, size_t width) {
     gb_cpu_tensor weight = random_tensor(random, dtype, 3, channels, 1, width);
     stateful_op op = {.kernel = gb_kernel_causal_conv,
+                      .node = {.op = GB_OP_CAUSAL_CONV},
                       .stream_count = 1,
                       .streams = {random_tensor(random, GB_F32, 2, SLOTS * LENGTH, channels, 1)},
                       .weight = &weight,
@@ -145,6 +228,7 @@ static void check_conv(uint64_t *random, gb_dtype dtype, size_t channels, size_t
             assert_float_equal(tail[at], kept, 0);
         }
     }
+    check_drafts(&op, channels, random);
     free_op(&op);
 }
 
@@ -234,6 +318,7 @@ static void check_delta(delta_sizes s) {
     for (size_t slot = 0; slot < SLOTS; slot++)
         for (size_t h = 0; h < s.heads; h++)
             check_delta_head(&op, &s, slot, h);
+    check_drafts(&op, s.key_heads * s.key_size + s.heads * (s.value_size + 2), &random);
     free_op(&op);
 }
 

@@ -347,7 +347,7 @@ static void try_stops(gb_cuda_inputs *inputs, gb_batch *batch, uint32_t *mailbox
         ids[i] = STOP + i;
     batch->stop_ids = ids;
     batch->stop_count = (uint32_t)count;
-    gb_cuda_inputs_fill(inputs, batch, NUMBER);
+    gb_cuda_inputs_fill(inputs, batch, &(gb_cuda_slots){.slot_count = SLOTS}, NUMBER);
     gb_cuda_inputs_send(inputs, NULL);
     assert_same_inputs(inputs);
     assert_true(go_on(inputs, mailbox, on_device, 7));

@@ -51,6 +51,7 @@ static bool cut_arrays(const batch_size *size, char *block, gb_batch_arrays *arr
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) CUT_##direction(name, dims)
 #include "program/roles.def"
     CUT(generated, size->tokens)
+    CUT(draft, size->tokens)
     CUT(next, size->rows)
 #undef CUT
     return *end <= SIZE_MAX;
@@ -78,6 +79,7 @@ void gb_batch_use(const gb_batch_arrays *arrays, gb_batch *batch) {
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral) USE_##direction(name)
 #include "program/roles.def"
     batch->generated = arrays->generated;
+    batch->draft = arrays->draft;
     batch->next = arrays->next;
 }
 

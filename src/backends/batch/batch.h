@@ -29,19 +29,22 @@ typedef struct gb_batch_widths {
 gb_batch_widths gb_batch_widths_of(const gb_metadata *metadata);
 
 /* Arrays are the engine's. [N], [B], [B, max_bias] or [B, mask_words], as roles.def says. positions are below
- * max_context. The tokens of one slot stand together, positions ascending. rows are below N and ascending,
- * each a slot's last token. generated_from is a position, or -1: the row has no penalties. penalize_prompt
- * has bit 0 for repetition, bit 1 for frequency and presence. bias_ids are below vocab_size up to a row's
- * first -1. A row's mask is read where it is masked. */
+ * max_context. The tokens of one slot stand together, positions ascending. rows are below N and ascending: a
+ * slot's last token, or the one before its drafts and each of them. generated_from is a position, or -1: the
+ * row has no penalties. penalize_prompt has bit 0 for repetition, bit 1 for frequency and presence. bias_ids
+ * are below vocab_size up to a row's first -1. A row's mask is read where it is masked. */
 typedef struct gb_batch {
     uint32_t token_count; /* N, 1 .. step_tokens */
-    uint32_t row_count;   /* B, 0 .. slots */
+    uint32_t row_count;   /* B, 0 .. rows */
 #define GB_ROLE(number, NAME, name, direction, dtype, dims, required, neutral)                               \
     GB_BATCH_##direction##_FIELD(const, dtype, name)
 #include "program/roles.def"
     /* [N] whether the token continues an answer, being the one after a draw; the others are a prompt's. The
      * slots without a prompt stand first; in another one the prompt stands last. */
     const bool *generated;
+    /* [N] whether the token is a draft, which the slot may be told to forget. A slot's drafts stand last, all
+     * are marked generated, and nothing follows a batch that has one. */
+    const bool *draft;
     /* NULL, or the step that probably comes next: its tokens, which are NULL here, will be the ones that this
      * step's rows draw. A backend may begin it before it waits for them. What it began is undone by any other
      * step or function of one of the slots, so that nobody sees it. The pointer is valid during the step. */
@@ -68,6 +71,7 @@ typedef struct gb_batch_arrays {
     GB_BATCH_##direction##_FIELD(, dtype, name)
 #include "program/roles.def"
     bool *generated;
+    bool *draft;
     int32_t *next;
     gb_batch_widths widths;
     void *storage; /* what the arrays are cut from */

@@ -18,6 +18,7 @@ typedef struct cpu_backend {
     const gb_program *program;
     gumbel_lock lock;
     gb_slots slots;
+    gb_row_log log;
     gb_placed_weights weights;
     gb_plan *plan;
     gb_team *team;
@@ -36,6 +37,7 @@ static void destroy(gb_backend *backend) {
     gb_executor_destroy(b->executor);
     gb_plan_destroy(b->plan);
     gb_slots_destroy(&b->slots);
+    gb_row_log_destroy(&b->log);
     if (b->lock != GUMBEL_LOCK_NONE && b->weights.of)
         gb_unlock_weights(b->program, &b->weights);
     gb_free_weights(&b->weights);
@@ -50,33 +52,44 @@ static gumbel_status step(gb_backend *backend, gb_batch *batch, gumbel_error *er
 
 static void reset_slot(gb_backend *backend, uint32_t slot) {
     gb_slots_reset(&cpu(backend)->slots, slot);
+    gb_row_log_reset(&cpu(backend)->log, slot, 0);
+}
+
+static bool truncate_slot(gb_backend *backend, uint32_t slot, uint32_t position) {
+    return gb_row_log_truncate(&cpu(backend)->log, slot, position);
 }
 
 static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
                                gumbel_error *error) {
     (void)error;
+    gb_executor_take_logged(cpu(backend)->executor, from);
     gb_states_copy(&cpu(backend)->slots.states, from, to, position);
+    gb_row_log_reset(&cpu(backend)->log, to, position);
     return GUMBEL_OK;
 }
 
 static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t position,
                                    gumbel_error *error) {
     (void)error;
+    gb_executor_take_logged(cpu(backend)->executor, slot);
     gb_states_take_snapshot(&cpu(backend)->slots.states, slot, position);
     return GUMBEL_OK;
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
     gb_states_restore_snapshot(&cpu(backend)->slots.states, slot, position);
+    gb_row_log_reset(&cpu(backend)->log, slot, position);
 }
 
 static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                gb_save_stream write, void *user, gumbel_error *error) {
+    gb_executor_take_logged(cpu(backend)->executor, slot);
     return gb_states_save(&cpu(backend)->slots.states, slot, position, saved, write, user, error);
 }
 
 static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                gb_load_stream read, void *user, gumbel_error *error) {
+    gb_row_log_reset(&cpu(backend)->log, slot, position);
     return gb_states_load(&cpu(backend)->slots.states, slot, position, saved, read, user, error);
 }
 
@@ -89,6 +102,7 @@ static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = step,
     .reset_slot = reset_slot,
+    .truncate_slot = truncate_slot,
     .copy_slot = copy_slot,
     .take_snapshot = take_snapshot,
     .restore_snapshot = restore_snapshot,
@@ -108,10 +122,11 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 1 or more, or 0 for all cores",
                        options->threads);
     unsigned threads = options->threads > 0 ? (unsigned)options->threads : gb_available_cores();
-    gb_plan_options plan_options = {options->step_tokens, options->slots, options->fuse, NULL, NULL};
+    gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse, NULL, NULL};
     GB_TRY(gb_plan_create(b->program, &plan_options, &b->plan, error));
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));
+    GB_TRY(gb_row_log_create(b->program, options->slots, options->draft_tokens, &b->log, error));
     GB_TRY(gb_team_create(threads, &b->team, error));
     b->thread_count = b->base.threads = threads;
     b->vector = vector;
@@ -119,6 +134,7 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
         gb_place_weights(b->program, b->team, threads, options->log, options->log_user, &b->weights, error));
     gb_executor_options executor_options = {.plan = b->plan,
                                             .states = &b->slots.states,
+                                            .log = &b->log,
                                             .weights = &b->weights,
                                             .vector = vector,
                                             .team = b->team,

@@ -13,6 +13,7 @@
 struct gb_executor {
     const gb_plan *plan;
     const gb_placed_weights *weights;
+    gb_row_log *log;
     gb_team *team;
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
@@ -49,6 +50,8 @@ static void place_tensor(gb_executor *e, const gb_states *states, gb_ref ref) {
         tensor->slot_bytes = (size_t)gb_state_area(states, state)->stride;
         if (state->kind != GB_STATE_RECURRENT)
             tensor->dims[0] = (size_t)state->rows;
+        else if (e->log->capacity > 0)
+            tensor->log = &e->log->states[value->index];
     }
     if (value->kind == GB_VALUE_CONSTANT) {
         const gb_constant *constant = &program->constants[value->index];
@@ -81,6 +84,7 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
             e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
     }
     e->row_count = batch->row_count;
+    e->log->is_draft = batch->draft;
 }
 
 /* ---- Steps --------------------------------------------------------------------------------------------- */
@@ -216,6 +220,15 @@ void gb_executor_run(gb_executor *e, gb_batch *batch) {
     batch->logprob = output_data(e, GB_ROLE_LOGPROB);
     batch->top_ids = output_data(e, GB_ROLE_TOP_IDS);
     batch->top_logprobs = output_data(e, GB_ROLE_TOP_LOGPROBS);
+    gb_row_log_advance(e->log, batch);
+}
+
+void gb_executor_take_logged(gb_executor *e, uint32_t slot) {
+    if (e->log->capacity == 0 || e->log->drafts[slot].count == 0)
+        return;
+    for (uint32_t s = 0; s < e->steps.count; s++)
+        gb_kernel_take_logged(&e->steps.list[s].call, slot, e->scratch);
+    gb_row_log_reset(e->log, slot, e->log->drafts[slot].position + e->log->drafts[slot].count);
 }
 
 /* ---- Making one ---------------------------------------------------------------------------------------- */
@@ -265,6 +278,7 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for an executor");
     created->plan = plan;
     created->weights = options->weights;
+    created->log = options->log;
     created->team = options->team;
     created->thread_count = options->thread_count;
     created->least_shared_work = options->least_shared_work;

@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/kernels/vector/vector_kernels.h"
+#include "backends/cpu/row_log.h"
 #include "backends/cpu/weights.h"
 #include "backends/states/states.h"
 #include "backends/threads/team.h"
@@ -17,6 +18,7 @@ typedef struct gb_executor gb_executor;
 typedef struct gb_executor_options {
     const gb_plan *plan;
     const gb_states *states;
+    gb_row_log *log;
     const gb_placed_weights *weights;
     const gb_vector_kernels *vector;
     gb_team *team;
@@ -31,6 +33,9 @@ typedef struct gb_executor_options {
 gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor **executor,
                                  gumbel_error *error);
 void gb_executor_destroy(gb_executor *executor);
+
+/* Takes the slot's logged tokens into its recurrent states. */
+void gb_executor_take_logged(gb_executor *executor, uint32_t slot);
 
 /* Executes one step of the program: fills batch->next and batch->logits. Does not allocate. */
 void gb_executor_run(gb_executor *executor, gb_batch *batch);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_LENGTH = 1 << 20, MOST_SEQUENCES = 1024, MOST_THREADS = 1024 };
+enum { MOST_LENGTH = 1 << 20, MOST_SEQUENCES = 1024, MOST_ROWS = 64, MOST_THREADS = 1024 };
 
 typedef struct bench_arguments {
     cli_model_options model;
@@ -47,6 +47,14 @@ static const cli_option bench_table[] = {
      .type = CLI_INTEGERS,
      .range = {.low = 1, .high = MOST_SEQUENCES},
      .offset = offsetof(bench_arguments, tests.batches)},
+    {.names = "--rows",
+     .argument = "LIST",
+     .help =
+         "Rows of each sequence in a step of decoding: its token, and a draft of random tokens, which are "
+         "accepted by chance alone. The default is 1.",
+     .type = CLI_INTEGERS,
+     .range = {.low = 1, .high = MOST_ROWS},
+     .offset = offsetof(bench_arguments, tests.rows)},
     {.names = "-r --repetitions",
      .argument = "N",
      .help = "How often everything is measured, in turns; 3 by default.",
@@ -133,7 +141,8 @@ static int bench(void *given) {
 const cli_command cli_command_bench = {
     .name = "bench",
     .summary = "measure how fast a program runs here",
-    .synopsis = "PROGRAM ... [-p LIST] [-n N] [-d LIST] [--batch LIST] [-t LIST] [-r N] [options]",
+    .synopsis =
+        "PROGRAM ... [-p LIST] [-n N] [-d LIST] [--batch LIST] [--rows LIST] [-t LIST] [-r N] [options]",
     .description =
         "Measures prompts up to their first token, decoding after some positions, and an answer as gumbel "
         "run gives it; also the time to load, peak memory, and in the same run the rate at which "
@@ -163,6 +172,8 @@ const cli_command cli_command_bench = {
     .examples = (const cli_example[]){{"gumbel bench model.gumbel", "Everything, on all cores."},
                                       {"gumbel bench model.gumbel -p 0 -n 128 -d 0 --batch 1,8 -t 4",
                                        "Decoding, one and eight at once."},
+                                      {"gumbel bench model.gumbel -p 0 -d 0 --rows 1,2,4,8",
+                                       "What it costs to verify a draft of one, three and seven tokens."},
                                       {"gumbel bench int8.gumbel int4.gumbel -t 1,2,4 -o md",
                                        "Two programs, each on one, two and four threads, to be pasted."},
                                       {"gumbel bench model.gumbel -p 256 -n 0 --profile",

@@ -47,10 +47,11 @@ static json_t *test_json(const cli_bench_test *test, const cli_profile *profile)
     const char *limit;
     double fraction = cli_bench_fraction(test, &limit);
     json_t *object =
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f}", "test", kinds[test->kind], "name",
-                  cli_bench_name(test, name), "prompt_tokens", (json_int_t)test->prompt, "new_tokens",
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f}", "test", kinds[test->kind],
+                  "name", cli_bench_name(test, name), "prompt_tokens", (json_int_t)test->prompt, "new_tokens",
                   (json_int_t)test->tokens, "depth", (json_int_t)test->depth, "sequences",
-                  (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->batch : 1), "tokens_per_second",
+                  (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->batch : 1), "rows",
+                  (json_int_t)(test->kind == CLI_BENCH_DECODE ? test->rows : 1), "tokens_per_second",
                   average_json(&test->rate), "seconds", average_json(&test->seconds), "read_bytes",
                   test->read_bytes, "int8_products", test->int8_products);
     json_object_set_new(object, "decode_tokens_per_second", average_json(&test->decode_rate));

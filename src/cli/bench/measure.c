@@ -35,12 +35,15 @@ static gumbel_status make_base(cli_bench *bench, uint32_t depth, gumbel_error *e
     return status == GUMBEL_OK ? gumbel_session_append(*base, bench->tokens.ids, depth - 1, error) : status;
 }
 
-gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, uint32_t most_sequences,
-                                uint32_t most_tokens, gumbel_error *error) {
-    bench->most_sequences = most_sequences;
-    bench->sequences = cli_allocate(most_sequences, sizeof *bench->sequences);
-    bench->requests = cli_allocate(most_sequences, sizeof *bench->requests);
-    uint64_t count = (uint64_t)most_tokens * most_sequences;
+gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, const cli_bench_most *most,
+                                gumbel_error *error) {
+    bench->most = *most;
+    bench->sequences = cli_allocate(most->sequences, sizeof *bench->sequences);
+    bench->requests = cli_allocate(most->sequences, sizeof *bench->requests);
+    bench->results = cli_allocate(most->rows, sizeof *bench->results);
+    for (uint32_t r = 0; r < most->rows; r++)
+        bench->results[r].size = sizeof *bench->results;
+    uint64_t count = (uint64_t)most->tokens * most->sequences + most->rows;
     for (uint64_t i = 0; i < count; i++)
         cli_tokens_add(&bench->tokens, made_up_token(i, bench->model.info.vocab_size));
     gumbel_status status = GUMBEL_OK;
@@ -54,6 +57,7 @@ void cli_bench_free(cli_bench *bench) {
         gumbel_session_destroy(bench->bases[i]);
     free(bench->sequences);
     free(bench->requests);
+    free(bench->results);
     cli_tokens_free(&bench->tokens);
     cli_model_close(&bench->model);
     *bench = (cli_bench){0};
@@ -89,7 +93,7 @@ gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test,
     uint32_t first = is_answer ? test->prompt : cli_bench_begin_depth(test->depth);
     for (uint32_t i = is_answer ? 1 : 0; i < test->tokens && status == GUMBEL_OK; i++) {
         gumbel_step_shape shape = {.sequences = is_answer ? 1 : test->batch,
-                                   .tokens = 1,
+                                   .tokens = is_answer ? 1 : test->rows,
                                    .position = first + i - (is_answer ? 1 : 0),
                                    .wants_tokens = true};
         status = add_step(bench, test, shape, error);
@@ -136,16 +140,20 @@ static gumbel_status measure_prompt(cli_bench *bench, cli_bench_test *test, gumb
     return GUMBEL_OK;
 }
 
-/* A step of all sequences, each with its i-th token. */
-static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint32_t i, gumbel_error *error) {
-    gumbel_result result = {.size = sizeof result}; /* one for all: nobody reads it */
-    for (uint32_t b = 0; b < test->batch; b++)
+/* A step of all sequences, each with its i-th token, and behind it those that follow as a draft. */
+static gumbel_status run_step(cli_bench *bench, const cli_bench_test *test, uint32_t i, uint32_t rows,
+                              gumbel_error *error) {
+    for (uint32_t b = 0; b < test->batch; b++) {
+        const int32_t *token = &bench->tokens.ids[i * test->batch + b];
         bench->requests[b] = (gumbel_request){.size = sizeof *bench->requests,
                                               .session = bench->sequences[b],
-                                              .tokens = &bench->tokens.ids[i * test->batch + b],
+                                              .tokens = token,
                                               .token_count = 1,
-                                              .result = &result,
-                                              .sampling = &bench->sampling.values};
+                                              .result = bench->results,
+                                              .sampling = &bench->sampling.values,
+                                              .draft = token + 1,
+                                              .draft_count = rows - 1};
+    }
     return gumbel_step(bench->model.engine, bench->requests, test->batch, error);
 }
 
@@ -164,13 +172,13 @@ static gumbel_status begin_sequences(cli_bench *bench, const cli_bench_test *tes
         if (status == GUMBEL_OK)
             gumbel_session_set_seed(*sequence, bench->sampling.seed);
     }
-    return status == GUMBEL_OK ? run_step(bench, test, 0, error) : status;
+    return status == GUMBEL_OK ? run_step(bench, test, 0, 1, error) : status;
 }
 
 static gumbel_status decode(cli_bench *bench, const cli_bench_test *test, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
     for (uint32_t i = 1; i <= test->tokens && status == GUMBEL_OK; i++)
-        status = run_step(bench, test, i, error);
+        status = run_step(bench, test, i, test->rows, error);
     return status;
 }
 

@@ -19,6 +19,7 @@ typedef struct cli_bench_test {
     uint32_t prompt;       /* PROMPT, ANSWER: its tokens */
     uint32_t tokens;       /* DECODE, ANSWER: of each sequence */
     uint32_t depth, batch; /* DECODE: positions already run (0: the first one), sequences */
+    uint32_t rows;         /* DECODE: of each sequence in a step */
     /* What a repetition needs at least. */
     double read_bytes, int8_products;
     /* Of each repetition. */
@@ -29,6 +30,11 @@ typedef struct cli_bench_test {
     cli_average read_rate, int8_rate;
 } cli_bench_test;
 
+/* The largest tests: sequences, rows of each, positions that it comes to. */
+typedef struct cli_bench_most {
+    uint32_t sequences, rows, tokens;
+} cli_bench_most;
+
 /* A model with what the tests need besides its session. */
 typedef struct cli_bench {
     cli_model model;
@@ -37,9 +43,10 @@ typedef struct cli_bench {
     uint32_t depths[CLI_MOST_INTEGERS];
     gumbel_session *bases[CLI_MOST_INTEGERS]; /* a session with one position less; NULL for none */
     size_t depth_count;
-    gumbel_session **sequences; /* [most_sequences] */
-    gumbel_request *requests;   /* [most_sequences] */
-    uint32_t most_sequences;
+    gumbel_session **sequences; /* [most.sequences] */
+    gumbel_request *requests;   /* [most.sequences] */
+    gumbel_result *results;     /* [most.rows] of all sequences: nobody reads them */
+    cli_bench_most most;
 } cli_bench;
 
 /* How many positions a sequence has when its decoding at a depth begins: what is decoded has a token before
@@ -49,10 +56,10 @@ uint32_t cli_bench_begin_depth(uint32_t depth);
 /* Slots that an engine needs for tests with so many depths and sequences at most. */
 int cli_bench_slots(const cli_integers *depths, uint32_t most_sequences);
 
-/* Adds to an opened model (the rest of bench zeroed) what the tests need, of which none is longer than
- * most_tokens, and runs prompts up to each depth. Free with cli_bench_free, also after a failure. */
-gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, uint32_t most_sequences,
-                                uint32_t most_tokens, gumbel_error *error);
+/* Adds to an opened model (the rest of bench zeroed) what the tests need, of which none is larger than most,
+ * and runs prompts up to each depth. Free with cli_bench_free, also after a failure. */
+gumbel_status cli_bench_prepare(cli_bench *bench, const cli_integers *depths, const cli_bench_most *most,
+                                gumbel_error *error);
 
 /* Fills in what a repetition of the test needs. */
 gumbel_status cli_bench_find_costs(const cli_bench *bench, cli_bench_test *test, gumbel_error *error);

@@ -37,6 +37,7 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
     run->prompts = options->prompts;
     run->depths = options->depths;
     run->batches = options->batches;
+    run->rows = options->rows;
     run->tokens = options->tokens.given ? (uint32_t)options->tokens.value : DEFAULT_TOKENS;
     run->repetitions =
         options->repetitions.given ? (uint32_t)options->repetitions.value : DEFAULT_REPETITIONS;
@@ -46,12 +47,20 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
         run->depths = list_of(2, (const int64_t[]){0, 2048});
     if (run->batches.count == 0)
         run->batches = list_of(1, (const int64_t[]){1});
+    if (run->rows.count == 0)
+        run->rows = list_of(1, (const int64_t[]){1});
+}
+
+/* Positions that the tokens to decode take at most: where all drafts are accepted. */
+static uint32_t new_positions(const cli_bench_program *run) {
+    return run->tokens * largest(&run->rows);
 }
 
 /* Defaults that are too long for the context are left out; explicit ones are an error then. */
 static gumbel_status fit_context(const cli_bench_options *options, cli_bench_program *run, uint32_t context,
                                  gumbel_error *error) {
-    int64_t room = (int64_t)context - run->tokens;
+    const uint32_t added = new_positions(run);
+    int64_t room = (int64_t)context - added;
     if (options->prompts.count == 0)
         keep_up_to(&run->prompts, room);
     if (options->depths.count == 0)
@@ -63,10 +72,10 @@ static gumbel_status fit_context(const cli_bench_options *options, cli_bench_pro
         return GUMBEL_OK;
     if (most_prompt >= most_depth)
         cli_refuse(error, "--prompt-tokens %u and %u new tokens: the context has %u positions", most_prompt,
-                   run->tokens, context);
+                   added, context);
     else
         cli_refuse(error, "--depth %u%s and %u new tokens: the context has %u positions", depth,
-                   depth < most_depth ? ", where one token stands before," : "", run->tokens, context);
+                   depth < most_depth ? ", where one token stands before," : "", added, context);
     return error->status;
 }
 
@@ -75,7 +84,7 @@ static void add_test(cli_bench_program *run, cli_bench_test test) {
 }
 
 static void list_tests(cli_bench_program *run) {
-    const size_t most = CLI_MOST_INTEGERS + 1 + CLI_MOST_INTEGERS * CLI_MOST_INTEGERS;
+    const size_t most = run->prompts.count + 1 + run->depths.count * run->batches.count * run->rows.count;
     run->results.tests = cli_allocate(most, sizeof *run->results.tests);
     uint32_t tokens = run->tokens, answered = 0;
     for (size_t i = 0; i < run->prompts.count; i++) {
@@ -87,10 +96,12 @@ static void list_tests(cli_bench_program *run) {
     }
     for (size_t d = 0; d < run->depths.count && tokens > 0; d++)
         for (size_t b = 0; b < run->batches.count; b++)
-            add_test(run, (cli_bench_test){.kind = CLI_BENCH_DECODE,
-                                           .tokens = tokens,
-                                           .depth = (uint32_t)run->depths.values[d],
-                                           .batch = (uint32_t)run->batches.values[b]});
+            for (size_t r = 0; r < run->rows.count; r++)
+                add_test(run, (cli_bench_test){.kind = CLI_BENCH_DECODE,
+                                               .tokens = tokens,
+                                               .depth = (uint32_t)run->depths.values[d],
+                                               .batch = (uint32_t)run->batches.values[b],
+                                               .rows = (uint32_t)run->rows.values[r]});
     if (answered > 0 && tokens > 0)
         add_test(run, (cli_bench_test){.kind = CLI_BENCH_ANSWER, .prompt = answered, .tokens = tokens});
 }
@@ -207,9 +218,11 @@ static gumbel_status prepare(const cli_sampling_options *sampling, const cli_ben
         return status;
     bench->sampling.seed = sampling->seed.value; /* 0 rather than drawn: runs are to be compared */
     uint32_t prompt = largest(&run->prompts), depth = largest(&run->depths);
-    uint32_t most_tokens = prompt > depth ? prompt : depth;
-    most_tokens = run->tokens + 1 > most_tokens ? run->tokens + 1 : most_tokens;
-    status = cli_bench_prepare(bench, &run->depths, largest(&run->batches), most_tokens, error);
+    cli_bench_most most = {
+        .sequences = largest(&run->batches), .rows = largest(&run->rows), .tokens = run->tokens + 1};
+    most.tokens = prompt > most.tokens ? prompt : most.tokens;
+    most.tokens = depth > most.tokens ? depth : most.tokens;
+    status = cli_bench_prepare(bench, &run->depths, &most, error);
     for (size_t i = 0; i < run->results.test_count && status == GUMBEL_OK; i++)
         status = cli_bench_find_costs(bench, &run->results.tests[i], error);
     return status;
@@ -223,6 +236,7 @@ gumbel_status cli_bench_program_measure(const cli_model_options *model, const cl
     measured->results.bench = &measured->bench;
     settle_options(options, measured);
     model_options.slots = cli_bench_slots(&measured->depths, largest(&measured->batches));
+    model_options.draft_tokens = largest(&measured->rows) - 1;
     if (options->profile) {
         model_options.profile = cli_profile_add;
         model_options.profile_user = &measured->collected;

@@ -9,14 +9,14 @@
 
 /* What flags ask for; lists and numbers that are not given have defaults. */
 typedef struct cli_bench_options {
-    cli_integers prompts, depths, batches;
+    cli_integers prompts, depths, batches, rows;
     cli_integer tokens, repetitions;
     bool profile;
 } cli_bench_options;
 
 /* The options with their defaults, the program, and what comes of it. */
 typedef struct cli_bench_program {
-    cli_integers prompts, depths, batches;
+    cli_integers prompts, depths, batches, rows;
     uint32_t tokens, repetitions;
     cli_bench bench;
     cli_bench_results results;

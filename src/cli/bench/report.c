@@ -14,7 +14,9 @@ const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]
     case CLI_BENCH_DECODE:
         used = snprintf(text, CLI_BENCH_NAME, "decode %u at %u", test->tokens, test->depth);
         if (test->batch > 1)
-            snprintf(text + used, CLI_BENCH_NAME - (size_t)used, ", %u sequences", test->batch);
+            used += snprintf(text + used, CLI_BENCH_NAME - (size_t)used, ", %u sequences", test->batch);
+        if (test->rows > 1)
+            snprintf(text + used, CLI_BENCH_NAME - (size_t)used, ", %u rows", test->rows);
         break;
     default:
         snprintf(text, CLI_BENCH_NAME, "answer %u + %u", test->prompt, test->tokens);

@@ -23,7 +23,7 @@ typedef struct cli_bench_results {
     cli_average read_rate, int8_rate; /* limits of the machine, all there are; count 0: not known */
 } cli_bench_results;
 
-/* "prompt 256", "decode 64 at 2048, 8 sequences", "answer 256 + 64"; returns text. */
+/* "prompt 256", "decode 64 at 2048, 8 sequences, 4 rows", "answer 256 + 64"; returns text. */
 enum { CLI_BENCH_NAME = 64 };
 const char *cli_bench_name(const cli_bench_test *test, char text[CLI_BENCH_NAME]);
 

@@ -62,6 +62,7 @@ static gumbel_status open_parts(const cli_model_options *options, bool snapshots
         .backend = options->backend,
         .threads = (int)options->threads.value,
         .slots = options->slots,
+        .draft_tokens = options->draft_tokens,
         .max_context = (uint32_t)options->max_context.value,
         .cpu_isa = options->cpu_isa,
         .lock = lock_of(options->lock),

@@ -18,7 +18,8 @@ typedef struct cli_model_options {
     cli_integer max_context;
     bool verbose;
     /* Not flags: a command sets these, all zero otherwise. */
-    int slots; /* sessions that can exist at once; 0: 1, the model's own */
+    int slots;             /* sessions that can exist at once; 0: 1, the model's own */
+    uint32_t draft_tokens; /* of one session in a step, at most */
     gumbel_profile_callback profile;
     void *profile_user;
 } cli_model_options;

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 #include "backends/cpu/kernels/work_queue.h"
+#include "backends/cpu/row_log.h"
 #include "plan/plan.h"
 #include "program/op_traits.h"
 
@@ -20,6 +21,7 @@ typedef struct gb_cpu_tensor {
     size_t dims[GB_MAX_RANK];
     size_t slot_bytes;                    /* of a state: from one slot's to the next one's */
     const gb_quantized_matrix *quantized; /* of a constant of that dtype: its data; else NULL */
+    const gb_state_log *log;              /* of a recurrent state of an engine that takes drafts; else NULL */
 } gb_cpu_tensor;
 
 typedef enum gb_shared_use { GB_SHARED_UNUSED, GB_SHARED_READ, GB_SHARED_WRITTEN } gb_shared_use;
@@ -116,6 +118,10 @@ void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
 #define GB_OP(number, NAME, name, signature, attributes, before, ...) GB_DECLARE_##before(name)
 #include "program/ops.def"
 #undef GB_OP
+
+/* Takes the slot's logged tokens into the recurrent state that the call changes, if it changes one. scratch:
+ * GB_LINEAR_SCRATCH bytes. */
+void gb_kernel_take_logged(const gb_kernel_call *call, size_t slot, void *scratch);
 
 /* gb_kernel_sample has the operands of a sample step (plan.h); gb_kernel_move copies operand 0 to result 0.
  */

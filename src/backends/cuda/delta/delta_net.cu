@@ -28,9 +28,31 @@ struct convolution {
     float *y;
 };
 
+/* Stores channel c of the tail after a token of the run: from old to new, so that in place no row is
+ * overwritten before it is moved. */
+__device__ static void store_tail(const convolution &v, const float *x, const float *tail, size_t token,
+                                  size_t c, float *new_tail) {
+    const size_t tail_rows = v.width - 1;
+    for (size_t r = 0; r < tail_rows; r++) {
+        const size_t row = r + token + 1; /* of the tail and x, one after the other */
+        new_tail[r * v.channels + c] =
+            row < tail_rows ? tail[row * v.channels + c] : x[(row - tail_rows) * v.channels + c];
+    }
+}
+
+/* Stores it where the tokens leave it, where they read it last of all. */
+__device__ static void store_tails(const convolution &v, const float *x, size_t first, size_t tokens,
+                                   size_t c) {
+    const int32_t *to = v.slots.to + first, from = v.slots.from[first];
+    const float *tail = state_of(v.tail, v.slot_bytes, v.slots.from, first);
+    for (int in_place = 0; in_place < 2; in_place++)
+        for (size_t n = to[0] == to[tokens - 1] ? tokens - 1 : 0; n < tokens; n++)
+            if ((n + 1 == tokens || to[n] != to[n + 1]) && (to[n] == from) == (in_place == 1))
+                store_tail(v, x, tail, n, c, state_of(v.tail, v.slot_bytes, to, n));
+}
+
 /* A block has some channels of tile number blockIdx.y of run blockIdx.z. The sum goes from the oldest x to
- * the newest. The tail's new rows are written from old to new, so that in place none is overwritten before it
- * is moved. */
+ * the newest. */
 static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     wait_for_earlier();
     const size_t first = (size_t)v.run_first[blockIdx.z],
@@ -40,7 +62,6 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
     if (c >= v.channels || begin >= tokens)
         return;
     const float *tail = state_of(v.tail, v.slot_bytes, v.slots.from, first);
-    float *new_tail = state_of(v.tail, v.slot_bytes, v.slots.to, first);
     const float *x = v.x + first * v.channels;
     for (size_t n = begin; n < end; n++) {
         float sum = 0;
@@ -53,11 +74,8 @@ static __global__ void __launch_bounds__(CHANNELS) convolve(convolution v) {
         }
         v.y[(first + n) * v.channels + c] = sum;
     }
-    for (size_t r = 0; r < tail_rows && begin == 0; r++) {
-        const size_t row = r + tokens;
-        new_tail[r * v.channels + c] =
-            row < tail_rows ? tail[row * v.channels + c] : x[(row - tail_rows) * v.channels + c];
-    }
+    if (begin == 0)
+        store_tails(v, x, first, tokens, c);
 }
 
 void gb_cuda_causal_conv(const gb_cuda_call *call) {
@@ -221,27 +239,6 @@ __device__ static void update(float memory[STEPS][4][PAIR], const token_rows<STE
                 fmaf(rows.key[i / 4][i % 4], change[c], memory[i / 4][i % 4][c] * decay);
 }
 
-/* The staged tokens one after the other; a token's rows are read while the one before it is computed. */
-template <unsigned STEPS>
-__device__ static void update_staged(const delta &v, const delta_block &b, size_t n,
-                                     const staged_tokens<STEPS> &tokens, float memory[STEPS][4][PAIR]) {
-    const unsigned count = b.end - n < STAGED ? (unsigned)(b.end - n) : STAGED;
-    const size_t column = b.column + threadIdx.x / PARTS * PAIR;
-    float *to = v.y + (n * v.heads + b.head) * v.value_size + column;
-    token_rows<STEPS> rows = load_rows<STEPS>(tokens, 0);
-#pragma unroll 2
-    for (unsigned token = 0; token < count; token++, to += v.heads * v.value_size) {
-        const token_rows<STEPS> next = load_rows<STEPS>(tokens, token + 1 < STAGED ? token + 1 : 0);
-        float y[PAIR];
-        update<STEPS>(memory, rows, tokens, token, y);
-#pragma unroll
-        for (unsigned c = 0; c < PAIR; c++)
-            if (threadIdx.x % PARTS == c && column + c < v.value_size)
-                to[c] = y[c];
-        rows = next;
-    }
-}
-
 /* Where a lane's row of step i / 4 has its pair of elements, of the head's memory [key size, value size]. */
 template <typename T>
 __device__ static T *pair_in(const delta &v, const delta_block &b, T *state, unsigned i) {
@@ -290,18 +287,47 @@ __device__ static void store_memory(const delta &v, const delta_block &b, float 
     }
 }
 
+/* The states of a block's head that slots number. */
+__device__ static float *head_state(const delta &v, const delta_block &b, const int32_t *slots, size_t n) {
+    return state_of(v.memory, v.slot_bytes, slots, n) + b.head * v.key_size * v.value_size;
+}
+
+/* The staged tokens one after the other; a token's rows are read while the one before it is computed.
+ * has_versions: some tokens leave the memory where those behind them do not. */
+template <unsigned STEPS>
+__device__ static void update_staged(const delta &v, const delta_block &b, size_t n,
+                                     const staged_tokens<STEPS> &tokens, bool has_versions,
+                                     float memory[STEPS][4][PAIR]) {
+    const unsigned count = b.end - n < STAGED ? (unsigned)(b.end - n) : STAGED;
+    const size_t column = b.column + threadIdx.x / PARTS * PAIR;
+    float *to = v.y + (n * v.heads + b.head) * v.value_size + column;
+    token_rows<STEPS> rows = load_rows<STEPS>(tokens, 0);
+#pragma unroll 2
+    for (unsigned token = 0; token < count; token++, to += v.heads * v.value_size) {
+        const token_rows<STEPS> next = load_rows<STEPS>(tokens, token + 1 < STAGED ? token + 1 : 0);
+        float y[PAIR];
+        update<STEPS>(memory, rows, tokens, token, y);
+#pragma unroll
+        for (unsigned c = 0; c < PAIR; c++)
+            if (threadIdx.x % PARTS == c && column + c < v.value_size)
+                to[c] = y[c];
+        const size_t at = n + token;
+        if (has_versions && at + 1 < b.end && v.slots.to[at] != v.slots.to[at + 1])
+            store_memory<STEPS>(v, b, head_state(v, b, v.slots.to, at), memory);
+        rows = next;
+    }
+}
+
 template <unsigned STEPS>
 static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
     wait_for_earlier();
     GB_DYNAMIC_SHARED(staged_tokens<STEPS>, staged);
     const delta_block b = block_of(v);
-    const size_t of_head = b.head * v.key_size * v.value_size;
-    const float *state = state_of(v.memory, v.slot_bytes, v.slots.from, b.first) + of_head;
-    float *new_state = state_of(v.memory, v.slot_bytes, v.slots.to, b.first) + of_head;
+    const bool has_versions = v.slots.to[b.first] != v.slots.to[b.end - 1];
     float memory[STEPS][4][PAIR];
     stage<STEPS>(v, b, b.first, staged[0]);
     commit_copies();
-    load_memory<STEPS>(v, b, state, memory);
+    load_memory<STEPS>(v, b, head_state(v, b, v.slots.from, b.first), memory);
     unsigned turn = 0;
     for (size_t n = b.first; n < b.end; n += STAGED, turn ^= 1) {
         stage<STEPS>(v, b, n + STAGED, staged[turn ^ 1]);
@@ -310,10 +336,10 @@ static __global__ void __launch_bounds__(THREADS, 1) update_memory(delta v) {
         __syncthreads();
         multiply_staged<STEPS>(staged[turn]);
         __syncthreads();
-        update_staged<STEPS>(v, b, n, staged[turn], memory);
+        update_staged<STEPS>(v, b, n, staged[turn], has_versions, memory);
         __syncthreads();
     }
-    store_memory<STEPS>(v, b, new_state, memory);
+    store_memory<STEPS>(v, b, head_state(v, b, v.slots.to, b.end - 1), memory);
 }
 
 template <unsigned STEPS>

@@ -128,6 +128,24 @@ __device__ static void step(const delta_step &v, const step_place &p, const step
         update(memory, shared);
 }
 
+/* Stores what no other block reads of the states, as it is after token n. */
+template <unsigned SHARES>
+__device__ static void store_own(const delta_step &v, const step_place &p, const step_role &has, size_t n,
+                                 const channel &mine, const float4 *memory) {
+    if (has.memory)
+        store_memory<SHARES>(v, p, n, memory);
+    if (has.value)
+        store_tail(v, n, mine);
+}
+
+/* Stores the tail of queries and keys, in the last block that has read it. */
+template <unsigned SHARES>
+__device__ static void store_shared(const delta_step &v, const step_role &has, size_t n, const channel &mine,
+                                    const step_memory<SHARES> &shared) {
+    if (has.unit && shared.is_last)
+        store_tail(v, n, mine);
+}
+
 /* Head and share blockIdx.x of run blockIdx.y; the shares of a head are a cluster. */
 template <unsigned SHARES>
 static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
@@ -151,16 +169,16 @@ static __global__ void __launch_bounds__(step_shape<SHARES>::THREADS, 2)
             if (!has.last)
                 wait_for_cluster();
             __syncthreads();
+            if (v.slots.to[n - 1] != v.slots.to[n]) { /* a draft follows */
+                store_own<SHARES>(v, p, has, n - 1, mine, memory);
+                store_shared(v, has, n - 1, mine, shared);
+            }
         }
         step(v, p, has, n, mine, memory, shared);
     }
-    if (has.memory)
-        store_memory<SHARES>(v, p, memory);
-    if (has.value)
-        store_tail(v, p, mine);
+    store_own<SHARES>(v, p, has, p.end - 1, mine, memory);
     __syncthreads();
-    if (has.unit && shared.is_last)
-        store_tail(v, p, mine);
+    store_shared(v, has, p.end - 1, mine, shared);
     if (!has.last)
         wait_for_cluster();
 }

@@ -142,8 +142,9 @@ __device__ inline void put_unit(float y, step_memory<SHARES> &shared) {
         shared.squares[part][threadIdx.x % SIZE / WARP] = squares;
 }
 
-__device__ inline void store_tail(const delta_step &v, const step_place &p, const channel &c) {
-    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.to[p.first]);
+/* As it is after token n; as is the memory below. */
+__device__ inline void store_tail(const delta_step &v, size_t n, const channel &c) {
+    float *tail = of_slot(v.tail, v.tail_slot_bytes, v.slots.to[n]);
     for (unsigned t = 0; t < TAIL; t++)
         tail[t * v.channels + c.number] = c.before[t];
 }
@@ -190,9 +191,10 @@ __device__ inline void load_memory(const delta_step &v, const step_place &p, flo
 }
 
 template <unsigned SHARES>
-__device__ inline void store_memory(const delta_step &v, const step_place &p, const float4 *memory) {
+__device__ inline void store_memory(const delta_step &v, const step_place &p, size_t n,
+                                    const float4 *memory) {
     using shape = step_shape<SHARES>;
-    float4 *to = columns_in<SHARES>(v, p, v.slots.to[p.first]);
+    float4 *to = columns_in<SHARES>(v, p, v.slots.to[n]);
 #pragma unroll
     for (unsigned i = 0; i < shape::LOADS; i++)
         to[row_of<SHARES>(i / shape::EACH, i % shape::EACH) * (SIZE / 4)] = memory[i];

@@ -303,11 +303,11 @@ static gumbel_status lower(const gb_cuda_lowering_options *options, gb_cuda_lowe
         describe_tensor(options, i, &lowered->tensors[i]);
     lowering l = {options, lowered->tensors, !is_float32_program(program)};
     const gb_plan_options plan_options = {.step_tokens = is_one ? 1 : options->backend->step_tokens,
-                                          .slots = is_one ? 1 : options->backend->slots,
+                                          .rows = is_one ? 1 : gb_most_rows(options->backend),
                                           .fuse = options->backend->fuse,
                                           .supports = supports,
                                           .user = &l};
-    bind_dims(program, lowered->tensors, plan_options.step_tokens, plan_options.slots);
+    bind_dims(program, lowered->tensors, plan_options.step_tokens, plan_options.rows);
     GB_TRY(gb_plan_create(program, &plan_options, &lowered->plan, error));
     if (!allocate_launches(lowered))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the plan's steps");

@@ -49,6 +49,10 @@ static void reset_slot(gb_backend *backend, uint32_t slot) {
     gb_cuda_slots_reset(slots_of(backend), slot);
 }
 
+static bool truncate_slot(gb_backend *backend, uint32_t slot, uint32_t position) {
+    return gb_cuda_slots_truncate(slots_of(backend), slot, position);
+}
+
 static gumbel_status copy_slot(gb_backend *backend, uint32_t from, uint32_t to, uint32_t position,
                                gumbel_error *error) {
     return gb_cuda_slots_copy(slots_of(backend), from, to, position, error);
@@ -60,17 +64,23 @@ static gumbel_status take_snapshot(gb_backend *backend, uint32_t slot, uint32_t 
 }
 
 static void restore_snapshot(gb_backend *backend, uint32_t slot, uint32_t position) {
-    gb_states_restore_snapshot(&slots_of(backend)->states, slot, position);
+    gb_cuda_slots *slots = slots_of(backend);
+    gb_states_restore_snapshot(&slots->states, slot, position);
+    gb_cuda_slots_stand(slots, slot, position);
 }
 
 static gumbel_status save_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                gb_save_stream write, void *user, gumbel_error *error) {
-    return gb_cuda_slots_save(slots_of(backend), slot, position, saved, write, user, error);
+    gb_cuda_slots *slots = slots_of(backend);
+    gb_cuda_slots_settle(slots, slot);
+    return gb_cuda_slots_save(slots, slot, position, saved, write, user, error);
 }
 
 static gumbel_status load_slot(gb_backend *backend, uint32_t slot, uint32_t position, gb_saved_states saved,
                                gb_load_stream read, void *user, gumbel_error *error) {
-    return gb_cuda_slots_load(slots_of(backend), slot, position, saved, read, user, error);
+    gb_cuda_slots *slots = slots_of(backend);
+    gb_cuda_slots_stand(slots, slot, position);
+    return gb_cuda_slots_load(slots, slot, position, saved, read, user, error);
 }
 
 /* Far more than the device's caches hold. */
@@ -85,6 +95,7 @@ static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = step,
     .reset_slot = reset_slot,
+    .truncate_slot = truncate_slot,
     .copy_slot = copy_slot,
     .take_snapshot = take_snapshot,
     .restore_snapshot = restore_snapshot,

@@ -49,18 +49,20 @@ static gumbel_status enqueue(void *user, gumbel_error *error) {
     return gb_cuda_check(cudaGetLastError(), "posting a step's tokens", error);
 }
 
-/* Whether the launches of a step depend on its sizes alone. */
+/* Whether the launches of a step depend on its sizes alone, and it is one of those that come again: of tokens
+ * that were decoded, a run each, or with drafts, which all have rows. */
 static bool can_capture(const gb_cuda_executor *e) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     return !e->launches.bound->has_branches && !e->launches.profile && !sizes->is_prefill &&
-           sizes->runs.count == sizes->tokens && sizes->first_row == 0;
+           (sizes->runs.count == sizes->tokens || sizes->rows == sizes->tokens) && sizes->first_row == 0;
 }
 
 /* Enqueues the step that is bound. */
 static gumbel_status launch(gb_cuda_executor *e, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     gb_cuda_graph *graph =
-        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows) : NULL;
+        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count)
+                       : NULL;
     if (!graph)
         return enqueue(e, error);
     if (!graph->instance) {
@@ -106,7 +108,8 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
     const gb_batch pass = gb_cuda_pass_of(&e->passes, batch, generated, &first_row);
     if (pass.token_count == 0)
         return GUMBEL_OK;
-    gb_cuda_inputs_fill(&e->inputs, &pass, ++e->number);
+    gb_cuda_inputs_fill(&e->inputs, &pass, e->slots, ++e->number);
+    gb_cuda_slots_advance(e->slots, &pass);
     bind(e, !generated, first_row);
     gb_cuda_inputs_send(&e->inputs, e->stream);
     gumbel_status status = launch(e, error);
@@ -166,6 +169,7 @@ static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_
     GB_TRY(wait_for(e, number, error));
     gb_cuda_results_collect(&e->results, number, 0, 1);
     e->lookahead.version = e->lookahead.version < GB_CUDA_MOST_AHEAD ? e->lookahead.version + 1 : 0;
+    gb_cuda_slots_stand(e->slots, e->lookahead.slot, end);
     finish(e, batch, number);
     return GUMBEL_OK;
 }
@@ -210,14 +214,14 @@ static void capture_one_token(gb_cuda_executor *e) {
                                       .versions = gb_cuda_inputs_versions(&e->inputs)};
     gb_cuda_launches_bind(&e->launches, &sizes);
     if (can_capture(e))
-        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1), e->stream, enqueue, e, &ignored);
+        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1, 1), e->stream, enqueue, e, &ignored);
 }
 
 static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {
     const gb_backend_options *options = resources->backend;
     GB_TRY(gb_cuda_inputs_create(e->program, options, &e->inputs, error));
     GB_TRY(gb_cuda_passes_create(e->program, options, &e->passes, error));
-    GB_TRY(gb_cuda_results_create(e->program, options->slots, MAILBOX_ENTRIES, &e->results, error));
+    GB_TRY(gb_cuda_results_create(e->program, gb_most_rows(options), MAILBOX_ENTRIES, &e->results, error));
     GB_TRY(gb_cuda_launches_create(resources, &e->inputs, &e->launches, error));
     capture_one_token(e);
     return GUMBEL_OK;

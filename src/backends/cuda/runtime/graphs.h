@@ -14,7 +14,7 @@
 enum { GB_CUDA_MOST_GRAPHS = 64 };
 
 typedef struct gb_cuda_graph {
-    uint32_t tokens, rows;
+    uint32_t tokens, rows, runs;
     cudaGraphExec_t instance; /* NULL: not captured */
     bool has_failed;          /* to be captured, once */
 } gb_cuda_graph;
@@ -25,7 +25,7 @@ typedef struct gb_cuda_graphs {
 } gb_cuda_graphs;
 
 /* The graph of a batch's size, captured or not. NULL where there are too many sizes. */
-gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows);
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs);
 
 /* Captures what enqueue puts into the stream and uploads it. Errors: BACKEND. */
 gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,

@@ -25,7 +25,7 @@ static bool place_inputs(gb_cuda_inputs *inputs, const gb_backend_options *optio
     const gb_program *program = inputs->program;
     for (uint32_t i = 0; i < program->input_count; i++) {
         const gb_type *type = &program->values[program->inputs[i].value].type;
-        uint64_t count = type->shape.dims[0] == GB_DIM_N ? options->step_tokens : options->slots, size;
+        uint64_t count = type->shape.dims[0] == GB_DIM_N ? options->step_tokens : gb_most_rows(options), size;
         inputs->element_row[i] = share_bytes(type);
         if (!gb_multiply_size(count, inputs->element_row[i], &size) ||
             !append_part(size, &inputs->offsets[i], &inputs->size))
@@ -116,9 +116,19 @@ static size_t batch_bytes(const gb_cuda_inputs *inputs, const gb_batch *batch, u
     return count * (size_t)inputs->element_row[i];
 }
 
-void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t number) {
-    const gb_program *program = inputs->program;
+static void put_versions(gb_cuda_inputs *inputs, const gb_batch *batch, const gb_cuda_slots *slots) {
     const uint32_t in_place = 0;
+    const uint64_t size = batch->token_count * sizeof(int32_t);
+    gb_cuda_slots_place_versions(slots, batch, (int32_t *)(void *)(inputs->pinned + inputs->from_offset),
+                                 (int32_t *)(void *)(inputs->pinned + inputs->to_offset));
+    use_part(inputs, inputs->from_offset, size);
+    use_part(inputs, inputs->to_offset, size);
+    put(inputs, inputs->turn_offset, &in_place, sizeof in_place);
+}
+
+void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, const gb_cuda_slots *slots,
+                         uint32_t number) {
+    const gb_program *program = inputs->program;
     inputs->parts.count = 0;
     inputs->token_count = batch->token_count;
     inputs->row_count = batch->row_count;
@@ -128,11 +138,8 @@ void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t
     put_runs(inputs, batch);
     put_stops(inputs, batch);
     put(inputs, inputs->number_offset, &number, sizeof number);
-    if (!inputs->has_versions)
-        return;
-    put(inputs, inputs->from_offset, batch->slots, batch->token_count * sizeof *batch->slots);
-    put(inputs, inputs->to_offset, batch->slots, batch->token_count * sizeof *batch->slots);
-    put(inputs, inputs->turn_offset, &in_place, sizeof in_place);
+    if (inputs->has_versions)
+        put_versions(inputs, batch, slots);
 }
 
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {

@@ -12,6 +12,7 @@
 
 #include "backends/cuda/lowering/kernels.h"
 #include "backends/cuda/runtime/host_exchange.h"
+#include "backends/cuda/runtime/slots.h"
 
 typedef struct gb_cuda_inputs {
     const gb_program *program;
@@ -30,8 +31,9 @@ gumbel_status gb_cuda_inputs_create(const gb_program *program, const gb_backend_
                                     gb_cuda_inputs *inputs, gumbel_error *error);
 void gb_cuda_inputs_destroy(gb_cuda_inputs *inputs);
 
-/* Fills the host's block. States are read and written in place. */
-void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t number);
+/* Fills the host's block. Recurrent states are read and written where slots says. */
+void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, const gb_cuda_slots *slots,
+                         uint32_t number);
 
 /* Copies what the step uses in the stream's order. */
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream);

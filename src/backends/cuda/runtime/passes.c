@@ -7,8 +7,9 @@ gumbel_status gb_cuda_passes_create(const gb_program *program, const gb_backend_
                                     gb_cuda_passes *passes, gumbel_error *error) {
     const size_t tokens = options->step_tokens;
     *passes = (gb_cuda_passes){.widths = gb_batch_widths_of(&program->metadata)};
-    passes->tokens = gb_allocate(3 * tokens + options->slots, sizeof *passes->tokens);
-    if (!passes->tokens)
+    passes->tokens = gb_allocate(3 * tokens + gb_most_rows(options), sizeof *passes->tokens);
+    passes->draft = gb_allocate(tokens, sizeof *passes->draft);
+    if (!passes->tokens || !passes->draft)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the inputs of %u tokens",
                        options->step_tokens);
     passes->positions = passes->tokens + tokens;
@@ -19,6 +20,7 @@ gumbel_status gb_cuda_passes_create(const gb_program *program, const gb_backend_
 
 void gb_cuda_passes_destroy(gb_cuda_passes *passes) {
     gb_free(passes->tokens);
+    gb_free(passes->draft);
     *passes = (gb_cuda_passes){0};
 }
 
@@ -35,6 +37,7 @@ gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool gen
                 passes->rows[pass.row_count++] = (int32_t)pass.token_count;
             passes->tokens[pass.token_count] = batch->tokens[n];
             passes->positions[pass.token_count] = batch->positions[n];
+            passes->draft[pass.token_count] = batch->draft[n];
             passes->slots[pass.token_count++] = batch->slots[n];
         }
         row += has_row;
@@ -44,6 +47,7 @@ gb_batch gb_cuda_pass_of(gb_cuda_passes *passes, const gb_batch *batch, bool gen
         pass.tokens = passes->tokens;
         pass.positions = passes->positions;
         pass.slots = passes->slots;
+        pass.draft = passes->draft;
         pass.rows = passes->rows;
     }
     return pass;

@@ -12,6 +12,7 @@ typedef struct gb_cuda_passes {
     gb_batch_widths widths;
     int32_t *tokens; /* [step_tokens], and so on: those of the pass */
     int32_t *positions, *slots, *rows;
+    bool *draft;
 } gb_cuda_passes;
 
 /* Reserves arrays for the largest batch. Safe to destroy after a failure. Errors: MEMORY. */

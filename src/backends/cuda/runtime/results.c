@@ -11,7 +11,7 @@ enum { FIRST_WORD = 16 }; /* the number has a line of its own */
 
 static const gb_role roles[] = {GB_ROLE_NEXT, GB_ROLE_LOGPROB, GB_ROLE_TOP_IDS, GB_ROLE_TOP_LOGPROBS};
 
-gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t slots, uint32_t entries,
+gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t rows, uint32_t entries,
                                      gb_cuda_results *results, gumbel_error *error) {
     *results = (gb_cuda_results){.mailbox = {.entries = entries}};
     uint64_t words = FIRST_WORD, size = 0;
@@ -22,14 +22,14 @@ gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t slots, 
         const gb_shape *shape = &program->values[value].type.shape;
         const uint64_t row_words = shape->rank > 1 ? (uint64_t)shape->dims[1] : 1;
         results->outputs[results->count++] = (gb_cuda_output){value, (uint32_t)row_words, (uint32_t)words};
-        if (row_words > UINT32_MAX || !gb_multiply_size(slots, row_words, &size) ||
+        if (row_words > UINT32_MAX || !gb_multiply_size(rows, row_words, &size) ||
             !gb_add_size(words, size, &words) || words > UINT32_MAX / 2)
-            return gb_fail(error, GUMBEL_ERROR_MEMORY, "the results of %u sequences are out of range", slots);
+            return gb_fail(error, GUMBEL_ERROR_MEMORY, "the results of %u rows are out of range", rows);
     }
     results->mailbox.entry_words = (uint32_t)words;
     results->copied = gb_allocate((size_t)words, sizeof *results->copied);
     if (!results->copied)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the results of %u sequences", slots);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the results of %u rows", rows);
     void *memory;
     size = entries * words * sizeof(uint32_t);
     GB_TRY(gb_cuda_allocate_pinned(size, "a step's results", &memory, error));

@@ -25,8 +25,9 @@ typedef struct gb_cuda_results {
     uint32_t *copied; /* [entry_words] of the batch that was executed last: what the engine is given */
 } gb_cuda_results;
 
-/* Reserves a ring of so many entries. Safe to destroy after a failure. Errors: MEMORY, BACKEND. */
-gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t slots, uint32_t entries,
+/* Reserves a ring of so many entries, of so many rows at most. Safe to destroy after a failure. Errors:
+ * MEMORY, BACKEND. */
+gumbel_status gb_cuda_results_create(const gb_program *program, uint32_t rows, uint32_t entries,
                                      gb_cuda_results *results, gumbel_error *error);
 void gb_cuda_results_destroy(gb_cuda_results *results);
 

@@ -17,7 +17,8 @@ static gumbel_status reserve_recurrent(gb_cuda_slots *slots, gumbel_error *error
     gb_slot_area *area = &slots->states.recurrent;
     uint64_t size;
     void *memory;
-    if (!gb_multiply_size((uint64_t)slots->slot_count + GB_CUDA_MOST_AHEAD, area->bytes, &size))
+    const uint64_t count = slots->slot_count * (1 + (uint64_t)slots->draft_tokens) + GB_CUDA_MOST_AHEAD;
+    if (!gb_multiply_size(count, area->bytes, &size))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "the states of one slot are out of range");
     GB_TRY(gb_cuda_allocate(size, "the recurrent states of all slots", &memory, error));
     area->memory = memory;
@@ -47,14 +48,18 @@ static void clear_bytes(void *stream, void *at, size_t size) {
 gumbel_status gb_cuda_slots_create(const gb_program *program, const gb_backend_options *options,
                                    cudaStream_t stream, gb_cuda_slots *slots, gumbel_error *error) {
     gb_states *states = &slots->states;
-    *slots = (gb_cuda_slots){.slot_count = options->slots, .stream = stream};
+    *slots = (gb_cuda_slots){
+        .slot_count = options->slots, .draft_tokens = options->draft_tokens, .stream = stream};
     states->copy = copy_bytes;
     states->clear = clear_bytes;
     states->user = stream;
     states->places = gb_allocate(program->state_count, sizeof *states->places);
     slots->positions = gb_allocate(options->slots, sizeof *slots->positions);
     slots->is_empty = gb_allocate(options->slots, sizeof *slots->is_empty);
-    if (!states->places || !slots->positions || !slots->is_empty)
+    if (options->draft_tokens > 0 && gb_has_recurrent_state(program))
+        slots->drafts = gb_allocate(options->slots, sizeof *slots->drafts);
+    const bool lacks_drafts = options->draft_tokens > 0 && gb_has_recurrent_state(program) && !slots->drafts;
+    if (!states->places || !slots->positions || !slots->is_empty || lacks_drafts)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the lists of states and slots");
     GB_TRY(gb_states_place(program, options->max_context, ALIGNMENT, states, error));
     GB_TRY(reserve_range(options->slots, "the caches of all slots (see --max-context)", &states->caches,
@@ -80,6 +85,7 @@ void gb_cuda_slots_destroy(gb_cuda_slots *slots) {
     gb_free(slots->states.places);
     gb_free(slots->positions);
     gb_free(slots->is_empty);
+    gb_free(slots->drafts);
     *slots = (gb_cuda_slots){0};
 }
 
@@ -132,10 +138,43 @@ static gumbel_status map_snapshot(gb_cuda_slots *slots, uint32_t slot, gumbel_er
 
 /* ---- Moving states ------------------------------------------------------------------------------------- */
 
+void gb_cuda_slots_stand(gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
+    if (slots->drafts)
+        gb_drafts_reset(&slots->drafts[slot], position);
+}
+
+void gb_cuda_slots_place_versions(const gb_cuda_slots *slots, const gb_batch *pass, int32_t *from,
+                                  int32_t *to) {
+    for (uint32_t n = 0, drafts = 0; n < pass->token_count; n++) {
+        const uint32_t slot = (uint32_t)pass->slots[n];
+        drafts = slots->drafts && pass->draft[n] ? drafts + 1 : 0;
+        from[n] = (int32_t)gb_cuda_slots_version(slots, slot, slots->drafts ? slots->drafts[slot].count : 0);
+        to[n] = (int32_t)gb_cuda_slots_version(slots, slot, drafts);
+    }
+}
+
+void gb_cuda_slots_advance(gb_cuda_slots *slots, const gb_batch *pass) {
+    if (slots->drafts)
+        gb_drafts_advance(slots->drafts, pass);
+}
+
+bool gb_cuda_slots_truncate(gb_cuda_slots *slots, uint32_t slot, uint32_t position) {
+    return !slots->drafts || gb_drafts_truncate(&slots->drafts[slot], position);
+}
+
+void gb_cuda_slots_settle(gb_cuda_slots *slots, uint32_t slot) {
+    if (!slots->drafts)
+        return;
+    const gb_slot_drafts drafts = slots->drafts[slot];
+    gb_cuda_slots_copy_recurrent(slots, gb_cuda_slots_version(slots, slot, drafts.count), slot);
+    gb_drafts_reset(&slots->drafts[slot], drafts.position + drafts.count);
+}
+
 /* Nothing reads a cache's row before it is written, so only recurrent states have to be zeroed. */
 void gb_cuda_slots_reset(gb_cuda_slots *slots, uint32_t slot) {
     const gb_slot_area *area = &slots->states.recurrent;
     slots->is_empty[slot] = true;
+    gb_cuda_slots_stand(slots, slot, 0);
     if (area->memory)
         cudaMemsetAsync(gb_slot_part(area, slot), 0, (size_t)area->bytes, slots->stream);
 }
@@ -149,7 +188,9 @@ void gb_cuda_slots_copy_recurrent(gb_cuda_slots *slots, uint32_t from, uint32_t 
 gumbel_status gb_cuda_slots_copy(gb_cuda_slots *slots, uint32_t from, uint32_t to, uint32_t position,
                                  gumbel_error *error) {
     GB_TRY(gb_cuda_slots_map(slots, to, position, error));
+    gb_cuda_slots_settle(slots, from);
     gb_states_copy(&slots->states, from, to, position);
+    gb_cuda_slots_stand(slots, to, position);
     return GUMBEL_OK;
 }
 
@@ -161,6 +202,7 @@ gumbel_status gb_cuda_slots_take_snapshot(gb_cuda_slots *slots, uint32_t slot, u
     if (status == GUMBEL_ERROR_MEMORY && empty_slots(slots, slot))
         status = map_snapshot(slots, slot, error);
     GB_TRY(status);
+    gb_cuda_slots_settle(slots, slot);
     gb_states_take_snapshot(&slots->states, slot, position);
     return GUMBEL_OK;
 }

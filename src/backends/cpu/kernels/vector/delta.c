@@ -95,7 +95,7 @@ GB_INLINE void pass_token(const gb_delta *d, stripe *s, int groups, size_t count
 }
 
 GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t count, float *copy) {
-    const bool is_copied = d->tokens > 1 && d->key_size <= GB_DELTA_COPIED;
+    const bool is_copied = d->is_discarded || (d->tokens > 1 && d->key_size <= GB_DELTA_COPIED);
     const size_t width = count == GB_LANES ? (size_t)groups * GB_LANES : count;
     float *memory = d->memory + column;
     stripe s = {.memory = is_copied ? copy : memory,
@@ -107,12 +107,12 @@ GB_INLINE void all_tokens(const gb_delta *d, int groups, size_t column, size_t c
     for (size_t token = 0; token + 1 < d->tokens; token++)
         pass_token(d, &s, groups, count, token, false);
     pass_token(d, &s, groups, count, d->tokens - 1, true);
-    for (size_t i = 0; is_copied && i < d->key_size; i++)
+    for (size_t i = 0; is_copied && !d->is_discarded && i < d->key_size; i++)
         memcpy(memory + i * d->value_size, copy + i * s.stride, width * sizeof *copy);
 }
 
 void GB_FOR_ISA(gb_delta)(const gb_delta *d, size_t first, size_t end, void *scratch) {
-    _Static_assert(GB_DELTA_COPIED * GROUPS * GB_LANES * sizeof(float) <= GB_DELTA_SCRATCH,
+    _Static_assert(GB_DELTA_DISCARDED * GROUPS * GB_LANES * sizeof(float) <= GB_DELTA_SCRATCH,
                    "the scratch holds a stripe");
     for (; end - first >= GROUPS * GB_LANES; first += GROUPS * GB_LANES)
         all_tokens(d, GROUPS, first, GB_LANES, scratch);

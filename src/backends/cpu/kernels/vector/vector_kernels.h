@@ -146,11 +146,13 @@ typedef struct gb_delta {
     size_t value_stride;
     const float *decay, *beta;
     size_t gate_stride;
-    float *memory; /* [D, E], changed */
+    float *memory;     /* [D, E], changed */
+    bool is_discarded; /* the change of the memory: it stays as it is; keys are GB_DELTA_DISCARDED at most */
 } gb_delta;
 
-/* Keys up to so long go through their tokens in scratch: bytes, 64-byte aligned, content arbitrary. */
-enum { GB_DELTA_COPIED = 256, GB_DELTA_SCRATCH = GB_DELTA_COPIED * 256 };
+/* Keys up to so long go through their tokens in scratch, of a discarded change up to the second number:
+ * bytes, 64-byte aligned, content arbitrary. */
+enum { GB_DELTA_COPIED = 256, GB_DELTA_DISCARDED = 2048, GB_DELTA_SCRATCH = GB_DELTA_DISCARDED * 256 };
 
 typedef struct gb_vector_kernels {
     const char *name; /* of the instruction set */
