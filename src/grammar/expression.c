@@ -10,7 +10,7 @@
 gb_expressions *gb_expressions_create(void) {
     gb_expressions *expressions = gb_allocate(1, sizeof *expressions);
     if (expressions)
-        gb_add_node(expressions, (gb_node){.kind = GB_NODE_NOTHING}, 0); /* expression 0 is none */
+        gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_NOTHING}, 0); /* expression 0 is none */
     return expressions;
 }
 
@@ -52,7 +52,7 @@ gb_expression gb_expressions_no_memory(gb_expressions *expressions) {
     return gb_expressions_fail(expressions, GUMBEL_ERROR_MEMORY, "grammar: no memory for its expressions");
 }
 
-gb_expression gb_add_node(gb_expressions *expressions, gb_node node, unsigned depth) {
+gb_expression gb_add_node(gb_expressions *expressions, gb_expression_node node, unsigned depth) {
     if (expressions->error.status != GUMBEL_OK)
         return 0;
     if (depth >= GB_MAX_EXPRESSION_DEPTH)
@@ -78,11 +78,11 @@ unsigned gb_item_depth(gb_expressions *expressions, gb_expression item) {
 }
 
 gb_expression gb_express_empty(gb_expressions *expressions) {
-    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_EMPTY}, 0);
+    return gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_EMPTY}, 0);
 }
 
 gb_expression gb_express_nothing(gb_expressions *expressions) {
-    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_NOTHING}, 0);
+    return gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_NOTHING}, 0);
 }
 
 gb_expression gb_express_bytes(gb_expressions *expressions, const void *data, size_t size) {
@@ -91,7 +91,8 @@ gb_expression gb_express_bytes(gb_expressions *expressions, const void *data, si
     gb_byte_buffer *bytes = &expressions->bytes;
     if (size > UINT32_MAX - bytes->size)
         return gb_expressions_fail(expressions, GUMBEL_ERROR_LIMIT, "grammar: more than 4 GiB of text");
-    gb_node node = {.kind = GB_NODE_BYTES, .first = (uint32_t)bytes->size, .count = (uint32_t)size};
+    gb_expression_node node = {
+        .kind = GB_NODE_BYTES, .first = (uint32_t)bytes->size, .count = (uint32_t)size};
     gb_buffer_append(bytes, data, size);
     return bytes->failed ? gb_expressions_no_memory(expressions) : gb_add_node(expressions, node, 0);
 }
@@ -102,7 +103,7 @@ gb_expression gb_express_byte_set(gb_expressions *expressions, const uint32_t se
         return gb_expressions_no_memory(expressions);
     gb_byte_set *added = &expressions->sets[expressions->set_count];
     memcpy(added->words, set, sizeof added->words);
-    gb_node node = {.kind = GB_NODE_BYTE_SET, .first = (uint32_t)expressions->set_count++};
+    gb_expression_node node = {.kind = GB_NODE_BYTE_SET, .first = (uint32_t)expressions->set_count++};
     return gb_add_node(expressions, node, 0);
 }
 
@@ -132,7 +133,7 @@ static gb_expression express_list(gb_expressions *expressions, gb_node_kind kind
     unsigned depth = greatest_depth(expressions, items, count);
     if (count == 1 || expressions->error.status != GUMBEL_OK)
         return expressions->error.status == GUMBEL_OK ? items[0] : 0;
-    gb_node node = {
+    gb_expression_node node = {
         .kind = (uint16_t)kind, .first = (uint32_t)expressions->link_count, .count = (uint32_t)count};
     return add_links(expressions, items, count) ? gb_add_node(expressions, node, depth) : 0;
 }
@@ -155,8 +156,9 @@ gb_expression gb_express_repeat(gb_expressions *expressions, gb_expression item,
         return gb_express_empty(expressions);
     if (least == 1 && most == 1)
         return item;
-    return gb_add_node(expressions,
-                       (gb_node){.kind = GB_NODE_REPEAT, .item = item, .first = least, .count = most}, depth);
+    return gb_add_node(
+        expressions,
+        (gb_expression_node){.kind = GB_NODE_REPEAT, .item = item, .first = least, .count = most}, depth);
 }
 
 static bool are_moves(const gb_byte_move *moves, size_t move_count, size_t state_count) {
@@ -181,7 +183,7 @@ gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_mo
         const uint32_t bytes = moves[i].first | (uint32_t)moves[i].last << 8;
         is_added = add_links(expressions, (uint32_t[]){moves[i].from, moves[i].to, bytes}, GB_MOVE_WORDS);
     }
-    const gb_node node = {
+    const gb_expression_node node = {
         .kind = GB_NODE_STATES, .first = first, .count = (uint32_t)expressions->link_count - first};
     return is_added ? gb_add_node(expressions, node, 0) : 0;
 }
@@ -189,7 +191,8 @@ gb_expression gb_express_automaton(gb_expressions *expressions, const gb_byte_mo
 static gb_expression express_pair(gb_expressions *expressions, gb_node_kind kind, gb_expression a,
                                   gb_expression b) {
     unsigned depth = greatest_depth(expressions, (gb_expression[]){a, b}, 2);
-    return gb_add_node(expressions, (gb_node){.kind = (uint16_t)kind, .item = a, .first = b}, depth);
+    return gb_add_node(expressions, (gb_expression_node){.kind = (uint16_t)kind, .item = a, .first = b},
+                       depth);
 }
 
 gb_expression gb_express_both(gb_expressions *expressions, gb_expression a, gb_expression b) {
@@ -201,11 +204,11 @@ gb_expression gb_express_except(gb_expressions *expressions, gb_expression a, gb
 }
 
 gb_expression gb_express_token(gb_expressions *expressions, uint32_t id) {
-    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id}, 0);
+    return gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_TOKEN, .first = id}, 0);
 }
 
 gb_expression gb_express_other_token(gb_expressions *expressions, uint32_t id) {
-    return gb_add_node(expressions, (gb_node){.kind = GB_NODE_TOKEN, .first = id, .count = 1}, 0);
+    return gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_TOKEN, .first = id, .count = 1}, 0);
 }
 
 /* The items that are required first, then the others. */
@@ -238,7 +241,8 @@ gb_expression gb_express_any_order(gb_expressions *expressions, const gb_any_ord
                  sizeof order))
         return gb_expressions_no_memory(expressions);
     expressions->orders[expressions->order_count] = order;
-    return gb_add_node(expressions,
-                       (gb_node){.kind = GB_NODE_ANY_ORDER, .first = (uint32_t)expressions->order_count++},
-                       depth);
+    return gb_add_node(
+        expressions,
+        (gb_expression_node){.kind = GB_NODE_ANY_ORDER, .first = (uint32_t)expressions->order_count++},
+        depth);
 }

@@ -28,11 +28,11 @@ typedef enum gb_node_kind {
 /* The links of an automaton: how many states, 0 or 1 for each, and three words for each move. */
 enum { GB_MOVE_FROM, GB_MOVE_TO, GB_MOVE_BYTES /* first, last << 8 */, GB_MOVE_WORDS };
 
-typedef struct gb_node {
+typedef struct gb_expression_node {
     uint16_t kind;  /* gb_node_kind */
     uint16_t depth; /* nodes inside nodes, up to here */
     uint32_t item, first, count;
-} gb_node;
+} gb_expression_node;
 
 typedef struct gb_rule {
     char *name;         /* owned */
@@ -59,7 +59,7 @@ static inline void gb_set_add(gb_byte_set *set, unsigned byte) {
 }
 
 struct gb_expressions {
-    gb_node *nodes;
+    gb_expression_node *nodes;
     size_t node_count, node_capacity;
     gb_expression *links;
     size_t link_count, link_capacity;
@@ -76,7 +76,7 @@ struct gb_expressions {
 };
 
 /* Adds a node whose deepest part is as given. 0 on an error. */
-gb_expression gb_add_node(gb_expressions *expressions, gb_node node, unsigned depth);
+gb_expression gb_add_node(gb_expressions *expressions, gb_expression_node node, unsigned depth);
 
 /* Depth of an item; an item that is none is an error and gives 0. */
 unsigned gb_item_depth(gb_expressions *expressions, gb_expression item);

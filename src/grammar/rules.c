@@ -46,7 +46,7 @@ static gb_expression add_rule(gb_expressions *expressions, const char *name) {
                  sizeof *expressions->rules))
         return gb_expressions_no_memory(expressions);
     gb_expression node =
-        gb_add_node(expressions, (gb_node){.kind = GB_NODE_RULE, .first = (uint32_t)index}, 0);
+        gb_add_node(expressions, (gb_expression_node){.kind = GB_NODE_RULE, .first = (uint32_t)index}, 0);
     char *copy = node ? gb_copy_string(name, strlen(name)) : NULL;
     if (!copy)
         return gb_expressions_no_memory(expressions);
@@ -65,7 +65,7 @@ gb_expression gb_express_rule(gb_expressions *expressions, const char *name) {
 }
 
 static gb_rule *rule_of(const gb_expressions *expressions, gb_expression rule) {
-    const gb_node *node = rule < expressions->node_count ? &expressions->nodes[rule] : NULL;
+    const gb_expression_node *node = rule < expressions->node_count ? &expressions->nodes[rule] : NULL;
     return node && node->kind == GB_NODE_RULE ? &expressions->rules[node->first] : NULL;
 }
 

@@ -26,7 +26,7 @@ static ends naive_after(const naive *on, gb_expression item, ends begins, unsign
     return all;
 }
 
-static ends naive_repeat(const naive *on, const gb_node *node, unsigned from, unsigned depth) {
+static ends naive_repeat(const naive *on, const gb_expression_node *node, unsigned from, unsigned depth) {
     ends at = 1u << from, all = 0;
     /* More than length + 1 rounds add nothing but those that are empty. */
     uint32_t rounds = node->first + on->length + 2;
@@ -55,7 +55,7 @@ static ends naive_order(const naive *on, const gb_order *order, ends at, uint32_
 }
 
 static ends naive_match(const naive *on, gb_expression expression, unsigned from, unsigned depth) {
-    const gb_node *node = &on->expressions->nodes[expression];
+    const gb_expression_node *node = &on->expressions->nodes[expression];
     ends at = 1u << from, all = 0;
     if (depth > 200)
         return 0;

@@ -32,7 +32,7 @@ uint32_t gb_add_state(gb_automaton *automaton, gb_action action, uint32_t argume
         automaton->failed = true;
         return GB_NO_STATE;
     }
-    automaton->states[index] = (gb_state){
+    automaton->states[index] = (gb_automaton_state){
         .first_move = (uint32_t)automaton->move_count, .action = action, .argument = argument, .next = next};
     automaton->state_count++;
     return (uint32_t)index;

@@ -21,10 +21,10 @@ typedef enum gb_action {
     GB_ACTION_END          /* of what the frame on top was pushed for; without a frame, of the text */
 } gb_action;
 
-typedef struct gb_state {
+typedef struct gb_automaton_state {
     uint32_t first_move, move_count;
     uint32_t action, argument, next;
-} gb_state;
+} gb_automaton_state;
 
 typedef struct gb_move {
     uint32_t set, target;
@@ -48,7 +48,7 @@ typedef struct gb_order_part {
 #define GB_END_STATE 0u
 
 typedef struct gb_automaton {
-    gb_state *states;
+    gb_automaton_state *states;
     size_t state_count, state_capacity, state_limit;
     gb_move *moves;
     size_t move_count, move_capacity;
@@ -90,7 +90,7 @@ uint32_t gb_add_targets(gb_automaton *automaton, const uint32_t *targets, size_t
 /* Finds the classes of bytes. Nothing may be added after it. */
 void gb_automaton_finish(gb_automaton *automaton);
 
-static inline bool gb_takes_token(const gb_state *state) {
+static inline bool gb_takes_token(const gb_automaton_state *state) {
     return state->action == GB_ACTION_TOKEN || state->action == GB_ACTION_OTHER_TOKEN;
 }
 

@@ -22,7 +22,7 @@ typedef struct emitter {
 
 static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool nonempty);
 
-static uint32_t emit_bytes(emitter *all, const gb_node *node, uint32_t next) {
+static uint32_t emit_bytes(emitter *all, const gb_expression_node *node, uint32_t next) {
     const uint8_t *bytes = all->compiler->expressions->bytes.data + node->first;
     for (uint32_t i = node->count; i-- > 0 && next != GB_NO_STATE;) {
         gb_byte_set set = {{0}};
@@ -33,8 +33,8 @@ static uint32_t emit_bytes(emitter *all, const gb_node *node, uint32_t next) {
 }
 
 /* State `state` of an automaton that is given, whose moves begin at *move; base: where its first state is. */
-static void emit_state(emitter *all, const gb_node *node, uint32_t state, uint32_t *move, uint32_t next,
-                       uint32_t base) {
+static void emit_state(emitter *all, const gb_expression_node *node, uint32_t state, uint32_t *move,
+                       uint32_t next, uint32_t base) {
     const uint32_t *links = all->compiler->expressions->links + node->first;
     const bool accepts = next != GB_NO_STATE && links[1 + state];
     gb_add_state(all->automaton, accepts ? GB_ACTION_GO : GB_ACTION_NONE, 0, next);
@@ -47,7 +47,7 @@ static void emit_state(emitter *all, const gb_node *node, uint32_t state, uint32
     }
 }
 
-static uint32_t emit_states(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+static uint32_t emit_states(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     const uint32_t count = all->compiler->expressions->links[node->first];
     const uint32_t base = (uint32_t)all->automaton->state_count;
     uint32_t move = 1 + count;
@@ -80,14 +80,14 @@ static uint32_t *allocate_targets(emitter *all, size_t count) {
     return targets;
 }
 
-static uint32_t emit_sequence(emitter *all, const gb_node *node, uint32_t next) {
+static uint32_t emit_sequence(emitter *all, const gb_expression_node *node, uint32_t next) {
     for (uint32_t i = node->count; i-- > 0 && next != GB_NO_STATE;)
         next = emit(all, all->compiler->expressions->links[node->first + i], next, false);
     return next;
 }
 
 /* Of items that all allow the empty text: some item is the first that is not empty. */
-static uint32_t emit_nonempty_sequence(emitter *all, const gb_node *node, uint32_t next) {
+static uint32_t emit_nonempty_sequence(emitter *all, const gb_expression_node *node, uint32_t next) {
     uint32_t *targets = allocate_targets(all, node->count);
     if (!targets)
         return GB_NO_STATE;
@@ -101,7 +101,7 @@ static uint32_t emit_nonempty_sequence(emitter *all, const gb_node *node, uint32
     return state;
 }
 
-static uint32_t emit_choice(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+static uint32_t emit_choice(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     uint32_t *targets = allocate_targets(all, node->count);
     if (!targets)
         return GB_NO_STATE;
@@ -167,7 +167,7 @@ static uint32_t emit_counted(emitter *all, const repeat *part, uint32_t next) {
     return gb_add_state(automaton, GB_ACTION_COUNT, (uint32_t)automaton->count_count++, next);
 }
 
-static uint32_t emit_repeat(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+static uint32_t emit_repeat(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     gb_facts item = all->compiler->facts[node->item];
     repeat part = {.item = node->item, .least = node->first, .most = node->count};
     if (item.flags & GB_FACT_NULLABLE) {
@@ -195,7 +195,7 @@ static uint32_t rule_entry(emitter *all, uint32_t rule, bool nonempty) {
     return all->entries[entry];
 }
 
-static uint32_t emit_rule(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+static uint32_t emit_rule(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     gb_expression item = all->compiler->expressions->rules[node->first].item;
     gb_facts facts = all->compiler->facts[item];
     if (all->flat || (facts.flags & GB_FACT_REGULAR && facts.size <= MAX_INLINED))
@@ -221,7 +221,7 @@ static void emit_pending_rules(emitter *all) {
 /* ---- Items in any order ----------------------------------------------------------------------------------
  */
 
-static uint32_t emit_order(emitter *all, const gb_node *node, uint32_t next, bool nonempty) {
+static uint32_t emit_order(emitter *all, const gb_expression_node *node, uint32_t next, bool nonempty) {
     gb_automaton *automaton = all->automaton;
     const gb_order *order = &all->compiler->expressions->orders[node->first];
     gb_order_part part = {.required = order->required, .least = order->least, .most = order->most};
@@ -254,7 +254,7 @@ static uint32_t emit_order(emitter *all, const gb_node *node, uint32_t next, boo
  * error. `nonempty` leaves out the empty text. */
 static uint32_t emit(emitter *all, gb_expression expression, uint32_t next, bool nonempty) {
     gb_compiler *compiler = all->compiler;
-    const gb_node *node = &compiler->expressions->nodes[expression];
+    const gb_expression_node *node = &compiler->expressions->nodes[expression];
     nonempty &= gb_has_fact(compiler, expression, GB_FACT_NULLABLE);
     unsigned needed = nonempty ? GB_FACT_NONEMPTY : GB_FACT_PRODUCTIVE;
     if (next == GB_NO_STATE || !gb_compiler_works(compiler, 1) || !gb_has_fact(compiler, expression, needed))

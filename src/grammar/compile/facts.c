@@ -26,7 +26,7 @@ static uint32_t multiply_saturated(uint32_t a, uint32_t b) {
 /* ---- Of each kind ----------------------------------------------------------------------------------------
  */
 
-static gb_facts of_sequence(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_sequence(const gb_compiler *compiler, const gb_expression_node *node) {
     gb_facts facts = {.flags = GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE | GB_FACT_REGULAR};
     uint8_t any = 0;
     for (uint32_t i = 0; i < node->count; i++) {
@@ -42,7 +42,7 @@ static gb_facts of_sequence(const gb_compiler *compiler, const gb_node *node) {
     return facts;
 }
 
-static gb_facts of_choice(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_choice(const gb_compiler *compiler, const gb_expression_node *node) {
     gb_facts facts = of_sequence(compiler, node);
     facts.flags &= GB_FACT_REGULAR;
     for (uint32_t i = 0; i < node->count; i++)
@@ -51,7 +51,7 @@ static gb_facts of_choice(const gb_compiler *compiler, const gb_node *node) {
     return facts;
 }
 
-static gb_facts of_automaton(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_automaton(const gb_compiler *compiler, const gb_expression_node *node) {
     const uint32_t *links = compiler->expressions->links + node->first, states = links[0];
     gb_facts facts = {.flags = GB_FACT_PRODUCTIVE | GB_FACT_REGULAR, .size = states};
     facts.flags |= links[1] ? GB_FACT_NULLABLE : 0;
@@ -60,7 +60,7 @@ static gb_facts of_automaton(const gb_compiler *compiler, const gb_node *node) {
     return facts;
 }
 
-static gb_facts of_repeat(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_repeat(const gb_compiler *compiler, const gb_expression_node *node) {
     gb_facts facts = compiler->facts[node->item];
     if (node->first == 0)
         facts.flags |= GB_FACT_NULLABLE | GB_FACT_PRODUCTIVE;
@@ -69,13 +69,13 @@ static gb_facts of_repeat(const gb_compiler *compiler, const gb_node *node) {
     return facts;
 }
 
-static gb_facts of_rule(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_rule(const gb_compiler *compiler, const gb_expression_node *node) {
     gb_facts facts = compiler->facts[compiler->expressions->rules[node->first].item];
     facts.size = 1;
     return facts;
 }
 
-static gb_facts of_order(const gb_compiler *compiler, const gb_node *node) {
+static gb_facts of_order(const gb_compiler *compiler, const gb_expression_node *node) {
     const gb_order *order = &compiler->expressions->orders[node->first];
     bool separates = compiler->facts[order->separator].flags & GB_FACT_PRODUCTIVE;
     bool rest = compiler->facts[order->rest].flags & GB_FACT_PRODUCTIVE;
@@ -100,7 +100,7 @@ static gb_facts of_order(const gb_compiler *compiler, const gb_node *node) {
 /* ---- Intersections and differences -----------------------------------------------------------------------
  */
 
-static void make_product(gb_compiler *compiler, const gb_node *node, gb_dfa *dfa) {
+static void make_product(gb_compiler *compiler, const gb_expression_node *node, gb_dfa *dfa) {
     gb_automaton a, b;
     gb_automaton_begin(&a, compiler->limits.states);
     gb_automaton_begin(&b, compiler->limits.states);
@@ -120,7 +120,7 @@ static void make_product(gb_compiler *compiler, const gb_node *node, gb_dfa *dfa
     gb_automaton_free(&b);
 }
 
-static gb_facts of_product(gb_compiler *compiler, gb_expression expression, const gb_node *node) {
+static gb_facts of_product(gb_compiler *compiler, gb_expression expression, const gb_expression_node *node) {
     gb_facts a = compiler->facts[node->item], b = compiler->facts[node->first], facts = {0};
     if (!(a.flags & b.flags & GB_FACT_REGULAR))
         return facts;
@@ -152,7 +152,7 @@ static gb_facts of_product(gb_compiler *compiler, gb_expression expression, cons
  */
 
 static gb_facts facts_of(gb_compiler *compiler, gb_expression expression) {
-    const gb_node *node = &compiler->expressions->nodes[expression];
+    const gb_expression_node *node = &compiler->expressions->nodes[expression];
     const uint8_t text = GB_FACT_PRODUCTIVE | GB_FACT_NONEMPTY | GB_FACT_REGULAR;
     switch ((gb_node_kind)node->kind) {
     case GB_NODE_NOTHING:
@@ -205,7 +205,7 @@ static bool update(gb_compiler *compiler, gb_expression expression) {
 /* An operand that is not regular; the message names a rule where that is one. */
 static void refuse_operands(gb_compiler *compiler) {
     for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
-        const gb_node *node = &compiler->expressions->nodes[i];
+        const gb_expression_node *node = &compiler->expressions->nodes[i];
         if ((node->kind == GB_NODE_BOTH || node->kind == GB_NODE_EXCEPT) &&
             gb_has_fact(compiler, i, GB_FACT_REACHABLE) && !gb_has_fact(compiler, i, GB_FACT_REGULAR))
             gb_compiler_fail(
@@ -217,7 +217,7 @@ static void refuse_operands(gb_compiler *compiler) {
 
 static void refuse_empty_items(gb_compiler *compiler) {
     for (gb_expression i = 1; i < compiler->expressions->node_count; i++) {
-        const gb_node *node = &compiler->expressions->nodes[i];
+        const gb_expression_node *node = &compiler->expressions->nodes[i];
         if (node->kind != GB_NODE_ANY_ORDER || !gb_has_fact(compiler, i, GB_FACT_REACHABLE))
             continue;
         const gb_order *order = &compiler->expressions->orders[node->first];

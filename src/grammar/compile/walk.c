@@ -6,7 +6,7 @@
 #include "grammar/compile/compiler.h"
 
 gb_expression gb_item_at(const gb_expressions *expressions, gb_expression expression, uint32_t index) {
-    const gb_node *node = &expressions->nodes[expression];
+    const gb_expression_node *node = &expressions->nodes[expression];
     switch ((gb_node_kind)node->kind) {
     case GB_NODE_SEQUENCE:
     case GB_NODE_CHOICE:
@@ -39,7 +39,7 @@ gb_expression gb_item_at(const gb_expressions *expressions, gb_expression expres
  */
 
 static void require_definition(gb_compiler *compiler, gb_expression expression) {
-    const gb_node *node = &compiler->expressions->nodes[expression];
+    const gb_expression_node *node = &compiler->expressions->nodes[expression];
     const gb_rule *rule = node->kind == GB_NODE_RULE ? &compiler->expressions->rules[node->first] : NULL;
     if (rule && !rule->item)
         gb_compiler_fail(compiler, GUMBEL_ERROR_ARGUMENT, "grammar: rule '%s' is used and not defined",
@@ -80,7 +80,7 @@ enum { NEW, ON_PATH, DONE };
 
 /* The next item that the expression may begin with, or 0. */
 static gb_expression next_beginning(const gb_compiler *compiler, step *at) {
-    const gb_node *node = &compiler->expressions->nodes[at->expression];
+    const gb_expression_node *node = &compiler->expressions->nodes[at->expression];
     uint32_t index = at->next++;
     if (node->kind == GB_NODE_BOTH || node->kind == GB_NODE_EXCEPT)
         return 0; /* regular, so no rule in it uses itself */
@@ -97,7 +97,7 @@ static void fail_at(gb_compiler *compiler, const step *path, size_t length, gb_e
     while (path[first].expression != again)
         first++;
     for (size_t i = first; i < length; i++) {
-        const gb_node *node = &compiler->expressions->nodes[path[i].expression];
+        const gb_expression_node *node = &compiler->expressions->nodes[path[i].expression];
         if (node->kind == GB_NODE_RULE)
             gb_compiler_fail(compiler, GUMBEL_ERROR_ARGUMENT,
                              "grammar: rule '%s' begins with itself (left recursion); write it as a repeat",

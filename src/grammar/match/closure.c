@@ -97,7 +97,7 @@ void gb_closure_add(gb_closure *closure, uint32_t state, uint32_t frame) {
 /* ---- Actions ---------------------------------------------------------------------------------------------
  */
 
-static void call(gb_closure *closure, const gb_state *state, uint32_t frame) {
+static void call(gb_closure *closure, const gb_automaton_state *state, uint32_t frame) {
     gb_frame pushed = {.parent = frame, .next = state->next, .kind = GB_FRAME_CALL};
     gb_closure_add(closure, state->argument, gb_frame_number(closure, pushed));
 }
@@ -111,7 +111,7 @@ static void end(gb_closure *closure, gb_stack stack) {
 
 static void visit(gb_closure *closure, gb_stack stack) {
     const gb_automaton *automaton = closure->automaton;
-    const gb_state *state = &automaton->states[stack.state];
+    const gb_automaton_state *state = &automaton->states[stack.state];
     if (state->move_count || gb_takes_token(state))
         append(closure, &closure->found, stack);
     switch ((gb_action)state->action) {

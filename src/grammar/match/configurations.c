@@ -12,7 +12,7 @@ static size_t class_count(const gb_configurations *configurations) {
 static uint8_t traits_of(const gb_closure *closure) {
     uint8_t traits = 0;
     for (size_t i = 0; i < closure->found.count; i++) {
-        const gb_state *state = &closure->automaton->states[closure->found.items[i].state];
+        const gb_automaton_state *state = &closure->automaton->states[closure->found.items[i].state];
         if (state->action == GB_ACTION_END)
             traits |= GB_MAY_END;
         if (gb_takes_token(state))
@@ -98,7 +98,7 @@ uint32_t gb_find_step(gb_configurations *configurations, uint32_t from, uint32_t
     const gb_stack *stacks = gb_stacks_of(configurations, from, &count);
     gb_closure_clear(&configurations->closure);
     for (size_t i = 0; i < count; i++) {
-        const gb_state *state = &automaton->states[stacks[i].state];
+        const gb_automaton_state *state = &automaton->states[stacks[i].state];
         for (uint32_t k = 0; k < state->move_count; k++) {
             gb_move move = automaton->moves[state->first_move + k];
             if (gb_set_has_class(automaton, move.set, class))
@@ -119,7 +119,7 @@ uint32_t gb_token_step(gb_configurations *configurations, uint32_t from, uint32_
     const gb_stack *stacks = gb_stacks_of(configurations, from, &count);
     gb_closure_clear(&configurations->closure);
     for (size_t i = 0; i < count; i++) {
-        const gb_state *state = &automaton->states[stacks[i].state];
+        const gb_automaton_state *state = &automaton->states[stacks[i].state];
         if ((state->action == GB_ACTION_TOKEN && state->argument == id) ||
             (state->action == GB_ACTION_OTHER_TOKEN && state->argument != id && may_be_other))
             gb_closure_add(&configurations->closure, state->next, stacks[i].frame);

@@ -72,7 +72,7 @@ static void add_special_tokens(const gb_matcher *matcher, uint32_t configuration
     size_t count = 0;
     const gb_stack *stacks = gb_stacks_of(configurations, configuration, &count);
     for (size_t i = 0; i < count && configurations->traits[configuration] & GB_HAS_TOKENS; i++) {
-        const gb_state *state = &matcher->grammar->automaton.states[stacks[i].state];
+        const gb_automaton_state *state = &matcher->grammar->automaton.states[stacks[i].state];
         if (state->action == GB_ACTION_TOKEN && state->argument < matcher->trie->token_count)
             set_bit(words, state->argument);
         if (state->action == GB_ACTION_OTHER_TOKEN)
