@@ -54,6 +54,24 @@ static ends naive_order(const naive *on, const gb_order *order, ends at, uint32_
     return all | naive_order(on, order, naive_after(on, order->rest, begins, depth), seen, count + 1, depth);
 }
 
+static ends naive_states(const naive *on, const gb_node *node, unsigned from) {
+    const uint32_t *links = on->expressions->links + node->first;
+    uint32_t state = 0;
+    ends all = links[1] ? 1u << from : 0;
+    for (unsigned at = from; at < on->length; at++) {
+        uint32_t next = links[0], byte = (uint8_t)on->text[at];
+        for (uint32_t i = 1 + links[0]; i < node->count; i += GB_MOVE_WORDS)
+            if (links[i + GB_MOVE_FROM] == state && byte >= (links[i + GB_MOVE_BYTES] & 255) &&
+                byte <= links[i + GB_MOVE_BYTES] >> 8)
+                next = links[i + GB_MOVE_TO];
+        if (next == links[0])
+            break;
+        state = next;
+        all |= links[1 + state] ? 2u << at : 0;
+    }
+    return all;
+}
+
 static ends naive_match(const naive *on, gb_expression expression, unsigned from, unsigned depth) {
     const gb_expression_node *node = &on->expressions->nodes[expression];
     ends at = 1u << from, all = 0;
@@ -75,6 +93,8 @@ static ends naive_match(const naive *on, gb_expression expression, unsigned from
         if (from == on->length)
             return 0;
         return gb_set_has(&on->expressions->sets[node->first], (uint8_t)on->text[from]) ? at << 1 : 0;
+    case GB_NODE_STATES:
+        return naive_states(on, node, from);
     case GB_NODE_SEQUENCE:
         for (uint32_t i = 0; i < node->count; i++)
             at = naive_after(on, on->expressions->links[node->first + i], at, depth + 1);

@@ -19,11 +19,21 @@ static inline uint32_t random_below(random_state *random, uint32_t limit) {
 static gb_expression random_expression(gb_expressions *all, random_state *random, unsigned depth,
                                        bool regular);
 
+/* Two states, of which the second accepts and can be reached. */
+static inline gb_expression random_automaton(gb_expressions *all, random_state *random) {
+    const gb_byte_move moves[] = {
+        {0, 1, 'a', 'a'}, {0, random_below(random, 2), 'b', 'c'}, {1, random_below(random, 2), 'a', 'b'}};
+    const bool accepts[] = {random_below(random, 2), true};
+    return gb_express_automaton(all, moves, 3, accepts, 2);
+}
+
 static inline gb_expression random_leaf(gb_expressions *all, random_state *random) {
     static const char *const texts[] = {"a", "b", "c", "ab", "ba", "abc", "cc"};
-    switch (random_below(random, 6)) {
+    switch (random_below(random, 7)) {
     case 0:
         return gb_express_empty(all);
+    case 2:
+        return random_automaton(all, random);
     case 1: {
         uint32_t set[8] = {0};
         set['a' / 32] = (1 + random_below(random, 7)) << ('a' % 32);

@@ -7,7 +7,8 @@
  * VOCABULARY has each token as four bytes of size (little-endian) and its bytes; size 0: a special token.
  * Commands come on standard input, one a line, and each is answered by one line:
  *
- *     regex SIZE | gbnf SIZE | choices SIZE | json     then SIZE bytes: "ok NANOSECONDS" or "error MESSAGE"
+ *     regex SIZE | gbnf SIZE | choices SIZE | json | schema SIZE | schema-in-order SIZE
+ *                        then SIZE bytes: "ok NANOSECONDS" or "error MESSAGE"; the last as llguidance has it
  *     token ID           "1" or "0": accepted or not; then NANOSECONDS
  *     rollback COUNT     "1" or "0"
  *     mask               "mask NANOSECONDS", then the words
@@ -20,6 +21,7 @@
 #include "grammar/gbnf/gbnf.h"
 #include "grammar/matcher.h"
 #include "grammar/regex/regex.h"
+#include "grammar/schema/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,11 +86,16 @@ static gb_expression read_choices(gb_expressions *expressions, char *text, size_
 
 static gumbel_status read_expression(gb_expressions *expressions, const char *kind, char *text, size_t size,
                                      gb_expression *root, gumbel_error *error) {
+    const gb_schema_options in_order = {.in_order = true, .longest_space = GB_NO_END};
     gb_regex regex = {0};
     gumbel_status status = GUMBEL_OK;
     *root = 0;
     if (strcmp(kind, "regex") == 0)
         status = gb_read_regex(expressions, text, size, NULL, &regex, error);
+    else if (strcmp(kind, "schema") == 0)
+        *root = gb_schema_express_text(expressions, text, size, NULL, error);
+    else if (strcmp(kind, "schema-in-order") == 0)
+        *root = gb_schema_express_text(expressions, text, size, &in_order, error);
     else if (strcmp(kind, "gbnf") == 0)
         status = gb_read_gbnf(expressions, text, size, NULL, root, error);
     else if (strcmp(kind, "choices") == 0)
@@ -96,7 +103,7 @@ static gumbel_status read_expression(gb_expressions *expressions, const char *ki
     else
         *root = gb_express_any_json(expressions);
     *root = *root ? *root : regex.expression;
-    return status;
+    return status == GUMBEL_OK ? gb_expressions_error(expressions, error) : status;
 }
 
 static gumbel_status make_matcher(tool *on, gumbel_error *error) {

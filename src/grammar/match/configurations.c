@@ -3,8 +3,6 @@
 
 #include "base/memory.h"
 
-#include <string.h>
-
 static size_t class_count(const gb_configurations *configurations) {
     return configurations->closure.automaton->class_count;
 }
@@ -19,6 +17,22 @@ static uint8_t traits_of(const gb_closure *closure) {
             traits |= GB_HAS_TOKENS;
     }
     return traits;
+}
+
+/* Marks the classes over which no move leads anywhere as dead, and the others as not looked for. */
+static void begin_row(const gb_configurations *configurations, uint32_t *row) {
+    const gb_closure *closure = &configurations->closure;
+    const gb_automaton *automaton = closure->automaton;
+    uint64_t moves[4] = {0};
+    for (size_t i = 0; i < closure->found.count; i++) {
+        const gb_state *state = &automaton->states[closure->found.items[i].state];
+        for (uint32_t k = 0; k < state->move_count; k++)
+            for (size_t word = 0; word < 4; word++)
+                moves[word] |=
+                    automaton->set_classes[(size_t)automaton->moves[state->first_move + k].set * 4 + word];
+    }
+    for (uint32_t class = 0; class < automaton->class_count; class ++)
+        row[class] = moves[class / 64] >> (class % 64) & 1u ? GB_UNKNOWN : GB_DEAD;
 }
 
 /* The error of a closure becomes that of the configurations. */
@@ -53,8 +67,7 @@ uint32_t gb_configuration_of_closure(gb_configurations *configurations) {
     }
     if (number == before) {
         configurations->traits[number] = traits_of(closure);
-        memset(configurations->rows + number * classes, number == GB_DEAD ? 0 : 0xFF,
-               classes * sizeof *configurations->rows);
+        begin_row(configurations, configurations->rows + number * classes);
     }
     return number;
 }

@@ -30,18 +30,31 @@ static const uint32_t *words_of_slices(const gb_token_trie *trie, unsigned slice
     return slices ? trie->masks + (size_t)(slices - 1) * trie->word_count : NULL;
 }
 
+/* Words that are looked at together: most have no token. */
+enum { BLOCK = 16 };
+
+static bool has_others(const uint32_t *words, const uint32_t *whole) {
+    uint32_t any = 0;
+    for (int i = 0; i < BLOCK; i++)
+        any |= words[i] & ~whole[i];
+    return any;
+}
+
 /* Lists the tokens that the mask has besides its slices; GB_ENDLESS where they are too many. */
 static uint32_t list_others(gb_mask_cache *cache, const gb_token_trie *trie, unsigned slices) {
-    const uint32_t *words = cache->scratch, *whole = words_of_slices(trie, slices);
+    static const uint32_t none[BLOCK];
+    const uint32_t *words = cache->scratch, *all = words_of_slices(trie, slices);
     uint32_t count = 0, most = longest_list(trie);
-    for (uint32_t i = 0; i < trie->word_count; i++) {
-        uint32_t others = whole ? words[i] & ~whole[i] : words[i];
-        if (!others)
+    for (uint32_t i = 0; i < trie->word_count;) {
+        if (i % BLOCK == 0 && i + BLOCK <= trie->word_count && !has_others(words + i, all ? all + i : none)) {
+            i += BLOCK;
             continue;
+        }
         if (count > most)
             return GB_ENDLESS;
-        for (; others; others &= others - 1)
+        for (uint32_t others = all ? words[i] & ~all[i] : words[i]; others; others &= others - 1)
             cache->list[count++] = i * 32 + (uint32_t)__builtin_ctz(others);
+        i++;
     }
     return count > most ? GB_ENDLESS : count;
 }

@@ -15,14 +15,17 @@ static bool has_bit(const uint32_t *words, uint32_t token) {
     return words[token / 32] >> (token % 32) & 1u;
 }
 
-/* Nodes without a token set a bit after the mask, which costs less than asking. */
-static void walk_nodes(gb_configurations *configurations, const gb_trie_node *nodes, size_t count,
-                       uint32_t configuration, uint32_t *words) {
+/* Walks the subtree of a root whose byte leads to `after`. Nodes without a token set a bit after the mask,
+ * which costs less than asking. */
+static void walk_subtree(gb_configurations *configurations, const gb_trie_node *root, uint32_t after,
+                         uint32_t *words) {
     const gb_automaton *automaton = configurations->closure.automaton;
-    const size_t classes = automaton->class_count;
-    uint32_t path[GB_TRIE_DEPTH + 1] = {configuration};
-    for (size_t i = 0; i < count;) {
-        gb_trie_node node = nodes[i];
+    const size_t classes = automaton->class_count, count = root->size_and_depth >> 8;
+    uint32_t path[GB_TRIE_DEPTH + 1];
+    path[1] = after;
+    set_bit(words, root->token_and_byte >> 8);
+    for (size_t i = 1; i < count;) {
+        gb_trie_node node = root[i];
         uint32_t depth = node.size_and_depth & 0xFF, class = automaton->class_of[node.token_and_byte & 0xFF];
         uint32_t from = path[depth - 1], to = configurations->rows[from * classes + class];
         if (to == GB_UNKNOWN)
@@ -34,6 +37,17 @@ static void walk_nodes(gb_configurations *configurations, const gb_trie_node *no
         path[depth] = to;
         set_bit(words, node.token_and_byte >> 8);
         i++;
+    }
+}
+
+/* Walks the tries of all slices but the first ones. */
+static void walk_slices(gb_matcher *matcher, uint32_t configuration, unsigned first, uint32_t *words) {
+    const gb_token_trie *trie = matcher->trie;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint32_t after = gb_byte_step(&matcher->configurations, configuration, (uint8_t)byte);
+        for (unsigned slice = first; slice < GB_SLICE_COUNT && after != GB_DEAD; slice++)
+            if (trie->roots[slice][byte] != GB_NO_NODE)
+                walk_subtree(&matcher->configurations, trie->nodes + trie->roots[slice][byte], after, words);
     }
 }
 
@@ -91,9 +105,7 @@ void gb_walk_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words
                trie->word_count * sizeof *words);
     else
         memset(words, 0, trie->word_count * sizeof *words);
-    uint32_t first = *slices ? trie->slice_ends[*slices - 1] : 0;
-    uint32_t end = trie->slice_ends[GB_SLICE_COUNT - 1];
-    walk_nodes(&matcher->configurations, trie->nodes + first, end - first, configuration, words);
+    walk_slices(matcher, configuration, *slices, words);
     for (uint32_t i = 0; i < trie->twin_count; i++)
         if (has_bit(words, trie->twins[i].twin))
             set_bit(words, trie->twins[i].token);

@@ -180,8 +180,8 @@ gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms,
     const gb_expression character = is_asked || is_plain ? reader->plain_character : reader->free_character;
     if (length.most < length.least)
         return reader->nothing;
-    if (is_asked && length.least == 0 && length.most == GB_NO_END)
-        return gb_quoted(reader, content);
+    if (length.least == 0 && length.most == GB_NO_END && (is_asked || !is_plain))
+        return is_asked ? gb_quoted(reader, content) : reader->free_string;
     const gb_expression counted =
         gb_express_repeat(reader->expressions, character, length.least, length.most);
     return gb_quoted(reader, is_asked ? gb_express_both(reader->expressions, content, counted) : counted);

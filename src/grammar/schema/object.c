@@ -137,8 +137,7 @@ static gb_expression express_other_keys(object_parts *object, uint64_t matched) 
 static gb_expression express_other_key(object_parts *object, uint64_t matched) {
     gb_schema_reader *reader = object->reader;
     if (!json_object_size(object->names) && !json_array_size(object->patterns) && !object->key_terms.count)
-        return gb_quoted(reader,
-                         gb_express_repeat(reader->expressions, reader->free_character, 0, GB_NO_END));
+        return reader->free_string;
     const gb_expression keys = gb_quoted(reader, express_other_keys(object, matched));
     if (!object->key_terms.count)
         return keys;

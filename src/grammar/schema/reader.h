@@ -56,6 +56,7 @@ typedef struct gb_schema_reader {
     gb_expression space;                   /* inside brackets */
     gb_expression comma, colon;            /* with the white space behind them */
     gb_expression free_character;          /* of a string, in any spelling */
+    gb_expression free_string;             /* any, with its quotes */
     gb_expression plain_character;         /* of a string, in its one spelling */
     gb_expression number, integer, digits; /* without bounds; any number of digits */
 } gb_schema_reader;

@@ -11,6 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A rule for what stands in many places, so that it is compiled once. */
+static gb_expression shared(gb_schema_reader *reader, const char *what, gb_expression item) {
+    char name[80];
+    snprintf(name, sizeof name, "%s %s", reader->rule_prefix, what);
+    const gb_expression rule = gb_express_rule(reader->expressions, name);
+    gb_define_rule(reader->expressions, rule, item);
+    return rule;
+}
+
 static void express_space(gb_schema_reader *reader) {
     const gb_schema_space space = reader->options.space;
     const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_USUAL_SPACE;
@@ -19,6 +28,7 @@ static void express_space(gb_schema_reader *reader) {
     if (space == GB_SPACE_FLEXIBLE)
         reader->space = gb_express_repeat(reader->expressions,
                                           gb_express_characters(reader->expressions, blanks, 4), 0, longest);
+    reader->space = shared(reader, "space", reader->space);
     reader->comma = GB_JOIN(reader, gb_literal(reader, space == GB_SPACE_SINGLE ? ", " : ","), reader->space);
     reader->colon = GB_JOIN(reader, reader->space, gb_literal(reader, space == GB_SPACE_SINGLE ? ": " : ":"),
                             reader->space);
@@ -44,11 +54,13 @@ static void express_numbers(gb_schema_reader *reader) {
 static void express_parts(gb_schema_reader *reader) {
     const gb_character_range all = {0, 0x10FFFF};
     reader->empty = gb_express_empty(reader->expressions);
-    reader->nothing = gb_express_nothing(reader->expressions);
     express_space(reader);
     express_numbers(reader);
     reader->free_character = gb_express_free_character(reader);
     reader->plain_character = gb_express_plain(reader, &all, 1);
+    reader->free_string = shared(
+        reader, "string",
+        gb_quoted(reader, gb_express_repeat(reader->expressions, reader->free_character, 0, GB_NO_END)));
 }
 
 /* Takes a name for the rules of this schema that no other one has in these expressions. */
@@ -81,8 +93,9 @@ static gb_expression express_root(gb_schema_reader *reader) {
         return gb_expressions_fail(reader->expressions, GUMBEL_ERROR_LIMIT, "schema: nested deeper than %d",
                                    GB_MAX_SCHEMA_DEPTH);
     reader->has_inner_ids = gb_schema_has_inner_ids(reader->root);
-    express_parts(reader);
+    reader->nothing = gb_express_nothing(reader->expressions);
     choose_prefix(reader);
+    express_parts(reader);
     if (!gb_terms_add(&terms, reader->root))
         return gb_schema_no_memory(reader);
     const gb_expression value = gb_express_value(reader, &terms);

@@ -105,6 +105,19 @@ static bool make_masks(gb_token_trie *trie) {
     return true;
 }
 
+/* Walks over the first level. */
+static bool find_roots(gb_token_trie *trie) {
+    trie->roots = gb_allocate(GB_SLICE_COUNT, sizeof *trie->roots);
+    if (!trie->roots)
+        return false;
+    memset(trie->roots, 0xFF, GB_SLICE_COUNT * sizeof *trie->roots);
+    uint32_t node = 0;
+    for (unsigned slice = 0; slice < GB_SLICE_COUNT; slice++)
+        for (; node < trie->slice_ends[slice]; node += trie->nodes[node].size_and_depth >> 8)
+            trie->roots[slice][trie->nodes[node].token_and_byte & 0xFF] = node;
+    return true;
+}
+
 gumbel_status gb_token_trie_open(const uint8_t *data, size_t size, gb_token_trie **trie,
                                  gumbel_error *error) {
     gb_trie_header header;
@@ -123,7 +136,7 @@ gumbel_status gb_token_trie_open(const uint8_t *data, size_t size, gb_token_trie
         status = check_tokens(opened, header.byte_count, error);
     if (status == GUMBEL_OK)
         status = check_nodes(opened, header.node_count, error);
-    if (status == GUMBEL_OK && !make_masks(opened))
+    if (status == GUMBEL_OK && !(make_masks(opened) && find_roots(opened)))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a token trie");
     if (status == GUMBEL_OK)
         *trie = opened;
@@ -149,6 +162,7 @@ gumbel_status gb_token_trie_create(const gb_token_bytes *tokens, size_t count, g
 void gb_token_trie_destroy(gb_token_trie *trie) {
     if (!trie)
         return;
+    gb_free(trie->roots);
     gb_free(trie->masks);
     gb_free(trie->storage);
     gb_free(trie);

@@ -27,6 +27,8 @@ enum {
 #define GB_ENDLESS UINT32_MAX
 extern const uint32_t gb_slice_lengths[GB_SLICE_COUNT - 1];
 
+#define GB_NO_NODE UINT32_MAX
+
 typedef struct gb_trie_node {
     uint32_t token_and_byte; /* id << 8 | byte; the id is the trie's no_token where none ends here */
     uint32_t size_and_depth; /* nodes of the subtree, with this one << 8 | depth, from 1 */
@@ -49,7 +51,9 @@ typedef struct gb_token_trie {
     const uint32_t *long_tokens; /* ids of tokens that are in no slice, since they are too long */
     const uint32_t *offsets;     /* [token_count + 1] into bytes: what each token is spelled as */
     const uint8_t *bytes;
-    uint32_t *masks; /* [GB_SLICE_COUNT - 1][word_count]: the tokens of slices 0 to i; owned */
+    uint32_t (
+        *roots)[256]; /* [GB_SLICE_COUNT][256]: a slice's node of each first byte, or GB_NO_NODE; owned */
+    uint32_t *masks;  /* [GB_SLICE_COUNT - 1][word_count]: the tokens of slices 0 to i; owned */
     uint32_t counts[GB_SLICE_COUNT - 1]; /* how many these are */
     void *storage;                       /* owned; what the arrays lie in, or NULL */
 } gb_token_trie;

@@ -5,9 +5,8 @@
 #ifndef GUMBEL_TESTS_CHECK_SCHEMA_H
 #define GUMBEL_TESTS_CHECK_SCHEMA_H
 
-#include "grammar/matcher.h"
+#include "grammar/matching.h"
 #include "grammar/schema/schema.h"
-#include "support/assertions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,16 +46,7 @@ static inline gumbel_status compile_schema(const char *schema, const gb_schema_o
 
 static inline bool accepts_text(const gb_grammar *grammar, const char *quoted) {
     char text[4096];
-    gumbel_error error;
-    gb_matcher *matcher;
-    const size_t length = unquote(quoted, text, sizeof text);
-    assert_ok(gb_matcher_create(grammar, NULL, NULL, &matcher, &error), &error);
-    bool accepts = true;
-    for (size_t i = 0; i < length && accepts; i++)
-        accepts = gb_matcher_accept_byte(matcher, (uint8_t)text[i]);
-    accepts = accepts && gb_matcher_may_end(matcher);
-    gb_matcher_destroy(matcher);
-    return accepts;
+    return accepts_bytes(grammar, text, unquote(quoted, text, sizeof text));
 }
 
 static inline void check_schema(const schema_case *test, const gb_schema_options *options) {

@@ -212,10 +212,32 @@ static void test_many_members(void **state) {
     check_schema(&ordered, &in_order);
 }
 
+/* Two schemas in one grammar have rules of their own; a schema that is read already is taken as well. */
+static void test_two(void **state) {
+    (void)state;
+    gb_expressions *expressions = gb_expressions_create();
+    gb_grammar *grammar;
+    gumbel_error error;
+    json_t *array = json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "integer");
+    json_t *list = json_pack("{s:[{s:s}, {s:s, s:{s:s}}]}", "anyOf", "type", "null", "type", "array", "items",
+                             "$ref", "#");
+    const gb_expression both[] = {gb_schema_express(expressions, array, &compact, &error),
+                                  gb_schema_express(expressions, list, &compact, &error)};
+    json_decref(array);
+    json_decref(list);
+    const gb_expression root = gb_express_sequence(expressions, both, 2);
+    assert_ok(gb_grammar_compile(expressions, root, NULL, &grammar, &error), &error);
+    assert_true(accepts_text(grammar, "[1][null,[]]"));
+    assert_false(accepts_text(grammar, "[null][null]"));
+    assert_false(accepts_text(grammar, "[1][1]"));
+    gb_grammar_destroy(grammar);
+    gb_expressions_destroy(expressions);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),     cmocka_unit_test(test_counts),
-                                       cmocka_unit_test(test_combined),    cmocka_unit_test(test_references),
-                                       cmocka_unit_test(test_space),       cmocka_unit_test(test_in_order),
-                                       cmocka_unit_test(test_many_members)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_members),      cmocka_unit_test(test_counts),
+                                       cmocka_unit_test(test_combined),     cmocka_unit_test(test_references),
+                                       cmocka_unit_test(test_space),        cmocka_unit_test(test_in_order),
+                                       cmocka_unit_test(test_many_members), cmocka_unit_test(test_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
