@@ -18,7 +18,7 @@
 
 static gb_expression read_schema(gb_expressions *expressions, const char *text,
                                  const gumbel_grammar_options *options, gumbel_error *error) {
-    const gb_schema_options schema = {.space = options->compact ? GB_SPACE_NONE : GB_SPACE_FLEXIBLE,
+    const gb_schema_options schema = {.space = options->compact ? GB_SPACE_NONE : GB_SPACE_LINES,
                                       .in_order = options->in_order};
     return gb_schema_express_text(expressions, text, strlen(text), &schema, error);
 }

@@ -54,7 +54,7 @@ static ends naive_order(const naive *on, const gb_order *order, ends at, uint32_
     return all | naive_order(on, order, naive_after(on, order->rest, begins, depth), seen, count + 1, depth);
 }
 
-static ends naive_states(const naive *on, const gb_node *node, unsigned from) {
+static ends naive_states(const naive *on, const gb_expression_node *node, unsigned from) {
     const uint32_t *links = on->expressions->links + node->first;
     uint32_t state = 0;
     ends all = links[1] ? 1u << from : 0;

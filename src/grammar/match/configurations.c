@@ -25,7 +25,7 @@ static void begin_row(const gb_configurations *configurations, uint32_t *row) {
     const gb_automaton *automaton = closure->automaton;
     uint64_t moves[4] = {0};
     for (size_t i = 0; i < closure->found.count; i++) {
-        const gb_state *state = &automaton->states[closure->found.items[i].state];
+        const gb_automaton_state *state = &automaton->states[closure->found.items[i].state];
         for (uint32_t k = 0; k < state->move_count; k++)
             for (size_t word = 0; word < 4; word++)
                 moves[word] |=

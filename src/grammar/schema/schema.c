@@ -20,18 +20,30 @@ static gb_expression shared(gb_schema_reader *reader, const char *what, gb_expre
     return rule;
 }
 
+/* What may stand between two tokens. */
+static gb_expression between_tokens(gb_schema_reader *reader) {
+    static const gb_character_range blanks[] = {{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}};
+    gb_expressions *expressions = reader->expressions;
+    const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_USUAL_SPACE;
+    if (reader->options.space == GB_SPACE_FLEXIBLE)
+        return gb_express_repeat(expressions, gb_express_characters(expressions, blanks, 4), 0, longest);
+    if (reader->options.space != GB_SPACE_LINES)
+        return reader->empty;
+    const gb_expression indent =
+        gb_express_repeat(expressions, gb_express_characters(expressions, blanks, 2), 0, longest);
+    const gb_expression line = GB_JOIN(reader, gb_literal(reader, "\n"), indent);
+    return GB_EITHER(reader, reader->empty, gb_literal(reader, " "), line);
+}
+
 static void express_space(gb_schema_reader *reader) {
     const gb_schema_space space = reader->options.space;
-    const uint32_t longest = reader->options.longest_space ? reader->options.longest_space : GB_USUAL_SPACE;
-    const gb_character_range blanks[] = {{' ', ' '}, {'\t', '\t'}, {'\n', '\n'}, {'\r', '\r'}};
-    reader->space = reader->empty;
-    if (space == GB_SPACE_FLEXIBLE)
-        reader->space = gb_express_repeat(reader->expressions,
-                                          gb_express_characters(reader->expressions, blanks, 4), 0, longest);
-    reader->space = shared(reader, "space", reader->space);
+    reader->space = shared(reader, "space", between_tokens(reader));
     reader->comma = GB_JOIN(reader, gb_literal(reader, space == GB_SPACE_SINGLE ? ", " : ","), reader->space);
-    reader->colon = GB_JOIN(reader, reader->space, gb_literal(reader, space == GB_SPACE_SINGLE ? ": " : ":"),
-                            reader->space);
+    if (space == GB_SPACE_LINES)
+        reader->colon = GB_EITHER(reader, gb_literal(reader, ":"), gb_literal(reader, ": "));
+    else
+        reader->colon = GB_JOIN(reader, reader->space,
+                                gb_literal(reader, space == GB_SPACE_SINGLE ? ": " : ":"), reader->space);
 }
 
 static void express_numbers(gb_schema_reader *reader) {

@@ -20,15 +20,18 @@
 typedef enum gb_schema_space {
     GB_SPACE_FLEXIBLE, /* space, tab, line breaks wherever JSON has them, but not around the whole */
     GB_SPACE_NONE,     /* {"a":1,"b":[1,2]} */
-    GB_SPACE_SINGLE    /* {"a": 1, "b": [1, 2]} */
+    GB_SPACE_SINGLE,   /* {"a": 1, "b": [1, 2]} */
+    /* Behind a token nothing, a space, or a new line and up to longest_space spaces or tabs; none before a
+     * colon and at most a space behind it: as people write it, and no place for a model to lose itself in. */
+    GB_SPACE_LINES
 } gb_schema_space;
 
-#define GB_USUAL_SPACE 20 /* white-space characters in a row, GB_SPACE_FLEXIBLE */
+#define GB_USUAL_SPACE 20 /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
 
 /* Zeroed: the defaults. */
 typedef struct gb_schema_options {
     gb_schema_space space;
-    uint32_t longest_space; /* flexible: characters in a row; 0: GB_USUAL_SPACE; GB_NO_END: no limit */
+    uint32_t longest_space; /* flexible, lines: characters in a row; 0: GB_USUAL_SPACE; GB_NO_END: no limit */
     bool in_order;          /* members stand in the order of `properties`, others behind them */
     bool one_of_as_any_of;  /* oneOf is taken as anyOf where its branches may overlap, not refused */
     bool unknown_allowed;   /* keywords that no draft has are annotations, not refused */

@@ -165,6 +165,12 @@ static void test_space(void **state) {
     CHECK_SCHEMAS(cases, &flexible);
     CHECK_SCHEMAS(singles, &single);
     CHECK_SCHEMAS(twos, &two);
+    const gb_schema_options lines = {.space = GB_SPACE_LINES};
+    static const schema_case in_lines[] = {
+        {TWO "'additionalProperties':false}",
+         {"{'a':2,'b':[1,1]}", "{\n  'a': 2,\n  'b': [\n    1, 1 ]\n}", "{ }", "{'b':[ ]}"},
+         {"{'a' : 2}", "{\n\n}", "{  }", "{'a':\n2}", " {}"}}};
+    CHECK_SCHEMAS(in_lines, &lines);
 }
 
 static void test_in_order(void **state) {
