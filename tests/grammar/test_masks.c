@@ -10,7 +10,6 @@
 #include "small_vocabulary.h"
 #include "support/assertions.h"
 
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -336,39 +335,6 @@ static void test_too_much_work(void **state) {
     gb_grammar_destroy(grammar);
 }
 
-/* ---- Threads ---------------------------------------------------------------------------------------------
- */
-
-static void *follow_alone(void *grammar) {
-    uint32_t words[WORDS];
-    for (int i = 0; i < 50; i++) {
-        gb_matcher_options options = {.end_tokens = end_tokens, .end_token_count = 1};
-        gb_matcher *matcher = NULL;
-        if (gb_matcher_create(grammar, vocabulary.trie, &options, &matcher, NULL) != GUMBEL_OK)
-            return grammar;
-        for (uint32_t step = 0; step < 10; step++)
-            if (gb_matcher_mask(matcher, words, NULL) != GUMBEL_OK || !has_bit(words, 'a' + step % 3) ||
-                !gb_matcher_accept_token(matcher, 'a' + step % 3))
-                return grammar;
-        gb_matcher_destroy(matcher);
-    }
-    return NULL;
-}
-
-static void test_threads(void **state) {
-    (void)state;
-    gb_grammar *grammar = grammar_of_regex("([a-c]{1,9}| .*)x?[a-z]*");
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, follow_alone, grammar), 0);
-    for (int i = 0; i < 4; i++) {
-        void *failed;
-        assert_int_equal(pthread_join(threads[i], &failed), 0);
-        assert_null(failed);
-    }
-    gb_grammar_destroy(grammar);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_regexes),
                                        cmocka_unit_test(test_grammars),
@@ -378,7 +344,6 @@ int main(void) {
                                        cmocka_unit_test(test_where),
                                        cmocka_unit_test(test_bad_end_token),
                                        cmocka_unit_test(test_ambiguous),
-                                       cmocka_unit_test(test_too_much_work),
-                                       cmocka_unit_test(test_threads)};
+                                       cmocka_unit_test(test_too_much_work)};
     return cmocka_run_group_tests(tests, make_vocabulary, free_vocabulary);
 }
