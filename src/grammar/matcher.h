@@ -18,6 +18,7 @@ typedef struct gb_matcher_options {
     const uint32_t *end_tokens; /* tokens that end the answer, allowed where the grammar may end; copied */
     size_t end_token_count;
     size_t cache_bytes; /* of what is found on the way; 0: 16 MiB */
+    uint64_t work;      /* that one call may cost, in stacks visited; 0: 20,000,000, about a second */
 } gb_matcher_options;
 
 /* A grammar keeps a few matchers that were destroyed, with what they found, for the next ones of the same

@@ -315,6 +315,26 @@ static void test_ambiguous(void **state) {
     gb_grammar_destroy(grammar);
 }
 
+/* A mask that costs more than it may is refused, and the matcher stays usable. */
+static void test_too_much_work(void **state) {
+    (void)state;
+    gb_grammar *grammar = grammar_of_regex("x[a-c]{1,200}([a-c]{2,50}){1,90}");
+    gb_matcher_options options = {.work = 150};
+    gb_matcher *matcher;
+    gumbel_error error;
+    uint32_t words[WORDS];
+    assert_ok(gb_matcher_create(grammar, vocabulary.trie, &options, &matcher, &error), &error);
+    assert_ok(gb_matcher_mask(matcher, words, &error), &error);
+    assert_true(gb_matcher_accept_token(matcher, 'x'));
+    assert_fails(gb_matcher_mask(matcher, words, &error), GUMBEL_ERROR_LIMIT, &error,
+                 "make it less ambiguous");
+    assert_int_equal(gb_matcher_forced(matcher), -1);
+    assert_true(gb_matcher_accept_token(matcher, 'b'));
+    assert_false(gb_matcher_accept_token(matcher, 'x'));
+    gb_matcher_destroy(matcher);
+    gb_grammar_destroy(grammar);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_regexes),
                                        cmocka_unit_test(test_grammars),
@@ -323,6 +343,7 @@ int main(void) {
                                        cmocka_unit_test(test_pool),
                                        cmocka_unit_test(test_where),
                                        cmocka_unit_test(test_bad_end_token),
-                                       cmocka_unit_test(test_ambiguous)};
+                                       cmocka_unit_test(test_ambiguous),
+                                       cmocka_unit_test(test_too_much_work)};
     return cmocka_run_group_tests(tests, make_vocabulary, free_vocabulary);
 }

@@ -77,6 +77,8 @@ static gumbel_status explore(product *all, size_t state_limit) {
             return GUMBEL_ERROR_LIMIT;
         if (!add_row(all, state))
             return GUMBEL_ERROR_MEMORY;
+        if (all->of_a.status != GUMBEL_OK || all->of_b.status != GUMBEL_OK)
+            break;
     }
     return all->of_a.status ? all->of_a.status : all->of_b.status;
 }
@@ -141,12 +143,12 @@ static bool trim(gb_dfa *dfa) {
 }
 
 gumbel_status gb_dfa_of_product(const gb_automaton *a, const gb_automaton *b, gb_product kind,
-                                size_t state_limit, gb_dfa *dfa) {
+                                size_t state_limit, uint64_t work_limit, gb_dfa *dfa) {
     *dfa = (gb_dfa){0};
     product all = {.kind = kind, .dfa = dfa};
     find_classes(&all, a, b);
-    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT);
-    begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT) && begun;
+    bool begun = gb_configurations_begin(&all.of_a, a, STACK_LIMIT, work_limit);
+    begun = gb_configurations_begin(&all.of_b, b, STACK_LIMIT, work_limit) && begun;
     gumbel_status status = begun ? explore(&all, state_limit) : GUMBEL_ERROR_MEMORY;
     if (status == GUMBEL_OK && !trim(dfa))
         status = GUMBEL_ERROR_MEMORY;

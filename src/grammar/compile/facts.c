@@ -108,11 +108,13 @@ static void make_product(gb_compiler *compiler, const gb_expression_node *node, 
     gb_emit_automaton(compiler, &b, node->first, true);
     if (compiler->error.status == GUMBEL_OK) {
         gb_product kind = node->kind == GB_NODE_BOTH ? GB_PRODUCT_BOTH : GB_PRODUCT_EXCEPT;
-        gumbel_status status = gb_dfa_of_product(&a, &b, kind, compiler->limits.dfa_states, dfa);
+        gumbel_status status = gb_dfa_of_product(&a, &b, kind, compiler->limits.dfa_states,
+                                                 compiler->limits.work - compiler->work, dfa);
         if (status == GUMBEL_ERROR_LIMIT)
-            gb_compiler_fail(compiler, status,
-                             "grammar: an intersection or difference needs more than %zu states",
-                             compiler->limits.dfa_states);
+            gb_compiler_fail(
+                compiler, status,
+                "grammar: an intersection or difference needs more than %zu states or too much work",
+                compiler->limits.dfa_states);
         else if (status != GUMBEL_OK)
             gb_compiler_no_memory(compiler);
     }

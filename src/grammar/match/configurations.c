@@ -40,7 +40,8 @@ static bool is_good(gb_configurations *configurations) {
     const gb_closure *closure = &configurations->closure;
     if (configurations->status == GUMBEL_OK && closure->failed)
         configurations->status = GUMBEL_ERROR_MEMORY;
-    if (configurations->status == GUMBEL_OK && closure->full)
+    if (configurations->status == GUMBEL_OK &&
+        (closure->full || configurations->work > configurations->work_limit))
         configurations->status = GUMBEL_ERROR_LIMIT;
     return configurations->status == GUMBEL_OK;
 }
@@ -56,6 +57,7 @@ static bool grow(gb_configurations *configurations) {
 uint32_t gb_configuration_of_closure(gb_configurations *configurations) {
     gb_closure *closure = &configurations->closure;
     gb_closure_run(closure);
+    configurations->work += closure->visited_count + 1;
     if (!is_good(configurations))
         return GB_DEAD;
     size_t before = configurations->sets.count, classes = class_count(configurations);
@@ -66,6 +68,7 @@ uint32_t gb_configuration_of_closure(gb_configurations *configurations) {
         return GB_DEAD;
     }
     if (number == before) {
+        configurations->work += classes;
         configurations->traits[number] = traits_of(closure);
         begin_row(configurations, configurations->rows + number * classes);
     }
@@ -73,8 +76,8 @@ uint32_t gb_configuration_of_closure(gb_configurations *configurations) {
 }
 
 bool gb_configurations_begin(gb_configurations *configurations, const gb_automaton *automaton,
-                             size_t stack_limit) {
-    *configurations = (gb_configurations){0};
+                             size_t stack_limit, uint64_t work_limit) {
+    *configurations = (gb_configurations){.work_limit = work_limit};
     if (!gb_closure_begin(&configurations->closure, automaton, stack_limit)) {
         configurations->status = GUMBEL_ERROR_MEMORY;
         return false;

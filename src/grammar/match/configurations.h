@@ -21,7 +21,8 @@ typedef struct gb_configurations {
     size_t trait_capacity;
     uint32_t *rows; /* [sets.count][class_count]: where a byte of the class leads */
     size_t row_capacity;
-    gumbel_status status; /* the first error: MEMORY, or LIMIT (too many stacks) */
+    uint64_t work, work_limit; /* stacks visited and words of rows made; whoever calls may set work to 0 */
+    gumbel_status status;      /* the first error: MEMORY, or LIMIT (too many stacks, too much work) */
 } gb_configurations;
 
 enum {
@@ -29,10 +30,10 @@ enum {
     GB_HAS_TOKENS = 2 /* a stack's state takes a token by its id */
 };
 
-/* automaton must outlive them. A closure may visit so many stacks. false without memory;
- * gb_configurations_free is to be called in any case. */
+/* automaton must outlive them. A closure may visit stack_limit stacks, all together work_limit. false without
+ * memory; gb_configurations_free is to be called in any case. */
 bool gb_configurations_begin(gb_configurations *configurations, const gb_automaton *automaton,
-                             size_t stack_limit);
+                             size_t stack_limit, uint64_t work_limit);
 void gb_configurations_free(gb_configurations *configurations);
 
 /* The configuration at the start of the automaton. */

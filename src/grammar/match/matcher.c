@@ -8,6 +8,7 @@
 
 /* Stacks that one closure may visit. */
 #define STACK_LIMIT 20000
+#define DEFAULT_WORK UINT64_C(20000000)
 #define DEFAULT_CACHE_BYTES ((size_t)16 << 20)
 
 static gumbel_status no_memory(gumbel_error *error) {
@@ -24,7 +25,8 @@ static bool allocate(gb_matcher *matcher, const uint32_t *end_tokens, size_t cou
         return false;
     if (count)
         memcpy(matcher->end_tokens, end_tokens, count * sizeof *end_tokens);
-    return gb_configurations_begin(&matcher->configurations, &matcher->grammar->automaton, STACK_LIMIT);
+    return gb_configurations_begin(&matcher->configurations, &matcher->grammar->automaton, STACK_LIMIT,
+                                   matcher->work);
 }
 
 static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matcher_options *options,
@@ -39,6 +41,7 @@ static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matche
 /* An error of one call is not one of the next: what it was about may not be asked again. */
 static void forget_error(gb_matcher *matcher) {
     matcher->configurations.status = GUMBEL_OK;
+    matcher->configurations.work = 0;
     matcher->configurations.closure.failed = matcher->configurations.closure.full = false;
 }
 
@@ -59,6 +62,10 @@ size_t gb_cache_bytes_of(const gb_matcher_options *options) {
     return options->cache_bytes ? options->cache_bytes : DEFAULT_CACHE_BYTES;
 }
 
+uint64_t gb_work_of(const gb_matcher_options *options) {
+    return options->work ? options->work : DEFAULT_WORK;
+}
+
 /* Puts the matcher at the start of an answer. */
 static gumbel_status begin(gb_matcher *matcher, gumbel_error *error) {
     forget_error(matcher);
@@ -73,7 +80,10 @@ static gb_matcher *make_matcher(const gb_grammar *grammar, const gb_token_trie *
     gb_matcher *made = gb_allocate(1, sizeof *made);
     if (!made)
         return NULL;
-    *made = (gb_matcher){.grammar = grammar, .trie = trie, .cache_bytes = gb_cache_bytes_of(options)};
+    *made = (gb_matcher){.grammar = grammar,
+                         .trie = trie,
+                         .cache_bytes = gb_cache_bytes_of(options),
+                         .work = gb_work_of(options)};
     made->bound = made->cache_bytes;
     if (allocate(made, options->end_tokens, options->end_token_count))
         return made;
@@ -118,7 +128,9 @@ void gb_matcher_destroy(gb_matcher *matcher) {
 gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
     gumbel_status status = matcher->configurations.status;
     if (status == GUMBEL_ERROR_LIMIT)
-        return gb_fail(error, status, "grammar: more than %d ways to read the answer; make it less ambiguous",
+        return gb_fail(error, status,
+                       "grammar: more than %d ways to read the answer, or too many to go on; make it less "
+                       "ambiguous",
                        STACK_LIMIT);
     return status == GUMBEL_OK ? status : no_memory(error);
 }

@@ -16,6 +16,7 @@ struct gb_matcher {
     const gb_token_trie *trie;
     uint32_t *end_tokens; /* owned */
     size_t end_token_count, cache_bytes;
+    uint64_t work;
     size_t bound; /* cache_bytes, or more where the history alone takes more */
     gb_configurations configurations;
     gb_plain_runs plain_runs;
@@ -31,8 +32,9 @@ static inline uint32_t gb_configuration_of(const gb_matcher *matcher) {
     return matcher->history[matcher->history_count - 1];
 }
 
-/* What cache_bytes means. */
+/* What cache_bytes and work mean. */
 size_t gb_cache_bytes_of(const gb_matcher_options *options);
+uint64_t gb_work_of(const gb_matcher_options *options);
 
 /* Frees a matcher that no pool has. */
 void gb_matcher_free(gb_matcher *matcher);

@@ -81,7 +81,11 @@ static bool copy_history(const gb_matcher *matcher, gb_configurations *to, uint3
     if (!*history)
         return false;
     memcpy(*history, matcher->history, count * sizeof **history);
-    return move_history(&matcher->configurations, to, *history, count);
+    to->work_limit = UINT64_MAX; /* what was found once is found again, however much it is */
+    bool moved = move_history(&matcher->configurations, to, *history, count);
+    to->work_limit = matcher->work;
+    to->work = 0;
+    return moved;
 }
 
 static size_t bytes_of(const gb_matcher *matcher) {
@@ -95,7 +99,8 @@ bool gb_matcher_bound(gb_matcher *matcher) {
     gb_configurations fresh;
     uint32_t *history = NULL;
     const gb_closure *closure = &matcher->configurations.closure;
-    if (!gb_configurations_begin(&fresh, closure->automaton, closure->limit) ||
+    if (!gb_configurations_begin(&fresh, closure->automaton, closure->limit,
+                                 matcher->configurations.work_limit) ||
         !copy_history(matcher, &fresh, &history)) {
         gb_configurations_free(&fresh);
         gb_free(history);
@@ -115,7 +120,8 @@ bool gb_matcher_bound(gb_matcher *matcher) {
 gumbel_status gb_matcher_clone(const gb_matcher *matcher, gb_matcher **clone, gumbel_error *error) {
     gb_matcher_options options = {.end_tokens = matcher->end_tokens,
                                   .end_token_count = matcher->end_token_count,
-                                  .cache_bytes = matcher->cache_bytes};
+                                  .cache_bytes = matcher->cache_bytes,
+                                  .work = matcher->work};
     GB_TRY(gb_matcher_create(matcher->grammar, matcher->trie, &options, clone, error));
     uint32_t *history = NULL;
     if (!copy_history(matcher, &(*clone)->configurations, &history)) {

@@ -33,7 +33,7 @@ void gb_matcher_pool_destroy(gb_matcher_pool *pool) {
 
 static bool fits(const gb_matcher *matcher, const gb_token_trie *trie, const gb_matcher_options *options) {
     return matcher->trie == trie && matcher->cache_bytes == gb_cache_bytes_of(options) &&
-           matcher->end_token_count == options->end_token_count &&
+           matcher->work == gb_work_of(options) && matcher->end_token_count == options->end_token_count &&
            (options->end_token_count == 0 ||
             memcmp(matcher->end_tokens, options->end_tokens,
                    options->end_token_count * sizeof *options->end_tokens) == 0);
