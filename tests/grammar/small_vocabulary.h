@@ -6,7 +6,7 @@
 #ifndef GUMBEL_TESTS_GRAMMAR_SMALL_VOCABULARY_H
 #define GUMBEL_TESTS_GRAMMAR_SMALL_VOCABULARY_H
 
-#include "grammar/trie/trie.h"
+#include "text/trie/trie.h"
 
 #include <string.h>
 

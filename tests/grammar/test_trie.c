@@ -3,8 +3,8 @@
  * Token tries: what stands in them, slices, those of tokenizers, and damaged sections.
  */
 #include "base/memory.h"
-#include "grammar/trie/section.h"
-#include "grammar/trie/tokenizer_tokens.h"
+#include "text/trie/section.h"
+#include "text/trie/tokenizer_trie.h"
 #include "small_vocabulary.h"
 #include "support/assertions.h"
 #include "text/golden.h"
