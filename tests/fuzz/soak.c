@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sessions of one engine that do everything that sessions can, in any order and together: prompts cut
- * anywhere, tokens drawn in batches, forks, rewinds, snapshots, files, cancels. Each token must be the one
- * that a session alone on another engine draws, which is given the same history at once; its instruction set
- * and threads are others.
+ * anywhere, tokens drawn in batches, drafts, forks, rewinds, snapshots, files, cancels. Each token must be
+ * the one that a session alone on another engine draws, which is given the same history at once; its
+ * instruction set and threads are others.
  */
 #include "bundled.h"
 #include "cases.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS, SESSIONS, CHECKED };
-enum { SLOTS = 4, CONTEXT = 256, ACTIONS = 60, MOST_TOKENS = 48, FILES = 2, NO_TOKEN = -1 };
+enum { STEPS, SESSIONS, CHECKED, ACCEPTED };
+enum { SLOTS = 4, DRAFTS = 5, CONTEXT = 256, ACTIONS = 60, MOST_TOKENS = 48, FILES = 2, NO_TOKEN = -1 };
 
 /* A run of tokens, and the token that was drawn after it. */
 typedef struct event {
@@ -41,7 +41,7 @@ typedef struct tried_session {
 typedef struct soak {
     random_source source;
     uint64_t *counts;
-    uint32_t vocab_size, step_tokens;
+    uint32_t vocab_size, max_bias, step_tokens;
     gumbel_engine *engine, *alone;
     tried_session sessions[SLOTS];
     history files[FILES];
@@ -102,6 +102,7 @@ static gumbel_engine *new_engine(soak *s, const gumbel_program *program, bool is
                                      .lock = GUMBEL_LOCK_NONE,
                                      .snapshots = !is_alone,
                                      .slots = is_alone ? 1 : SLOTS,
+                                     .draft_tokens = is_alone ? 0 : DRAFTS,
                                      .step_tokens = is_alone ? 0 : s->step_tokens,
                                      .threads = is_alone ? 1 : 2};
     if (is_alone) {
@@ -151,6 +152,8 @@ static gumbel_sampling any_sampling(soak *s) {
         sampling.top_k = 1 + (int32_t)random_below(&s->source, 50);
     if (random_once_in(&s->source, 3))
         sampling.top_p = 0.9f;
+    if (s->max_bias == 0) /* a minimal sampler */
+        return sampling;
     if (random_once_in(&s->source, 3))
         sampling.min_p = 0.02f;
     if (random_once_in(&s->source, 3)) {
@@ -207,12 +210,38 @@ static uint32_t next_tokens(soak *s, const tried_session *t, int32_t *tokens, ui
     return count;
 }
 
+/* A draft behind the token that was drawn. Some are right for a while, because a bias makes them so. Returns
+ * how many tokens it has. */
+static uint32_t draw_draft(soak *s, gumbel_sampling *sampling, int32_t *draft, uint32_t most) {
+    static const gumbel_bias favoured = {17, 1000};
+    const uint32_t count = (uint32_t)random_below(&s->source, (most < DRAFTS ? most : DRAFTS) + 1);
+    draw_tokens(&s->source, s->vocab_size, draft, count);
+    if (s->max_bias == 0 || random_once_in(&s->source, 3))
+        return count;
+    sampling->bias = &favoured;
+    sampling->bias_count = 1;
+    const uint32_t right = (uint32_t)random_below(&s->source, count + 1);
+    for (uint32_t i = 0; i < right; i++)
+        draft[i] = favoured.token;
+    return count;
+}
+
+/* Notes what a request has run and drawn, a row after the other. */
+static void add_rows(soak *s, history *h, const gumbel_request *request, const gumbel_result *results) {
+    const uint32_t accepted = request->result ? results[0].accepted : 0;
+    add_event(h, request->tokens, (uint32_t)request->token_count, request->sampling, results[0].seed,
+              results[0].token);
+    for (uint32_t r = 1; r <= accepted; r++)
+        add_event(h, &request->draft[r - 1], 1, request->sampling, results[r].seed, results[r].token);
+    s->counts[ACCEPTED] += accepted;
+}
+
 /* One step of all sessions that have room, or of some of them. Each has its own settings. */
 static void step(soak *s) {
     gumbel_request requests[SLOTS];
-    gumbel_result results[SLOTS];
+    gumbel_result results[SLOTS][DRAFTS + 1];
     gumbel_sampling sampling[SLOTS];
-    int32_t tokens[SLOTS][MOST_TOKENS];
+    int32_t tokens[SLOTS][MOST_TOKENS], drafts[SLOTS][DRAFTS];
     tried_session *of[SLOTS];
     size_t count = 0;
     uint32_t left = s->step_tokens;
@@ -224,19 +253,26 @@ static void step(soak *s) {
         left -= taken;
         sampling[count] = any_sampling(s);
         gumbel_session_set_seed(t->session, random_bits(&s->source));
-        results[count] = (gumbel_result){.size = sizeof *results, .token = NO_TOKEN};
+        for (int r = 0; r <= DRAFTS; r++)
+            results[count][r] = (gumbel_result){.size = sizeof **results, .token = NO_TOKEN};
         requests[count] = (gumbel_request){.size = sizeof *requests,
                                            .session = t->session,
                                            .tokens = tokens[count],
                                            .token_count = taken,
-                                           .result = random_once_in(&s->source, 4) ? NULL : &results[count],
-                                           .sampling = &sampling[count]};
+                                           .result = random_once_in(&s->source, 4) ? NULL : results[count],
+                                           .sampling = &sampling[count],
+                                           .draft = drafts[count]};
+        if (requests[count].result && taken == 1 && tokens[count][0] == last_drawn(&t->history)) {
+            const uint32_t room = room_of(t) - 2;
+            requests[count].draft_count =
+                draw_draft(s, &sampling[count], drafts[count], left < room ? left : room);
+            left -= (uint32_t)requests[count].draft_count;
+        }
         of[count++] = t;
     }
     must(gumbel_step(s->engine, requests, count, &error), "step");
     for (size_t i = 0; i < count; i++)
-        add_event(&of[i]->history, tokens[i], (uint32_t)requests[i].token_count, &sampling[i],
-                  results[i].seed, results[i].token);
+        add_rows(s, &of[i]->history, &requests[i], results[i]);
 }
 
 /* A prompt and some tokens after it, one of which may be cancelled. */
@@ -342,6 +378,7 @@ static gumbel_program *open_any_program(soak *s) {
         must(gumbel_program_open(path, &program, &error), "program");
         must(gumbel_program_get_info(program, &info, &error), "info");
         s->vocab_size = info.vocab_size;
+        s->max_bias = info.max_bias;
         if (info.use_sampling)
             return program;
         gumbel_program_close(program);
@@ -370,7 +407,7 @@ static void run_episode(uint64_t seed, uint64_t *counts) {
 
 int main(int argument_count, char **arguments) {
     static const harness h = {.name = "soak",
-                              .counted = {"actions", "sessions", "tokens compared"},
+                              .counted = {"actions", "sessions", "tokens compared", "accepted"},
                               .prepare = export_bundled,
                               .run_case = run_episode};
     return run_harness(&h, argument_count, arguments);

@@ -190,12 +190,26 @@ static void test_saved(void **state) {
     close_sides();
 }
 
+/* A step of one row and one of several have different bits there. */
+static void test_drafts_are_refused(void **state) {
+    gumbel_engine *engine;
+    gumbel_engine_options options = {.size = sizeof options, .backend = "mlx", .draft_tokens = 4};
+    program = open_random_program(*state, false);
+    assert_fails(gumbel_engine_create(program, &options, &engine, &error), GUMBEL_ERROR_UNSUPPORTED, &error,
+                 "draft_tokens 4: mlx gives a row other bits");
+    gumbel_program_close(program);
+}
+
 #define ON(test, config)                                                                                     \
     { #test " " config, test, NULL, NULL, (void *)(uintptr_t)(config) }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {ON(test_interrupted, "small.json"), ON(test_interrupted, "qwen.json"),
-                                       ON(test_stopped, "small.json"),     ON(test_stopped, "qwen.json"),
-                                       ON(test_saved, "small.json"),       ON(test_saved, "qwen.json")};
+    const struct CMUnitTest tests[] = {ON(test_interrupted, "small.json"),
+                                       ON(test_interrupted, "qwen.json"),
+                                       ON(test_stopped, "small.json"),
+                                       ON(test_stopped, "qwen.json"),
+                                       ON(test_saved, "small.json"),
+                                       ON(test_saved, "qwen.json"),
+                                       ON(test_drafts_are_refused, "small.json")};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,8 +292,8 @@ static void sizes_out_of_range(void **unused) {
     gb_plan_options options = {16, 1, true, NULL, NULL};
     assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_FORMAT, &error,
                  "out of range");
-    options.slots = 0;
-    assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_ARGUMENT, &error, "0 slots");
+    options.rows = 0;
+    assert_fails(gb_plan_create(program, &options, &plan, &error), GUMBEL_ERROR_ARGUMENT, &error, "0 rows");
     gb_program_destroy(program);
 }
 

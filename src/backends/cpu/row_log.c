@@ -64,7 +64,7 @@ gumbel_status gb_row_log_create(const gb_program *program, uint32_t slots, uint3
     log->drafts = gb_allocate(slots, sizeof *log->drafts);
     log->states = gb_allocate(program->state_count, sizeof *log->states);
     if (!log->drafts || !log->states)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the drafts of %u slots", slots);
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for drafts of %u slots", slots);
     GB_TRY(measure_rows(program, log, error));
     if (!place_rows(program, slots, log))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u draft tokens of each of %u slots",
