@@ -112,6 +112,25 @@ static void old_ones_give_way(void **state) {
     server_grammars_release(grammars, again);
 }
 
+/* The bytes of their texts count, too. */
+static void long_ones_give_way(void **state) {
+    (void)state;
+    enum { LENGTH = SERVER_MOST_GRAMMAR_BYTES / 3 };
+    static char text[LENGTH + 1];
+    memset(text, ' ', LENGTH);
+    const gumbel_grammar_options options = options_of(GUMBEL_GRAMMAR_JSON_SCHEMA, text);
+    for (char i = 0; i < 4; i++) {
+        memcpy(text, "{}", 2);
+        text[LENGTH - 1 - i] = '\n';
+        server_grammars_release(grammars, take(&options));
+        server_grammars_release(grammars, take(&options));
+        assert_counts((unsigned)i + 1, (unsigned)i + 1);
+    }
+    text[LENGTH - 2] = text[LENGTH - 3] = text[LENGTH - 4] = ' '; /* the first one again */
+    server_grammars_release(grammars, take(&options));
+    assert_counts(5, 4);
+}
+
 static void failures_are_not_kept(void **state) {
     (void)state;
     const gumbel_grammar_options wrong = options_of(GUMBEL_GRAMMAR_REGEX, "(");
@@ -175,6 +194,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_ones_are_shared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_ones_give_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_ones_give_way, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failures_are_not_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(any_order_where_it_must_be, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_threads, set_up, tear_down),

@@ -17,6 +17,7 @@ import pydantic
 
 from support import COMMAND, GEMMA, QWEN, Server, chat, events
 
+REQUESTS = int(os.environ.get("GUMBEL_STRUCTURED_REQUESTS", "48"))
 ASK = [{"role": "user", "content": "Who is the baker?"}]
 GOAT = {"type": "object", "properties": {
     "name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 0, "maximum": 30},
@@ -221,10 +222,18 @@ class Structured(unittest.TestCase):
 
 
 class SameAnswers(unittest.TestCase):
+    """Alone and in a fresh state, then among 8: equal, and as they should be. GUMBEL_STRUCTURED_REQUESTS says how many."""
+
+    def check(self, answer, is_good):
+        text = answer["message"]["content"]
+        self.assertIn(answer["finish_reason"], ("stop", "length"))
+        if answer["finish_reason"] == "stop":
+            self.assertTrue(is_good(text), text)
+        return answer["finish_reason"] == "stop"
+
     def compare(self, program):
-        """Alone and in a fresh state, then among 8: equal."""
         requests = [{**chat(f"Who is number {i % 5}?"), **WAYS[i % len(WAYS)][0], "seed": i, "max_tokens": 120,
-                     "temperature": (0, 0.7, 1.5)[i % 3]} for i in range(48)]
+                     "temperature": (0, 0.7, 1.5)[i % 3]} for i in range(REQUESTS)]
 
         def outcome(server, request):
             status, _, reply = server.post("/v1/chat/completions", request)
@@ -232,6 +241,8 @@ class SameAnswers(unittest.TestCase):
             return reply["choices"]
         with Server("--parallel", "1", "--no-prefix-cache", program=program) as server:
             expected = [outcome(server, request) for request in requests]
+        stopped = [self.check(expected[i][0], WAYS[i % len(WAYS)][1]) for i in range(REQUESTS)]
+        self.assertGreater(sum(stopped), REQUESTS / 2)
         with Server("--parallel", "8", program=program) as server, concurrent.futures.ThreadPoolExecutor(8) as pool:
             self.assertEqual(list(pool.map(lambda request: outcome(server, request), requests)), expected)
 

@@ -9,7 +9,8 @@
 
 struct server_grammar {
     gumbel_grammar_options options;
-    char *text;              /* owned, that of options; NULL: there is none */
+    char *text; /* owned, that of options; NULL: there is none */
+    size_t text_length;
     gumbel_grammar *grammar; /* NULL: it is being compiled, or that has failed */
     gumbel_error error;      /* why */
     bool is_done;
@@ -23,7 +24,7 @@ struct server_grammars {
     pthread_mutex_t lock;
     pthread_cond_t done;
     server_grammar *kept[SERVER_MOST_GRAMMARS];
-    size_t count;
+    size_t count, bytes; /* of them, and of their texts */
     uint64_t uses;
 };
 
@@ -52,6 +53,7 @@ static void destroy_grammar(server_grammar *grammar) {
 static void drop(server_grammars *grammars, size_t index) {
     server_grammar *dropped = grammars->kept[index];
     grammars->kept[index] = grammars->kept[--grammars->count];
+    grammars->bytes -= dropped->text_length;
     dropped->is_kept = false;
     if (dropped->users == 0)
         destroy_grammar(dropped);
@@ -65,6 +67,12 @@ static size_t find_oldest(const server_grammars *grammars) {
     return oldest;
 }
 
+static void make_room(server_grammars *grammars, size_t bytes) {
+    while (grammars->count > 0 &&
+           (grammars->count == SERVER_MOST_GRAMMARS || grammars->bytes + bytes > SERVER_MOST_GRAMMAR_BYTES))
+        drop(grammars, find_oldest(grammars));
+}
+
 /* NULL: there is no memory. */
 static server_grammar *add(server_grammars *grammars, const gumbel_grammar_options *options) {
     server_grammar *added = calloc(1, sizeof *added);
@@ -74,12 +82,13 @@ static server_grammar *add(server_grammars *grammars, const gumbel_grammar_optio
         free(text);
         return NULL;
     }
-    if (grammars->count == SERVER_MOST_GRAMMARS)
-        drop(grammars, find_oldest(grammars));
     added->options = *options;
     added->options.text = added->text = text;
+    added->text_length = text ? strlen(text) : 0;
+    make_room(grammars, added->text_length);
     added->is_kept = true;
     grammars->kept[grammars->count++] = added;
+    grammars->bytes += added->text_length;
     return added;
 }
 

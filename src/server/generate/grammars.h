@@ -9,7 +9,8 @@
 #include "gumbel.h"
 #include "server/metrics.h"
 
-enum { SERVER_MOST_GRAMMARS = 64 };
+/* How many are kept, and how many bytes of their texts, but for one that is longer. */
+enum { SERVER_MOST_GRAMMARS = 64, SERVER_MOST_GRAMMAR_BYTES = 4 << 20 };
 
 typedef struct server_grammars server_grammars;
 typedef struct server_grammar server_grammar;
