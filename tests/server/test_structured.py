@@ -206,6 +206,17 @@ class Structured(unittest.TestCase):
             "input": "Hi", "text": {"format": {"type": "json_schema", "name": "n", "schema": {"banana": 1}}}})
         self.assertEqual((status, body["error"]["param"]), (400, "text.format"))
 
+    def test_ambiguous(self):
+        """A grammar that has too many ways to read one text is wrong, not the server busy."""
+        a = self.server.post("/tokenize", {"content": "a"})[2]["tokens"][0]
+        body = {"prompt": "Hi", "max_tokens": 400, "seed": 3, "logit_bias": {str(a): 60},
+                "grammar": 'root ::= x*\nx ::= "a" x x x | "a" x x | "a" x | "a"'}
+        status, _, reply = self.server.post("/v1/completions", body)
+        self.assertEqual((status, reply["error"]["param"]), (400, "grammar"))
+        self.assertIn("ambiguous", reply["error"]["message"])
+        _, error = events(self.server.post("/v1/completions", {**body, "stream": True})[2])[-2]
+        self.assertEqual(error["error"]["param"], "grammar")
+
     def test_compiled_once(self):
         def counts():
             return (self.server.metric("gumbel_grammar_compile_seconds_count"),

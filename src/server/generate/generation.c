@@ -147,7 +147,11 @@ bool server_generation_failure(const server_generation *generation, server_failu
         if (answer->status == GUMBEL_OK)
             continue;
         memcpy(error.message, answer->message, sizeof error.message);
-        server_fail_with(failure, NULL, &error);
+        if (error.status == GUMBEL_ERROR_LIMIT && generation->grammar)
+            server_refuse(failure, generation->request.grammar_field, "%s",
+                          error.message); /* its own limit */
+        else
+            server_fail_with(failure, NULL, &error);
         return true;
     }
     return false;
