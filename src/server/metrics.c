@@ -201,6 +201,9 @@ static void print_histograms(const server_metrics *metrics, bool with_vllm, serv
           "From a request to its answer's last token."},
          &metrics->whole,
          true},
+        {{"gumbel_grammar_compile_seconds", NULL, "histogram", "Compiling a schema or grammar of a request."},
+         &metrics->grammar_compile,
+         true},
         {{"gumbel_prompt_size_tokens", "vllm:request_prompt_tokens", "histogram", "Tokens of a prompt."},
          &metrics->prompt_size,
          false},
@@ -210,7 +213,7 @@ static void print_histograms(const server_metrics *metrics, bool with_vllm, serv
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         print_histogram(&all[i].m, all[i].m.name, all[i].histogram, all[i].is_seconds, text);
-        if (with_vllm)
+        if (with_vllm && all[i].m.vllm)
             print_histogram(&all[i].m, all[i].m.vllm, all[i].histogram, all[i].is_seconds, text);
     }
 }
@@ -226,6 +229,9 @@ static void print_counters(const server_metrics *metrics, server_text *text) {
          &metrics->disconnects},
         {{"gumbel_slow_readers_total", NULL, "counter", "Streams that were cancelled for a reader too slow."},
          &metrics->slow_readers},
+        {{"gumbel_grammar_cache_hits_total", NULL, "counter",
+          "Requests with a grammar that had been compiled for another one."},
+         &metrics->grammar_hits},
     };
     static const metric requests = {"gumbel_http_requests_total", NULL, "counter",
                                     "Requests by the class of their status."};

@@ -23,6 +23,8 @@ typedef struct server_metrics {
     atomic_ullong requests[SERVER_STATUS_CLASSES]; /* by the first digit of the status */
     atomic_ullong stopped, cut, failed;            /* answers: at a stop, at a limit, not whole */
     atomic_ullong disconnects, slow_readers;
+    atomic_ullong grammar_hits;                                            /* those that had been compiled */
+    server_histogram grammar_compile;                                      /* seconds */
     server_histogram queue, first_token, token_gap, prompt, answer, whole; /* seconds */
     server_histogram prompt_size, answer_size;                             /* tokens */
 } server_metrics;

@@ -6,6 +6,7 @@
 #ifndef GUMBEL_TESTS_SERVER_FAKE_GENERATOR_H
 #define GUMBEL_TESTS_SERVER_FAKE_GENERATOR_H
 
+#include "server/generate/grammars.h"
 #include "server/models.h"
 #include "support/temporary.h"
 
@@ -134,6 +135,7 @@ static inline void fake_say(fake_generator *fake, const char *text) {
 static inline server_model fake_model(const char *name, fake_generator *fake) {
     static gumbel_program *program;
     static gumbel_tokenizer *tokenizer;
+    static server_grammars *grammars;
     gumbel_error error = {.status = GUMBEL_OK};
     char checkpoint[4096];
     snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, name);
@@ -144,11 +146,13 @@ static inline server_model fake_model(const char *name, fake_generator *fake) {
     if (gumbel_export(checkpoint, path, NULL, &error) != GUMBEL_OK ||
         gumbel_program_open(path, &program, &error) != GUMBEL_OK ||
         gumbel_tokenizer_create(program, &tokenizer, &error) != GUMBEL_OK ||
+        server_grammars_create(tokenizer, &grammars, &error) != GUMBEL_OK ||
         gumbel_program_get_info(program, &model.info, &error) != GUMBEL_OK ||
         gumbel_sampling_defaults(program, &model.sampling, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
     model.program = program;
     model.tokenizer = fake->tokenizer = tokenizer;
+    model.grammars = grammars;
     fake->finish = GUMBEL_FINISH_STOP;
     model.generator = (server_generator){fake, fake_submit, fake_cancel, fake_stats};
     return model;

@@ -92,7 +92,8 @@ class Messages(unittest.TestCase):
                            ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
                            ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "tool_use_id"),
                            ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0]"),
-                           ({"output_config": {"format": {"type": "json_schema", "schema": {}}}}, "output_config"),
+                           ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format"),
+                           ({"output_config": {"banana": 1}}, "output_config.banana"),
                            ({"tool_choice": {"type": "any"}}, "tool_choice"),
                            ({"tool_choice": {"type": "tool", "name": "weather"}}, "tool_choice")):
             with self.assertRaises(anthropic.BadRequestError) as caught:

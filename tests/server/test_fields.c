@@ -122,7 +122,21 @@ static void wrong_values(void **state) {
         {SERVER_CHAT, "{\"reasoning_effort\":\"low medium\"}", "reasoning_effort"},
         {SERVER_CHAT, "{\"messages\":{}}", "messages"},
         {SERVER_CHAT, "{\"messages\":[]}", "messages"},
-        {SERVER_RESPONSES, "{\"text\":{\"format\":{\"type\":\"json_object\"}}}", "text.format"},
+        {SERVER_RESPONSES, "{\"text\":{\"format\":{\"type\":\"json\"}}}", "text.format"},
+        {SERVER_RESPONSES, "{\"text\":{\"format\":{\"type\":\"json_schema\"}}}", "text.format"},
+        {SERVER_RESPONSES, "{\"text\":{\"form\":{}}}", "text"},
+        {SERVER_MESSAGES, "{\"output_config\":{\"format\":[]}}", "output_config.format"},
+        {SERVER_MESSAGES, "{\"output_config\":{\"summary\":\"auto\"}}", "output_config"},
+        {SERVER_RENDER, "{\"response_format\":{\"type\":\"json_object\"}}", "response_format"},
+        {SERVER_CHAT, "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"schema\":true}}}",
+         "response_format"},
+        {SERVER_CHAT, "{\"response_format\":{\"type json_schema\":1}}", "response_format"},
+        {SERVER_CHAT, "{\"response_format\":{\"type\":\"json_object\"},\"tools\":[{}]}", "response_format"},
+        {SERVER_CHAT, "{\"grammar\":\"a\",\"guided_regex\":\"a\"}", "guided_regex"},
+        {SERVER_CHAT, "{\"structured_outputs\":{\"regex\":\"a\\u0000\"}}", "structured_outputs.regex"},
+        {SERVER_CHAT, "{\"structured_outputs\":{\"regex\":\"a\",\"choice\":[\"a\"]}}",
+         "structured_outputs.choice"},
+        {SERVER_CHAT, "{\"structured_outputs\":{\"whitespace_pattern\":\"\"}}", "structured_outputs"},
         {SERVER_RENDER, "{\"temperature\":1}", "temperature"},
         {SERVER_CHAT, "{\"max_tokens\":1,\"n_predict\":2}", "n_predict"},
         {SERVER_CHAT, "[]", ""},
@@ -198,11 +212,55 @@ static void biases(void **state) {
     server_request_free(&request);
 }
 
+static void grammars(void **state) {
+    (void)state;
+    static const struct {
+        server_route route;
+        const char *text;
+        gumbel_grammar_kind kind;
+        const char *field, *grammar;
+        bool is_compact;
+    } cases[] = {
+        {SERVER_CHAT, "{\"response_format\":{\"type\":\"text\"},\"grammar\":null}", 0, NULL, NULL, false},
+        {SERVER_CHAT, "{\"response_format\":{\"type\":\"json_object\"}}", GUMBEL_GRAMMAR_JSON,
+         "response_format", NULL, false},
+        {SERVER_COMPLETIONS,
+         "{\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"n\",\"strict\":true,"
+         "\"schema\":{\"b\":1,\"a\":[2]}}}}",
+         GUMBEL_GRAMMAR_JSON_SCHEMA, "response_format", "{\"b\":1,\"a\":[2]}", false},
+        {SERVER_RESPONSES, "{\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"n\",\"schema\":{}}}}",
+         GUMBEL_GRAMMAR_JSON_SCHEMA, "text.format", "{}", false},
+        {SERVER_MESSAGES, "{\"output_config\":{\"format\":{\"type\":\"json_schema\",\"schema\":{}}}}",
+         GUMBEL_GRAMMAR_JSON_SCHEMA, "output_config.format", "{}", false},
+        {SERVER_CHAT, "{\"structured_outputs\":{\"json\":\"{ }\",\"regex\":null,\"json_object\":false}}",
+         GUMBEL_GRAMMAR_JSON_SCHEMA, "structured_outputs.json", "{ }", false},
+        {SERVER_CHAT, "{\"structured_outputs\":{\"json_object\":true,\"disable_any_whitespace\":true}}",
+         GUMBEL_GRAMMAR_JSON, "structured_outputs.json_object", NULL, true},
+        {SERVER_CHAT, "{\"guided_choice\":[\"a\",\"b\"]}", GUMBEL_GRAMMAR_CHOICES, "guided_choice",
+         "[\"a\",\"b\"]", false},
+        {SERVER_CHAT, "{\"guided_regex\":\"a+\"}", GUMBEL_GRAMMAR_REGEX, "guided_regex", "a+", false},
+        {SERVER_MESSAGES, "{\"grammar\":\"root ::= x\"}", GUMBEL_GRAMMAR_GBNF, "grammar", "root ::= x",
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        server_request request = assert_taken(cases[i].route, cases[i].text);
+        assert_int_equal(request.grammar.kind, cases[i].kind);
+        assert_int_equal(request.grammar.compact, cases[i].is_compact);
+        if (cases[i].field)
+            assert_string_equal(request.grammar_field, cases[i].field);
+        if (cases[i].grammar)
+            assert_string_equal(request.grammar.text, cases[i].grammar);
+        else
+            assert_null(request.grammar.text);
+        server_request_free(&request);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_unique), cmocka_unit_test(wrong_values), cmocka_unit_test(odd_names),
         cmocka_unit_test(deep_json),        cmocka_unit_test(aliases),      cmocka_unit_test(defaults),
-        cmocka_unit_test(biases),
+        cmocka_unit_test(biases),           cmocka_unit_test(grammars),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

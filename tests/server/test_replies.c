@@ -250,6 +250,37 @@ static void a_streamed_response(void **state) {
 
 /* ---- Failures ------------------------------------------------------------------------------------------ */
 
+/* ---- Grammars ------------------------------------------------------------------------------------------ */
+
+static void submit(const char *path, const char *body, bool is_held, bool reasons) {
+    fake_say(&fake, "Yes<|im_end|>");
+    json_decref(post_json(path, body, 200));
+    if ((fake.last.grammar != NULL) != is_held || fake.last.reasons != reasons)
+        fail_msg("%s: a grammar: %d, reasons: %d", body, fake.last.grammar != NULL, fake.last.reasons);
+}
+
+/* Answers think first where the template has thinking on. Plain completions never do. */
+static void a_grammar(void **state) {
+    (void)state;
+#define FORMAT "\"format\":{\"type\":\"json_schema\",\"schema\":{}}"
+    submit("/v1/chat/completions", "{" ASK "}", false, false);
+    submit("/v1/chat/completions", "{" ASK ",\"response_format\":{\"type\":\"text\"}}", false, false);
+    submit("/v1/chat/completions", "{" ASK ",\"response_format\":{\"type\":\"json_object\"}}", true, true);
+    submit("/v1/chat/completions", "{" ASK ",\"guided_regex\":\"a\",\"reasoning_effort\":\"low\"}", true,
+           true);
+    submit("/v1/chat/completions", "{" ASK ",\"guided_regex\":\"a\",\"reasoning_effort\":\"none\"}", true,
+           false);
+    submit("/v1/chat/completions",
+           "{" ASK ",\"guided_regex\":\"a\",\"chat_template_kwargs\":{\"enable_thinking\":false}}", true,
+           false);
+    submit("/v1/chat/completions", "{" ASK ",\"guided_regex\":\"a\",\"chat_template\":\"Hi\"}", true, false);
+    submit("/v1/completions", "{\"prompt\":\"Hi\",\"guided_regex\":\"a\"}", true, false);
+    submit("/v1/responses", "{\"input\":\"Hi\",\"text\":{" FORMAT "}}", true, true);
+    submit("/v1/messages", "{" ASK ",\"max_tokens\":9,\"output_config\":{" FORMAT "}}", true, true);
+}
+
+/* ---- Failures ------------------------------------------------------------------------------------------ */
+
 static void a_full_queue(void **state) {
     (void)state;
     fake.refuses = GUMBEL_ERROR_LIMIT;
@@ -306,7 +337,7 @@ int main(void) {
         cmocka_unit_test(a_message),      cmocka_unit_test(a_streamed_message),
         cmocka_unit_test(a_response),     cmocka_unit_test(a_streamed_response),
         cmocka_unit_test(a_full_queue),   cmocka_unit_test(an_early_failure),
-        cmocka_unit_test(a_late_failure),
+        cmocka_unit_test(a_late_failure), cmocka_unit_test(a_grammar),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

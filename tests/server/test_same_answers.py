@@ -31,6 +31,8 @@ def draw_request(source):
         body["ignore_eos"] = True
     if source.random() < 0.2:
         body["stop"] = ["e", "the "]
+    if source.random() < 0.2:
+        body["json_schema"] = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 99}, "maxItems": 3}
     path = source.choice(("/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"))
     if path == "/v1/completions":
         return path, {**body, "prompt": text, **({"logprobs": 2} if source.random() < 0.3 else {})}

@@ -105,6 +105,8 @@ static gumbel_status open_parts(const serve_arguments *arguments, const serve_mo
         status = cli_settle_sampling(&arguments->sampling, &loaded->model, &loaded->sampling, error);
     if (status == GUMBEL_OK && cli_has_template(&arguments->template, &loaded->model.info))
         status = cli_template_check(&arguments->template, loaded->model.tokenizer, &loaded->template, error);
+    if (status == GUMBEL_OK)
+        status = server_grammars_create(loaded->model.tokenizer, &loaded->grammars, error);
     return status == GUMBEL_OK ? open_scheduler(&arguments->serve, loaded, error) : status;
 }
 
@@ -119,6 +121,7 @@ static server_model served_of(const serve_model *model, const serve_loaded *load
                            .backend = engine.backend,
                            .sampling = loaded->sampling.values,
                            .chat = loaded->template.options,
+                           .grammars = loaded->grammars,
                            .generator = server_generator_of(loaded->scheduler)};
     for (size_t i = 0; i < SERVER_MOST_SETTINGS && i < CLI_MOST_SETTINGS; i++)
         served.origins[i] = loaded->sampling.origins[i];
@@ -145,6 +148,7 @@ void serve_unload(serve_loaded *loaded) {
     if (!loaded)
         return;
     gumbel_scheduler_destroy(loaded->scheduler);
+    server_grammars_destroy(loaded->grammars);
     cli_template_free(&loaded->template);
     cli_model_close(&loaded->model);
     free(loaded);

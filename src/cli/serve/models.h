@@ -7,6 +7,7 @@
 #define GUMBEL_CLI_SERVE_MODELS_H
 
 #include "cli/serve/serve.h"
+#include "server/generate/grammars.h"
 #include "server/models.h"
 
 #include <pthread.h>
@@ -17,6 +18,7 @@ typedef struct serve_loaded {
     cli_sampling sampling;
     cli_template template;
     gumbel_scheduler *scheduler;
+    server_grammars *grammars;
     server_model served; /* what the server is given of it */
 } serve_loaded;
 

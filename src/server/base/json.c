@@ -68,6 +68,19 @@ bool server_has_word(const char *words, const char *word) {
     return false;
 }
 
+bool server_check_members(const char *name, const json_t *value, const char *members,
+                          server_failure *failure) {
+    const char *key;
+    json_t *member;
+    if (!server_read_object(name, value, failure))
+        return false;
+    json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+        if (strchr(key, ' ') || !server_has_word(members, key))
+            return server_refuse(failure, name, "%s.%.40s: this route has no such field", name, key);
+    }
+    return true;
+}
+
 bool server_read_choice(const char *name, const json_t *value, const char *choices, const char **read,
                         server_failure *failure) {
     if (!server_read_string(name, value, read, failure))

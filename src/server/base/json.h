@@ -23,6 +23,10 @@ bool server_read_string(const char *name, const json_t *value, const char **read
 bool server_read_array(const char *name, const json_t *value, server_failure *failure);
 bool server_read_object(const char *name, const json_t *value, server_failure *failure);
 
+/* Whether value is an object whose members are of those names, which are separated by blanks. */
+bool server_check_members(const char *name, const json_t *value, const char *members,
+                          server_failure *failure);
+
 /* Whether value is a string of the words in choices, which are separated by blanks. */
 bool server_read_choice(const char *name, const json_t *value, const char *choices, const char **read,
                         server_failure *failure);

@@ -31,7 +31,7 @@ const server_field server_fields[] = {
     {"reasoning_effort", TALK, server_take_effort},
     {"reasoning", RESPONSES, server_take_reasoning},
     {"thinking", MESSAGES, server_take_thinking},
-    {"output_config", MESSAGES, server_take_reasoning},
+    {"output_config", MESSAGES, server_take_output_config},
     {"add_generation_prompt", TALK, server_take_generation_prompt},
     {"continue_final_message", TALK, server_take_continue},
     {"add_special_tokens", TEXT, server_take_add_special},
@@ -52,14 +52,21 @@ const server_field server_fields[] = {
     {"include_stop_str_in_output", ANSWER, server_take_include_stop},
     {"stop_token_ids", ANSWER, server_take_stop_tokens},
 
+    /* what it is held to, beside output_config */
+    {"response_format", OPENAI, server_take_format},
+    {"text", RESPONSES, server_take_text},
+    {"structured_outputs", ANSWER, server_take_structured},
+    {"json_schema guided_json", ANSWER, server_take_schema},
+    {"grammar guided_grammar", ANSWER, server_take_grammar},
+    {"guided_regex", ANSWER, server_take_regex},
+    {"guided_choice", ANSWER, server_take_choice},
+
     /* how it is told */
     {"logprobs", OPENAI, server_take_logprobs},
     {"top_logprobs", CHAT, server_take_top_logprobs},
     {"skip_special_tokens", TEXT, server_take_skip_special},
     {"stream", ANSWER, server_take_stream},
     {"stream_options", OPENAI | RESPONSES, server_take_stream_options},
-    {"response_format", OPENAI, server_take_format},
-    {"text", RESPONSES, server_take_text},
     {"include", RESPONSES, server_take_include},
     {"modalities", CHAT, server_take_modalities},
     {"verbosity", CHAT, server_take_verbosity},

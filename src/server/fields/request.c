@@ -143,6 +143,10 @@ bool server_read_request(server_route route, json_t *body, server_find_model fin
         return server_refuse(failure, "top_logprobs", "top_logprobs: needs logprobs: true");
     if (request->wants_echo && request->wants_logprobs)
         return server_refuse(failure, "echo", "echo: not with logprobs in this version");
+    if (request->grammar.kind != 0 && request->tools && !request->no_tools)
+        return server_refuse(failure, request->grammar_field,
+                             "%s: not with tools in this version, but with tool_choice none",
+                             request->grammar_field);
     return true;
 }
 
@@ -153,6 +157,7 @@ void server_request_free(server_request *request) {
     json_decref(request->tools);
     json_decref(request->template_kwargs);
     free(request->bias);
+    free(request->grammar_text);
     free(request->stop_tokens);
     json_decref(request->body);
     *request = (server_request){0};

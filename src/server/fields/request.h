@@ -52,6 +52,11 @@ typedef struct server_request {
     size_t stop_token_count;
     int32_t priority;
 
+    /* what the answer is held to */
+    gumbel_grammar_options grammar; /* kind 0: nothing */
+    char *grammar_text;             /* owned, that of grammar */
+    const char *grammar_field;      /* where it came from */
+
     /* how the answer is told */
     bool is_stream, wants_usage, wants_echo;
     /* responses */

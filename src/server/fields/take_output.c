@@ -53,21 +53,6 @@ bool server_take_stream_options(const char *name, json_t *value, server_request 
     return true;
 }
 
-/* Text is the only format. */
-static bool check_format(const char *name, const json_t *value, server_failure *failure) {
-    if (!server_read_object(name, value, failure))
-        return false;
-    const char *type = json_string_value(json_object_get(value, "type"));
-    if (type && strcmp(type, "text") == 0)
-        return true;
-    return server_refuse(failure, name, "%s: only {\"type\": \"text\"} is in this version", name);
-}
-
-bool server_take_format(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    (void)request;
-    return check_format(name, value, failure);
-}
-
 /* The one word that says what happens here anyway. */
 static bool check_word(const char *name, const json_t *value, const char *word, server_failure *failure) {
     const char *given;
@@ -77,22 +62,13 @@ static bool check_word(const char *name, const json_t *value, const char *word, 
 }
 
 bool server_take_text(const char *name, json_t *value, server_request *request, server_failure *failure) {
-    (void)request;
-    if (!server_read_object(name, value, failure))
+    if (!server_check_members(name, value, "format verbosity", failure))
         return false;
-    const char *key;
-    json_t *part;
-    json_object_foreach(value, key, part) {
-        const bool is_good =
-            json_is_null(part)           ? true
-            : strcmp(key, "format") == 0 ? check_format("text.format", part, failure)
-            : strcmp(key, "verbosity") == 0
-                ? check_word("text.verbosity", part, "medium", failure)
-                : server_refuse(failure, name, "%s.%.40s: this route has no such field", name, key);
-        if (!is_good)
-            return false;
-    }
-    return true;
+    json_t *format = json_object_get(value, "format");
+    const json_t *verbosity = json_object_get(value, "verbosity");
+    return (!format || json_is_null(format) || server_take_format("text.format", format, request, failure)) &&
+           (!verbosity || json_is_null(verbosity) ||
+            check_word("text.verbosity", verbosity, "medium", failure));
 }
 
 bool server_take_include(const char *name, json_t *value, server_request *request, server_failure *failure) {

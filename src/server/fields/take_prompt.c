@@ -93,24 +93,28 @@ bool server_take_effort(const char *name, json_t *value, server_request *request
     return true;
 }
 
-/* OpenAI's reasoning and Anthropic's output_config: of both the effort counts here. */
+/* The effort of an object that has one. */
+static bool take_member_effort(const char *name, const json_t *value, server_request *request,
+                               server_failure *failure) {
+    json_t *effort = json_object_get(value, "effort");
+    return !effort || json_is_null(effort) || server_take_effort(name, effort, request, failure);
+}
+
+/* OpenAI's, of which the effort counts here. */
 bool server_take_reasoning(const char *name, json_t *value, server_request *request,
                            server_failure *failure) {
-    if (!server_read_object(name, value, failure))
-        return false;
-    const char *key, *effort;
-    json_t *part;
-    json_object_foreach(value, key, part) {
-        if (strcmp(key, "effort") != 0 && strcmp(key, "summary") != 0 && strcmp(key, "generate_summary") != 0)
-            return server_refuse(failure, name, "%s.%.40s: this route has no such field", name, key);
-    }
-    part = json_object_get(value, "effort");
-    if (!part || json_is_null(part))
-        return true;
-    if (!server_read_choice(name, part, EFFORTS, &effort, failure))
-        return false;
-    set_effort(effort, request);
-    return true;
+    return server_check_members(name, value, "effort summary generate_summary", failure) &&
+           take_member_effort(name, value, request, failure);
+}
+
+/* Anthropic's. */
+bool server_take_output_config(const char *name, json_t *value, server_request *request,
+                               server_failure *failure) {
+    json_t *format = json_object_get(value, "format");
+    return server_check_members(name, value, "effort format", failure) &&
+           take_member_effort(name, value, request, failure) &&
+           (!format || json_is_null(format) ||
+            server_take_format("output_config.format", format, request, failure));
 }
 
 /* Anthropic's. A budget is an upper bound that no template here knows. */

@@ -36,7 +36,25 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .stop_tokens = request->stop_tokens,
         .stop_token_count = request->stop_token_count,
         .priority = request->priority,
+        .grammar = generation->grammar ? server_compiled_grammar(generation->grammar) : NULL,
+        .reasons = generation->reasons,
     };
+}
+
+/* Compiles the request's grammar, unless that was done for another request. */
+static bool constrain(server_generation *generation, server_failure *failure) {
+    const server_request *request = &generation->request;
+    gumbel_error error;
+    if (request->grammar.kind == 0)
+        return true;
+    const gumbel_status status = server_grammars_take(generation->model->grammars, &request->grammar,
+                                                      generation->metrics, &generation->grammar, &error);
+    if (status == GUMBEL_ERROR_MEMORY)
+        return server_fail_with(failure, request->grammar_field, &error);
+    if (status != GUMBEL_OK)
+        return server_refuse(failure, request->grammar_field, "%s: %s", request->grammar_field,
+                             error.message);
+    return server_is_thinking(request, generation->model, &generation->reasons, failure);
 }
 
 static bool begin_answers(server_generation *generation, server_failure *failure) {
@@ -84,7 +102,8 @@ bool server_generation_start(server_generation *generation, const char *id_prefi
         return server_fail_with(failure, NULL, &error);
     return server_make_prompts(request, generation->model, limits->max_prompt_tokens, &generation->prompts,
                                failure) &&
-           begin_answers(generation, failure) && submit_prompts(generation, limits, failure);
+           constrain(generation, failure) && begin_answers(generation, failure) &&
+           submit_prompts(generation, limits, failure);
 }
 
 /* ---- Events -------------------------------------------------------------------------------------------- */
@@ -128,7 +147,11 @@ bool server_generation_failure(const server_generation *generation, server_failu
         if (answer->status == GUMBEL_OK)
             continue;
         memcpy(error.message, answer->message, sizeof error.message);
-        server_fail_with(failure, NULL, &error);
+        if (error.status == GUMBEL_ERROR_LIMIT && generation->grammar)
+            server_refuse(failure, generation->request.grammar_field, "%s",
+                          error.message); /* its own limit */
+        else
+            server_fail_with(failure, NULL, &error);
         return true;
     }
     return false;
@@ -140,6 +163,8 @@ void server_generation_free(server_generation *generation) {
         server_answer_free(&generation->answers[i]);
     free(generation->answers);
     server_prompts_free(&generation->prompts);
+    if (generation->grammar)
+        server_grammars_release(generation->model->grammars, generation->grammar);
     gumbel_detokenizer_destroy(generation->detokenizer);
     server_request_free(&generation->request);
     *generation = (server_generation){0};

@@ -7,6 +7,7 @@
 
 #include "server/base/clock.h"
 #include "server/generate/answer.h"
+#include "server/generate/grammars.h"
 #include "server/metrics.h"
 
 typedef struct server_generation {
@@ -14,6 +15,8 @@ typedef struct server_generation {
     const server_model *model;
     server_metrics *metrics; /* NULL: nothing is counted */
     server_prompts prompts;
+    server_grammar *grammar; /* NULL: the answer is held to nothing */
+    bool reasons;            /* thinking comes before what is held to the grammar */
     server_run run;
     server_answer *answers; /* of all prompts: those of the first one first */
     size_t answer_count, open_answers;

@@ -168,6 +168,31 @@ bool server_render_messages(const server_request *request, const server_model *m
     return is_good;
 }
 
+static void turn_thinking_off(const server_request *request, server_request *off) {
+    *off = *request;
+    off->thinking = GUMBEL_THINKING_OFF;
+    off->template_kwargs = request->template_kwargs ? json_copy(request->template_kwargs) : json_object();
+    json_object_set_new(off->template_kwargs, "enable_thinking", json_false());
+    json_object_set_new(off->template_kwargs, "thinking", json_false());
+}
+
+bool server_is_thinking(const server_request *request, const server_model *model, bool *is_thinking,
+                        server_failure *failure) {
+    *is_thinking = false;
+    if (request->route == SERVER_COMPLETIONS || request->continue_final_message)
+        return true;
+    server_text with = {0}, without = {0};
+    server_request off;
+    turn_thinking_off(request, &off);
+    const bool is_good = server_render_messages(request, model, &with, failure) &&
+                         server_render_messages(&off, model, &without, failure);
+    *is_thinking = is_good && strcmp(server_text_string(&with), server_text_string(&without)) != 0;
+    json_decref(off.template_kwargs);
+    server_text_free(&with);
+    server_text_free(&without);
+    return is_good;
+}
+
 /* ---- Prompts of completions ---------------------------------------------------------------------------- */
 
 static bool encode_prompt(const server_request *request, const server_model *model, const json_t *value,

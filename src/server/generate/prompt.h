@@ -33,6 +33,10 @@ bool server_encode_messages(const server_request *request, const server_model *m
 bool server_render_messages(const server_request *request, const server_model *model, server_text *text,
                             server_failure *failure);
 
+/* Whether answers think first: with thinking off the template writes something else. */
+bool server_is_thinking(const server_request *request, const server_model *model, bool *is_thinking,
+                        server_failure *failure);
+
 /* Text as tokens. Free prompt->tokens. */
 bool server_encode_text(const server_model *model, const char *text, size_t length, bool add_special,
                         bool parse_special, server_prompt *prompt, server_failure *failure);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/generate/grammars.h"
+
+#include "server/base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct server_grammar {
+    gumbel_grammar_options options;
+    char *text; /* owned, that of options; NULL: there is none */
+    size_t text_length;
+    gumbel_grammar *grammar; /* NULL: it is being compiled, or that has failed */
+    gumbel_error error;      /* why */
+    bool is_done;
+    bool is_kept; /* it is in the list; otherwise it goes with its last user */
+    unsigned users;
+    uint64_t last_use;
+};
+
+struct server_grammars {
+    const gumbel_tokenizer *tokenizer;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    server_grammar *kept[SERVER_MOST_GRAMMARS];
+    size_t count, bytes; /* of them, and of their texts */
+    uint64_t uses;
+};
+
+/* ---- The list, with the lock --------------------------------------------------------------------------- */
+
+static bool is_same_text(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static server_grammar *find(const server_grammars *grammars, const gumbel_grammar_options *options) {
+    for (size_t i = 0; i < grammars->count; i++) {
+        const gumbel_grammar_options *known = &grammars->kept[i]->options;
+        if (known->kind == options->kind && known->in_order == options->in_order &&
+            known->compact == options->compact && is_same_text(known->text, options->text))
+            return grammars->kept[i];
+    }
+    return NULL;
+}
+
+static void destroy_grammar(server_grammar *grammar) {
+    gumbel_grammar_destroy(grammar->grammar);
+    free(grammar->text);
+    free(grammar);
+}
+
+static void drop(server_grammars *grammars, size_t index) {
+    server_grammar *dropped = grammars->kept[index];
+    grammars->kept[index] = grammars->kept[--grammars->count];
+    grammars->bytes -= dropped->text_length;
+    dropped->is_kept = false;
+    if (dropped->users == 0)
+        destroy_grammar(dropped);
+}
+
+static size_t find_oldest(const server_grammars *grammars) {
+    size_t oldest = 0;
+    for (size_t i = 1; i < grammars->count; i++)
+        if (grammars->kept[i]->last_use < grammars->kept[oldest]->last_use)
+            oldest = i;
+    return oldest;
+}
+
+static void make_room(server_grammars *grammars, size_t bytes) {
+    while (grammars->count > 0 &&
+           (grammars->count == SERVER_MOST_GRAMMARS || grammars->bytes + bytes > SERVER_MOST_GRAMMAR_BYTES))
+        drop(grammars, find_oldest(grammars));
+}
+
+/* NULL: there is no memory. */
+static server_grammar *add(server_grammars *grammars, const gumbel_grammar_options *options) {
+    server_grammar *added = calloc(1, sizeof *added);
+    char *text = options->text ? strdup(options->text) : NULL;
+    if (!added || (options->text && !text)) {
+        free(added);
+        free(text);
+        return NULL;
+    }
+    added->options = *options;
+    added->options.text = added->text = text;
+    added->text_length = text ? strlen(text) : 0;
+    make_room(grammars, added->text_length);
+    added->is_kept = true;
+    grammars->kept[grammars->count++] = added;
+    grammars->bytes += added->text_length;
+    return added;
+}
+
+static void release(server_grammar *grammar) {
+    if (--grammar->users == 0 && !grammar->is_kept)
+        destroy_grammar(grammar);
+}
+
+/* ---- Compiling ----------------------------------------------------------------------------------------- */
+
+static gumbel_status compile(const gumbel_tokenizer *tokenizer, gumbel_grammar_options options,
+                             gumbel_grammar **grammar, gumbel_error *error) {
+    const gumbel_status status = gumbel_grammar_create(tokenizer, &options, grammar, error);
+    if (status != GUMBEL_ERROR_UNSUPPORTED || !options.in_order)
+        return status;
+    /* Some counts of members cannot be had in order. */
+    options.in_order = false;
+    return gumbel_grammar_create(tokenizer, &options, grammar, error);
+}
+
+/* One that has failed is not kept: its text is unlikely to come again. */
+static void finish(server_grammars *grammars, server_grammar *grammar, gumbel_grammar *compiled,
+                   const gumbel_error *error) {
+    pthread_mutex_lock(&grammars->lock);
+    grammar->grammar = compiled;
+    grammar->error = *error;
+    grammar->is_done = true;
+    for (size_t i = 0; !compiled && i < grammars->count; i++)
+        if (grammars->kept[i] == grammar)
+            drop(grammars, i);
+    pthread_cond_broadcast(&grammars->done);
+    pthread_mutex_unlock(&grammars->lock);
+}
+
+static void make(server_grammars *grammars, server_grammar *grammar, server_metrics *metrics) {
+    const double begin = server_seconds();
+    gumbel_grammar *compiled = NULL;
+    gumbel_error error = {.status = GUMBEL_OK};
+    compile(grammars->tokenizer, grammar->options, &compiled, &error);
+    if (metrics)
+        server_observe(&metrics->grammar_compile, server_seconds() - begin);
+    finish(grammars, grammar, compiled, &error);
+}
+
+static void wait_for(server_grammars *grammars, const server_grammar *grammar, server_metrics *metrics) {
+    pthread_mutex_lock(&grammars->lock);
+    while (!grammar->is_done)
+        pthread_cond_wait(&grammars->done, &grammars->lock);
+    pthread_mutex_unlock(&grammars->lock);
+    if (metrics)
+        atomic_fetch_add(&metrics->grammar_hits, 1);
+}
+
+/* ---- For requests -------------------------------------------------------------------------------------- */
+
+gumbel_status server_grammars_take(server_grammars *grammars, const gumbel_grammar_options *options,
+                                   server_metrics *metrics, server_grammar **grammar, gumbel_error *error) {
+    *grammar = NULL;
+    pthread_mutex_lock(&grammars->lock);
+    server_grammar *taken = find(grammars, options);
+    const bool is_known = taken != NULL;
+    if (!taken)
+        taken = add(grammars, options);
+    if (taken) {
+        taken->users++;
+        taken->last_use = ++grammars->uses;
+    }
+    pthread_mutex_unlock(&grammars->lock);
+    if (!taken) {
+        *error = (gumbel_error){GUMBEL_ERROR_MEMORY, "no memory for another grammar"};
+        return error->status;
+    }
+    if (is_known)
+        wait_for(grammars, taken, metrics);
+    else
+        make(grammars, taken, metrics);
+    if (taken->grammar) {
+        *grammar = taken;
+        return GUMBEL_OK;
+    }
+    *error = taken->error;
+    server_grammars_release(grammars, taken);
+    return error->status;
+}
+
+void server_grammars_release(server_grammars *grammars, server_grammar *grammar) {
+    pthread_mutex_lock(&grammars->lock);
+    release(grammar);
+    pthread_mutex_unlock(&grammars->lock);
+}
+
+const gumbel_grammar *server_compiled_grammar(const server_grammar *grammar) {
+    return grammar->grammar;
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------- */
+
+gumbel_status server_grammars_create(const gumbel_tokenizer *tokenizer, server_grammars **grammars,
+                                     gumbel_error *error) {
+    *grammars = calloc(1, sizeof **grammars);
+    if (!*grammars) {
+        *error = (gumbel_error){GUMBEL_ERROR_MEMORY, "no memory for grammars"};
+        return error->status;
+    }
+    (*grammars)->tokenizer = tokenizer;
+    pthread_mutex_init(&(*grammars)->lock, NULL);
+    pthread_cond_init(&(*grammars)->done, NULL);
+    return GUMBEL_OK;
+}
+
+void server_grammars_destroy(server_grammars *grammars) {
+    if (!grammars)
+        return;
+    while (grammars->count > 0)
+        drop(grammars, grammars->count - 1);
+    pthread_cond_destroy(&grammars->done);
+    pthread_mutex_destroy(&grammars->lock);
+    free(grammars);
+}
