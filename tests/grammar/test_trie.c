@@ -3,11 +3,11 @@
  * Token tries: what stands in them, slices, those of tokenizers, and damaged sections.
  */
 #include "base/memory.h"
-#include "text/trie/section.h"
-#include "text/trie/tokenizer_trie.h"
 #include "small_vocabulary.h"
 #include "support/assertions.h"
 #include "text/golden.h"
+#include "text/trie/section.h"
+#include "text/trie/tokenizer_trie.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
