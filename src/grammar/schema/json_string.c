@@ -79,7 +79,7 @@ static gb_expression hexadecimal(gb_schema_reader *reader, const char *ranges) {
 static gb_expression unicode_escape(gb_schema_reader *reader) {
     const gb_expression mark = gb_literal(reader, "\\u"), any = hexadecimal(reader, "09afAF");
     const gb_expression d = hexadecimal(reader, "ddDD");
-    return GB_EITHER(reader, GB_JOIN(reader, mark, hexadecimal(reader, "09aceeffACEEFF"), any, any, any),
+    return GB_EITHER(reader, GB_JOIN(reader, mark, hexadecimal(reader, "09acefACEF"), any, any, any),
                      GB_JOIN(reader, mark, d, hexadecimal(reader, "07"), any, any),
                      GB_JOIN(reader, mark, d, hexadecimal(reader, "89abAB"), any, any, mark, d,
                              hexadecimal(reader, "cfCF"), any, any));
