@@ -94,7 +94,7 @@ static void old_ones_give_way(void **state) {
     server_grammar *held = take(&first);
     server_grammars_release(grammars, take(&second));
     for (int i = 0; i < SERVER_MOST_GRAMMARS - 1; i++) {
-        char text[16];
+        char text[24];
         snprintf(text, sizeof text, "x%d", i);
         const gumbel_grammar_options more = options_of(GUMBEL_GRAMMAR_REGEX, text);
         server_grammars_release(grammars, take(&more));
@@ -162,7 +162,7 @@ static void any_order_where_it_must_be(void **state) {
 
 static void *take_many(void *user) {
     for (int i = 0; i < 200; i++) {
-        char text[16];
+        char text[24];
         snprintf(text, sizeof text, "[a-z]{%d}", 1 + i / 2);
         const gumbel_grammar_options options = options_of(GUMBEL_GRAMMAR_REGEX, text);
         server_grammar *taken = NULL;

@@ -147,9 +147,9 @@ bool server_generation_failure(const server_generation *generation, server_failu
         if (answer->status == GUMBEL_OK)
             continue;
         memcpy(error.message, answer->message, sizeof error.message);
+        /* Only submitting one meets the queue's limit; this one is the grammar's. */
         if (error.status == GUMBEL_ERROR_LIMIT && generation->grammar)
-            server_refuse(failure, generation->request.grammar_field, "%s",
-                          error.message); /* its own limit */
+            server_refuse(failure, generation->request.grammar_field, "%s", error.message);
         else
             server_fail_with(failure, NULL, &error);
         return true;
