@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_UNITS = 10000, MOST_DECIMALS = 9, MOST_STATES = 40000 };
+enum { MOST_UNITS = 10000, MOST_DECIMALS = 9, MOST_STATES = 40000, USUAL_DIGITS = 40 };
 
 /* The automaton of -?[0-9]+(\.[0-9]*)? that are multiples of units / 10^decimals. Besides the beginning and a
- * state behind the sign it has one for each remainder of the digits so far and each phase: before the point,
- * then by how many decimals were read. */
+ * state behind the sign it has one for each remainder of the digits so far and each phase: by how many digits
+ * stand before the point, USUAL_DIGITS at most where that needs few states, then by how many decimals were
+ * read.
+ */
 typedef struct multiples {
     uint32_t units, decimals;
+    uint32_t digits; /* before the point; 1: any number of them */
     gb_byte_move *moves;
     bool *accepts;
     size_t count;
@@ -38,7 +41,8 @@ static void add_digits(multiples *all, uint32_t from, uint32_t phase, uint32_t r
 /* Whether a number that ends here is a multiple: the decimals that are missing are zeros. */
 static bool is_multiple(const multiples *all, uint32_t phase, uint32_t remainder) {
     uint64_t value = remainder;
-    for (uint32_t decimals = phase ? phase - 1 : 0; decimals < all->decimals; decimals++)
+    for (uint32_t decimals = phase > all->digits ? phase - all->digits : 0; decimals < all->decimals;
+         decimals++)
         value = value * 10 % all->units;
     return value % all->units == 0;
 }
@@ -46,10 +50,11 @@ static bool is_multiple(const multiples *all, uint32_t phase, uint32_t remainder
 static void add_state(multiples *all, uint32_t phase, uint32_t remainder) {
     const uint32_t state = state_of(all, phase, remainder);
     all->accepts[state] = is_multiple(all, phase, remainder);
-    if (phase == 0) {
-        add_digits(all, state, 0, remainder);
-        add_move(all, state, state_of(all, 1, remainder), '.');
-    } else if (phase <= all->decimals) {
+    if (phase < all->digits) {
+        if (phase + 1 < all->digits || all->digits == 1)
+            add_digits(all, state, all->digits == 1 ? 0 : phase + 1, remainder);
+        add_move(all, state, state_of(all, all->digits, remainder), '.');
+    } else if (phase < all->digits + all->decimals) {
         add_digits(all, state, phase + 1, remainder);
     } else if (remainder == 0) {
         add_move(all, state, state, '0');
@@ -57,7 +62,7 @@ static void add_state(multiples *all, uint32_t phase, uint32_t remainder) {
 }
 
 static size_t state_count(const multiples *all) {
-    return FIRST_PHASE + (size_t)(all->decimals + 2) * all->units;
+    return FIRST_PHASE + (size_t)(all->digits + all->decimals + 1) * all->units;
 }
 
 static gb_expression express(gb_schema_reader *reader, multiples *all) {
@@ -68,7 +73,7 @@ static gb_expression express(gb_schema_reader *reader, multiples *all) {
         add_move(all, AT_START, BEHIND_SIGN, '-');
         add_digits(all, AT_START, 0, 0);
         add_digits(all, BEHIND_SIGN, 0, 0);
-        for (uint32_t phase = 0; phase < all->decimals + 2; phase++)
+        for (uint32_t phase = 0; phase < all->digits + all->decimals + 1; phase++)
             for (uint32_t remainder = 0; remainder < all->units; remainder++)
                 add_state(all, phase, remainder);
         automaton =
@@ -83,7 +88,7 @@ static gb_expression express(gb_schema_reader *reader, multiples *all) {
 
 gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema, const json_t *multiple) {
     gb_decimal decimal;
-    multiples all = {0};
+    multiples all = {.digits = 1};
     char digits[2 * GB_MAX_DIGITS + 1];
     if (!gb_read_decimal(reader, schema, "multipleOf", multiple, &decimal))
         return 0;
@@ -96,5 +101,8 @@ gb_expression gb_express_multiple(gb_schema_reader *reader, const json_t *schema
     if (units > MOST_UNITS || all.decimals > MOST_DECIMALS || state_count(&all) > MOST_STATES)
         return gb_schema_fail(reader, schema, "multipleOf", GUMBEL_ERROR_UNSUPPORTED,
                               "at most %d, in units of its last decimal", MOST_UNITS);
+    all.digits = USUAL_DIGITS; /* a double holds what is shorter, so that a validator can divide it */
+    if (state_count(&all) > MOST_STATES / 2)
+        all.digits = 1;
     return express(reader, &all);
 }
