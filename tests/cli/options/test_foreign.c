@@ -126,6 +126,9 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_refused(RUN("--max-model-len"), "--max-model-len needs a value: --max-model-len N");
     assert_int_equal(RUN("--perf", "--log-disable"), CLI_PARSED);
     assert_true(parsed.run.stats && parsed.run.quiet);
+    assert_int_equal(RUN("-jf", "a.json", "--grammar-file", "b.gbnf"), CLI_PARSED);
+    assert_string_equal(parsed.grammar.schema, "a.json");
+    assert_string_equal(parsed.grammar.grammar, "b.gbnf");
     assert_int_equal(RUN("-l", "15043+1", "--logit-bias", "17-inf,5=-2"), CLI_PARSED);
     assert_int_equal(parsed.sampling.bias.count, 3);
     assert_true(parsed.sampling.bias.list[0].token == 15043 && parsed.sampling.bias.list[0].value == 1);
@@ -136,7 +139,6 @@ static void what_is_missing_says_what_to_use(void **state) {
     (void)state;
     static const char *const refused[][2] = {
         {"-hf", "-hf: gumbel downloads nothing; "},
-        {"--grammar", "--grammar: answers cannot be held to a grammar in this version"},
         {"-sysf", "-sysf: --system \"$(cat FILE)\""},
         {"-ctk", "-ctk: the type of the caches is chosen at export"},
         {"--mirostat", "--mirostat: the sampler has no such filter"},

@@ -32,7 +32,7 @@ enum {
     TINY_MASKS = 0
 #include "program/roles.def"
     ,
-    TINY_NODES = 73 + TINY_MASKS
+    TINY_NODES = 74 + TINY_MASKS
 };
 
 /* Without sampling the program ends in logits. Free with gb_program_destroy. Fails the test on an error. */
