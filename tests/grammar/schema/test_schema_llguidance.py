@@ -73,6 +73,9 @@ def is_bounded(schema):
 REASONS = [
     ("U+007F stands in a string as it is; not with llguidance",
      lambda schema, text, more, less: more == {127} and not less),
+    ("multiples of few units have at most 40 digits before the point",
+     lambda schema, text, more, less: has(schema, "multipleOf") and not more and less <= codes("0123456789") and
+     re.search(rb"[0-9]{39}$", text)),
     ("\\/ is an escape; not with llguidance",
      lambda schema, text, more, less: more == {ord("/")} and not less and text.endswith(b"\\")),
     ("a key that is not named, a listed string or one under a pattern has one spelling; llguidance has \\u00xx as well",
