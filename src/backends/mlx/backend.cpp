@@ -277,6 +277,7 @@ static const gb_backend_functions functions = {
     .destroy = destroy,
     .step = run_step,
     .reset_slot = reset_slot,
+    .truncate_slot = nullptr,
     .copy_slot = copy_slot,
     .take_snapshot = take_snapshot,
     .restore_snapshot = restore_snapshot,
