@@ -64,4 +64,6 @@ void gb_matcher_where(gb_matcher *matcher, char *text, size_t size) {
         append(&to, "nothing: the answer has ended");
     else
         append_expected(matcher, at, &to);
+    if (to.length == 0) /* every byte met a limit */
+        append(&to, "more than can be told: it is too ambiguous here");
 }
