@@ -297,6 +297,8 @@ static gb_batch batch_of_one(const gb_program *program, gb_batch_arrays *arrays)
     arrays->temperature[0] = 1;
     arrays->top_k[0] = 3;
     arrays->seed[0] = 99;
+    arrays->masked[0] = true; /* so that the mask is sent */
+    memset(arrays->mask, 0x5a, arrays->widths.mask_words * sizeof *arrays->mask);
     return batch;
 }
 
