@@ -100,6 +100,13 @@ static void memory_may_be_short(void **unused) {
         assert_fails(status, GUMBEL_ERROR_MEMORY, &error, "of 3 slots");
         gb_row_log_destroy(&log);
     }
+    gb_row_log log; /* the last of its blocks would have terabytes */
+    allowed = 2;
+    gb_set_allocation_hook(allow_some, NULL);
+    const gumbel_status status = gb_row_log_create(program, SLOTS, UINT32_MAX, &log, &error);
+    gb_set_allocation_hook(NULL, NULL);
+    assert_fails(status, GUMBEL_ERROR_MEMORY, &error, "no memory for 4294967295 draft tokens");
+    gb_row_log_destroy(&log);
     gb_program_destroy(program);
 }
 

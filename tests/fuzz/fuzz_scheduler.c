@@ -250,7 +250,7 @@ static void drain(play *p) {
                 !stats.spilled && !stats.running_bytes && !stats.spilled_bytes,
             "something is left of requests that have ended");
     must_be(stats.finished + stats.failed == count_taken(p),
-            "answers that did not end, or more than were asked for");
+            "answers that did not end, or more than requested");
 }
 
 static bool begin(play *p) {

@@ -52,7 +52,7 @@ static gumbel_status read_file(const char *path, cli_text *file, gumbel_error *e
     return error->status = GUMBEL_ERROR_FORMAT;
 }
 
-/* What is wrong with a file's text is told with its name. */
+/* A file's name begins the message about its text. */
 static gumbel_status create(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
                             const char *path, gumbel_grammar **grammar, gumbel_error *error) {
     gumbel_error found;
