@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 260, EXPERTS = 3, CHOICES = 2 };
+enum { MOST_ROWS = 260, MOST_INPUTS = 24832, EXPERTS = 3, CHOICES = 2 };
 
 typedef struct case_of {
     gb_format format;
@@ -21,7 +21,8 @@ typedef struct case_of {
 static const case_of cases[] = {
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64}, /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64},        /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, MOST_INPUTS, 128}, /* more than registers keep */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 640, 256, 256}, /* more tiles than blocks of threads */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4},
@@ -115,8 +116,8 @@ static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
 
 /* Rounds a row; returns its scale. */
 static float round_row(const case_of *c, const float *x, int32_t *codes) {
-    float rotated[4096], largest = 0;
-    assert_true(c->inputs <= sizeof rotated / sizeof *rotated);
+    float rotated[MOST_INPUTS], largest = 0;
+    assert_true(c->inputs <= MOST_INPUTS);
     memcpy(rotated, x, c->inputs * sizeof *x);
     for (size_t at = 0; c->rotation > 0 && at < c->inputs; at += c->rotation)
         gb_hadamard(rotated + at, c->rotation);
@@ -153,7 +154,7 @@ static float scale_of(const matrix *m, size_t row) {
 
 /* Of one row of x with the weight's rows from `first` on. */
 static void define_product(const matrix *m, const float *x, size_t first, float *y) {
-    int32_t codes[4096];
+    int32_t codes[MOST_INPUTS];
     const float scale = round_row(m->of, x, codes);
     for (size_t o = 0; o < m->of->outputs; o++) {
         int32_t sum = 0;

@@ -7,7 +7,10 @@
 
 using namespace gb_cuda;
 
-enum { LEAST_SPLIT_BLOCKS = 8 }; /* of columns: what a split costs is the work of about two */
+enum {
+    LEAST_SPLIT_BLOCKS = 8, /* of columns: what a split costs is the work of about two */
+    FEW_ROWS = 16,          /* for which the kernel without a pipeline is faster */
+};
 
 template <int COLUMNS, int GROUP>
 static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_CONSTANT int8_gemm p) {
@@ -41,8 +44,7 @@ static bool device_has_wgmma(const gb_cuda_call *call) {
 }
 
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
-    const gb_cuda_tensor *weight = call->operands[1];
-    return gb_cuda_supports_int8(call) && device_has_wgmma(call) && weight->is_packed && weight->rank == 2;
+    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && call->operands[1]->rank == 2;
 }
 
 /* Into as many splits of k as keep the device busy, where there are few tiles. */
@@ -68,25 +70,12 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigne
     GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
 }
 
-static void add_matrix(int8_gemm &p, uint32_t number, const gb_cuda_call *call) {
-    const gb_cuda_tensor *weight = call->operands[1];
-    const uint8_t *data = data_of<const uint8_t>(weight);
-    int8_matrix &added = p.of[number];
-    added.codes = data + weight->planes.codes.offset;
-    added.groups = data + weight->planes.scales.offset;
-    added.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
-    added.y = data_of<float>(call->results[0]);
-    added.outputs = (uint32_t)weight->dims[0];
-    p.tiles += added.outputs / GB_TILE_ROWS;
-    added.tiles_end = p.tiles;
-}
-
 static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count) {
     const gb_cuda_call *first = calls[0];
     int8_gemm p = {};
     for (uint32_t i = 0; i < count; i++)
-        add_matrix(p, i, calls[i]);
-    p.x = gb_cuda_round_rows(first);
+        p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
+    p.x = gb_cuda_round_rows(first, INT8_SWIZZLED);
     p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);
     p.arrivals = first->scratch->arrivals;
     p.rows = (uint32_t)first->operands[0]->dims[0];
@@ -96,19 +85,14 @@ static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count) {
     return p;
 }
 
-bool gb_cuda_wgmma_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
-    return call->operands[0] == other->operands[0] &&
-           gb_node_int(call->node, GB_ATTRIBUTE_ROTATION) ==
-               gb_node_int(other->node, GB_ATTRIBUTE_ROTATION) &&
-           gb_format_equal(&call->operands[1]->format, &other->operands[1]->format);
-}
-
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
+    if (calls[0]->operands[0]->dims[0] <= FEW_ROWS) {
+        gb_cuda_gemm_mma_int8(calls, count);
+        return;
+    }
     const int8_gemm p = gemm_of(calls, count);
     const unsigned group = calls[0]->operands[1]->format.group;
-    if (p.rows <= 16)
-        launch_columns<16>(calls[0], p, group);
-    else if (p.rows <= 64)
+    if (p.rows <= 64)
         launch_columns<64>(calls[0], p, group);
     else if (p.rows <= 128)
         launch_columns<128>(calls[0], p, group);

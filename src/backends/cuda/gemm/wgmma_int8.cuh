@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GEMM of rows in 8 bits (int8_rows.cuh) with a 4-bit progressive matrix (gb_packing_tiles) on Hopper
- * (wgmma). Weights are expanded in registers as the first operand: of four codes in a word,
- *
- *     (q - zero) * scale + 128 = q * scale + (128 - zero * scale)
- *
- * is one multiplication and addition of 32 bits, because each byte of the result is within 0 .. 255 (Lin et
- * al., "QServe", 2024). What 128 adds to a sum is 128 times the sum of the row's codes.
+ * (wgmma), which are expanded in registers as the first operand (int8_weights.cuh).
  *
  * Sums are exact, so k may be split over blocks of threads. A block has 128 outputs of up to 256 rows: two
  * warpgroups multiply, a thread copies ahead.
@@ -16,32 +11,18 @@
 
 #include "backends/cuda/device/copy_pipeline.cuh"
 #include "backends/cuda/device/wgmma.cuh"
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8_weights.cuh"
 
 namespace gb_cuda {
 
 enum {
-    INT8_FRAGMENTS = GB_TILE_ROWS / GB_FRAGMENT_ROWS, /* of a tile; each is a warp's */
     INT8_WARPGROUPS = INT8_FRAGMENTS * WARP / WARPGROUP,
     INT8_THREADS = (INT8_WARPGROUPS + 1) * WARPGROUP,
-    INT8_UNITS = GB_TILE_COLUMNS / UNIT, /* of a block of columns */
-    INT8_CODE_BYTES = GB_TILE_ROWS * GB_TILE_COLUMNS / 2,
-    INT8_FRAGMENT_BYTES = INT8_CODE_BYTES / INT8_FRAGMENTS,
     INT8_SHARED_BYTES = 221 * 1024,
     INT8_MOST_STAGES = 10,
     INT8_COPYING_REGISTERS = 40,
     INT8_MULTIPLYING_REGISTERS = 232,
     INT8_MOST_TILE_ROWS = 256,
-};
-
-/* One matrix of a launch. */
-struct int8_matrix {
-    const uint8_t *codes;       /* [tiles, blocks, INT8_CODE_BYTES] */
-    const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
-    const uint16_t *row_scales; /* [outputs] float16 */
-    float *y;                   /* [rows, outputs] */
-    uint32_t outputs;
-    uint32_t tiles_end; /* tiles of this matrix and those before it */
 };
 
 /* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
@@ -165,34 +146,6 @@ struct int8_copier {
     }
 };
 
-/* ---- Weights ------------------------------------------------------------------------------------------- */
-
-/* A group of the lane's rows r and r + 8. */
-struct expanded_group {
-    uint32_t scale[2], base[2]; /* base: 128 - zero * scale in each byte */
-
-    /* bytes: those of rows 0, 8, 1, 9 .. of the group. */
-    __device__ void load(const uint8_t *bytes) {
-        const uint32_t both = reinterpret_cast<const uint16_t *>(bytes)[threadIdx.x % WARP / 4];
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * i)));
-            scale[i] = group.scale;
-            base[i] = 0x80808080u - group.zero * group.scale * 0x01010101u;
-        }
-    }
-
-    /* The operand of a unit, whose words of codes are those of rows r and r + 8. */
-    __device__ void expand(uint32_t first, uint32_t second, uint32_t a[4]) const {
-        const uint32_t words[2] = {first, second};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * scale[i % 2] + base[i % 2];
-            keep_in_place(a[i]);
-        }
-    }
-};
-
 /* ---- The warps that multiply --------------------------------------------------------------------------- */
 
 template <typename Stage>
@@ -214,8 +167,9 @@ struct int8_multiplier {
         const uint4 *codes = reinterpret_cast<const uint4 *>(stage + block * INT8_CODE_BYTES +
                                                              fragment * INT8_FRAGMENT_BYTES) +
                              lane;
-        const uint8_t *groups = stage + Stage::GROUPS_AT + block * Stage::GROUP_BYTES +
-                                fragment * Stage::GROUPS * GB_FRAGMENT_ROWS;
+        const uint16_t *pairs_of_groups =
+            reinterpret_cast<const uint16_t *>(stage + Stage::GROUPS_AT + block * Stage::GROUP_BYTES +
+                                               fragment * Stage::GROUPS * GB_FRAGMENT_ROWS);
         const b_operand b = operand_b(stage + Stage::INPUTS_AT + block * Stage::INPUT_BYTES);
         const uint4 pairs[2] = {codes[0], codes[WARP]};
         expanded_group group = {};
@@ -223,7 +177,7 @@ struct int8_multiplier {
         for (int unit = 0; unit < INT8_UNITS; unit++) {
             const uint4 pair = pairs[unit / 2];
             if (unit * UNIT % Stage::GROUP == 0)
-                group.load(groups + unit * UNIT / Stage::GROUP * GB_FRAGMENT_ROWS);
+                group.load(pairs_of_groups[unit * UNIT / Stage::GROUP * (GB_FRAGMENT_ROWS / 2) + lane / 4]);
             wait_for_products<1>();
             group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, weights[unit % 2]);
             begin_products();
@@ -310,7 +264,7 @@ struct int8_multiplier {
                 if (column >= item.count)
                     continue;
                 const size_t row = item.first + column;
-                const int32_t raised = 128 * p.x.sums[row];
+                const int32_t raised = INT8_RAISED_BY * p.x.sums[row];
                 const float scale = p.x.scales[row];
                 float *to = weight.y + row * weight.outputs + output;
 #pragma unroll

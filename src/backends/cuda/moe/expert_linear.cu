@@ -49,6 +49,32 @@ static void launch_int8(const gb_cuda_problem *problem) {
     gb_cuda_int8_product(problem->parts[0], single_pairs_of(problem->parts[0]));
 }
 
+static bool supports_mma_int8(const gb_cuda_problem *problem) {
+    return gb_cuda_supports_mma_int8(problem->parts[0]);
+}
+
+/* Of tiles of 8 rows: those of more rows take less. */
+static uint64_t mma_int8_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    return gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0], 8);
+}
+
+/* The choices of one token are different experts: there is nothing to group. */
+static void launch_mma_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const size_t experts = call->operands[1]->dims[0];
+    if (call->operands[2]->dims[0] == 1) {
+        const row_lists lists = single_pairs_of(call);
+        gb_cuda_expert_mma_int8(call, lists, 1, lists.rows);
+        return;
+    }
+    row_lists lists = pairs_of(call);
+    const size_t tile_rows = gb_cuda_mma_int8_tile_rows(lists.rows, experts);
+    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, tile_rows,
+                         call->scratch->bytes, &lists);
+    gb_cuda_expert_mma_int8(call, lists, tile_rows, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
+}
+
 /* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
@@ -147,6 +173,7 @@ static void launch_quantized(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
+    {"expert_mma_int8", supports_mma_int8, launch_mma_int8, mma_int8_scratch, nullptr, false},
     {"expert_gemm_int8", supports_int8, launch_int8, nullptr, nullptr, false},
     {"expert_wgmma", supports_wgmma, launch_wgmma, wgmma_scratch, nullptr, false},
     {"expert_gemv", supports_gemv, launch_gemv, nullptr, nullptr, true},
