@@ -10,6 +10,7 @@ using namespace gb_cuda;
 enum {
     LEAST_SPLIT_BLOCKS = 8, /* of columns: what a split costs is the work of about two */
     FEW_ROWS = 16,          /* for which the kernel without a pipeline is faster */
+    LEAST_EXPERT_ROWS = 16, /* of a mean expert, likewise */
 };
 
 template <int COLUMNS, int GROUP>
@@ -61,7 +62,8 @@ static unsigned choose_grid(const gb_cuda_call *call, uint32_t items) {
 }
 
 template <int COLUMNS>
-static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigned group) {
+static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
+    const unsigned group = call->operands[1]->format.group;
     auto kernel = multiply_rows<COLUMNS, 32>;
     if (group == 64)
         kernel = multiply_rows<COLUMNS, 64>;
@@ -70,37 +72,61 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigne
     GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
 }
 
-static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count) {
+static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
+    if (tile_rows <= 64)
+        launch_columns<64>(call, p);
+    else if (tile_rows <= 128)
+        launch_columns<128>(call, p);
+    else
+        launch_columns<INT8_MOST_TILE_ROWS>(call, p);
+}
+
+static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
+                         const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
+    const gb_cuda_tensor *weight = first->operands[1];
     int8_gemm p = {};
     for (uint32_t i = 0; i < count; i++)
         p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
-    p.x = gb_cuda_round_rows(first, INT8_SWIZZLED);
+    p.x = x;
+    p.lists = lists;
     p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);
     p.arrivals = first->scratch->arrivals;
-    p.rows = (uint32_t)first->operands[0]->dims[0];
-    p.row_tiles = blocks_for(p.rows, INT8_MOST_TILE_ROWS);
-    p.blocks = (uint32_t)(first->operands[1]->dims[1] / GB_TILE_COLUMNS);
-    p.splits = choose_splits(first, p);
+    p.row_tiles = (uint32_t)row_tiles;
+    p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
+    p.splits = lists.tiles ? 1 : choose_splits(first, p);
     return p;
 }
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    if (calls[0]->operands[0]->dims[0] <= FEW_ROWS) {
+    const row_lists lists = all_rows(calls[0]);
+    if (lists.rows <= FEW_ROWS) {
         gb_cuda_gemm_mma_int8(calls, count);
         return;
     }
-    const int8_gemm p = gemm_of(calls, count);
-    const unsigned group = calls[0]->operands[1]->format.group;
-    if (p.rows <= 64)
-        launch_columns<64>(calls[0], p, group);
-    else if (p.rows <= 128)
-        launch_columns<128>(calls[0], p, group);
-    else
-        launch_columns<256>(calls[0], p, group);
+    const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
+    launch(calls[0], gemm_of(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
+           lists.rows);
 }
 
 /* Any number of rows: only products of few tiles are split. */
 uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
     return (uint64_t)call->scratch->wgmma_blocks * GB_TILE_ROWS * INT8_MOST_TILE_ROWS * sizeof(int32_t);
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
+    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call);
+}
+
+size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
+    const size_t mean = pairs / experts;
+    return mean < LEAST_EXPERT_ROWS ? 0 : mean <= 64 ? 64 : 128;
+}
+
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
+                               size_t row_tiles) {
+    const int8_rows x = gb_cuda_round_entries(call, INT8_SWIZZLED, lists);
+    launch(call, gemm_of(&call, 1, x, lists, row_tiles), tile_rows);
 }

@@ -51,13 +51,24 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
 /* Rotates and rounds the rows of a call's input in its scratch, unless they are there. */
 gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *call, gb_cuda::int8_layout layout);
 
+/* The same in the order of experts, behind the lists in the call's scratch.bytes, of which
+ * gb_cuda_int8_entries_bytes are needed with the lists. */
+gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, gb_cuda::int8_layout layout,
+                                         const gb_cuda::row_lists &lists);
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call);
+
 /* The product of all rows of a call, or with lists.expert of pairs. */
 void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
 
-/* gemm_mma_int8.cu: of pairs with packed matrices; tile_rows: of a tile of the lists, as
- * gb_cuda_mma_int8_tile_rows says, of which there are at most row_tiles. */
+/* gemm_mma_int8.cu and, for many pairs on Hopper, gemm_wgmma_int8.cu: of pairs with packed matrices. tile_rows:
+ * of a tile of the lists, as _tile_rows says (0: use the other kernel), of which there are at most row_tiles. */
 size_t gb_cuda_mma_int8_tile_rows(size_t pairs, size_t experts);
 void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
                              size_t row_tiles);
+
+bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call);
+size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts);
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
+                               size_t row_tiles);
 
 #endif

@@ -52,10 +52,8 @@ struct expanded_group {
     __device__ void expand(uint32_t first, uint32_t second, uint32_t a[4]) const {
         const uint32_t words[2] = {first, second};
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++)
             a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * scale[i % 2] + base[i % 2];
-            keep_in_place(a[i]);
-        }
     }
 };
 

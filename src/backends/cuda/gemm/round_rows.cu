@@ -24,6 +24,8 @@ static_assert((int)WARP_COLUMNS >= (int)GB_MAX_ROTATION, "a block of the rotatio
 struct rounding {
     const float *x; /* [rows, columns] */
     size_t columns;
+    const int32_t *order; /* of each row, the row of y that it is for, or -1; NULL: as they are */
+    size_t x_reuse;       /* row i of y is computed from row i / x_reuse of x */
     unsigned rotation; /* 0: none */
     float factor;      /* of the scales */
     int8_rows to;
@@ -144,13 +146,17 @@ __device__ static int32_t store_codes(const rounding &r, size_t row, size_t at, 
 /* A block of threads has a row. Warps whose columns are past its end have zeros there. */
 static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r) {
     wait_for_earlier();
-    const size_t row = blockIdx.x, all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
+    const size_t row = blockIdx.x;
+    if (r.order && r.order[row] < 0)
+        return;
+    const size_t from = r.order ? (size_t)r.order[row] / r.x_reuse : row;
+    const size_t all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
     const size_t first = threadIdx.x * LANE_COLUMNS, step = blockDim.x * LANE_COLUMNS;
     uint32_t magnitude = 0;
     float kept[KEPT][LANE_COLUMNS];
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++)
-        load_columns(r, row, first + i * step, kept[i]);
+        load_columns(r, from, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
         rotate(kept[i], r.rotation);
@@ -158,7 +164,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r
     }
     float again[LANE_COLUMNS];
     for (size_t begin = KEPT * step; begin < all; begin += step) {
-        load_columns(r, row, first + begin, again);
+        load_columns(r, from, first + begin, again);
         rotate(again, r.rotation);
         magnitude = larger(magnitude, again);
     }
@@ -169,7 +175,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r
         if (first + i * step < all)
             sum += store_codes(r, row, first + i * step, by, kept[i]);
     for (size_t begin = KEPT * step; begin < all; begin += step) {
-        load_columns(r, row, first + begin, again);
+        load_columns(r, from, first + begin, again);
         rotate(again, r.rotation);
         if (first + begin < all)
             sum += store_codes(r, row, first + begin, by, again);
@@ -196,20 +202,64 @@ static unsigned choose_warps(size_t columns) {
     return warps < MOST_WARPS ? warps : (unsigned)MOST_WARPS;
 }
 
-int8_rows gb_cuda_round_rows(const gb_cuda_call *call, int8_layout layout) {
+/* Stores that many rows in memory. */
+static int8_rows place_rows(uint8_t *memory, int8_layout layout, size_t rows, size_t columns) {
+    int8_rows to = {};
+    to.layout = layout;
+    to.padded_rows = padded(rows, 8);
+    to.codes = memory;
+    to.scales = reinterpret_cast<float *>(memory + to.padded_rows * padded(columns, INT8_BLOCK));
+    to.sums = reinterpret_cast<int32_t *>(to.scales + to.padded_rows);
+    return to;
+}
+
+static rounding rounding_of(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     rounding r = {};
     r.x = data_of<const float>(x);
     r.columns = x->dims[x->rank - 1];
     r.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
     r.factor = gb_hadamard_scale(r.rotation);
-    const size_t rows = gb_cuda_elements(x) / r.columns;
-    r.to.layout = layout;
-    r.to.padded_rows = padded(rows, 8);
-    r.to.codes = call->scratch->prepared;
-    r.to.scales = reinterpret_cast<float *>(r.to.codes + r.to.padded_rows * padded(r.columns, INT8_BLOCK));
-    r.to.sums = reinterpret_cast<int32_t *>(r.to.scales + r.to.padded_rows);
+    return r;
+}
+
+static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
+    GB_LAUNCH(round_rows, dim3((unsigned)rows), choose_warps(r.columns) * WARP, 0, call->stream, r);
+}
+
+int8_rows gb_cuda_round_rows(const gb_cuda_call *call, int8_layout layout) {
+    rounding r = rounding_of(call);
+    const size_t rows = gb_cuda_elements(call->operands[0]) / r.columns;
+    r.to = place_rows(call->scratch->prepared, layout, rows, r.columns);
     if (!call->has_prepared_rows)
-        GB_LAUNCH(round_rows, dim3((unsigned)rows), choose_warps(r.columns) * WARP, 0, call->stream, r);
+        launch(call, r, rows);
+    return r.to;
+}
+
+/* ---- In the order of experts --------------------------------------------------------------------------- */
+
+enum { ENTRY_ALIGNMENT = 256, LEAST_TILE_ROWS = 8 };
+
+static size_t entries_of(const gb_cuda_call *call) {
+    return gb_cuda_list_entries(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0]);
+}
+
+/* Of lists with the smallest tiles, which are the longest. */
+static uint64_t most_list_bytes(const gb_cuda_call *call) {
+    const uint64_t bytes = gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]),
+                                              call->operands[1]->dims[0], LEAST_TILE_ROWS);
+    return padded(bytes, ENTRY_ALIGNMENT);
+}
+
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call) {
+    return most_list_bytes(call) + gb_cuda_int8_rows_bytes(entries_of(call), call->operands[1]->dims[2]);
+}
+
+int8_rows gb_cuda_round_entries(const gb_cuda_call *call, int8_layout layout, const row_lists &lists) {
+    rounding r = rounding_of(call);
+    r.order = lists.order;
+    r.x_reuse = lists.x_reuse;
+    r.to = place_rows(call->scratch->bytes + most_list_bytes(call), layout, entries_of(call), r.columns);
+    launch(call, r, entries_of(call));
     return r.to;
 }

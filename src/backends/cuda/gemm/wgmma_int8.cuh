@@ -28,11 +28,11 @@ enum {
 /* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
 struct int8_gemm {
     int8_matrix of[GB_CUDA_MOST_JOINED];
-    int8_rows x;
+    int8_rows x;     /* of experts in the order of the lists */
+    row_lists lists; /* of experts, or all rows */
     int4 *partial;      /* [splits, tiles, row tiles, fragments, columns / 8, WARP] */
     uint32_t *arrivals; /* [tiles, row tiles, fragments] zeros, as it leaves them */
-    uint32_t rows;
-    uint32_t tiles, row_tiles, splits;
+    uint32_t tiles, row_tiles, splits; /* tiles: of outputs, of all matrices or of an expert's */
     uint32_t blocks; /* of 128 columns */
 
     __host__ __device__ uint32_t items() const {
@@ -42,21 +42,31 @@ struct int8_gemm {
 
 /* An item: rows first .. first + count - 1, and blocks begin .. end - 1. */
 struct int8_item {
-    uint32_t matrix, tile_of_matrix;
+    uint32_t matrix;
+    uint32_t output_tile, weight_tile; /* in y and among the matrix's: the same but for experts */
     uint32_t tile, row_tile, split, first, count, begin, end;
 
     __device__ int8_item(const int8_gemm &p, uint32_t number) {
         row_tile = number % p.row_tiles;
         tile = number / p.row_tiles % p.tiles;
         split = number / p.row_tiles / p.tiles;
-        first = row_tile * INT8_MOST_TILE_ROWS;
-        count = p.rows - first < INT8_MOST_TILE_ROWS ? p.rows - first : (uint32_t)INT8_MOST_TILE_ROWS;
         begin = p.blocks * split / p.splits;
         end = p.blocks * (split + 1) / p.splits;
         matrix = 0;
         while (tile >= p.of[matrix].tiles_end)
             matrix++;
-        tile_of_matrix = tile - (matrix ? p.of[matrix - 1].tiles_end : 0);
+        output_tile = tile - (matrix ? p.of[matrix - 1].tiles_end : 0);
+        const gb_cuda::row_tile rows = tile_of(p.lists, row_tile, INT8_MOST_TILE_ROWS);
+        first = (uint32_t)rows.first;
+        count = (uint32_t)(rows.end - rows.first);
+        weight_tile = (uint32_t)rows.expert * p.tiles + output_tile;
+        if (count == 0)
+            end = begin;
+    }
+
+    /* A tile that a list lacks. */
+    __device__ bool is_empty() const {
+        return begin == end;
     }
 };
 
@@ -91,7 +101,7 @@ struct int8_copier {
         uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
         copy_barrier *full = &pipeline.full[pipeline.stage];
         const int8_matrix &weight = p.of[item.matrix];
-        const size_t first = (size_t)item.tile_of_matrix * p.blocks + begin;
+        const size_t first = (size_t)item.weight_tile * p.blocks + begin;
         arrive_expecting(full, blocks * (INT8_CODE_BYTES + Stage::GROUP_BYTES + item.count * INT8_BLOCK));
         copy_bulk(stage, weight.codes + first * INT8_CODE_BYTES, blocks * INT8_CODE_BYTES, full);
         copy_bulk(stage + Stage::GROUPS_AT, weight.groups + first * Stage::GROUP_BYTES,
@@ -123,8 +133,10 @@ struct int8_copier {
         }
     }
 
-    /* The first weights do not wait for the kernel before this one. */
+    /* The first weights do not wait for the kernel before this one, unless it makes the lists. */
     __device__ void copy_all() {
+        if (p.lists.tiles)
+            wait_for_earlier();
         const copy_pipeline first = pipeline;
         for_stages(0, Stage::COUNT, [&](const int8_item &item, uint32_t at, uint32_t blocks) {
             copy_weights(item, at, blocks);
@@ -155,59 +167,87 @@ struct int8_multiplier {
     copy_pipeline pipeline;
     uint32_t lane, fragment;
     int32_t sums[Stage::COLUMNS / 2];
-    uint32_t weights[2][4]; /* of a unit and the one before it */
 
     __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const copy_pipeline &of)
         : p(product), stages(in_stages), pipeline(of), lane(threadIdx.x % WARP),
           fragment(threadIdx.x / WARP - WARPGROUP / WARP) {}
 
-    /* Block number `block` of a stage. release: the stage before is free once a unit of this one has begun.
-     */
-    __device__ void add_block(int block, const uint8_t *stage, copy_barrier *release) {
+    /* The warp's weights of a block of a stage. */
+    __device__ void expand(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) const {
         const uint4 *codes = reinterpret_cast<const uint4 *>(stage + block * INT8_CODE_BYTES +
                                                              fragment * INT8_FRAGMENT_BYTES) +
                              lane;
         const uint16_t *pairs_of_groups =
             reinterpret_cast<const uint16_t *>(stage + Stage::GROUPS_AT + block * Stage::GROUP_BYTES +
-                                               fragment * Stage::GROUPS * GB_FRAGMENT_ROWS);
-        const b_operand b = operand_b(stage + Stage::INPUTS_AT + block * Stage::INPUT_BYTES);
+                                               fragment * Stage::GROUPS * GB_FRAGMENT_ROWS) +
+            lane / 4;
         const uint4 pairs[2] = {codes[0], codes[WARP]};
         expanded_group group = {};
 #pragma unroll
         for (int unit = 0; unit < INT8_UNITS; unit++) {
             const uint4 pair = pairs[unit / 2];
             if (unit * UNIT % Stage::GROUP == 0)
-                group.load(pairs_of_groups[unit * UNIT / Stage::GROUP * (GB_FRAGMENT_ROWS / 2) + lane / 4]);
-            wait_for_products<1>();
-            group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, weights[unit % 2]);
-            begin_products();
-            start_byte_products<Stage::COLUMNS>(sums, weights[unit % 2], b + (unsigned)unit * B_STEP);
-            end_products();
-            if (unit == 1 && release)
-                arrive_by_warp(release, lane);
+                group.load(pairs_of_groups[unit * UNIT / Stage::GROUP * (GB_FRAGMENT_ROWS / 2)]);
+            group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, weights[unit]);
         }
+#pragma unroll
+        for (int i = 0; i < INT8_UNITS * 4; i++)
+            keep_in_place(weights[i / 4][i % 4]);
+    }
+
+    __device__ void start_block(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) {
+        const b_operand b = operand_b(stage + Stage::INPUTS_AT + block * Stage::INPUT_BYTES);
+        begin_products();
+#pragma unroll
+        for (int unit = 0; unit < INT8_UNITS; unit++) {
+            const uint32_t(&of_unit)[4] = weights[unit];
+            start_byte_products<Stage::COLUMNS>(sums, of_unit, b + (unsigned)unit * B_STEP);
+        }
+        end_products();
+    }
+
+    __device__ const uint8_t *current_stage() const {
+        return stages + pipeline.stage * Stage::BYTES;
+    }
+
+    /* Multiplies the block that `weights` are of and expands those of the next one meanwhile; of the item's last
+     * one its own again, because a branch there would make products wait for one another. */
+    __device__ void add_block(const int8_item &item, uint32_t at, uint32_t weights[INT8_UNITS][4],
+                              uint32_t next[INT8_UNITS][4]) {
+        const uint32_t block = (at - item.begin) % Stage::DEPTH;
+        const bool is_last = at + 1 == item.end;
+        const uint8_t *stage = current_stage();
+        copy_barrier *release = nullptr;
+        start_block(stage, block, weights);
+        if (is_last || block + 1 == Stage::DEPTH) {
+            release = &pipeline.empty[pipeline.stage];
+            pipeline.next();
+            if (!is_last)
+                pipeline.wait_until_full();
+        }
+        expand(is_last ? stage : current_stage(), is_last ? block : (block + 1) % Stage::DEPTH, next);
+        wait_for_products<0>();
+        if (release)
+            arrive_by_warp(release, lane);
     }
 
     __device__ void add_item(const int8_item &item) {
-        copy_barrier *release = nullptr;
+        uint32_t even[INT8_UNITS][4], odd[INT8_UNITS][4];
 #pragma unroll
         for (int i = 0; i < Stage::COLUMNS / 2; i++)
             sums[i] = 0;
+        pipeline.wait_until_full();
+        expand(current_stage(), 0, even);
         uint32_t at = item.begin;
 #pragma unroll 1
-        do {
-            const uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
-            pipeline.wait_until_full();
-#pragma unroll
-            for (int block = 0; block < Stage::DEPTH; block++)
-                if (block == 0 || at + block < item.end)
-                    add_block(block, stage, block == 0 ? release : nullptr);
-            release = &pipeline.empty[pipeline.stage];
-            pipeline.next();
-            at += Stage::DEPTH;
-        } while (at < item.end);
-        wait_for_products<0>();
-        arrive_by_warp(release, lane);
+        while (true) {
+            add_block(item, at, even, odd);
+            if (++at == item.end)
+                break;
+            add_block(item, at, odd, even);
+            if (++at == item.end)
+                break;
+        }
     }
 
     /* ---- Splits of k ---- */
@@ -253,9 +293,10 @@ struct int8_multiplier {
 
     __device__ void store(const int8_item &item) const {
         const int8_matrix &weight = p.of[item.matrix];
-        const uint32_t output = item.tile_of_matrix * GB_TILE_ROWS + fragment * GB_FRAGMENT_ROWS + lane / 4;
-        const float scales[2] = {gb_widen_half(weight.row_scales[output], GB_F16),
-                                 gb_widen_half(weight.row_scales[output + 8], GB_F16)};
+        const uint32_t in_tile = fragment * GB_FRAGMENT_ROWS + lane / 4;
+        const uint32_t output = item.output_tile * GB_TILE_ROWS + in_tile;
+        const uint16_t *row_scales = weight.row_scales + (size_t)item.weight_tile * GB_TILE_ROWS + in_tile;
+        const float scales[2] = {gb_widen_half(row_scales[0], GB_F16), gb_widen_half(row_scales[8], GB_F16)};
 #pragma unroll
         for (int j = 0; j < Stage::COLUMNS / 8; j++)
 #pragma unroll
@@ -263,10 +304,10 @@ struct int8_multiplier {
                 const uint32_t column = j * 8 + lane % 4 * 2 + odd;
                 if (column >= item.count)
                     continue;
-                const size_t row = item.first + column;
-                const int32_t raised = INT8_RAISED_BY * p.x.sums[row];
-                const float scale = p.x.scales[row];
-                float *to = weight.y + row * weight.outputs + output;
+                const size_t entry = item.first + column;
+                const int32_t raised = INT8_RAISED_BY * p.x.sums[entry];
+                const float scale = p.x.scales[entry];
+                float *to = weight.y + listed_row(p.lists, (int32_t)entry) * weight.outputs + output;
 #pragma unroll
                 for (int below = 0; below < 2; below++)
                     to[below * 8] = int8_result(sums[j * 4 + below * 2 + odd] - raised, scale, scales[below]);
@@ -277,6 +318,8 @@ struct int8_multiplier {
         wait_for_earlier();
         for (uint32_t i = blockIdx.x; i < p.items(); i += gridDim.x) {
             const int8_item item(p, i);
+            if (item.is_empty())
+                continue;
             add_item(item);
             if (p.splits == 1 || add_splits(item))
                 store(item);
