@@ -8,9 +8,9 @@
 using namespace gb_cuda;
 
 enum {
-    LEAST_SPLIT_BLOCKS = 8, /* of columns: what a split costs is the work of about two */
-    FEW_ROWS = 16,          /* for which the kernel without a pipeline is faster */
-    LEAST_EXPERT_ROWS = 16, /* of a mean expert, likewise */
+    LEAST_SPLIT_BLOCKS = 8, /* of columns */
+    SPLIT_COST = 2,         /* in the time of a block of columns */
+    LEAST_EXPERT_ROWS = 16, /* of a mean expert, for which tiles of 64 rows are worth it */
 };
 
 template <int COLUMNS, int GROUP>
@@ -48,17 +48,35 @@ bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
     return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && call->operands[1]->rank == 2;
 }
 
-/* Into as many splits of k as keep the device busy, where there are few tiles. */
-static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p) {
-    const uint32_t busy = call->scratch->wgmma_blocks / (p.tiles * p.row_tiles),
-                   most = p.blocks / LEAST_SPLIT_BLOCKS;
-    const uint32_t splits = busy < most ? busy : most;
-    return splits < 1 ? 1 : splits;
+/* Rows of the tiles that a product of so many rows is computed in. */
+static size_t tile_columns(size_t rows) {
+    size_t columns = 8;
+    while (columns < rows && columns < INT8_MOST_TILE_ROWS)
+        columns *= columns == 16 ? 4 : 2; /* 8, 16, 64, 128, 256 */
+    return columns;
 }
 
-/* Blocks of threads that have equally many items. */
-static unsigned choose_grid(const gb_cuda_call *call, uint32_t items) {
-    return blocks_for(items, blocks_for(items, call->scratch->wgmma_blocks));
+/* The rounds of items that the busiest block of threads has, in blocks of columns. */
+static uint32_t cost_of_splits(const gb_cuda_call *call, const int8_gemm &p, uint32_t splits) {
+    const uint32_t rounds = blocks_for((size_t)p.tiles * p.row_tiles * splits, call->scratch->wgmma_blocks);
+    return rounds * (blocks_for(p.blocks, splits) + (splits > 1 ? SPLIT_COST : 0));
+}
+
+/* Into splits of k that keep all multiprocessors equally busy, as far as scratch and counters go. */
+static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p, size_t rows) {
+    const size_t tiles = (size_t)p.tiles * p.row_tiles;
+    uint32_t best = 1;
+    for (uint32_t splits = 2; splits <= p.blocks / LEAST_SPLIT_BLOCKS; splits++)
+        if (tiles * INT8_FRAGMENTS <= GB_CUDA_ARRIVALS &&
+            tiles * splits * tile_columns(rows) <=
+                (size_t)call->scratch->wgmma_blocks * INT8_MOST_TILE_ROWS &&
+            cost_of_splits(call, p, splits) < cost_of_splits(call, p, best))
+            best = splits;
+    return best;
+}
+
+unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const int8_gemm &p) {
+    return blocks_for(p.items(), blocks_for(p.items(), call->scratch->wgmma_blocks));
 }
 
 template <int COLUMNS>
@@ -69,20 +87,11 @@ static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
         kernel = multiply_rows<COLUMNS, 64>;
     else if (group == 128)
         kernel = multiply_rows<COLUMNS, 128>;
-    GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
+    GB_LAUNCH(kernel, gb_cuda_int8_grid(call, p), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
 }
 
-static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
-    if (tile_rows <= 64)
-        launch_columns<64>(call, p);
-    else if (tile_rows <= 128)
-        launch_columns<128>(call, p);
-    else
-        launch_columns<INT8_MOST_TILE_ROWS>(call, p);
-}
-
-static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
-                         const row_lists &lists, size_t row_tiles) {
+int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
+                            const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
     const gb_cuda_tensor *weight = first->operands[1];
     int8_gemm p = {};
@@ -94,18 +103,28 @@ static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count, const
     p.arrivals = first->scratch->arrivals;
     p.row_tiles = (uint32_t)row_tiles;
     p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
-    p.splits = lists.tiles ? 1 : choose_splits(first, p);
+    p.splits = lists.tiles ? 1 : choose_splits(first, p, lists.rows);
     return p;
+}
+
+static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
+    const size_t columns = tile_columns(tile_rows);
+    if (columns <= 64)
+        launch_columns<64>(call, p);
+    else if (columns <= 128)
+        launch_columns<128>(call, p);
+    else
+        launch_columns<INT8_MOST_TILE_ROWS>(call, p);
 }
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
     const row_lists lists = all_rows(calls[0]);
-    if (lists.rows <= FEW_ROWS) {
-        gb_cuda_gemm_mma_int8(calls, count);
+    if (lists.rows <= GB_CUDA_FEW_INT8_ROWS) {
+        gb_cuda_gemv_int8(calls, count);
         return;
     }
     const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
-    launch(calls[0], gemm_of(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
+    launch(calls[0], gb_cuda_int8_gemm(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
            lists.rows);
 }
 
@@ -128,5 +147,5 @@ size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
 void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
                                size_t row_tiles) {
     const int8_rows x = gb_cuda_round_entries(call, INT8_SWIZZLED, lists);
-    launch(call, gemm_of(&call, 1, x, lists, row_tiles), tile_rows);
+    launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, row_tiles), tile_rows);
 }

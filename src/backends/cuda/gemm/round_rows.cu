@@ -26,8 +26,8 @@ struct rounding {
     size_t columns;
     const int32_t *order; /* of each row, the row of y that it is for, or -1; NULL: as they are */
     size_t x_reuse;       /* row i of y is computed from row i / x_reuse of x */
-    unsigned rotation; /* 0: none */
-    float factor;      /* of the scales */
+    unsigned rotation;    /* 0: none */
+    float factor;         /* of the scales */
     int8_rows to;
 };
 
@@ -246,8 +246,8 @@ static size_t entries_of(const gb_cuda_call *call) {
 
 /* Of lists with the smallest tiles, which are the longest. */
 static uint64_t most_list_bytes(const gb_cuda_call *call) {
-    const uint64_t bytes = gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]),
-                                              call->operands[1]->dims[0], LEAST_TILE_ROWS);
+    const uint64_t bytes =
+        gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0], LEAST_TILE_ROWS);
     return padded(bytes, ENTRY_ALIGNMENT);
 }
 

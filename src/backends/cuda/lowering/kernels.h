@@ -217,6 +217,8 @@ bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
 bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count);
+enum { GB_CUDA_FEW_INT8_ROWS = 16 /* of gemv_int8.cu at most */ };
+void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
 bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count);

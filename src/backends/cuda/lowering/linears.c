@@ -31,9 +31,8 @@ static bool supports_wgmma_int8(const gb_cuda_problem *problem) {
 static bool supports_mma_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_mma_int8, gb_cuda_packed_int8_joins);
 }
-/* Of one row, for which it is a GEMV, whatever the device. */
 static bool supports_gemv_int8(const gb_cuda_problem *problem) {
-    return problem->parts[0]->operands[0]->dims[0] == 1 && supports_mma_int8(problem);
+    return problem->parts[0]->operands[0]->dims[0] <= GB_CUDA_FEW_INT8_ROWS && supports_wgmma_int8(problem);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
@@ -56,6 +55,9 @@ static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
 }
 static void launch_mma_int8(const gb_cuda_problem *problem) {
     gb_cuda_gemm_mma_int8(problem->parts, problem->count);
+}
+static void launch_gemv_int8(const gb_cuda_problem *problem) {
+    gb_cuda_gemv_int8(problem->parts, problem->count);
 }
 static void launch_int8(const gb_cuda_problem *problem) {
     launch_each(problem, gb_cuda_gemm_int8);
@@ -138,7 +140,7 @@ static void launch_gemv_float(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
-    {"gemv_int8", supports_gemv_int8, launch_mma_int8, NULL, NULL, false},
+    {"gemv_int8", supports_gemv_int8, launch_gemv_int8, wgmma_int8_scratch, NULL, false},
     {"gemm_wgmma_int8", supports_wgmma_int8, launch_wgmma_int8, wgmma_int8_scratch, NULL, false},
     {"gemm_mma_int8", supports_mma_int8, launch_mma_int8, NULL, NULL, false},
     {"gemm_int8", supports_int8, launch_int8, NULL, NULL, false},
