@@ -17,6 +17,8 @@ static __global__ void __launch_bounds__(MMA_INT8_WARPS *WARP, TILES == 1   ? 4
                                                                             : 2)
     multiply_tiles(GB_GRID_CONSTANT mma_int8 p) {
     __shared__ int32_t partial[MMA_INT8_WARPS][TILES * 4][WARP];
+    __shared__ group_table table;
+    table.fill();
     const bool has_lists = p.lists.expert || p.lists.tiles;
     if (has_lists)
         wait_for_earlier();
@@ -24,12 +26,14 @@ static __global__ void __launch_bounds__(MMA_INT8_WARPS *WARP, TILES == 1   ? 4
     if (rows.first >= rows.end)
         return;
     const uint32_t warp = threadIdx.x / WARP, share = warp % p.shares;
-    mma_int8_warp<TILES, GROUP> mine(p, rows, blockIdx.x * (MMA_INT8_WARPS / p.shares) + warp / p.shares);
+    mma_int8_warp<TILES, GROUP> mine(p, table, rows,
+                                     blockIdx.x * (MMA_INT8_WARPS / p.shares) + warp / p.shares);
     mma_int8_block<GROUP> first = {};
     if (share < p.blocks)
         mine.load_weights(share, first);
     if (!has_lists)
         wait_for_earlier();
+    __syncthreads();
     mine.find_inputs();
     mine.add_share(share, first);
     if (p.shares > 1)

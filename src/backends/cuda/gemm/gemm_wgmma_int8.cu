@@ -18,6 +18,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_
 #if defined(GB_HAS_WGMMA)
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
+    __shared__ group_table table;
     GB_DYNAMIC_SHARED(uint8_t, shared);
     uint8_t *stages = align_b(shared);
     const copy_pipeline pipeline(full, empty, stage::COUNT);
@@ -25,6 +26,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_
         pipeline.create(1, INT8_FRAGMENTS);
         finish_barriers();
     }
+    table.fill();
     __syncthreads();
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<INT8_COPYING_REGISTERS>();
@@ -32,7 +34,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_
             int8_copier<stage>{p, stages, pipeline}.copy_all();
     } else {
         take_registers<INT8_MULTIPLYING_REGISTERS>();
-        int8_multiplier<stage>(p, stages, pipeline).multiply_all();
+        int8_multiplier<stage>(p, stages, table, pipeline).multiply_all();
     }
 #endif
 }

@@ -27,19 +27,20 @@ struct gemv_int8_warp : int8_sums<Stage> {
     using int8_sums<Stage>::p, int8_sums<Stage>::lane, int8_sums<Stage>::fragment, int8_sums<Stage>::sums;
     static_assert((int)Stage::DEPTH == (int)HALVES, "each half has a block of a stage");
     const uint8_t *stages;
+    const group_table &table;
     copy_pipeline pipeline, exchange;
     int32_t (*exchanged)[Stage::COLUMNS / 2][WARP];
     uint32_t half;
 
-    __device__ gemv_int8_warp(const int8_gemm &product, const uint8_t *in_stages, const copy_pipeline &of,
-                              exchanged_sums<Stage> &with)
-        : int8_sums<Stage>(product, threadIdx.x / WARP % INT8_FRAGMENTS), stages(in_stages), pipeline(of),
-          exchange(with.full[fragment], with.empty[fragment], EXCHANGED), exchanged(with.sums[fragment]),
-          half(threadIdx.x / WARP / INT8_FRAGMENTS) {}
+    __device__ gemv_int8_warp(const int8_gemm &product, const uint8_t *in_stages, const group_table &groups,
+                              const copy_pipeline &of, exchanged_sums<Stage> &with)
+        : int8_sums<Stage>(product, threadIdx.x / WARP % INT8_FRAGMENTS), stages(in_stages), table(groups),
+          pipeline(of), exchange(with.full[fragment], with.empty[fragment], EXCHANGED),
+          exchanged(with.sums[fragment]), half(threadIdx.x / WARP / INT8_FRAGMENTS) {}
 
     __device__ void add_block(const uint8_t *stage) {
         uint32_t weights[INT8_UNITS][4];
-        expand_block<Stage>(stage, half, fragment, weights);
+        expand_block<Stage>(table, stage, half, fragment, weights);
         const uint8_t *inputs = stage + Stage::INPUTS_AT + half * Stage::INPUT_BYTES;
 #pragma unroll
         for (int tile = 0; tile < Stage::COLUMNS / 8; tile++) {
@@ -105,6 +106,7 @@ static __global__ void __launch_bounds__(GEMV_INT8_THREADS, 1) multiply_few(GB_G
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
     __shared__ exchanged_sums<stage> exchanged;
+    __shared__ group_table table;
     GB_DYNAMIC_SHARED(uint8_t, shared);
     uint8_t *stages = align_b(shared);
     const copy_pipeline pipeline(full, empty, stage::COUNT);
@@ -114,9 +116,10 @@ static __global__ void __launch_bounds__(GEMV_INT8_THREADS, 1) multiply_few(GB_G
             copy_pipeline(exchanged.full[i], exchanged.empty[i], EXCHANGED).create(DONE_ARRIVALS, 1);
         finish_barriers();
     }
+    table.fill();
     __syncthreads();
     if (threadIdx.x / WARP < MULTIPLYING)
-        gemv_int8_warp<stage>(p, stages, pipeline, exchanged).multiply_all();
+        gemv_int8_warp<stage>(p, stages, table, pipeline, exchanged).multiply_all();
     else if (threadIdx.x % WARP == 0)
         int8_copier<stage>{p, stages, pipeline}.copy_all();
 #endif

@@ -156,8 +156,8 @@ struct int8_copier {
 
 /* A warp's weights of a fragment in a block of a stage. */
 template <typename Stage>
-__device__ void expand_block(const uint8_t *stage, uint32_t block, uint32_t fragment,
-                             uint32_t weights[INT8_UNITS][4]) {
+__device__ void expand_block(const group_table &table, const uint8_t *stage, uint32_t block,
+                             uint32_t fragment, uint32_t weights[INT8_UNITS][4]) {
     const uint32_t lane = threadIdx.x % WARP;
     const uint4 *codes =
         reinterpret_cast<const uint4 *>(stage + block * INT8_CODE_BYTES + fragment * INT8_FRAGMENT_BYTES) +
@@ -172,7 +172,7 @@ __device__ void expand_block(const uint8_t *stage, uint32_t block, uint32_t frag
     for (int unit = 0; unit < INT8_UNITS; unit++) {
         const uint4 pair = pairs[unit / 2];
         if (unit * UNIT % Stage::GROUP == 0)
-            group.load(pairs_of_groups[unit * UNIT / Stage::GROUP * (GB_FRAGMENT_ROWS / 2)]);
+            group.load(table, pairs_of_groups[unit * UNIT / Stage::GROUP * (GB_FRAGMENT_ROWS / 2)]);
         group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, weights[unit]);
     }
 }

@@ -34,18 +34,29 @@ struct int8_matrix {
     uint32_t tiles_end; /* tiles of this matrix and those before it */
 };
 
+/* What the byte of a group stands for, in shared memory: it takes fewer integer instructions, of which a
+ * multiprocessor does half as many as of others, to read it than to compute it. */
+struct group_table {
+    uint2 of[256]; /* scale, and 128 - zero * scale in each byte */
+
+    /* By all threads of a block, before __syncthreads. */
+    __device__ void fill() {
+        for (uint32_t byte = threadIdx.x; byte < 256; byte += blockDim.x) {
+            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)byte);
+            of[byte].x = group.scale;
+            of[byte].y = 0x80808080u - group.zero * group.scale * 0x01010101u;
+        }
+    }
+};
+
 /* A group of the lane's rows r and r + 8. */
 struct expanded_group {
-    uint32_t scale[2], base[2]; /* base: 128 - zero * scale in each byte */
+    uint2 of[2];
 
     /* both: the bytes of the rows. Those of a fragment are of rows 0, 8, 1, 9 .. */
-    __device__ void load(uint32_t both) {
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * i)));
-            scale[i] = group.scale;
-            base[i] = 0x80808080u - group.zero * group.scale * 0x01010101u;
-        }
+    __device__ void load(const group_table &table, uint32_t both) {
+        of[0] = table.of[both & 0xff];
+        of[1] = table.of[both >> 8];
     }
 
     /* The operand of a unit, whose words of codes are those of rows r and r + 8. */
@@ -53,7 +64,7 @@ struct expanded_group {
         const uint32_t words[2] = {first, second};
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * scale[i % 2] + base[i % 2];
+            a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * of[i % 2].x + of[i % 2].y;
     }
 };
 

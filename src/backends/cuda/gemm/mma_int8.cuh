@@ -40,6 +40,7 @@ struct mma_int8_warp {
     enum { GROUPS = block_data::GROUPS, GROUP_BYTES = GB_TILE_ROWS * GROUPS };
 
     const mma_int8 &p;
+    const group_table &table;
     const int8_matrix *matrix;
     row_tile rows;
     uint32_t lane, output, weight_row; /* of the fragment the first, in y and in the matrix */
@@ -47,8 +48,9 @@ struct mma_int8_warp {
     uint32_t inputs[TILES];            /* where the lane's row of 8 is in a block */
     int32_t sums[TILES][4];
 
-    __device__ mma_int8_warp(const mma_int8 &product, const row_tile &of, uint32_t fragment)
-        : p(product), rows(of), lane(threadIdx.x % WARP), sums() {
+    __device__ mma_int8_warp(const mma_int8 &product, const group_table &groups_of, const row_tile &of,
+                             uint32_t fragment)
+        : p(product), table(groups_of), rows(of), lane(threadIdx.x % WARP), sums() {
         const uint32_t tile = fragment / INT8_FRAGMENTS, in_tile = fragment % INT8_FRAGMENTS;
         matrix = p.of;
         while (tile >= matrix->tiles_end)
@@ -92,13 +94,13 @@ struct mma_int8_warp {
         to[1] = from[1];
     }
 
-    __device__ static void expand(const block_data &from, uint32_t a[INT8_UNITS][4]) {
+    __device__ void expand(const block_data &from, uint32_t a[INT8_UNITS][4]) const {
         expanded_group group = {};
 #pragma unroll
         for (int unit = 0; unit < INT8_UNITS; unit++) {
             const uint4 pair = from.codes[unit / 2];
             if (unit * UNIT % GROUP == 0)
-                group.load(from.groups[unit * UNIT / GROUP]);
+                group.load(table, from.groups[unit * UNIT / GROUP]);
             group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, a[unit]);
         }
     }

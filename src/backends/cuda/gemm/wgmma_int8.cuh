@@ -26,13 +26,16 @@ template <typename Stage>
 struct int8_multiplier : int8_sums<Stage> {
     using int8_sums<Stage>::p, int8_sums<Stage>::lane, int8_sums<Stage>::fragment, int8_sums<Stage>::sums;
     const uint8_t *stages;
+    const group_table &table;
     copy_pipeline pipeline;
 
-    __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const copy_pipeline &of)
-        : int8_sums<Stage>(product, threadIdx.x / WARP - WARPGROUP / WARP), stages(in_stages), pipeline(of) {}
+    __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const group_table &groups,
+                               const copy_pipeline &of)
+        : int8_sums<Stage>(product, threadIdx.x / WARP - WARPGROUP / WARP), stages(in_stages), table(groups),
+          pipeline(of) {}
 
     __device__ void expand(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) const {
-        expand_block<Stage>(stage, block, fragment, weights);
+        expand_block<Stage>(table, stage, block, fragment, weights);
 #pragma unroll
         for (int i = 0; i < INT8_UNITS * 4; i++)
             keep_in_place(weights[i / 4][i % 4]);
