@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Time of GEMV and GEMM on a CUDA device, alone and one after the other in a captured graph, for the matrices
- * of both models at full size, in 4 bits in groups of 64 (decode with 8-bit activations) or bfloat16. Decode
- * is printed beside the bytes of the weights over the device's bandwidth, prefill in TFLOP/s
- * (torch_products.py has cuBLAS's). Each GEMV of a graph has other weights, so that none is in the cache;
- * rows are prepared before, and both terms of an activation count as one.
+ * of both models at full size, in 4 bits in groups of 64 (decode with 8-bit activations), in those of the
+ * recipe int4 (int8: rows in 8 bits) or bfloat16. Decode is printed beside the bytes of the weights over the
+ * device's bandwidth, prefill in TFLOP/s (torch_products.py has cuBLAS's). Each GEMV of a graph has other
+ * weights, so that none is in the cache; rows are prepared before, and both terms of an activation count as
+ * one.
  *
- *     bench_cuda_products [prompt] [bf16] [rows, ..]      by default 1 2 8 16, of a prompt 512 1505 2048
+ *     bench_cuda_products [prompt] [int8 | bf16] [rows, ..]      by default 1 2 8 16, of a prompt 512 1505
+ * 2048
  */
 #include "backends/cuda/lowering/activations.h"
 #include "backends/cuda/lowering/kernels.h"
@@ -23,9 +25,10 @@ enum {
     PRODUCTS = 32,
     REPLAYS = 9,
     MOST_COUNTS = 16,
-    MOST_ROWS = 64,
+    MOST_ROWS = 256,
     MOST_PROMPT_ROWS = 4096,
-    GROUP = 64
+    GROUP = 64,
+    INT8_GROUP = 32,
 };
 
 /* Weights that are gone through before the first ones come again, and measured reading. */
@@ -37,7 +40,7 @@ typedef struct bench_shape {
 } bench_shape;
 
 typedef struct bench_options {
-    bool is_prompt, is_bf16;
+    bool is_prompt, is_bf16, is_int8;
     size_t rows[MOST_COUNTS], count;
 } bench_options;
 
@@ -95,8 +98,11 @@ static void fill_copy(uint8_t *copy, size_t codes, size_t size, bool is_bf16) {
         check(cudaMemset(copy + codes, 0x3c, size - codes), "filling scales");
 }
 
-static weights new_weights(const bench_shape *shape, bool is_bf16) {
-    const gb_format format = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP};
+static weights new_weights(const bench_shape *shape, const bench_options *options) {
+    const gb_format affine = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_BF16, GROUP},
+                    progressive = {GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, INT8_GROUP},
+                    format = options->is_int8 ? progressive : affine;
+    const bool is_bf16 = options->is_bf16;
     weights w = {.copies = 1, .size = shape->outputs * shape->inputs * sizeof(uint16_t)};
     w.matrix = (gb_cuda_tensor){.dtype = GB_BF16, .rank = 2, .dims = {shape->outputs, shape->inputs}};
     size_t codes = w.size;
@@ -170,17 +176,24 @@ static double time_of_product(gb_cuda_call *call, const weights *w) {
     return 1e-3 * (double)times[REPLAYS / 2] / PRODUCTS;
 }
 
-static double bench_rows(const bench_shape *shape, const weights *w, size_t rows, bool is_prompt,
-                         cudaStream_t stream) {
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static double bench_rows(const bench_shape *shape, const weights *w, size_t rows,
+                         const bench_options *options, cudaStream_t stream) {
     gb_cuda_tensor x = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->inputs}},
                    y = {.dtype = GB_F32, .rank = 2, .dims = {rows, shape->outputs}};
     gb_cuda_scratch scratch = {.wgmma_blocks = gb_cuda_wgmma_blocks()};
-    const gb_node node = {.op = GB_OP_LINEAR};
+    const gb_node node = {.op = GB_OP_LINEAR,
+                          .attribute_count = options->is_int8 ? 2 : 0,
+                          .attributes = {gb_int(GB_ATTRIBUTE_ACTIVATION, GB_ACTIVATION_INT8_PER_TOKEN),
+                                         gb_int(GB_ATTRIBUTE_ROTATION, 128)}};
     gb_cuda_call call = {.node = &node,
                          .operands = {&x, &w->matrix},
                          .results = {&y},
                          .scratch = &scratch,
-                         .is_prefill = is_prompt,
+                         .is_prefill = options->is_prompt,
                          .stream = stream};
     float *values = malloc(rows * shape->inputs * sizeof *values);
     if (!values)
@@ -192,8 +205,10 @@ static double bench_rows(const bench_shape *shape, const weights *w, size_t rows
     y.data = allocate(rows * shape->outputs * sizeof *values);
     check(cudaMemcpy(x.data, values, rows * shape->inputs * sizeof *values, cudaMemcpyHostToDevice),
           "copying rows");
-    scratch.prepared = allocate((size_t)gb_cuda_prepared_bytes(rows, shape->inputs, w->matrix.dtype));
-    scratch.bytes = allocate((size_t)gb_cuda_gemv_scratch(&call) + 1);
+    scratch.prepared = allocate((size_t)larger(gb_cuda_prepared_bytes(rows, shape->inputs, w->matrix.dtype),
+                                               gb_cuda_int8_rows_bytes(rows, shape->inputs)));
+    scratch.bytes =
+        allocate((size_t)larger(gb_cuda_gemv_scratch(&call), gb_cuda_gemm_wgmma_int8_scratch(&call)) + 1);
     scratch.arrivals = allocate(GB_CUDA_ARRIVALS * sizeof *scratch.arrivals);
     check(cudaMemset(scratch.arrivals, 0, GB_CUDA_ARRIVALS * sizeof *scratch.arrivals), "clearing");
     const double seconds = time_of_product(&call, w);
@@ -226,6 +241,8 @@ static bool read_options(int argc, char **argv, bench_options *options) {
             options->is_prompt = true;
         else if (strcmp(argv[i], "bf16") == 0)
             options->is_bf16 = true;
+        else if (strcmp(argv[i], "int8") == 0)
+            options->is_int8 = true;
         else if (!add_rows(argv[i], options))
             return false;
     }
@@ -253,10 +270,10 @@ static void print_head(const bench_options *options, double bandwidth) {
 
 static void bench_shape_of(const bench_shape *shape, const bench_options *options, double bandwidth,
                            cudaStream_t stream) {
-    weights w = new_weights(shape, options->is_bf16);
+    weights w = new_weights(shape, options);
     printf("\n%-16s %9.2f", shape->name, 1e-6 * (double)w.size);
     for (size_t i = 0; i < options->count; i++) {
-        const double seconds = bench_rows(shape, &w, options->rows[i], options->is_prompt, stream),
+        const double seconds = bench_rows(shape, &w, options->rows[i], options, stream),
                      products = (double)shape->outputs * (double)shape->inputs * (double)options->rows[i];
         if (options->is_prompt)
             printf("  %8.1f %5.0f", 1e6 * seconds, 2e-12 * products / seconds);

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 260, EXPERTS = 3, CHOICES = 2 };
+enum { MOST_ROWS = 260, MOST_INPUTS = 24832, EXPERTS = 3, CHOICES = 2 };
 
 typedef struct case_of {
     gb_format format;
@@ -21,7 +21,8 @@ typedef struct case_of {
 static const case_of cases[] = {
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64}, /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64},        /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, MOST_INPUTS, 128}, /* more than registers keep */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 640, 256, 256}, /* more tiles than blocks of threads */
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32},
     {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4},
@@ -115,8 +116,8 @@ static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
 
 /* Rounds a row; returns its scale. */
 static float round_row(const case_of *c, const float *x, int32_t *codes) {
-    float rotated[4096], largest = 0;
-    assert_true(c->inputs <= sizeof rotated / sizeof *rotated);
+    float rotated[MOST_INPUTS], largest = 0;
+    assert_true(c->inputs <= MOST_INPUTS);
     memcpy(rotated, x, c->inputs * sizeof *x);
     for (size_t at = 0; c->rotation > 0 && at < c->inputs; at += c->rotation)
         gb_hadamard(rotated + at, c->rotation);
@@ -153,7 +154,7 @@ static float scale_of(const matrix *m, size_t row) {
 
 /* Of one row of x with the weight's rows from `first` on. */
 static void define_product(const matrix *m, const float *x, size_t first, float *y) {
-    int32_t codes[4096];
+    int32_t codes[MOST_INPUTS];
     const float scale = round_row(m->of, x, codes);
     for (size_t o = 0; o < m->of->outputs; o++) {
         int32_t sum = 0;
@@ -204,17 +205,12 @@ static void launch_together(const gb_cuda_registry *registry, gb_cuda_call *call
     assert_cuda(cudaFree(scratch.arrivals));
 }
 
-static void run_product(const gb_cuda_registry *registry, const matrix *m, const gb_cuda_tensor *x,
-                        const gb_cuda_tensor *experts, const gb_cuda_tensor *y) {
-    const gb_node node = node_of(m, experts ? GB_OP_EXPERT_LINEAR : GB_OP_LINEAR);
-    gb_cuda_call call = {.node = &node, .operands = {x, &m->tensor, experts}, .results = {y}};
-    launch_together(registry, &call, 1);
-}
-
 static void multiply(const matrix *m, const float *x, size_t rows, float *y) {
     gb_cuda_tensor from = device_tensor(GB_F32, x, 2, rows, m->of->inputs, 1);
     gb_cuda_tensor to = device_tensor(GB_F32, NULL, 2, rows, m->of->outputs, 1);
-    run_product(&gb_cuda_linear_kernels, m, &from, NULL, &to);
+    const gb_node node = node_of(m, GB_OP_LINEAR);
+    gb_cuda_call call = {.node = &node, .operands = {&from, &m->tensor}, .results = {&to}};
+    launch_together(&gb_cuda_linear_kernels, &call, 1);
     fetch_tensor(&to, y);
     free_on_device(&from);
     free_on_device(&to);
@@ -248,37 +244,56 @@ static void products_have_the_definitions_bits(void **state) {
 }
 
 /* Each token with its own rows of x, or one row for all its choices. */
+static void check_experts(const case_of *c, size_t tokens, bool is_prefill, uint64_t *random) {
+    const size_t pairs = tokens * CHOICES;
+    matrix m = new_matrix(c, EXPERTS, random);
+    float *y = malloc(pairs * c->outputs * sizeof *y), *expected = malloc(c->outputs * sizeof *expected);
+    int32_t *chosen = malloc(pairs * sizeof *chosen);
+    assert_true(y && expected && chosen);
+    for (size_t p = 0; p < pairs; p++)
+        chosen[p] = (int32_t)(next_random(random) % EXPERTS);
+    for (size_t each = 1; each <= CHOICES; each += CHOICES - 1) {
+        float *x = random_rows(tokens * each, c->inputs, random);
+        gb_cuda_tensor from =
+            device_tensor(GB_F32, x, each == 1 ? 2 : 3, tokens, each == 1 ? c->inputs : each, c->inputs);
+        from.dims[2] = each == 1 ? 0 : c->inputs;
+        gb_cuda_tensor experts = device_tensor(GB_I32, chosen, 2, tokens, CHOICES, 1);
+        gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, tokens, CHOICES, c->outputs);
+        const gb_node node = node_of(&m, GB_OP_EXPERT_LINEAR);
+        gb_cuda_call call = {.node = &node,
+                             .operands = {&from, &m.tensor, &experts},
+                             .results = {&to},
+                             .is_prefill = is_prefill};
+        launch_together(&gb_cuda_expert_linear_kernels, &call, 1);
+        fetch_tensor(&to, y);
+        for (size_t p = 0; p < pairs; p++) {
+            define_product(&m, x + (each == 1 ? p / CHOICES : p) * c->inputs, (size_t)chosen[p] * c->outputs,
+                           expected);
+            assert_same_bits(y + p * c->outputs, expected, c->outputs);
+        }
+        free_on_device(&from);
+        free_on_device(&experts);
+        free_on_device(&to);
+        free(x);
+    }
+    free(y);
+    free(expected);
+    free(chosen);
+    free_matrix(&m);
+}
+
+/* One token, a few, and prompts of so many that tiles of 64 and of 128 rows are worth it. */
 static void experts_have_the_definitions_bits(void **state) {
     (void)state;
-    enum { TOKENS = 5 };
+    static const size_t prompts[] = {5, 40, 110};
     uint64_t random = 4;
     for (size_t i = 0; i < CASES; i++) {
         const case_of *c = &cases[i];
-        matrix m = new_matrix(c, EXPERTS, &random);
-        float y[TOKENS * CHOICES * 640], expected[640];
-        int32_t chosen[TOKENS * CHOICES];
-        for (size_t p = 0; p < TOKENS * CHOICES; p++)
-            chosen[p] = (int32_t)(next_random(&random) % EXPERTS);
-        for (size_t each = 1; each <= CHOICES; each += CHOICES - 1) {
-            float *x = random_rows(TOKENS * each, c->inputs, &random);
-            gb_cuda_tensor from =
-                device_tensor(GB_F32, x, each == 1 ? 2 : 3, TOKENS, each == 1 ? c->inputs : each, c->inputs);
-            from.dims[2] = each == 1 ? 0 : c->inputs;
-            gb_cuda_tensor experts = device_tensor(GB_I32, chosen, 2, TOKENS, CHOICES, 1);
-            gb_cuda_tensor to = device_tensor(GB_F32, NULL, 3, TOKENS, CHOICES, c->outputs);
-            run_product(&gb_cuda_expert_linear_kernels, &m, &from, &experts, &to);
-            fetch_tensor(&to, y);
-            for (size_t p = 0; p < TOKENS * CHOICES; p++) {
-                define_product(&m, x + (each == 1 ? p / CHOICES : p) * c->inputs,
-                               (size_t)chosen[p] * c->outputs, expected);
-                assert_same_bits(y + p * c->outputs, expected, c->outputs);
-            }
-            free_on_device(&from);
-            free_on_device(&experts);
-            free_on_device(&to);
-            free(x);
-        }
-        free_matrix(&m);
+        const bool is_large = c->inputs * c->outputs > 64 * 1024;
+        check_experts(c, 1, false, &random);
+        check_experts(c, 5, false, &random);
+        for (size_t p = 0; p < sizeof prompts / sizeof *prompts && !is_large; p++)
+            check_experts(c, prompts[p], true, &random);
     }
 }
 

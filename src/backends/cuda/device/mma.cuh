@@ -87,6 +87,15 @@ __device__ inline uint32_t multiply_add_bf16(uint32_t a, uint32_t b, uint32_t c)
 #endif
 }
 
+/* The register is computed here, not later. */
+__device__ inline void keep_in_place(uint32_t &value) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("" : "+r"(value)::"memory");
+#else
+    (void)value;
+#endif
+}
+
 /* Of eight bytes, the first four in the first word: those with even numbers, and the others. */
 __device__ inline uint32_t even_bytes(uint32_t first, uint32_t second) {
 #if defined(__CUDA_ARCH__)

@@ -40,11 +40,6 @@ __device__ inline uint8_t *align_b(uint8_t *shared) {
     return shared + (0u - shared_address(shared)) % B_ALIGNMENT;
 }
 
-/* The register is computed here, not later. */
-__device__ inline void keep_in_place(uint32_t &value) {
-    asm volatile("" : "+r"(value)::"memory");
-}
-
 /* Before the first of some products: registers are ready. */
 __device__ inline void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -209,7 +204,6 @@ inline b_operand operator+(b_operand b, unsigned columns) {
 inline uint8_t *align_b(uint8_t *shared) {
     return shared;
 }
-inline void keep_in_place(uint32_t &) {}
 inline void begin_products() {}
 inline void end_products() {}
 template <int BATCHES>

@@ -7,13 +7,18 @@
 
 using namespace gb_cuda;
 
-enum { LEAST_SPLIT_BLOCKS = 8 }; /* of columns: what a split costs is the work of about two */
+enum {
+    LEAST_SPLIT_BLOCKS = 8, /* of columns */
+    SPLIT_COST = 2,         /* in the time of a block of columns */
+    LEAST_EXPERT_ROWS = 16, /* of a mean expert, for which tiles of 64 rows are worth it */
+};
 
 template <int COLUMNS, int GROUP>
 static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_CONSTANT int8_gemm p) {
 #if defined(GB_HAS_WGMMA)
     typedef int8_stage<COLUMNS, GROUP> stage;
     __shared__ copy_barrier full[INT8_MOST_STAGES], empty[INT8_MOST_STAGES];
+    __shared__ group_table table;
     GB_DYNAMIC_SHARED(uint8_t, shared);
     uint8_t *stages = align_b(shared);
     const copy_pipeline pipeline(full, empty, stage::COUNT);
@@ -21,6 +26,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_
         pipeline.create(1, INT8_FRAGMENTS);
         finish_barriers();
     }
+    table.fill();
     __syncthreads();
     if (threadIdx.x < WARPGROUP) {
         give_registers_back<INT8_COPYING_REGISTERS>();
@@ -28,7 +34,7 @@ static __global__ void __launch_bounds__(INT8_THREADS, 1) multiply_rows(GB_GRID_
             int8_copier<stage>{p, stages, pipeline}.copy_all();
     } else {
         take_registers<INT8_MULTIPLYING_REGISTERS>();
-        int8_multiplier<stage>(p, stages, pipeline).multiply_all();
+        int8_multiplier<stage>(p, stages, table, pipeline).multiply_all();
     }
 #endif
 }
@@ -41,82 +47,107 @@ static bool device_has_wgmma(const gb_cuda_call *call) {
 }
 
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call) {
-    const gb_cuda_tensor *weight = call->operands[1];
-    return gb_cuda_supports_int8(call) && device_has_wgmma(call) && weight->is_packed && weight->rank == 2;
+    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call) && call->operands[1]->rank == 2;
 }
 
-/* Into as many splits of k as keep the device busy, where there are few tiles. */
-static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p) {
-    const uint32_t busy = call->scratch->wgmma_blocks / (p.tiles * p.row_tiles),
-                   most = p.blocks / LEAST_SPLIT_BLOCKS;
-    const uint32_t splits = busy < most ? busy : most;
-    return splits < 1 ? 1 : splits;
+/* Rows of the tiles that a product of so many rows is computed in. */
+static size_t tile_columns(size_t rows) {
+    size_t columns = 8;
+    while (columns < rows && columns < INT8_MOST_TILE_ROWS)
+        columns *= columns == 16 ? 4 : 2; /* 8, 16, 64, 128, 256 */
+    return columns;
 }
 
-/* Blocks of threads that have equally many items. */
-static unsigned choose_grid(const gb_cuda_call *call, uint32_t items) {
-    return blocks_for(items, blocks_for(items, call->scratch->wgmma_blocks));
+/* The rounds of items that the busiest block of threads has, in blocks of columns. */
+static uint32_t cost_of_splits(const gb_cuda_call *call, const int8_gemm &p, uint32_t splits) {
+    const uint32_t rounds = blocks_for((size_t)p.tiles * p.row_tiles * splits, call->scratch->wgmma_blocks);
+    return rounds * (blocks_for(p.blocks, splits) + (splits > 1 ? SPLIT_COST : 0));
+}
+
+/* Into splits of k that keep all multiprocessors equally busy, as far as scratch and counters go. */
+static uint32_t choose_splits(const gb_cuda_call *call, const int8_gemm &p, size_t rows) {
+    const size_t tiles = (size_t)p.tiles * p.row_tiles;
+    uint32_t best = 1;
+    for (uint32_t splits = 2; splits <= p.blocks / LEAST_SPLIT_BLOCKS; splits++)
+        if (tiles * INT8_FRAGMENTS <= GB_CUDA_ARRIVALS &&
+            tiles * splits * tile_columns(rows) <=
+                (size_t)call->scratch->wgmma_blocks * INT8_MOST_TILE_ROWS &&
+            cost_of_splits(call, p, splits) < cost_of_splits(call, p, best))
+            best = splits;
+    return best;
+}
+
+unsigned gb_cuda_int8_grid(const gb_cuda_call *call, const int8_gemm &p) {
+    return blocks_for(p.items(), blocks_for(p.items(), call->scratch->wgmma_blocks));
 }
 
 template <int COLUMNS>
-static void launch_columns(const gb_cuda_call *call, const int8_gemm &p, unsigned group) {
+static void launch_columns(const gb_cuda_call *call, const int8_gemm &p) {
+    const unsigned group = call->operands[1]->format.group;
     auto kernel = multiply_rows<COLUMNS, 32>;
     if (group == 64)
         kernel = multiply_rows<COLUMNS, 64>;
     else if (group == 128)
         kernel = multiply_rows<COLUMNS, 128>;
-    GB_LAUNCH(kernel, choose_grid(call, p.items()), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
+    GB_LAUNCH(kernel, gb_cuda_int8_grid(call, p), INT8_THREADS, INT8_SHARED_BYTES, call->stream, p);
 }
 
-static void add_matrix(int8_gemm &p, uint32_t number, const gb_cuda_call *call) {
-    const gb_cuda_tensor *weight = call->operands[1];
-    const uint8_t *data = data_of<const uint8_t>(weight);
-    int8_matrix &added = p.of[number];
-    added.codes = data + weight->planes.codes.offset;
-    added.groups = data + weight->planes.scales.offset;
-    added.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
-    added.y = data_of<float>(call->results[0]);
-    added.outputs = (uint32_t)weight->dims[0];
-    p.tiles += added.outputs / GB_TILE_ROWS;
-    added.tiles_end = p.tiles;
-}
-
-static int8_gemm gemm_of(const gb_cuda_call *const *calls, uint32_t count) {
+int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count, const int8_rows &x,
+                            const row_lists &lists, size_t row_tiles) {
     const gb_cuda_call *first = calls[0];
+    const gb_cuda_tensor *weight = first->operands[1];
     int8_gemm p = {};
     for (uint32_t i = 0; i < count; i++)
-        add_matrix(p, i, calls[i]);
-    p.x = gb_cuda_round_rows(first);
+        p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
+    p.x = x;
+    p.lists = lists;
     p.partial = reinterpret_cast<int4 *>(first->scratch->bytes);
     p.arrivals = first->scratch->arrivals;
-    p.rows = (uint32_t)first->operands[0]->dims[0];
-    p.row_tiles = blocks_for(p.rows, INT8_MOST_TILE_ROWS);
-    p.blocks = (uint32_t)(first->operands[1]->dims[1] / GB_TILE_COLUMNS);
-    p.splits = choose_splits(first, p);
+    p.row_tiles = (uint32_t)row_tiles;
+    p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
+    p.splits = lists.tiles ? 1 : choose_splits(first, p, lists.rows);
     return p;
 }
 
-bool gb_cuda_wgmma_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
-    return call->operands[0] == other->operands[0] &&
-           gb_node_int(call->node, GB_ATTRIBUTE_ROTATION) ==
-               gb_node_int(other->node, GB_ATTRIBUTE_ROTATION) &&
-           gb_format_equal(&call->operands[1]->format, &other->operands[1]->format);
+static void launch(const gb_cuda_call *call, const int8_gemm &p, size_t tile_rows) {
+    const size_t columns = tile_columns(tile_rows);
+    if (columns <= 64)
+        launch_columns<64>(call, p);
+    else if (columns <= 128)
+        launch_columns<128>(call, p);
+    else
+        launch_columns<INT8_MOST_TILE_ROWS>(call, p);
 }
 
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count) {
-    const int8_gemm p = gemm_of(calls, count);
-    const unsigned group = calls[0]->operands[1]->format.group;
-    if (p.rows <= 16)
-        launch_columns<16>(calls[0], p, group);
-    else if (p.rows <= 64)
-        launch_columns<64>(calls[0], p, group);
-    else if (p.rows <= 128)
-        launch_columns<128>(calls[0], p, group);
-    else
-        launch_columns<256>(calls[0], p, group);
+    const row_lists lists = all_rows(calls[0]);
+    if (lists.rows <= GB_CUDA_FEW_INT8_ROWS) {
+        gb_cuda_gemv_int8(calls, count);
+        return;
+    }
+    const int8_rows x = gb_cuda_round_rows(calls[0], INT8_SWIZZLED);
+    launch(calls[0], gb_cuda_int8_gemm(calls, count, x, lists, blocks_for(lists.rows, INT8_MOST_TILE_ROWS)),
+           lists.rows);
 }
 
 /* Any number of rows: only products of few tiles are split. */
 uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call) {
     return (uint64_t)call->scratch->wgmma_blocks * GB_TILE_ROWS * INT8_MOST_TILE_ROWS * sizeof(int32_t);
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call) {
+    return gb_cuda_supports_mma_int8(call) && device_has_wgmma(call);
+}
+
+size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts) {
+    const size_t mean = pairs / experts;
+    return mean < LEAST_EXPERT_ROWS ? 0 : mean <= 64 ? 64 : 128;
+}
+
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
+                               size_t row_tiles) {
+    const int8_rows x = gb_cuda_round_entries(call, INT8_SWIZZLED, lists);
+    launch(call, gb_cuda_int8_gemm(&call, 1, x, lists, row_tiles), tile_rows);
 }

@@ -6,9 +6,8 @@
  *     y = ((float)sum of codes * integers) * the input row's scale * the weight row's scale.
  *
  * Codes lie in blocks of 128 columns, the last one filled with zeros: those of all rows, then the next
- * block's. A row of a block has four units of 32 columns, of each unit the even columns and then the odd
- * ones, and its 16-byte pieces are swizzled as wgmma.cuh says. (Ashkboos et al., "QuaRot", 2024, for the
- * rotation)
+ * block's. A row of a block has four units of 32 columns, of each unit the even columns and the odd ones.
+ * (Ashkboos et al., "QuaRot", 2024, for the rotation)
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_INT8_ROWS_CUH
@@ -19,18 +18,27 @@ namespace gb_cuda {
 
 enum { INT8_BLOCK = 128 /* columns, and bytes of a row */ };
 
+/* How the words of four columns lie in a row of a block. */
+enum int8_layout {
+    INT8_SWIZZLED, /* of a unit the even columns, then the odd ones, in 16-byte pieces swizzled as wgmma.cuh
+                      says */
+    INT8_BY_LANE   /* [4 lanes][units][even, odd]: what each lane of mma.cuh's b reads, 32 bytes */
+};
+
 struct int8_rows {
     uint8_t *codes; /* [blocks, padded_rows, INT8_BLOCK] */
     float *scales;  /* [rows] */
     int32_t *sums;  /* [rows]: of all codes */
     size_t padded_rows;
+    int8_layout layout;
 };
 
-/* Where the four even columns of a quarter of a unit are; the odd ones are in the piece after it. */
+/* Where the four even or odd columns of a quarter of a unit are. */
 __device__ inline uint8_t *int8_quarter(const int8_rows &rows, size_t row, size_t quarter, unsigned odd) {
     const size_t block = quarter / (INT8_BLOCK / 8), piece = quarter / 4 % 4 * 2 + odd;
-    return rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK + (piece ^ row % 8) * 16 +
-           quarter % 4 * 4;
+    uint8_t *of_row = rows.codes + (block * rows.padded_rows + row) * INT8_BLOCK;
+    return rows.layout == INT8_BY_LANE ? of_row + quarter % 4 * 32 + piece * 4
+                                       : of_row + (piece ^ row % 8) * 16 + quarter % 4 * 4;
 }
 
 /* The result of a sum. */
@@ -41,9 +49,27 @@ __device__ inline float int8_result(int32_t sum, float row_scale, float weight_s
 } // namespace gb_cuda
 
 /* Rotates and rounds the rows of a call's input in its scratch, unless they are there. */
-gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *call);
+gb_cuda::int8_rows gb_cuda_round_rows(const gb_cuda_call *call, gb_cuda::int8_layout layout);
+
+/* The same in the order of experts, behind the lists in the call's scratch.bytes, of which
+ * gb_cuda_int8_entries_bytes are needed with the lists. */
+gb_cuda::int8_rows gb_cuda_round_entries(const gb_cuda_call *call, gb_cuda::int8_layout layout,
+                                         const gb_cuda::row_lists &lists);
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call);
 
 /* The product of all rows of a call, or with lists.expert of pairs. */
 void gb_cuda_int8_product(const gb_cuda_call *call, const gb_cuda::row_lists &lists);
+
+/* gemm_mma_int8.cu and, for many pairs on Hopper, gemm_wgmma_int8.cu: of pairs with packed matrices.
+ * tile_rows: of a tile of the lists, as _tile_rows says (0: use the other kernel), of which there are at most
+ * row_tiles. */
+size_t gb_cuda_mma_int8_tile_rows(size_t pairs, size_t experts);
+void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
+                             size_t row_tiles);
+
+bool gb_cuda_supports_expert_wgmma_int8(const gb_cuda_call *call);
+size_t gb_cuda_wgmma_int8_tile_rows(size_t pairs, size_t experts);
+void gb_cuda_expert_wgmma_int8(const gb_cuda_call *call, const gb_cuda::row_lists &lists, size_t tile_rows,
+                               size_t row_tiles);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows rounded to 8 bits (gemm/int8_rows.cuh) with the bits of the CPU's kernels. A warp has 256 columns at a
- * time, a lane eight neighbours, so that a block of the rotation lies in one warp.
+ * time, a lane eight neighbours, so that a block of the rotation lies in one warp. What a lane has of a row
+ * stays in registers until the row's largest number is known; of rows longer than that it is read again.
  */
 #include "backends/cuda/gemm/int8_rows.cuh"
 #include "backends/cuda/lowering/activations.h"
@@ -12,14 +13,21 @@ extern "C" {
 
 using namespace gb_cuda;
 
-enum { ROUND_WARPS = 8, LANE_COLUMNS = 8, WARP_COLUMNS = WARP * LANE_COLUMNS };
+enum {
+    MOST_WARPS = 32,
+    LANE_COLUMNS = 8,
+    WARP_COLUMNS = WARP * LANE_COLUMNS,
+    KEPT = 3 /* times a lane's columns */
+};
 static_assert((int)WARP_COLUMNS >= (int)GB_MAX_ROTATION, "a block of the rotation lies in one warp");
 
 struct rounding {
     const float *x; /* [rows, columns] */
     size_t columns;
-    unsigned rotation; /* 0: none */
-    float factor;      /* of the scales */
+    const int32_t *order; /* of each row, the row of y that it is for, or -1; NULL: as they are */
+    size_t x_reuse;       /* row i of y is computed from row i / x_reuse of x */
+    unsigned rotation;    /* 0: none */
+    float factor;         /* of the scales */
     int8_rows to;
 };
 
@@ -48,37 +56,53 @@ __device__ static void rotate(float v[LANE_COLUMNS], unsigned rotation) {
         }
 }
 
-/* The lane's columns from `first` on, rotated; zeros past the row's end. */
+/* The lane's columns from `first` on; zeros past the row's end. */
 __device__ static void load_columns(const rounding &r, size_t row, size_t first, float v[LANE_COLUMNS]) {
-    const float *x = r.x + row * r.columns;
+    const float *x = r.x + row * r.columns + first;
+    if (r.columns % 4 == 0 && first + LANE_COLUMNS <= r.columns) {
+        const float4 low = reinterpret_cast<const float4 *>(x)[0],
+                     high = reinterpret_cast<const float4 *>(x)[1];
+        v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+        v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+        return;
+    }
 #pragma unroll
     for (unsigned i = 0; i < LANE_COLUMNS; i++)
-        v[i] = first + i < r.columns ? x[first + i] : 0.0f;
-    rotate(v, r.rotation);
+        v[i] = first + i < r.columns ? x[i] : 0.0f;
 }
 
 /* ---- Rounding ------------------------------------------------------------------------------------------ */
 
 __device__ static uint32_t largest_of_block(uint32_t magnitude) {
-    __shared__ uint32_t of_warps[ROUND_WARPS];
+    __shared__ uint32_t of_warps[MOST_WARPS];
     magnitude = largest_of_lanes(magnitude, WARP);
     of_warps[threadIdx.x / WARP] = magnitude;
     __syncthreads();
-    for (unsigned w = 0; w < ROUND_WARPS; w++)
+    for (unsigned w = 0; w < blockDim.x / WARP; w++)
         magnitude = magnitude < of_warps[w] ? of_warps[w] : magnitude;
     return magnitude;
 }
 
 __device__ static int32_t sum_of_block(int32_t sum) {
-    __shared__ int32_t of_warps[ROUND_WARPS];
+    __shared__ int32_t of_warps[MOST_WARPS];
     for (unsigned distance = 1; distance < WARP; distance *= 2)
         sum += __shfl_xor_sync(0xffffffffu, sum, (int)distance);
     of_warps[threadIdx.x / WARP] = sum;
     __syncthreads();
     sum = 0;
-    for (unsigned w = 0; w < ROUND_WARPS; w++)
+    for (unsigned w = 0; w < blockDim.x / WARP; w++)
         sum += of_warps[w];
     return sum;
+}
+
+/* The bits of the largest number so far. */
+__device__ static uint32_t larger(uint32_t magnitude, const float v[LANE_COLUMNS]) {
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+        const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
+        magnitude = magnitude < of_one ? of_one : magnitude;
+    }
+    return magnitude;
 }
 
 /* What all of a row's numbers are divided by. */
@@ -103,34 +127,58 @@ struct row_divisor {
     }
 };
 
-/* A block of threads has a row. */
-static __global__ void __launch_bounds__(ROUND_WARPS *WARP) round_rows(rounding r) {
-    wait_for_earlier();
-    const size_t row = blockIdx.x, all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
-    const size_t begin = threadIdx.x / WARP * WARP_COLUMNS, lane_at = threadIdx.x % WARP * LANE_COLUMNS;
-    uint32_t magnitude = 0;
-    float v[LANE_COLUMNS];
-    for (size_t at = begin; at < all; at += ROUND_WARPS * WARP_COLUMNS) {
-        load_columns(r, row, at + lane_at, v);
+/* The codes of a lane's columns; returns their sum. */
+__device__ static int32_t store_codes(const rounding &r, size_t row, size_t at, const row_divisor &by,
+                                      const float v[LANE_COLUMNS]) {
+    uint32_t words[2] = {0, 0};
+    int32_t sum = 0;
 #pragma unroll
-        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
-            const uint32_t of_one = gb_float_bits(v[i]) & 0x7fffffffu;
-            magnitude = magnitude < of_one ? of_one : magnitude;
-        }
+    for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+        const int code = by.code_of(v[i]);
+        words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
+        sum += code;
+    }
+    for (unsigned odd = 0; odd < 2; odd++)
+        *reinterpret_cast<uint32_t *>(int8_quarter(r.to, row, at / 8, odd)) = words[odd];
+    return sum;
+}
+
+/* A block of threads has a row. Warps whose columns are past its end have zeros there. */
+static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r) {
+    wait_for_earlier();
+    const size_t row = blockIdx.x;
+    if (r.order && r.order[row] < 0)
+        return;
+    const size_t from = r.order ? (size_t)r.order[row] / r.x_reuse : row;
+    const size_t all = (r.columns + INT8_BLOCK - 1) / INT8_BLOCK * INT8_BLOCK;
+    const size_t first = threadIdx.x * LANE_COLUMNS, step = blockDim.x * LANE_COLUMNS;
+    uint32_t magnitude = 0;
+    float kept[KEPT][LANE_COLUMNS];
+#pragma unroll
+    for (unsigned i = 0; i < KEPT; i++)
+        load_columns(r, from, first + i * step, kept[i]);
+#pragma unroll
+    for (unsigned i = 0; i < KEPT; i++) {
+        rotate(kept[i], r.rotation);
+        magnitude = larger(magnitude, kept[i]);
+    }
+    float again[LANE_COLUMNS];
+    for (size_t begin = KEPT * step; begin < all; begin += step) {
+        load_columns(r, from, first + begin, again);
+        rotate(again, r.rotation);
+        magnitude = larger(magnitude, again);
     }
     const row_divisor by(largest_of_block(magnitude));
     int32_t sum = 0;
-    for (size_t at = begin; at < all; at += ROUND_WARPS * WARP_COLUMNS) {
-        load_columns(r, row, at + lane_at, v);
-        uint32_t words[2] = {0, 0};
 #pragma unroll
-        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
-            const int code = by.code_of(v[i]);
-            words[i % 2] |= ((uint32_t)code & 0xffu) << (i / 2 * 8);
-            sum += code;
-        }
-        for (unsigned odd = 0; odd < 2 && at + lane_at < all; odd++)
-            *reinterpret_cast<uint32_t *>(int8_quarter(r.to, row, (at + lane_at) / 8, odd)) = words[odd];
+    for (unsigned i = 0; i < KEPT; i++)
+        if (first + i * step < all)
+            sum += store_codes(r, row, first + i * step, by, kept[i]);
+    for (size_t begin = KEPT * step; begin < all; begin += step) {
+        load_columns(r, from, first + begin, again);
+        rotate(again, r.rotation);
+        if (first + begin < all)
+            sum += store_codes(r, row, first + begin, by, again);
     }
     sum = sum_of_block(sum);
     if (threadIdx.x == 0) {
@@ -149,19 +197,69 @@ uint64_t gb_cuda_int8_rows_bytes(uint64_t rows, uint64_t columns) {
     return padded(rows, 8) * (padded(columns, INT8_BLOCK) + sizeof(float) + sizeof(int32_t));
 }
 
-int8_rows gb_cuda_round_rows(const gb_cuda_call *call) {
+static unsigned choose_warps(size_t columns) {
+    const unsigned warps = blocks_for(columns, WARP_COLUMNS);
+    return warps < MOST_WARPS ? warps : (unsigned)MOST_WARPS;
+}
+
+/* Stores that many rows in memory. */
+static int8_rows place_rows(uint8_t *memory, int8_layout layout, size_t rows, size_t columns) {
+    int8_rows to = {};
+    to.layout = layout;
+    to.padded_rows = padded(rows, 8);
+    to.codes = memory;
+    to.scales = reinterpret_cast<float *>(memory + to.padded_rows * padded(columns, INT8_BLOCK));
+    to.sums = reinterpret_cast<int32_t *>(to.scales + to.padded_rows);
+    return to;
+}
+
+static rounding rounding_of(const gb_cuda_call *call) {
     const gb_cuda_tensor *x = call->operands[0];
     rounding r = {};
     r.x = data_of<const float>(x);
     r.columns = x->dims[x->rank - 1];
     r.rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
     r.factor = gb_hadamard_scale(r.rotation);
-    const size_t rows = gb_cuda_elements(x) / r.columns;
-    r.to.padded_rows = padded(rows, 8);
-    r.to.codes = call->scratch->prepared;
-    r.to.scales = reinterpret_cast<float *>(r.to.codes + r.to.padded_rows * padded(r.columns, INT8_BLOCK));
-    r.to.sums = reinterpret_cast<int32_t *>(r.to.scales + r.to.padded_rows);
+    return r;
+}
+
+static void launch(const gb_cuda_call *call, const rounding &r, size_t rows) {
+    GB_LAUNCH(round_rows, dim3((unsigned)rows), choose_warps(r.columns) * WARP, 0, call->stream, r);
+}
+
+int8_rows gb_cuda_round_rows(const gb_cuda_call *call, int8_layout layout) {
+    rounding r = rounding_of(call);
+    const size_t rows = gb_cuda_elements(call->operands[0]) / r.columns;
+    r.to = place_rows(call->scratch->prepared, layout, rows, r.columns);
     if (!call->has_prepared_rows)
-        GB_LAUNCH(round_rows, dim3((unsigned)rows), ROUND_WARPS * WARP, 0, call->stream, r);
+        launch(call, r, rows);
+    return r.to;
+}
+
+/* ---- In the order of experts --------------------------------------------------------------------------- */
+
+enum { ENTRY_ALIGNMENT = 256, LEAST_TILE_ROWS = 8 };
+
+static size_t entries_of(const gb_cuda_call *call) {
+    return gb_cuda_list_entries(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0]);
+}
+
+/* Of lists with the smallest tiles, which are the longest. */
+static uint64_t most_list_bytes(const gb_cuda_call *call) {
+    const uint64_t bytes =
+        gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0], LEAST_TILE_ROWS);
+    return padded(bytes, ENTRY_ALIGNMENT);
+}
+
+uint64_t gb_cuda_int8_entries_bytes(const gb_cuda_call *call) {
+    return most_list_bytes(call) + gb_cuda_int8_rows_bytes(entries_of(call), call->operands[1]->dims[2]);
+}
+
+int8_rows gb_cuda_round_entries(const gb_cuda_call *call, int8_layout layout, const row_lists &lists) {
+    rounding r = rounding_of(call);
+    r.order = lists.order;
+    r.x_reuse = lists.x_reuse;
+    r.to = place_rows(call->scratch->bytes + most_list_bytes(call), layout, entries_of(call), r.columns);
+    launch(call, r, entries_of(call));
     return r.to;
 }

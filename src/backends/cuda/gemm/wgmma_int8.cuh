@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GEMM of rows in 8 bits (int8_rows.cuh) with a 4-bit progressive matrix (gb_packing_tiles) on Hopper
- * (wgmma). Weights are expanded in registers as the first operand: of four codes in a word,
- *
- *     (q - zero) * scale + 128 = q * scale + (128 - zero * scale)
- *
- * is one multiplication and addition of 32 bits, because each byte of the result is within 0 .. 255 (Lin et
- * al., "QServe", 2024). What 128 adds to a sum is 128 times the sum of the row's codes.
+ * (wgmma), which are expanded in registers as the first operand (int8_weights.cuh).
  *
  * Sums are exact, so k may be split over blocks of threads. A block has 128 outputs of up to 256 rows: two
  * warpgroups multiply, a thread copies ahead.
@@ -14,318 +9,99 @@
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_INT8_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_WGMMA_INT8_CUH
 
-#include "backends/cuda/device/copy_pipeline.cuh"
-#include "backends/cuda/device/wgmma.cuh"
-#include "backends/cuda/gemm/int8_rows.cuh"
+#include "backends/cuda/gemm/int8_pipeline.cuh"
 
 namespace gb_cuda {
 
 enum {
-    INT8_FRAGMENTS = GB_TILE_ROWS / GB_FRAGMENT_ROWS, /* of a tile; each is a warp's */
     INT8_WARPGROUPS = INT8_FRAGMENTS * WARP / WARPGROUP,
     INT8_THREADS = (INT8_WARPGROUPS + 1) * WARPGROUP,
-    INT8_UNITS = GB_TILE_COLUMNS / UNIT, /* of a block of columns */
-    INT8_CODE_BYTES = GB_TILE_ROWS * GB_TILE_COLUMNS / 2,
-    INT8_FRAGMENT_BYTES = INT8_CODE_BYTES / INT8_FRAGMENTS,
-    INT8_SHARED_BYTES = 221 * 1024,
-    INT8_MOST_STAGES = 10,
     INT8_COPYING_REGISTERS = 40,
     INT8_MULTIPLYING_REGISTERS = 232,
-    INT8_MOST_TILE_ROWS = 256,
-};
-
-/* One matrix of a launch. */
-struct int8_matrix {
-    const uint8_t *codes;       /* [tiles, blocks, INT8_CODE_BYTES] */
-    const uint8_t *groups;      /* [tiles, blocks, the bytes of the groups] */
-    const uint16_t *row_scales; /* [outputs] float16 */
-    float *y;                   /* [rows, outputs] */
-    uint32_t outputs;
-    uint32_t tiles_end; /* tiles of this matrix and those before it */
-};
-
-/* Products of the same rows. An item of work is a tile of outputs, a tile of rows, and a split of k. */
-struct int8_gemm {
-    int8_matrix of[GB_CUDA_MOST_JOINED];
-    int8_rows x;
-    int4 *partial;      /* [splits, tiles, row tiles, fragments, columns / 8, WARP] */
-    uint32_t *arrivals; /* [tiles, row tiles, fragments] zeros, as it leaves them */
-    uint32_t rows;
-    uint32_t tiles, row_tiles, splits;
-    uint32_t blocks; /* of 128 columns */
-
-    __host__ __device__ uint32_t items() const {
-        return tiles * row_tiles * splits;
-    }
-};
-
-/* An item: rows first .. first + count - 1, and blocks begin .. end - 1. */
-struct int8_item {
-    uint32_t matrix, tile_of_matrix;
-    uint32_t tile, row_tile, split, first, count, begin, end;
-
-    __device__ int8_item(const int8_gemm &p, uint32_t number) {
-        row_tile = number % p.row_tiles;
-        tile = number / p.row_tiles % p.tiles;
-        split = number / p.row_tiles / p.tiles;
-        first = row_tile * INT8_MOST_TILE_ROWS;
-        count = p.rows - first < INT8_MOST_TILE_ROWS ? p.rows - first : (uint32_t)INT8_MOST_TILE_ROWS;
-        begin = p.blocks * split / p.splits;
-        end = p.blocks * (split + 1) / p.splits;
-        matrix = 0;
-        while (tile >= p.of[matrix].tiles_end)
-            matrix++;
-        tile_of_matrix = tile - (matrix ? p.of[matrix - 1].tiles_end : 0);
-    }
-};
-
-/* How a stage of DEPTH blocks of columns lies in shared memory: codes, groups, rows of the input. */
-template <int COLUMNS_, int GROUP_>
-struct int8_stage {
-    enum {
-        COLUMNS = COLUMNS_, /* rows of the input */
-        GROUP = GROUP_,
-        DEPTH = COLUMNS <= 64 ? 2 : 1,
-        GROUPS = GB_TILE_COLUMNS / GROUP,
-        GROUP_BYTES = GB_TILE_ROWS * GROUPS,
-        GROUPS_AT = DEPTH * INT8_CODE_BYTES,
-        INPUTS_AT = (GROUPS_AT + DEPTH * GROUP_BYTES + B_ALIGNMENT - 1) / B_ALIGNMENT * B_ALIGNMENT,
-        INPUT_BYTES = COLUMNS * INT8_BLOCK,
-        BYTES = INPUTS_AT + DEPTH * INPUT_BYTES,
-        MOST = (INT8_SHARED_BYTES - B_ALIGNMENT) / BYTES,
-        COUNT = MOST < INT8_MOST_STAGES ? MOST : INT8_MOST_STAGES,
-    };
-};
-
-/* ---- The thread that copies ---------------------------------------------------------------------------- */
-
-template <typename Stage>
-struct int8_copier {
-    const int8_gemm &p;
-    uint8_t *stages;
-    copy_pipeline pipeline;
-
-    /* The weights of blocks from `begin` on, and the announcement of all that the stage gets. */
-    __device__ void copy_weights(const int8_item &item, uint32_t begin, uint32_t blocks) const {
-        uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
-        copy_barrier *full = &pipeline.full[pipeline.stage];
-        const int8_matrix &weight = p.of[item.matrix];
-        const size_t first = (size_t)item.tile_of_matrix * p.blocks + begin;
-        arrive_expecting(full, blocks * (INT8_CODE_BYTES + Stage::GROUP_BYTES + item.count * INT8_BLOCK));
-        copy_bulk(stage, weight.codes + first * INT8_CODE_BYTES, blocks * INT8_CODE_BYTES, full);
-        copy_bulk(stage + Stage::GROUPS_AT, weight.groups + first * Stage::GROUP_BYTES,
-                  blocks * Stage::GROUP_BYTES, full);
-    }
-
-    /* Rows that the tile lacks are what was there before; their sums are not stored. */
-    __device__ void copy_inputs(const int8_item &item, uint32_t begin, uint32_t blocks) const {
-        uint8_t *to = stages + pipeline.stage * Stage::BYTES + Stage::INPUTS_AT;
-        for (uint32_t i = 0; i < blocks; i++)
-            copy_bulk(to + i * Stage::INPUT_BYTES,
-                      p.x.codes + ((begin + i) * p.x.padded_rows + item.first) * INT8_BLOCK,
-                      item.count * INT8_BLOCK, &pipeline.full[pipeline.stage]);
-    }
-
-    /* Does `work` for the stages of the block's items, from number `skipped` on and at most `most`. */
-    template <typename Work>
-    __device__ void for_stages(uint32_t skipped, uint32_t most, const Work &work) const {
-        uint32_t number = 0;
-        for (uint32_t i = blockIdx.x; i < p.items(); i += gridDim.x) {
-            const int8_item item(p, i);
-            for (uint32_t at = item.begin; at < item.end; at += Stage::DEPTH, number++) {
-                if (number >= skipped + most)
-                    return;
-                const uint32_t left = item.end - at;
-                if (number >= skipped)
-                    work(item, at, left < Stage::DEPTH ? left : (uint32_t)Stage::DEPTH);
-            }
-        }
-    }
-
-    /* The first weights do not wait for the kernel before this one. */
-    __device__ void copy_all() {
-        const copy_pipeline first = pipeline;
-        for_stages(0, Stage::COUNT, [&](const int8_item &item, uint32_t at, uint32_t blocks) {
-            copy_weights(item, at, blocks);
-            pipeline.next();
-        });
-        pipeline = first;
-        wait_for_earlier();
-        for_stages(0, Stage::COUNT, [&](const int8_item &item, uint32_t at, uint32_t blocks) {
-            copy_inputs(item, at, blocks);
-            pipeline.next();
-        });
-        for_stages(Stage::COUNT, UINT32_MAX - Stage::COUNT,
-                   [&](const int8_item &item, uint32_t at, uint32_t blocks) {
-                       pipeline.wait_until_empty();
-                       copy_weights(item, at, blocks);
-                       copy_inputs(item, at, blocks);
-                       pipeline.next();
-                   });
-    }
-};
-
-/* ---- Weights ------------------------------------------------------------------------------------------- */
-
-/* A group of the lane's rows r and r + 8. */
-struct expanded_group {
-    uint32_t scale[2], base[2]; /* base: 128 - zero * scale in each byte */
-
-    /* bytes: those of rows 0, 8, 1, 9 .. of the group. */
-    __device__ void load(const uint8_t *bytes) {
-        const uint32_t both = reinterpret_cast<const uint16_t *>(bytes)[threadIdx.x % WARP / 4];
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const gb_group_integers group = gb_get_group_integers(4, (uint8_t)(both >> (8 * i)));
-            scale[i] = group.scale;
-            base[i] = 0x80808080u - group.zero * group.scale * 0x01010101u;
-        }
-    }
-
-    /* The operand of a unit, whose words of codes are those of rows r and r + 8. */
-    __device__ void expand(uint32_t first, uint32_t second, uint32_t a[4]) const {
-        const uint32_t words[2] = {first, second};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            a[i] = (words[i % 2] >> (i / 2 * 4) & 0x0f0f0f0fu) * scale[i % 2] + base[i % 2];
-            keep_in_place(a[i]);
-        }
-    }
 };
 
 /* ---- The warps that multiply --------------------------------------------------------------------------- */
 
 template <typename Stage>
-struct int8_multiplier {
-    const int8_gemm &p;
+struct int8_multiplier : int8_sums<Stage> {
+    using int8_sums<Stage>::p, int8_sums<Stage>::lane, int8_sums<Stage>::fragment, int8_sums<Stage>::sums;
     const uint8_t *stages;
+    const group_table &table;
     copy_pipeline pipeline;
-    uint32_t lane, fragment;
-    int32_t sums[Stage::COLUMNS / 2];
-    uint32_t weights[2][4]; /* of a unit and the one before it */
 
-    __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const copy_pipeline &of)
-        : p(product), stages(in_stages), pipeline(of), lane(threadIdx.x % WARP),
-          fragment(threadIdx.x / WARP - WARPGROUP / WARP) {}
+    __device__ int8_multiplier(const int8_gemm &product, const uint8_t *in_stages, const group_table &groups,
+                               const copy_pipeline &of)
+        : int8_sums<Stage>(product, threadIdx.x / WARP - WARPGROUP / WARP), stages(in_stages), table(groups),
+          pipeline(of) {}
 
-    /* Block number `block` of a stage. release: the stage before is free once a unit of this one has begun.
-     */
-    __device__ void add_block(int block, const uint8_t *stage, copy_barrier *release) {
-        const uint4 *codes = reinterpret_cast<const uint4 *>(stage + block * INT8_CODE_BYTES +
-                                                             fragment * INT8_FRAGMENT_BYTES) +
-                             lane;
-        const uint8_t *groups = stage + Stage::GROUPS_AT + block * Stage::GROUP_BYTES +
-                                fragment * Stage::GROUPS * GB_FRAGMENT_ROWS;
+    __device__ void expand(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) const {
+        expand_block<Stage>(table, stage, block, fragment, weights);
+#pragma unroll
+        for (int i = 0; i < INT8_UNITS * 4; i++)
+            keep_in_place(weights[i / 4][i % 4]);
+    }
+
+    __device__ void start_block(const uint8_t *stage, uint32_t block, uint32_t weights[INT8_UNITS][4]) {
         const b_operand b = operand_b(stage + Stage::INPUTS_AT + block * Stage::INPUT_BYTES);
-        const uint4 pairs[2] = {codes[0], codes[WARP]};
-        expanded_group group = {};
+        begin_products();
 #pragma unroll
         for (int unit = 0; unit < INT8_UNITS; unit++) {
-            const uint4 pair = pairs[unit / 2];
-            if (unit * UNIT % Stage::GROUP == 0)
-                group.load(groups + unit * UNIT / Stage::GROUP * GB_FRAGMENT_ROWS);
-            wait_for_products<1>();
-            group.expand(unit % 2 ? pair.z : pair.x, unit % 2 ? pair.w : pair.y, weights[unit % 2]);
-            begin_products();
-            start_byte_products<Stage::COLUMNS>(sums, weights[unit % 2], b + (unsigned)unit * B_STEP);
-            end_products();
-            if (unit == 1 && release)
-                arrive_by_warp(release, lane);
+            const uint32_t(&of_unit)[4] = weights[unit];
+            start_byte_products<Stage::COLUMNS>(sums, of_unit, b + (unsigned)unit * B_STEP);
         }
+        end_products();
+    }
+
+    __device__ const uint8_t *current_stage() const {
+        return stages + pipeline.stage * Stage::BYTES;
+    }
+
+    /* Multiplies the block that `weights` are of and expands those of the next one meanwhile; of the item's
+     * last one its own again, because a branch there would make products wait for one another. */
+    __device__ void add_block(const int8_item &item, uint32_t at, uint32_t weights[INT8_UNITS][4],
+                              uint32_t next[INT8_UNITS][4]) {
+        const uint32_t block = (at - item.begin) % Stage::DEPTH;
+        const bool is_last = at + 1 == item.end;
+        const uint8_t *stage = current_stage();
+        copy_barrier *release = nullptr;
+        start_block(stage, block, weights);
+        if (is_last || block + 1 == Stage::DEPTH) {
+            release = &pipeline.empty[pipeline.stage];
+            pipeline.next();
+            if (!is_last)
+                pipeline.wait_until_full();
+        }
+        expand(is_last ? stage : current_stage(), is_last ? block : (block + 1) % Stage::DEPTH, next);
+        wait_for_products<0>();
+        if (release)
+            arrive_by_warp(release, lane);
     }
 
     __device__ void add_item(const int8_item &item) {
-        copy_barrier *release = nullptr;
-#pragma unroll
-        for (int i = 0; i < Stage::COLUMNS / 2; i++)
-            sums[i] = 0;
+        uint32_t even[INT8_UNITS][4], odd[INT8_UNITS][4];
+        this->clear();
+        pipeline.wait_until_full();
+        expand(current_stage(), 0, even);
         uint32_t at = item.begin;
 #pragma unroll 1
-        do {
-            const uint8_t *stage = stages + pipeline.stage * Stage::BYTES;
-            pipeline.wait_until_full();
-#pragma unroll
-            for (int block = 0; block < Stage::DEPTH; block++)
-                if (block == 0 || at + block < item.end)
-                    add_block(block, stage, block == 0 ? release : nullptr);
-            release = &pipeline.empty[pipeline.stage];
-            pipeline.next();
-            at += Stage::DEPTH;
-        } while (at < item.end);
-        wait_for_products<0>();
-        arrive_by_warp(release, lane);
-    }
-
-    /* ---- Splits of k ---- */
-
-    __device__ int4 *partial_sums(const int8_item &item, uint32_t split) const {
-        const size_t place = ((size_t)split * p.tiles + item.tile) * p.row_tiles + item.row_tile;
-        return p.partial + (place * INT8_FRAGMENTS + fragment) * (Stage::COLUMNS / 8) * WARP + lane;
-    }
-
-    /* Adds the other splits' sums in the warp that comes last; false in the others. */
-    __device__ bool add_splits(const int8_item &item) {
-        int4 *mine = partial_sums(item, item.split);
-#pragma unroll
-        for (int i = 0; i < Stage::COLUMNS / 8; i++)
-            mine[i * WARP] = int4{sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
-        __threadfence();
-        __syncwarp();
-        uint32_t before = 0;
-        uint32_t *arrivals =
-            &p.arrivals[(item.tile * p.row_tiles + item.row_tile) * INT8_FRAGMENTS + fragment];
-        if (lane == 0)
-            before = atomicAdd(arrivals, 1u);
-        if (__shfl_sync(0xffffffffu, before, 0) != p.splits - 1)
-            return false;
-        __threadfence();
-        if (lane == 0)
-            *arrivals = 0;
-        for (uint32_t split = 0; split < p.splits; split++) {
-            if (split == item.split)
-                continue;
-            const int4 *other = partial_sums(item, split);
-#pragma unroll
-            for (int i = 0; i < Stage::COLUMNS / 8; i++) {
-                const int4 v = __ldcg(other + i * WARP);
-                sums[4 * i] += v.x;
-                sums[4 * i + 1] += v.y;
-                sums[4 * i + 2] += v.z;
-                sums[4 * i + 3] += v.w;
-            }
+        while (true) {
+            add_block(item, at, even, odd);
+            if (++at == item.end)
+                break;
+            add_block(item, at, odd, even);
+            if (++at == item.end)
+                break;
         }
-        return true;
-    }
-
-    __device__ void store(const int8_item &item) const {
-        const int8_matrix &weight = p.of[item.matrix];
-        const uint32_t output = item.tile_of_matrix * GB_TILE_ROWS + fragment * GB_FRAGMENT_ROWS + lane / 4;
-        const float scales[2] = {gb_widen_half(weight.row_scales[output], GB_F16),
-                                 gb_widen_half(weight.row_scales[output + 8], GB_F16)};
-#pragma unroll
-        for (int j = 0; j < Stage::COLUMNS / 8; j++)
-#pragma unroll
-            for (int odd = 0; odd < 2; odd++) {
-                const uint32_t column = j * 8 + lane % 4 * 2 + odd;
-                if (column >= item.count)
-                    continue;
-                const size_t row = item.first + column;
-                const int32_t raised = 128 * p.x.sums[row];
-                const float scale = p.x.scales[row];
-                float *to = weight.y + row * weight.outputs + output;
-#pragma unroll
-                for (int below = 0; below < 2; below++)
-                    to[below * 8] = int8_result(sums[j * 4 + below * 2 + odd] - raised, scale, scales[below]);
-            }
     }
 
     __device__ void multiply_all() {
         wait_for_earlier();
         for (uint32_t i = blockIdx.x; i < p.items(); i += gridDim.x) {
             const int8_item item(p, i);
+            if (item.is_empty())
+                continue;
             add_item(item);
-            if (p.splits == 1 || add_splits(item))
-                store(item);
+            this->finish(item);
         }
     }
 };

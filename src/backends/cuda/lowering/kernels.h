@@ -210,13 +210,17 @@ void gb_cuda_norm_gemv_small(const gb_cuda_problem *problem);
 bool gb_cuda_supports_rows(const gb_cuda_problem *problem);
 void gb_cuda_row_chain(const gb_cuda_problem *problem);
 
-/* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; and on
- * Hopper those of packed matrices (gemm_wgmma_int8.cu), of up to GB_MOST_LINEARS that share a launch. They
- * have the same bits. */
+/* gemm_int8.cu: products of inputs that are rounded to 8 bits per row, whose sums are exact integers; those
+ * of packed matrices on tensor cores (gemm_mma_int8.cu), and of many rows on Hopper (gemm_wgmma_int8.cu), of
+ * up to GB_MOST_LINEARS that share a launch. They have the same bits. */
 bool gb_cuda_supports_int8(const gb_cuda_call *call);
 void gb_cuda_gemm_int8(const gb_cuda_call *call);
+bool gb_cuda_supports_mma_int8(const gb_cuda_call *call);
+void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count);
+enum { GB_CUDA_FEW_INT8_ROWS = 16 /* of gemv_int8.cu at most */ };
+void gb_cuda_gemv_int8(const gb_cuda_call *const *calls, uint32_t count);
 bool gb_cuda_supports_wgmma_int8(const gb_cuda_call *call);
-bool gb_cuda_wgmma_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
+bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other);
 void gb_cuda_gemm_wgmma_int8(const gb_cuda_call *const *calls, uint32_t count);
 uint64_t gb_cuda_gemm_wgmma_int8_scratch(const gb_cuda_call *call);
 

@@ -26,7 +26,13 @@ static bool shares_int8_rows(const gb_cuda_call *call, const gb_cuda_call *other
 }
 
 static bool supports_wgmma_int8(const gb_cuda_problem *problem) {
-    return supports_all(problem, gb_cuda_supports_wgmma_int8, gb_cuda_wgmma_int8_joins);
+    return supports_all(problem, gb_cuda_supports_wgmma_int8, gb_cuda_packed_int8_joins);
+}
+static bool supports_mma_int8(const gb_cuda_problem *problem) {
+    return supports_all(problem, gb_cuda_supports_mma_int8, gb_cuda_packed_int8_joins);
+}
+static bool supports_gemv_int8(const gb_cuda_problem *problem) {
+    return problem->parts[0]->operands[0]->dims[0] <= GB_CUDA_FEW_INT8_ROWS && supports_wgmma_int8(problem);
 }
 static bool supports_int8(const gb_cuda_problem *problem) {
     return supports_all(problem, gb_cuda_supports_int8, shares_int8_rows);
@@ -46,6 +52,12 @@ static void launch_wgmma_int8(const gb_cuda_problem *problem) {
 }
 static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
     return gb_cuda_gemm_wgmma_int8_scratch(problem->parts[0]);
+}
+static void launch_mma_int8(const gb_cuda_problem *problem) {
+    gb_cuda_gemm_mma_int8(problem->parts, problem->count);
+}
+static void launch_gemv_int8(const gb_cuda_problem *problem) {
+    gb_cuda_gemv_int8(problem->parts, problem->count);
 }
 static void launch_int8(const gb_cuda_problem *problem) {
     launch_each(problem, gb_cuda_gemm_int8);
@@ -128,7 +140,9 @@ static void launch_gemv_float(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
+    {"gemv_int8", supports_gemv_int8, launch_gemv_int8, wgmma_int8_scratch, NULL, false},
     {"gemm_wgmma_int8", supports_wgmma_int8, launch_wgmma_int8, wgmma_int8_scratch, NULL, false},
+    {"gemm_mma_int8", supports_mma_int8, launch_mma_int8, NULL, NULL, false},
     {"gemm_int8", supports_int8, launch_int8, NULL, NULL, false},
     {"gemv", supports_gemv, launch_gemv, gemv_scratch, NULL, true},
     {"gemv_small", supports_gemv_small, launch_gemv_small, NULL, NULL, false},

@@ -49,6 +49,57 @@ static void launch_int8(const gb_cuda_problem *problem) {
     gb_cuda_int8_product(problem->parts[0], single_pairs_of(problem->parts[0]));
 }
 
+static bool supports_mma_int8(const gb_cuda_problem *problem) {
+    return gb_cuda_supports_mma_int8(problem->parts[0]);
+}
+
+/* Of tiles of 8 rows: those of more rows take less. */
+static uint64_t int8_scratch(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    return gb_cuda_list_bytes(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0], 8);
+}
+
+static uint64_t wgmma_int8_scratch(const gb_cuda_problem *problem) {
+    return gb_cuda_int8_entries_bytes(problem->parts[0]);
+}
+
+typedef void (*listed_product)(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
+                               size_t row_tiles);
+
+/* Of pairs in the order of the experts. */
+static void launch_listed(const gb_cuda_call *call, listed_product product, size_t tile_rows) {
+    row_lists lists = pairs_of(call);
+    const size_t experts = call->operands[1]->dims[0];
+    gb_cuda_list_experts(call, data_of<const int32_t>(call->operands[2]), experts, tile_rows,
+                         call->scratch->bytes, &lists);
+    product(call, lists, tile_rows, gb_cuda_list_tiles(lists.rows, experts, tile_rows));
+}
+
+/* The choices of one token are different experts: there is nothing to group. */
+static void launch_mma_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const row_lists lists = single_pairs_of(call);
+    if (call->operands[2]->dims[0] == 1)
+        gb_cuda_expert_mma_int8(call, lists, 1, lists.rows);
+    else
+        launch_listed(call, gb_cuda_expert_mma_int8,
+                      gb_cuda_mma_int8_tile_rows(lists.rows, call->operands[1]->dims[0]));
+}
+
+static bool supports_wgmma_int8(const gb_cuda_problem *problem) {
+    return problem->parts[0]->is_prefill && gb_cuda_supports_expert_wgmma_int8(problem->parts[0]);
+}
+
+static void launch_wgmma_int8(const gb_cuda_problem *problem) {
+    const gb_cuda_call *call = problem->parts[0];
+    const size_t tile_rows =
+        gb_cuda_wgmma_int8_tile_rows(gb_cuda_elements(call->operands[2]), call->operands[1]->dims[0]);
+    if (tile_rows == 0)
+        launch_mma_int8(problem);
+    else
+        launch_listed(call, gb_cuda_expert_wgmma_int8, tile_rows);
+}
+
 /* ---- A prompt's, in the order of the experts ----------------------------------------------------------- */
 
 static bool supports_wgmma(const gb_cuda_problem *problem) {
@@ -147,6 +198,8 @@ static void launch_quantized(const gb_cuda_problem *problem) {
 }
 
 static const gb_cuda_kernel kernels[] = {
+    {"expert_wgmma_int8", supports_wgmma_int8, launch_wgmma_int8, wgmma_int8_scratch, nullptr, false},
+    {"expert_mma_int8", supports_mma_int8, launch_mma_int8, int8_scratch, nullptr, false},
     {"expert_gemm_int8", supports_int8, launch_int8, nullptr, nullptr, false},
     {"expert_wgmma", supports_wgmma, launch_wgmma, wgmma_scratch, nullptr, false},
     {"expert_gemv", supports_gemv, launch_gemv, nullptr, nullptr, true},

@@ -142,7 +142,8 @@ static bool has_exact_experts(const gb_program *program) {
 static void warn_of_slow_experts(const gb_program *program, const gb_backend_options *options) {
     if (options->log && has_exact_experts(program))
         options->log(options->log_user, GUMBEL_LOG_WARNING,
-                     "cuda: experts are faster in a program that was exported with --quantize int4-affine");
+                     "cuda: with few sequences, experts are faster in a program that was exported with "
+                     "--quantize int4-affine");
 }
 
 static gumbel_status prepare(cuda_backend *b, const gb_program *program, const gb_backend_options *options,

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Launches of the GEMM of rows in 8 bits by a warp's tensor-core instruction (gemm/mma_int8.cuh).
+ */
+#include "backends/cuda/gemm/mma_int8.cuh"
+
+using namespace gb_cuda;
+
+enum {
+    FEWEST_WARPS = 32, /* of a multiprocessor, below which k is shared */
+    MOST_TILES = 8,
+};
+
+template <int TILES, int GROUP>
+static __global__ void __launch_bounds__(MMA_INT8_WARPS *WARP, TILES == 1   ? 4
+                                                               : TILES == 2 ? 3
+                                                                            : 2)
+    multiply_tiles(GB_GRID_CONSTANT mma_int8 p) {
+    __shared__ int32_t partial[MMA_INT8_WARPS][TILES * 4][WARP];
+    __shared__ group_table table;
+    table.fill();
+    const bool has_lists = p.lists.expert || p.lists.tiles;
+    if (has_lists)
+        wait_for_earlier();
+    const row_tile rows = tile_of(p.lists, blockIdx.y, p.tile_rows);
+    if (rows.first >= rows.end)
+        return;
+    const uint32_t warp = threadIdx.x / WARP, share = warp % p.shares;
+    mma_int8_warp<TILES, GROUP> mine(p, table, rows,
+                                     blockIdx.x * (MMA_INT8_WARPS / p.shares) + warp / p.shares);
+    mma_int8_block<GROUP> first = {};
+    if (share < p.blocks)
+        mine.load_weights(share, first);
+    if (!has_lists)
+        wait_for_earlier();
+    __syncthreads();
+    mine.find_inputs();
+    mine.add_share(share, first);
+    if (p.shares > 1)
+        add_shares<TILES>(mine.sums, p.shares, partial);
+    if (share == 0)
+        mine.store();
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------------ */
+
+int8_matrix gb_cuda_int8_matrix(const gb_cuda_call *call, uint32_t *tiles) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    const uint8_t *data = data_of<const uint8_t>(weight);
+    int8_matrix m = {};
+    m.codes = data + weight->planes.codes.offset;
+    m.groups = data + weight->planes.scales.offset;
+    m.row_scales = reinterpret_cast<const uint16_t *>(data + weight->planes.super_scales.offset);
+    m.y = data_of<float>(call->results[0]);
+    m.outputs = (uint32_t)weight->dims[weight->rank - 2];
+    *tiles += m.outputs / GB_TILE_ROWS;
+    m.tiles_end = *tiles;
+    return m;
+}
+
+bool gb_cuda_supports_mma_int8(const gb_cuda_call *call) {
+    const gb_cuda_tensor *weight = call->operands[1];
+    return gb_cuda_supports_int8(call) && weight->is_packed &&
+           weight->dims[weight->rank - 2] % GB_TILE_ROWS == 0;
+}
+
+bool gb_cuda_packed_int8_joins(const gb_cuda_call *call, const gb_cuda_call *other) {
+    return call->operands[0] == other->operands[0] &&
+           gb_node_int(call->node, GB_ATTRIBUTE_ROTATION) ==
+               gb_node_int(other->node, GB_ATTRIBUTE_ROTATION) &&
+           gb_format_equal(&call->operands[1]->format, &other->operands[1]->format);
+}
+
+static uint32_t choose_shares(const mma_int8 &p, size_t row_tiles) {
+    const size_t warps = row_tiles * p.tiles * INT8_FRAGMENTS,
+                 fewest = (size_t)FEWEST_WARPS * gb_cuda_find_facts()->multiprocessors;
+    uint32_t shares = 1;
+    while (shares < MMA_INT8_WARPS && shares * 2 <= p.blocks && warps * shares < fewest)
+        shares *= 2;
+    return shares;
+}
+
+template <int TILES>
+static void launch_tiles(const gb_cuda_call *call, mma_int8 &p, size_t row_tiles) {
+    const unsigned group = call->operands[1]->format.group;
+    auto kernel = multiply_tiles<TILES, 32>;
+    if (group == 64)
+        kernel = multiply_tiles<TILES, 64>;
+    else if (group == 128)
+        kernel = multiply_tiles<TILES, 128>;
+    p.shares = choose_shares(p, row_tiles);
+    const dim3 grid(p.tiles * INT8_FRAGMENTS * p.shares / MMA_INT8_WARPS, (unsigned)row_tiles);
+    GB_LAUNCH(kernel, grid, MMA_INT8_WARPS * WARP, 0, call->stream, p);
+}
+
+/* In tiles of at least as many rows as given. */
+static size_t choose_tile_rows(size_t rows) {
+    size_t tile_rows = MMA_INT8_ROWS;
+    while (tile_rows < rows && tile_rows < MOST_TILES * MMA_INT8_ROWS)
+        tile_rows *= 2;
+    return tile_rows;
+}
+
+static void launch(const gb_cuda_call *call, mma_int8 &p, size_t tile_rows, size_t row_tiles) {
+    p.tile_rows = (unsigned)tile_rows;
+    if (tile_rows <= MMA_INT8_ROWS)
+        launch_tiles<1>(call, p, row_tiles);
+    else if (tile_rows <= 2 * MMA_INT8_ROWS)
+        launch_tiles<2>(call, p, row_tiles);
+    else if (tile_rows <= 4 * MMA_INT8_ROWS)
+        launch_tiles<4>(call, p, row_tiles);
+    else
+        launch_tiles<MOST_TILES>(call, p, row_tiles);
+}
+
+static mma_int8 product_of(const gb_cuda_call *const *calls, uint32_t count, const row_lists &lists) {
+    const gb_cuda_tensor *weight = calls[0]->operands[1];
+    mma_int8 p = {};
+    for (uint32_t i = 0; i < count; i++)
+        p.of[i] = gb_cuda_int8_matrix(calls[i], &p.tiles);
+    p.x = gb_cuda_round_rows(calls[0], INT8_BY_LANE);
+    p.lists = lists;
+    p.blocks = (uint32_t)(weight->dims[weight->rank - 1] / GB_TILE_COLUMNS);
+    return p;
+}
+
+void gb_cuda_gemm_mma_int8(const gb_cuda_call *const *calls, uint32_t count) {
+    const row_lists lists = all_rows(calls[0]);
+    mma_int8 p = product_of(calls, count, lists);
+    const size_t tile_rows = choose_tile_rows(lists.rows);
+    launch(calls[0], p, tile_rows, blocks_for(lists.rows, tile_rows));
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+/* Twice the mean, since experts are chosen by chance. */
+size_t gb_cuda_mma_int8_tile_rows(size_t pairs, size_t experts) {
+    return choose_tile_rows(2 * pairs / experts);
+}
+
+void gb_cuda_expert_mma_int8(const gb_cuda_call *call, const row_lists &lists, size_t tile_rows,
+                             size_t row_tiles) {
+    mma_int8 p = product_of(&call, 1, lists);
+    launch(call, p, tile_rows, row_tiles);
+}
