@@ -80,28 +80,25 @@ static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_cons
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-/* The mask of the next token, in word_count words. */
-static gumbel_status make_mask(gb_constraint *constraint, uint32_t *words, gumbel_error *error) {
+static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
     if (constraint->phase == IN_REASONING)
         return GUMBEL_OK;
-    GB_TRY(gumbel_matcher_mask(constraint->matcher, words, constraint->word_count, error));
+    GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
     for (size_t i = 0; constraint->phase == AT_THE_BEGINNING && i < constraint->open.count; i++) {
         const uint32_t token = (uint32_t)constraint->open.tokens[i];
-        words[token / 32] |= UINT32_C(1) << token % 32;
+        constraint->words[token / 32] |= UINT32_C(1) << token % 32;
     }
     return GUMBEL_OK;
 }
 
-/* A grammar may have more words than a row. */
 static void make_row(void *user, uint32_t *words) {
     gb_constraint *constraint = user;
     const size_t bytes = constraint->row_words * sizeof *words;
-    uint32_t *made = constraint->row_words < constraint->word_count ? constraint->words : words;
-    constraint->error.status = make_mask(constraint, made, &constraint->error);
-    if (constraint->error.status != GUMBEL_OK)
+    constraint->error.status = make_mask(constraint, &constraint->error);
+    if (constraint->error.status == GUMBEL_OK)
+        memcpy(words, constraint->words, bytes);
+    else
         memset(words, 0, bytes);
-    else if (made != words)
-        memcpy(words, made, bytes);
 }
 
 gb_mask_source gb_constraint_mask(gb_constraint *constraint) {
@@ -113,7 +110,7 @@ gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_erro
     if (constraint->error.status != GUMBEL_OK)
         return gb_fail(error, constraint->error.status, "%s", constraint->error.message);
     gb_describe_matcher(constraint->matcher, place, sizeof place);
-    return gb_fail(error, GUMBEL_ERROR_NUMERIC, "no token is left to draw %s, and biases ban that", place);
+    return gb_fail(error, GUMBEL_ERROR_NUMERIC, "no token may be drawn %s", place);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
@@ -140,7 +137,7 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
     GB_TRY(find_phase(grammar->tokenizer, options, constraint, error));
     GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count, &constraint->matcher,
                                  error));
-    return make_mask(constraint, constraint->words, error);
+    return make_mask(constraint, error);
 }
 
 gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_constraint **constraint,
