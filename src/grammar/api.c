@@ -97,6 +97,7 @@ gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gum
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     made->tokenizer = tokenizer;
+    made->is_json = options.kind == GUMBEL_GRAMMAR_JSON || options.kind == GUMBEL_GRAMMAR_JSON_SCHEMA;
     atomic_init(&made->references, 1);
     gumbel_status status = compile(tokenizer, &options, &made->compiled, error);
     if (status == GUMBEL_OK)

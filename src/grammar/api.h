@@ -15,10 +15,15 @@ struct gumbel_grammar {
     gb_grammar *compiled;
     const gumbel_tokenizer *tokenizer;
     const gb_token_trie *trie; /* the tokenizer's */
+    bool is_json;
     atomic_size_t references;
 };
 
 /* One more reference; gumbel_grammar_destroy gives one back. Thread-safe. */
 gumbel_grammar *gb_grammar_retain(const gumbel_grammar *grammar);
+
+/* Says where the answer stands and what may come next: `at $.age: the grammar expects '0', ...`. Writes at
+ * most size bytes with the terminating zero. */
+void gb_describe_matcher(const gumbel_matcher *matcher, char *text, size_t size);
 
 #endif

@@ -21,10 +21,10 @@ typedef struct gb_matcher_options {
     uint64_t work;      /* that one call may cost, in stacks visited; 0: 20,000,000, about a second */
 } gb_matcher_options;
 
-/* A grammar keeps a few matchers that were destroyed, with what they found, for the next ones of the same
- * trie and options. grammar and trie must outlive the matcher, the trie the grammar as well; trie may be NULL
- * for one that takes bytes only, options too. Errors: ARGUMENT (an end token that is none of the trie's),
- * LIMIT, MEMORY. */
+/* Matchers of the same grammar, trie and options share what they find, on any threads; a grammar keeps it for
+ * a while after the last of them. grammar and trie must outlive the matcher, the trie the grammar as well;
+ * trie may be NULL for one that takes bytes only, options too. Errors: ARGUMENT (an end token that is none of
+ * the trie's), LIMIT, MEMORY. */
 gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *trie,
                                 const gb_matcher_options *options, gb_matcher **matcher, gumbel_error *error);
 

@@ -7,7 +7,9 @@
 #include "text/reply/reply_format.h"
 #include "text/tokenizer/tokenizer.h"
 
-enum { MOST_MARKS = 8 };
+#include <string.h>
+
+enum { MOST_MARKS = 8, PLACE = 400 };
 
 /* Tokens that open reasoning, or close it. */
 typedef struct mark_list {
@@ -27,8 +29,10 @@ struct gb_constraint {
     gb_constraint_phase phase;
     mark_list open, close;
     int32_t *end_tokens; /* [end_token_count] */
-    size_t end_token_count, word_count;
-    uint32_t *words; /* [word_count] */
+    size_t end_token_count;
+    size_t row_words, word_count; /* of a mask in a step; of one that the grammar makes, at least as many */
+    uint32_t *words;              /* [word_count] */
+    gumbel_error error;           /* of the mask that was made last */
 };
 
 /* ---- Reasoning ----------------------------------------------------------------------------------------- */
@@ -76,10 +80,6 @@ static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_cons
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-const uint32_t *gb_constraint_mask(const gb_constraint *constraint) {
-    return constraint->phase == IN_REASONING ? NULL : constraint->words;
-}
-
 static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
     if (constraint->phase == IN_REASONING)
         return GUMBEL_OK;
@@ -89,6 +89,28 @@ static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
         constraint->words[token / 32] |= UINT32_C(1) << token % 32;
     }
     return GUMBEL_OK;
+}
+
+static void make_row(void *user, uint32_t *words) {
+    gb_constraint *constraint = user;
+    const size_t bytes = constraint->row_words * sizeof *words;
+    constraint->error.status = make_mask(constraint, &constraint->error);
+    if (constraint->error.status == GUMBEL_OK)
+        memcpy(words, constraint->words, bytes);
+    else
+        memset(words, 0, bytes);
+}
+
+gb_mask_source gb_constraint_mask(gb_constraint *constraint) {
+    return (gb_mask_source){constraint->phase == IN_REASONING ? NULL : make_row, constraint};
+}
+
+gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_error *error) {
+    char place[PLACE];
+    if (constraint->error.status != GUMBEL_OK)
+        return gb_fail(error, constraint->error.status, "%s", constraint->error.message);
+    gb_describe_matcher(constraint->matcher, place, sizeof place);
+    return gb_fail(error, GUMBEL_ERROR_NUMERIC, "no token may be drawn %s", place);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
@@ -103,6 +125,7 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
             "grammar: it is for a tokenizer of %u ids, the program has %llu; gumbel_tokenizer_create "
             "makes the program's own",
             grammar->trie->token_count, (unsigned long long)options->vocab_size);
+    constraint->row_words = words;
     constraint->word_count = words > grammar->trie->word_count ? words : grammar->trie->word_count;
     constraint->words = gb_allocate(constraint->word_count, sizeof *constraint->words);
     constraint->end_tokens = gb_allocate(options->end_token_count + 1, sizeof *constraint->end_tokens);
@@ -149,7 +172,7 @@ static bool is_end(const gb_constraint *constraint, int32_t token) {
     return false;
 }
 
-static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
+gumbel_status gb_constraint_accept(gb_constraint *constraint, int32_t token, gumbel_error *error) {
     if (constraint->phase == IN_REASONING) {
         constraint->phase = has(&constraint->close, token) ? IN_THE_GRAMMAR : IN_REASONING;
         return GUMBEL_OK;
@@ -161,11 +184,6 @@ static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel
     GB_TRY(gumbel_matcher_accept(constraint->matcher, token, error));
     constraint->phase = is_end(constraint, token) ? ENDED : IN_THE_GRAMMAR;
     return GUMBEL_OK;
-}
-
-gumbel_status gb_constraint_accept(gb_constraint *constraint, int32_t token, gumbel_error *error) {
-    GB_TRY(take_token(constraint, token, error));
-    return constraint->phase == ENDED ? GUMBEL_OK : make_mask(constraint, error);
 }
 
 bool gb_constraint_has_ended(const gb_constraint *constraint) {

@@ -6,6 +6,7 @@
 #ifndef GUMBEL_RUN_CONSTRAINT_H
 #define GUMBEL_RUN_CONSTRAINT_H
 
+#include "backends/batch/late_masks.h"
 #include "gumbel.h"
 
 typedef struct gb_constraint gb_constraint;
@@ -28,11 +29,14 @@ gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_cons
 /* NULL is allowed. */
 void gb_constraint_destroy(gb_constraint *constraint);
 
-/* The mask of the next token, as gumbel_request has it, valid until the next token; NULL: any is allowed. */
-const uint32_t *gb_constraint_mask(const gb_constraint *constraint);
+/* Makes the mask of the next token, of (vocab_size + 31) / 32 words, while nobody calls another function of
+ * the constraint; none: any token is allowed. Nothing is allowed where it cannot be made. */
+gb_mask_source gb_constraint_mask(gb_constraint *constraint);
 
-/* Goes on behind a token that the mask allows, and makes the next one's mask. Errors: ARGUMENT (it does not),
- * LIMIT, MEMORY. */
+/* Why the row under the last mask has no token: that mask's error, or what the grammar expects there. */
+gumbel_status gb_constraint_explain(const gb_constraint *constraint, gumbel_error *error);
+
+/* Goes on behind a token that the mask allows. Errors: ARGUMENT (it does not), LIMIT, MEMORY. */
 gumbel_status gb_constraint_accept(gb_constraint *constraint, int32_t token, gumbel_error *error);
 
 /* Whether one of the end tokens was accepted. */

@@ -61,6 +61,9 @@ static bool reserve_batch(gumbel_engine *engine, uint32_t rows) {
     if (!gb_batch_arrays_reserve(&engine->program->metadata, engine->step_tokens, rows, &engine->arrays) ||
         !reserve_requests(engine->slots, &engine->requests))
         return false;
+    engine->late_masks = gb_late_masks_create(engine->slots);
+    if (!engine->late_masks)
+        return false;
     gb_batch_use(&engine->arrays, &engine->batch);
     return true;
 }
@@ -130,7 +133,10 @@ static gumbel_status create_backend(gumbel_engine *engine, const char *name,
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(name, &entry, error));
     engine->backend_name = entry->name;
-    return entry->create(engine->program, options, &engine->backend, error);
+    GB_TRY(entry->create(engine->program, options, &engine->backend, error));
+    if (engine->backend->threads > 0 || gb_program_input(engine->program, GB_ROLE_MASK) == GB_NO_VALUE)
+        return GUMBEL_OK;
+    return gb_mask_workers_create(engine->slots, engine->late_masks, &engine->mask_workers, error);
 }
 
 gumbel_status gumbel_engine_create(const gumbel_program *program, const gumbel_engine_options *given,
@@ -171,8 +177,10 @@ void gumbel_engine_destroy(gumbel_engine *engine) {
         return;
     for (uint32_t i = 0; engine->sessions && i < engine->slots; i++)
         gb_session_forget_generation(&engine->sessions[i]);
+    gb_mask_workers_destroy(engine->mask_workers);
     if (engine->backend)
         engine->backend->functions->destroy(engine->backend);
+    gb_late_masks_destroy(engine->late_masks);
     gb_batch_arrays_free(&engine->arrays);
     free_requests(&engine->requests);
     gb_free(engine->bias_storage);

@@ -214,6 +214,20 @@ static gb_lookahead lookahead_of(const gumbel_session *session) {
     return lookahead;
 }
 
+/* The same under the mask of the generation's grammar, if it has one, which goes on behind the token. */
+static gumbel_status run_constrained(gumbel_session *session, const gumbel_request *last,
+                                     gumbel_error *error) {
+    gb_constraint *constraint = session->constraint;
+    if (!constraint)
+        return run_due_tokens(session, last, error);
+    session->mask = gb_constraint_mask(constraint);
+    gumbel_status status = run_due_tokens(session, last, error);
+    session->mask = (gb_mask_source){0};
+    if (status == GUMBEL_OK)
+        return gb_constraint_accept(constraint, last->result->token, error);
+    return gb_lacks_candidates(last->result) ? gb_constraint_explain(constraint, error) : status;
+}
+
 static gumbel_status compute_next(gumbel_session *session, gumbel_generated *generated, gumbel_error *error) {
     gb_generation *generation = &session->generation;
     session->lookahead = lookahead_of(session);
@@ -222,12 +236,8 @@ static gumbel_status compute_next(gumbel_session *session, gumbel_generated *gen
                                     .result = &result,
                                     .sampling = &generation->sampling,
                                     .wants_logprob = generation->wants_logprob,
-                                    .top_logprobs = generation->top_logprobs,
-                                    .mask =
-                                        session->constraint ? gb_constraint_mask(session->constraint) : NULL};
-    gumbel_status status = run_due_tokens(session, &request, error);
-    if (status == GUMBEL_OK && session->constraint)
-        status = gb_constraint_accept(session->constraint, result.token, error);
+                                    .top_logprobs = generation->top_logprobs};
+    gumbel_status status = run_constrained(session, &request, error);
     if (status != GUMBEL_OK) {
         give_up(session, generated);
         return status;

@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "program/program.h"
+#include "run/mask_workers.h"
 
 #include <stdatomic.h>
 
@@ -58,7 +59,8 @@ struct gumbel_session {
     atomic_bool cancelled;
     gb_generation generation;
     gb_lookahead lookahead;
-    gumbel_detokenizer *text;         /* of the generation begun last; NULL: it gives no text */
+    gb_mask_source mask;      /* of the step that the caller runs, where its request has none; else none */
+    gumbel_detokenizer *text; /* of the generation begun last; NULL: it gives no text */
     struct gb_constraint *constraint; /* likewise; NULL: it is held to no grammar */
     int32_t *prompt;                  /* [max_context + 1] the generation's tokens still to run */
     gumbel_bias *bias;                /* [max_bias] of the generation */
@@ -87,8 +89,10 @@ struct gumbel_engine {
     gb_step_requests requests; /* of the current step */
     gb_batch_arrays arrays;    /* of its batch */
     gb_batch batch;
-    gb_batch following;      /* the step after it, of one row */
-    uint32_t most_following; /* steps that are announced */
+    gb_late_masks *late_masks;
+    gb_mask_workers *mask_workers; /* NULL: the threads of the backend make masks */
+    gb_batch following;            /* the step after it, of one row */
+    uint32_t most_following;       /* steps that are announced */
     int32_t following_position, following_row;
     bool following_generated;
     uint64_t following_seed;
@@ -123,6 +127,9 @@ bool gb_has_penalties(const gumbel_sampling *sampling);
 
 /* What a negative token of a backend means, as a sentence. */
 const char *gb_token_problem(int32_t token);
+
+/* Whether a row has no token because none was left to draw from. */
+bool gb_lacks_candidates(const gumbel_result *result);
 
 /* 64 bits from the system's random source. */
 gumbel_status gb_draw_seed(uint64_t *seed, gumbel_error *error);

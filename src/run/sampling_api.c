@@ -164,6 +164,11 @@ gumbel_status gumbel_sample(const float *logits, size_t vocab_size, const gumbel
     return GUMBEL_OK;
 }
 
+bool gb_lacks_candidates(const gumbel_result *result) {
+    return result->status == GUMBEL_ERROR_NUMERIC &&
+           strcmp(result->problem, gb_token_problem(GB_TOKEN_NO_CANDIDATE)) == 0;
+}
+
 const char *gb_token_problem(int32_t token) {
     return token == GB_TOKEN_NAN ? "the logits have a NaN" : "the logits have no candidate: all are -inf";
 }

@@ -54,12 +54,16 @@ static void set_biases(const gb_batch_arrays *arrays, const gumbel_sampling *set
         ids[settings->bias_count] = -1;
 }
 
-/* The mask of row r of the request. */
-static void set_mask(const gb_batch_arrays *arrays, const gumbel_request *request, uint32_t r, uint32_t row) {
+/* The mask of row r of the request: its own, or one that is made while the step computes. */
+static void set_mask(gumbel_engine *engine, const gumbel_request *request, uint32_t r, uint32_t row) {
+    const gb_batch_arrays *arrays = &engine->arrays;
     const size_t words = arrays->widths.mask_words;
-    arrays->masked[row] = request->mask != NULL;
+    const gb_mask_source *late = &request->session->mask;
+    arrays->masked[row] = request->mask || late->make;
     if (request->mask)
         memcpy(arrays->mask + row * words, request->mask + r * words, words * sizeof *request->mask);
+    else if (late->make)
+        gb_late_masks_add(engine->late_masks, *late, arrays->mask + row * words);
 }
 
 /* Fills in a row's inputs: its settings, and what follows from them and the request. */
@@ -86,7 +90,7 @@ static const char *where_is(size_t index, char where[WHERE]) {
 static gumbel_status check_settings(const gumbel_engine *engine, const gumbel_request *request,
                                     const gumbel_sampling *settings, const char *where, gumbel_error *error) {
     GB_TRY(gb_check_logprobs(engine->program, request->wants_logprob, request->top_logprobs, where, error));
-    if (request->mask)
+    if (request->mask || request->session->mask.make)
         GB_TRY(gb_check_mask(engine->program, where, error));
     if (!engine->program->metadata.use_sampling)
         return GUMBEL_OK;
@@ -110,7 +114,7 @@ static gumbel_status add_rows(gumbel_engine *engine, size_t index, gumbel_error 
         const uint32_t row = engine->batch.row_count++;
         engine->arrays.rows[row] = (int32_t)(first_token + r);
         set_row(&engine->arrays, request, settings, settings->temperature > 0 ? seed + r : seed, row);
-        set_mask(&engine->arrays, request, r, row);
+        set_mask(engine, request, r, row);
     }
     return GUMBEL_OK;
 }
@@ -131,6 +135,8 @@ static gumbel_status add_requests(gumbel_engine *engine, bool generating, gumbel
 static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
     engine->batch.token_count = engine->batch.row_count = 0;
     engine->batch.logits = NULL;
+    engine->batch.late_masks = NULL;
+    gb_late_masks_clear(engine->late_masks);
     GB_TRY(gb_check_requests(engine, error));
     GB_TRY(add_requests(engine, true, error));
     return add_requests(engine, false, error);
@@ -142,8 +148,8 @@ static gumbel_status fill_batch(gumbel_engine *engine, gumbel_error *error) {
 static uint32_t steps_to_come(const gumbel_request *request) {
     const gumbel_session *session = request->session;
     const gb_lookahead *lookahead = &session->lookahead;
-    if (!request->result || request->draft_count > 0 || request->mask || !lookahead->sampling ||
-        request->sampling != lookahead->sampling)
+    if (!request->result || request->draft_count > 0 || request->mask || request->session->mask.make ||
+        !lookahead->sampling || request->sampling != lookahead->sampling)
         return 0;
     const uint32_t end = session->position + (uint32_t)request->token_count;
     uint32_t count = session->engine->max_context - end;
@@ -312,13 +318,30 @@ static gumbel_status finish_requests(const gumbel_engine *engine, gumbel_error *
     return status;
 }
 
-/* Runs the engine's requests. */
-static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
-    GB_TRY(fill_batch(engine, error));
+/* Lets the masks that are still to be made be made. */
+static void begin_masks(gumbel_engine *engine) {
+    if (!gb_late_masks_any(engine->late_masks))
+        return;
+    engine->batch.late_masks = engine->late_masks;
+    if (engine->mask_workers)
+        gb_mask_workers_wake(engine->mask_workers);
+}
+
+/* Executes the batch, which is filled. */
+static gumbel_status execute_batch(gumbel_engine *engine, gumbel_error *error) {
     announce_following(engine);
     note_written(engine);
-    GB_TRY(engine->backend->functions->step(engine->backend, &engine->batch, error));
-    return finish_requests(engine, error);
+    begin_masks(engine);
+    return engine->backend->functions->step(engine->backend, &engine->batch, error);
+}
+
+/* Runs the engine's requests. Masks are finished in any case: their makers are the callers' again. */
+static gumbel_status run_step(gumbel_engine *engine, gumbel_error *error) {
+    gumbel_status status = fill_batch(engine, error);
+    if (status == GUMBEL_OK)
+        status = execute_batch(engine, error);
+    gb_late_masks_finish(engine->late_masks);
+    return status == GUMBEL_OK ? finish_requests(engine, error) : status;
 }
 
 /* Whether a failed step has left something that the session's next tokens do not overwrite. */

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -169,6 +170,42 @@ static void test_choices(void **state) {
     gb_expressions_destroy(expressions);
 }
 
+/* Texts that begin alike, that begin others, that stand there twice, and the empty one. */
+static void test_choices_that_overlap(void **state) {
+    (void)state;
+    static const char *const texts[] = {"abc", "ab", "", "abd", "ab", "\xC3\xA4", "b"};
+    static const size_t sizes[] = {3, 2, 0, 3, 2, 2, 1};
+    gb_expressions *expressions = gb_expressions_create();
+    gb_grammar *grammar = compile_and_free(expressions, gb_express_choices(expressions, texts, sizes, 7));
+    assert_true(all_accepted(grammar, texts, 7, true));
+    assert_false(accepts_bytes(grammar, "a", 1) || accepts_bytes(grammar, "abe", 3) ||
+                 accepts_bytes(grammar, "abcd", 4) || accepts_bytes(grammar, "\xC3", 1));
+    gb_grammar_destroy(grammar);
+}
+
+/* More of them than an answer may have ways to be read. */
+static void test_many_choices(void **state) {
+    (void)state;
+    enum { CHOICES = 30000, LONGEST = 24 };
+    char(*texts)[LONGEST] = calloc(CHOICES, sizeof *texts);
+    const char **pointers = calloc(CHOICES, sizeof *pointers);
+    size_t *sizes = calloc(CHOICES, sizeof *sizes);
+    for (unsigned i = 0; i < CHOICES; i++) {
+        sizes[i] = (size_t)snprintf(texts[i], LONGEST, "%x of %u", i * 2654435761u, i % 7);
+        pointers[i] = texts[i];
+    }
+    gb_expressions *expressions = gb_expressions_create();
+    gb_grammar *grammar =
+        compile_and_free(expressions, gb_express_choices(expressions, pointers, sizes, CHOICES));
+    for (size_t i = 0; i < CHOICES; i += 1000)
+        assert_true(accepts_bytes(grammar, texts[i], sizes[i]));
+    assert_false(accepts_bytes(grammar, texts[5], sizes[5] - 1));
+    gb_grammar_destroy(grammar);
+    free(texts);
+    free(pointers);
+    free(sizes);
+}
+
 /* One in so many items, each of a set of 64 of the code points, is in the ranges; all are tried. */
 static void test_characters(void **state) {
     (void)state;
@@ -268,6 +305,8 @@ int main(void) {
                                        cmocka_unit_test(test_limits),
                                        cmocka_unit_test(test_json),
                                        cmocka_unit_test(test_choices),
+                                       cmocka_unit_test(test_choices_that_overlap),
+                                       cmocka_unit_test(test_many_choices),
                                        cmocka_unit_test(test_characters),
                                        cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);

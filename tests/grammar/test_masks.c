@@ -4,7 +4,7 @@
  * small.
  */
 #include "grammar/gbnf/gbnf.h"
-#include "grammar/matcher.h"
+#include "grammar/match/matcher.h"
 #include "grammar/regex/regex.h"
 #include "random_expression.h"
 #include "small_vocabulary.h"
@@ -247,26 +247,65 @@ static void test_end_and_history(void **state) {
     gb_grammar_destroy(grammar);
 }
 
-/* A matcher that was destroyed serves the next answer, from the start; one of other options does not. */
-static void test_pool(void **state) {
+/* Matchers share what they find, those of the same options alone, and a grammar keeps some of it. */
+static void test_shared_caches(void **state) {
     (void)state;
+    enum { MATCHERS = 6 };
     gb_grammar *grammar = grammar_of_regex("a*b");
-    gb_matcher *matcher = matcher_of(grammar, 0), *first = matcher, *others[6];
+    gb_matcher *first = matcher_of(grammar, 0), *other = matcher_of(grammar, 12345), *next[MATCHERS];
+    const gb_match_cache *cache = first->cache;
     uint32_t words[WORDS], again[WORDS];
-    assert_ok(gb_matcher_mask(matcher, words, NULL), NULL);
-    assert_true(gb_matcher_accept_token(matcher, 'b'));
-    gb_matcher_destroy(matcher);
-    matcher = matcher_of(grammar, 12345);
-    assert_ptr_not_equal(matcher, first);
-    gb_matcher_destroy(matcher);
-    for (int i = 0; i < 6; i++)
-        others[i] = matcher_of(grammar, 0);
-    assert_ptr_equal(others[0], first);
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(gb_matcher_history(others[i]), 0);
-        assert_ok(gb_matcher_mask(others[i], again, NULL), NULL);
+    assert_ptr_not_equal(other->cache, cache);
+    assert_ok(gb_matcher_mask(first, words, NULL), NULL);
+    assert_int_equal(cache->masks.count, 1);
+    assert_true(gb_matcher_accept_token(first, 'b'));
+    gb_matcher_destroy(first);
+    for (int i = 0; i < MATCHERS; i++) {
+        next[i] = matcher_of(grammar, 0);
+        assert_ptr_equal(next[i]->cache, cache);
+        assert_int_equal(gb_matcher_history(next[i]), 0);
+        assert_ok(gb_matcher_mask(next[i], again, NULL), NULL);
         assert_memory_equal(words, again, sizeof words);
-        gb_matcher_destroy(others[i]);
+    }
+    assert_int_equal(cache->masks.count, 1);
+    for (int i = 0; i < MATCHERS; i++)
+        gb_matcher_destroy(next[i]);
+    for (size_t i = 0; i < 3 * GB_IDLE_CACHES; i++)
+        gb_matcher_destroy(matcher_of(grammar, 1000 + i));
+    gb_matcher_destroy(other);
+    gb_grammar_destroy(grammar);
+}
+
+/* Where several answers stand is kept while what they found is forgotten again and again. */
+static void test_trimmed_histories(void **state) {
+    (void)state;
+    enum { MATCHERS = 3, TOKENS = 40 };
+    gb_grammar *grammar = grammar_of_regex("(a{1,30}b|[a-c]{2,40}){1,20}");
+    gb_matcher *small[MATCHERS], *large[MATCHERS], *clone;
+    uint32_t words[WORDS], expected[WORDS];
+    for (int i = 0; i < MATCHERS; i++) {
+        small[i] = matcher_of(grammar, 1);
+        large[i] = matcher_of(grammar, 0);
+    }
+    for (uint32_t step = 0; step < TOKENS; step++)
+        for (uint32_t i = 0; i < MATCHERS; i++) {
+            const uint32_t token = 'a' + (step * (i + 1) + step / 3) % 3;
+            const bool is_taken = gb_matcher_accept_token(large[i], token);
+            assert_int_equal(gb_matcher_accept_token(small[i], token), is_taken);
+            assert_ok(gb_matcher_mask(large[i], expected, NULL), NULL);
+            assert_ok(gb_matcher_mask(small[i], words, NULL), NULL);
+            assert_memory_equal(words, expected, sizeof words);
+        }
+    assert_ok(gb_matcher_clone(small[0], &clone, NULL), NULL);
+    const size_t back = gb_matcher_history(clone) / 2;
+    assert_true(gb_matcher_rollback(clone, back) && gb_matcher_rollback(large[0], back));
+    assert_ok(gb_matcher_mask(large[0], expected, NULL), NULL);
+    assert_ok(gb_matcher_mask(clone, words, NULL), NULL);
+    assert_memory_equal(words, expected, sizeof words);
+    gb_matcher_destroy(clone);
+    for (int i = 0; i < MATCHERS; i++) {
+        gb_matcher_destroy(small[i]);
+        gb_matcher_destroy(large[i]);
     }
     gb_grammar_destroy(grammar);
 }
@@ -340,7 +379,8 @@ int main(void) {
                                        cmocka_unit_test(test_grammars),
                                        cmocka_unit_test(test_random_expressions),
                                        cmocka_unit_test(test_end_and_history),
-                                       cmocka_unit_test(test_pool),
+                                       cmocka_unit_test(test_shared_caches),
+                                       cmocka_unit_test(test_trimmed_histories),
                                        cmocka_unit_test(test_where),
                                        cmocka_unit_test(test_bad_end_token),
                                        cmocka_unit_test(test_ambiguous),

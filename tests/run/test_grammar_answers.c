@@ -9,6 +9,7 @@
 #include "support/temporary.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -220,13 +221,48 @@ static void the_grammar_begins_behind_reasoning(void **state) {
     const int32_t end = gumbel_token_id(b.tokenizer, "</think>");
     assert_true(end >= 0);
     for (int32_t token = 20; token < 40; token++) {
-        assert_null(gb_constraint_mask(constraint));
+        assert_true(gb_constraint_mask(constraint).make == NULL);
         assert_ok(gb_constraint_accept(constraint, token, &error), &error);
     }
     assert_ok(gb_constraint_accept(constraint, end, &error), &error);
-    assert_non_null(gb_constraint_mask(constraint));
+    assert_true(gb_constraint_mask(constraint).make != NULL);
     assert_fails(gb_constraint_accept(constraint, end, &error), GUMBEL_ERROR_ARGUMENT, &error, "expects");
     gb_constraint_destroy(constraint);
+    close_bundled(&b);
+}
+
+/* Biases that ban all that the grammar allows. */
+static void an_answer_without_tokens_says_where(void **state) {
+    (void)state;
+    enum { WORDS = 4096, MOST_BIASES = 64 };
+    static const char message[] = "no token may be drawn at $: the grammar expects ";
+    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    gumbel_matcher *matcher;
+    gumbel_session *session;
+    gumbel_generated next = {.size = sizeof next};
+    uint32_t words[WORDS];
+    gumbel_bias bias[MOST_BIASES];
+    gumbel_sampling banned = sampling;
+    const gumbel_grammar_options of_array = {
+        .size = sizeof of_array, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = "{\"const\": [7]}"};
+    gumbel_grammar *grammar;
+    assert_ok(gumbel_grammar_create(b.tokenizer, &of_array, &grammar, &error), &error);
+    assert_ok(gumbel_matcher_create(grammar, NULL, 0, &matcher, &error), &error);
+    assert_ok(gumbel_matcher_mask(matcher, words, WORDS, &error), &error);
+    gumbel_matcher_destroy(matcher);
+    for (int32_t token = 0; token < WORDS * 32; token++)
+        if (words[token / 32] >> token % 32 & 1) {
+            assert_true(banned.bias_count < MOST_BIASES);
+            bias[banned.bias_count++] = (gumbel_bias){token, -INFINITY};
+        }
+    banned.bias = bias;
+    assert_ok(gumbel_session_create(b.engine, &session, &error), &error);
+    const gumbel_generate_options options = {
+        .size = sizeof options, .sampling = &banned, .tokenizer = b.tokenizer, .grammar = grammar};
+    assert_ok(gumbel_generate(session, b.prompt, b.prompt_count, &options, &error), &error);
+    assert_fails(gumbel_next(session, &next, &error), GUMBEL_ERROR_NUMERIC, &error, message);
+    gumbel_session_destroy(session);
+    gumbel_grammar_destroy(grammar);
     close_bundled(&b);
 }
 
@@ -247,6 +283,7 @@ int main(void) {
         cmocka_unit_test(answers_are_what_the_schema_says),
         cmocka_unit_test(every_kind_holds_its_answers),
         cmocka_unit_test(the_grammar_begins_behind_reasoning),
+        cmocka_unit_test(an_answer_without_tokens_says_where),
         cmocka_unit_test(programs_without_masks_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

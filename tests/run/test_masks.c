@@ -2,7 +2,9 @@
  *
  * A request's mask: what it allows is drawn as if all else were banned, rows without one are left alone, a
  * row that it leaves without a candidate has an error of its own, and programs without the input refuse it.
+ * Masks that are made while the step computes are no others.
  */
+#include "run/handles.h"
 #include "support/backend.h"
 #include "support/programs/random_program.h"
 
@@ -12,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -122,6 +125,77 @@ static void masks_are_bans(void **state) {
     stop(&banned);
 }
 
+/* Makes a mask as slowly as a grammar that is new. */
+typedef struct slow_mask {
+    uint32_t step, made;
+} slow_mask;
+
+static void make_slowly(void *user, uint32_t *words) {
+    slow_mask *mask = user;
+    nanosleep(&(struct timespec){.tv_nsec = 200000 * (mask->step % 3)}, NULL);
+    fill_mask(mask->step, words);
+    mask->made++;
+}
+
+/* Session 0 has a mask of its request, session 1 one that is late, in steps of other sizes, too. */
+static void late_masks_are_masks(void **state) {
+    (void)state;
+    opened early = start("full"), late = start("full");
+    int32_t tokens[SESSIONS] = {3, 5, 8};
+    slow_mask slow = {0};
+    for (uint32_t n = 0; n < STEPS; n++) {
+        uint32_t mask[2][WORDS];
+        const bool has_mask = n % 4 != 3;
+        fill_mask(n + 7, mask[0]);
+        fill_mask(n, mask[1]);
+        const uint32_t *const all[SESSIONS] = {mask[0], has_mask ? mask[1] : NULL, NULL},
+                              *const some[SESSIONS] = {mask[0], NULL, NULL};
+        ragged_step expected, found;
+        slow.step = n;
+        late.sessions[1]->mask = (gb_mask_source){has_mask ? make_slowly : NULL, &slow};
+        assert_ok(run(&early, &expected, tokens, settings, all), &error);
+        assert_ok(run(&late, &found, tokens, settings, some), &error);
+        for (uint32_t i = 0; i < SESSIONS; i++) {
+            assert_int_equal(found.results[i].token, expected.results[i].token);
+            assert_memory_equal(&found.results[i].logprob, &expected.results[i].logprob, sizeof(float));
+            tokens[i] = expected.results[i].token;
+        }
+    }
+    assert_int_equal(slow.made, STEPS * 3 / 4);
+    stop(&early);
+    stop(&late);
+}
+
+/* A step of one row, and one that is refused while a mask is to be made, which is made all the same. */
+static void late_masks_of_one_row_and_of_none(void **state) {
+    (void)state;
+    opened o = start("full");
+    slow_mask slow = {.step = 1};
+    uint32_t mask[WORDS];
+    gumbel_result result = {.size = sizeof result};
+    gumbel_request requests[] = {{.size = sizeof *requests,
+                                  .session = o.sessions[0],
+                                  .tokens = (const int32_t[]){4},
+                                  .token_count = 1,
+                                  .result = &result,
+                                  .sampling = &settings[1]},
+                                 {.size = sizeof *requests,
+                                  .session = o.sessions[1],
+                                  .tokens = (const int32_t[]){4},
+                                  .token_count = 1,
+                                  .result = &result,
+                                  .sampling = &settings[1],
+                                  .top_logprobs = 100}};
+    fill_mask(1, mask);
+    o.sessions[0]->mask = (gb_mask_source){make_slowly, &slow};
+    assert_fails(gumbel_step(o.engine, requests, 2, &error), GUMBEL_ERROR_ARGUMENT, &error, "request 1: ");
+    assert_int_equal(slow.made, 1);
+    assert_ok(gumbel_step(o.engine, requests, 1, &error), &error);
+    assert_int_equal(slow.made, 2);
+    assert_true(is_allowed(mask, (uint32_t)result.token));
+    stop(&o);
+}
+
 static void a_row_without_candidates_is_its_own_error(void **state) {
     (void)state;
     opened o = start("full");
@@ -159,6 +233,8 @@ static void programs_without_the_input_refuse(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(masks_are_bans),
+        cmocka_unit_test(late_masks_are_masks),
+        cmocka_unit_test(late_masks_of_one_row_and_of_none),
         cmocka_unit_test(a_row_without_candidates_is_its_own_error),
         cmocka_unit_test(programs_without_the_input_refuse),
     };

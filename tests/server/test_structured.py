@@ -316,6 +316,7 @@ class Minimal(unittest.TestCase):
                 status, _, body = server.post("/v1/chat/completions", chat("Hi", guided_choice=["a"]))
                 self.assertEqual(status, 400)
                 self.assertIn("--sampler minimal", body["error"]["message"])
+                self.assertEqual(body["error"]["param"], "guided_choice")
                 self.assertEqual(server.post("/v1/chat/completions", chat("Hi", max_tokens=2))[0], 200)
 
 

@@ -5,6 +5,7 @@
 #ifndef GUMBEL_BACKENDS_BATCH_BATCH_H
 #define GUMBEL_BACKENDS_BATCH_BATCH_H
 
+#include "backends/batch/late_masks.h"
 #include "program/program.h"
 
 /* How many inputs a program has at most. */
@@ -45,6 +46,8 @@ typedef struct gb_batch {
     /* [N] whether the token is a draft, which the slot may be told to forget. A slot's drafts stand last, all
      * are marked generated, and nothing follows a batch that has one. */
     const bool *draft;
+    /* NULL, or masks that are still being made: whoever reads `mask` waits for them before that. */
+    gb_late_masks *late_masks;
     /* NULL, or the step that probably comes next: its tokens, which are NULL here, will be the ones that this
      * step's rows draw. A backend may begin it before it waits for them. What it began is undone by any other
      * step or function of one of the slots, so that nobody sees it. The pointer is valid during the step. */

@@ -27,7 +27,8 @@ struct gb_executor {
     uint8_t *shared;  /* of all threads */
     size_t scratch_bytes;
     unsigned thread_count;
-    uint32_t row_count; /* of this batch */
+    uint32_t row_count;        /* of this batch */
+    gb_late_masks *late_masks; /* of this batch; NULL: none is late */
 };
 
 /* ---- Values -------------------------------------------------------------------------------------------- */
@@ -84,6 +85,7 @@ static void bind_batch(gb_executor *e, const gb_batch *batch) {
             e->tensors[i].dims[0] = shape->dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
     }
     e->row_count = batch->row_count;
+    e->late_masks = batch->late_masks;
     e->log->is_draft = batch->draft;
 }
 
@@ -133,6 +135,18 @@ static void wait_for_others(walker *w) {
         gb_team_wait_with(w->executor->team, fetch_more, w);
 }
 
+/* Waits for what the step needs. In passing the threads make masks: before the step that reads them, and
+ * before one that shares itself out, so that who has no mask to make begins with it. */
+static void prepare_step(walker *w, const gb_ready_step *step) {
+    gb_late_masks *masks = w->executor->late_masks;
+    if (masks && step->reads_masks)
+        gb_late_masks_work(masks);
+    if (step->meets_first || (masks && step->reads_masks))
+        wait_for_others(w);
+    if (masks && w->next == w->executor->steps.mask_step)
+        gb_late_masks_work(masks);
+}
+
 /* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
 static uint32_t next_step(walker *w, const gb_ready_step *step, uint32_t following) {
     if (step->kind == GB_STEP_JUMP)
@@ -155,8 +169,8 @@ static void execute_timed(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     const gb_constant *weight = gb_step_weight(e->plan->program, step->planned);
     double begin = gb_seconds();
+    prepare_step(w, step);
     if (step->meets_first) {
-        wait_for_others(w);
         double met = gb_seconds();
         e->profile(e->profile_user, "barrier", NULL, met - begin);
         begin = met;
@@ -181,8 +195,7 @@ static void walk(void *user, unsigned index) {
         } else if (is_timed) {
             execute_timed(&w, step);
         } else {
-            if (step->meets_first)
-                wait_for_others(&w);
+            prepare_step(&w, step);
             execute(&w, step);
         }
     }

@@ -30,6 +30,14 @@ static bool is_rounded(const maker *m, const gb_ready_step *step) {
     return a->dims[a->rank - 1] == b->dims[b->rank - 1] && gb_rounding_equal(&of_a, &of_b);
 }
 
+static bool reads_masks(const gb_plan *plan, const gb_step *step) {
+    const gb_ref mask = gb_program_input(plan->program, GB_ROLE_MASK);
+    for (uint32_t i = 0; i < step->operand_count && mask != GB_NO_VALUE; i++)
+        if (step->operands[i] != GB_NO_VALUE && storage_of(plan, step, i) == mask)
+            return true;
+    return false;
+}
+
 /* What the kernel keeps for the next one when the batch is the largest. */
 static gumbel_status count_shared_bytes(const maker *m, const gb_ready_step *step, gumbel_error *error) {
     const gb_cpu_tensor *x = step->call.operands[0];
@@ -60,6 +68,7 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     gb_ready_step step = {.planned = planned,
                           .kind = planned->kind,
                           .needs_rows = planned->needs_rows,
+                          .reads_masks = reads_masks(m->plan, planned),
                           .target = planned->target,
                           .call = {.node = planned->node, .vector = m->vector}};
     gb_kernel before = NULL;
@@ -193,6 +202,15 @@ static bool is_same_shape(const gb_batch_shape *a, const gb_batch_shape *b) {
            a->shared == b->shared;
 }
 
+/* The last step before the masks are read of which a thread that comes late leaves more to the others. */
+static uint32_t find_mask_step(const gb_ready_steps *steps) {
+    uint32_t found = steps->count;
+    for (uint32_t s = 0; s < steps->count && !steps->list[s].reads_masks; s++)
+        if (steps->list[s].call.queue)
+            found = s;
+    return found;
+}
+
 static void fill_queues(gb_ready_steps *steps) {
     for (uint32_t s = 0; s < steps->count; s++)
         if (steps->list[s].call.queue)
@@ -233,5 +251,6 @@ void gb_ready_steps_schedule(gb_ready_steps *steps, const gb_batch *batch, unsig
         must_meet = false;
         steps->is_single = steps->is_single && step->call.split == GB_SPLIT_ALONE;
     }
+    steps->mask_step = find_mask_step(steps);
     fill_queues(steps);
 }

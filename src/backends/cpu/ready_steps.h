@@ -14,6 +14,7 @@ typedef struct gb_ready_step {
     const gb_step *planned;
     gb_step_kind kind;
     bool needs_rows;  /* left out of a batch without rows */
+    bool reads_masks; /* all threads meet before it where masks are made late */
     bool meets_first; /* in this batch: all threads meet before it */
     bool is_target;   /* of a branch or jump */
     uint32_t target;  /* of BRANCH and JUMP: a ready step, or their count */
@@ -38,7 +39,8 @@ typedef struct gb_ready_steps {
     uint64_t shared_bytes; /* that kernels keep for the kernels after them, at the largest batch */
     bool is_single;        /* in this batch: thread 0 executes every step */
     uint64_t work;         /* of this batch, about, as gb_kernel_work has it */
-    gb_batch_shape shape;  /* of this batch */
+    uint32_t mask_step; /* in this batch: before it threads make late masks; the others begin without them */
+    gb_batch_shape shape; /* of this batch */
     gb_schedule schedule;
     gb_work_part *parts; /* of all queues: [count, thread_count] */
 } gb_ready_steps;

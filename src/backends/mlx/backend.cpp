@@ -136,7 +136,7 @@ static std::vector<uint8_t> key_of(const gb_program &program, const gb_batch &ba
         const gb_role_info &role = *gb_role_find(program.inputs[i].role);
         if (role.role == GB_ROLE_TOKENS)
             continue;
-        if (role.role == GB_ROLE_MASK && !gb_batch_has_mask(&batch))
+        if (role.role == GB_ROLE_MASK && (batch.late_masks || !gb_batch_has_mask(&batch)))
             continue;
         const size_t count = std::strchr(role.dims, 'L')   ? biases
                              : std::strchr(role.dims, 'W') ? gb_mask_words(program.metadata.vocab_size)

@@ -30,7 +30,12 @@ step::step(const gb_plan &executed, const gb_batch &inputs, slots &kept,
 
 const void *step::input(gb_ref value) const {
     const gb_value &v = plan.program->values[value];
-    return v.kind == GB_VALUE_INPUT ? gb_batch_input(&batch, plan.program->inputs[v.index].role) : nullptr;
+    if (v.kind != GB_VALUE_INPUT)
+        return nullptr;
+    const gb_role role = plan.program->inputs[v.index].role;
+    if (role == GB_ROLE_MASK && batch.late_masks)
+        gb_late_masks_finish(batch.late_masks);
+    return gb_batch_input(&batch, role);
 }
 
 mx::Shape step::shape_of(gb_ref value) const {

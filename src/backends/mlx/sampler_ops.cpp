@@ -299,6 +299,8 @@ static operation apply_mask(const gb_node &node, weights &from) {
             s.set(y, s[x]);
             return;
         }
+        if (s.batch.late_masks)
+            mx::async_eval({s[x]}); /* computed while the masks are made */
         const mx::array allowed = part(bits_of(s[mask]), 1, 0, size);
         const mx::array kept =
             mx::logical_or(mx::logical_or(allowed, mx::logical_not(column(s[masked]))), is_nan(s[x]));

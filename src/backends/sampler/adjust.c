@@ -89,17 +89,35 @@ void gb_penalize(const float *logits, uint32_t count, const gb_penalties *penalt
     gb_add_penalties(y, count, penalties, NULL);
 }
 
-/* A whole word's logits, or some of them, or none but NaNs. */
-static void mask_word(const float *x, uint32_t count, uint32_t word, float *y) {
+enum { BITS = 32 };
+
+/* None but NaNs. */
+static void ban_all(const float *x, uint32_t count, float *y) {
     for (uint32_t i = 0; i < count; i++)
-        y[i] = word >> i & 1 || x[i] != x[i] ? x[i] : gb_negative_infinity();
+        y[i] = x[i] != x[i] ? x[i] : gb_negative_infinity();
 }
 
+static void mask_word(const float *x, uint32_t count, uint32_t word, float *y) {
+    ban_all(x, count, y);
+    for (; word != 0; word &= word - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(word);
+        if (i < count)
+            y[i] = x[i];
+    }
+}
+
+/* Most words have no bit, or all of them. */
 void gb_apply_mask(const float *logits, uint32_t count, const uint32_t *mask, float *y) {
-    enum { BITS = 32 };
     uint32_t i = 0;
-    for (; count - i >= BITS; i += BITS)
-        mask_word(logits + i, BITS, mask[i / BITS], y + i);
+    for (; count - i >= BITS; i += BITS) {
+        const uint32_t word = mask[i / BITS];
+        if (word == 0)
+            ban_all(logits + i, BITS, y + i);
+        else if (word == UINT32_MAX)
+            memcpy(y + i, logits + i, BITS * sizeof *y);
+        else
+            mask_word(logits + i, BITS, word, y + i);
+    }
     if (i < count)
         mask_word(logits + i, count - i, mask[i / BITS], y + i);
 }

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "grammar/compile/grammar.h"
-#include "grammar/match/pool.h"
+#include "grammar/match/match_cache.h"
 
 #include <stdio.h>
 
@@ -63,8 +63,8 @@ gumbel_status gb_grammar_compile(const gb_expressions *expressions, gb_expressio
     compiler.facts = gb_allocate(expressions->node_count, sizeof *compiler.facts);
     gb_grammar *made = gb_allocate(1, sizeof *made);
     if (made)
-        made->pool = gb_matcher_pool_create();
-    if (compiler.facts && made && made->pool)
+        made->caches = gb_match_caches_create();
+    if (compiler.facts && made && made->caches)
         compile(&compiler, root, made);
     else
         gb_compiler_no_memory(&compiler);
@@ -83,7 +83,7 @@ gumbel_status gb_grammar_compile(const gb_expressions *expressions, gb_expressio
 void gb_grammar_destroy(gb_grammar *grammar) {
     if (!grammar)
         return;
-    gb_matcher_pool_destroy(grammar->pool);
+    gb_match_caches_destroy(grammar->caches);
     gb_automaton_free(&grammar->automaton);
     gb_free(grammar);
 }

@@ -10,7 +10,7 @@
 
 struct gb_grammar {
     gb_automaton automaton;
-    struct gb_matcher_pool *pool; /* owned */
+    struct gb_match_caches *caches; /* owned */
 };
 
 #endif

@@ -2,32 +2,47 @@
 #include "grammar/match/matcher.h"
 
 #include "base/memory.h"
-#include "grammar/match/pool.h"
 
 #include <string.h>
-
-/* Stacks that one closure may visit. */
-#define STACK_LIMIT 20000
-#define DEFAULT_WORK UINT64_C(20000000)
-#define DEFAULT_CACHE_BYTES ((size_t)16 << 20)
 
 static gumbel_status no_memory(gumbel_error *error) {
     return gb_fail(error, GUMBEL_ERROR_MEMORY, "grammar: no memory to follow an answer");
 }
 
-/* ---- Made and destroyed ----------------------------------------------------------------------------------
+/* ---- Calls -----------------------------------------------------------------------------------------------
  */
 
-static bool allocate(gb_matcher *matcher, const uint32_t *end_tokens, size_t count) {
-    matcher->end_tokens = gb_allocate(count, sizeof *matcher->end_tokens);
-    matcher->end_token_count = count;
-    if (!matcher->end_tokens || (matcher->trie && !gb_mask_cache_begin(&matcher->masks, matcher->trie)))
-        return false;
-    if (count)
-        memcpy(matcher->end_tokens, end_tokens, count * sizeof *end_tokens);
-    return gb_configurations_begin(&matcher->configurations, &matcher->grammar->automaton, STACK_LIMIT,
-                                   matcher->work);
+/* An error of one call is not one of the next: what it was about may not be asked again. */
+static void forget_error(gb_configurations *configurations) {
+    configurations->status = GUMBEL_OK;
+    configurations->work = 0;
+    configurations->closure.failed = configurations->closure.full = false;
 }
+
+gb_configurations *gb_matcher_lock(gb_matcher *matcher) {
+    gb_match_cache *cache = matcher->cache;
+    pthread_mutex_lock(&cache->mutex);
+    forget_error(&cache->configurations);
+    gb_match_cache_trim(cache);
+    return &cache->configurations;
+}
+
+void gb_matcher_unlock(gb_matcher *matcher) {
+    matcher->status = matcher->cache->configurations.status;
+    pthread_mutex_unlock(&matcher->cache->mutex);
+}
+
+gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
+    if (matcher->status == GUMBEL_ERROR_LIMIT)
+        return gb_fail(error, matcher->status,
+                       "grammar: more than %d ways to read the answer, or too many to go on; make it less "
+                       "ambiguous",
+                       GB_STACK_LIMIT);
+    return matcher->status == GUMBEL_OK ? GUMBEL_OK : no_memory(error);
+}
+
+/* ---- Made and destroyed ----------------------------------------------------------------------------------
+ */
 
 static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matcher_options *options,
                                       gumbel_error *error) {
@@ -36,13 +51,6 @@ static gumbel_status check_end_tokens(const gb_token_trie *trie, const gb_matche
             return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: end token %u is none of the vocabulary's",
                            options->end_tokens[i]);
     return GUMBEL_OK;
-}
-
-/* An error of one call is not one of the next: what it was about may not be asked again. */
-static void forget_error(gb_matcher *matcher) {
-    matcher->configurations.status = GUMBEL_OK;
-    matcher->configurations.work = 0;
-    matcher->configurations.closure.failed = matcher->configurations.closure.full = false;
 }
 
 static bool push(gb_matcher *matcher, uint32_t configuration) {
@@ -58,37 +66,33 @@ static bool push(gb_matcher *matcher, uint32_t configuration) {
     return true;
 }
 
-size_t gb_cache_bytes_of(const gb_matcher_options *options) {
-    return options->cache_bytes ? options->cache_bytes : DEFAULT_CACHE_BYTES;
+/* Puts a matcher among the cache's, whose mutex the caller has. */
+static void link_to_cache(gb_matcher *matcher) {
+    gb_match_cache *cache = matcher->cache;
+    matcher->previous = &cache->matchers;
+    matcher->next = cache->matchers;
+    if (matcher->next)
+        matcher->next->previous = &matcher->next;
+    cache->matchers = matcher;
 }
 
-uint64_t gb_work_of(const gb_matcher_options *options) {
-    return options->work ? options->work : DEFAULT_WORK;
+static void unlink_from_cache(gb_matcher *matcher) {
+    pthread_mutex_lock(&matcher->cache->mutex);
+    *matcher->previous = matcher->next;
+    if (matcher->next)
+        matcher->next->previous = matcher->previous;
+    pthread_mutex_unlock(&matcher->cache->mutex);
 }
 
 /* Puts the matcher at the start of an answer. */
 static gumbel_status begin(gb_matcher *matcher, gumbel_error *error) {
-    forget_error(matcher);
-    matcher->history_count = 0;
-    uint32_t start = gb_start_configuration(&matcher->configurations);
+    gb_configurations *configurations = gb_matcher_lock(matcher);
+    link_to_cache(matcher);
+    const uint32_t start = gb_start_configuration(configurations);
+    const bool has_begun = configurations->status == GUMBEL_OK && push(matcher, start);
+    gb_matcher_unlock(matcher);
     GB_TRY(gb_matcher_error(matcher, error));
-    return push(matcher, start) ? GUMBEL_OK : no_memory(error);
-}
-
-static gb_matcher *make_matcher(const gb_grammar *grammar, const gb_token_trie *trie,
-                                const gb_matcher_options *options) {
-    gb_matcher *made = gb_allocate(1, sizeof *made);
-    if (!made)
-        return NULL;
-    *made = (gb_matcher){.grammar = grammar,
-                         .trie = trie,
-                         .cache_bytes = gb_cache_bytes_of(options),
-                         .work = gb_work_of(options)};
-    made->bound = made->cache_bytes;
-    if (allocate(made, options->end_tokens, options->end_token_count))
-        return made;
-    gb_matcher_free(made);
-    return NULL;
+    return has_begun ? GUMBEL_OK : no_memory(error);
 }
 
 gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *trie,
@@ -98,80 +102,102 @@ gumbel_status gb_matcher_create(const gb_grammar *grammar, const gb_token_trie *
     options = options ? options : &none;
     *matcher = NULL;
     GB_TRY(check_end_tokens(trie, options, error));
-    gb_matcher *made = gb_matcher_pool_take(grammar->pool, trie, options);
-    if (!made)
-        made = make_matcher(grammar, trie, options);
-    if (!made)
+    gb_matcher *made = gb_allocate(1, sizeof *made);
+    gb_match_cache *cache =
+        made ? gb_match_cache_acquire(grammar->caches, &grammar->automaton, trie, options) : NULL;
+    if (!cache) {
+        gb_free(made);
         return no_memory(error);
-    gumbel_status status = begin(made, error);
+    }
+    *made = (gb_matcher){.grammar = grammar, .cache = cache};
+    const gumbel_status status = begin(made, error);
     if (status == GUMBEL_OK)
         *matcher = made;
     else
-        gb_matcher_free(made);
+        gb_matcher_destroy(made);
     return status;
 }
 
-void gb_matcher_free(gb_matcher *matcher) {
-    gb_configurations_free(&matcher->configurations);
-    gb_plain_runs_free(&matcher->plain_runs);
-    gb_mask_cache_free(&matcher->masks);
-    gb_free(matcher->end_tokens);
-    gb_free(matcher->history);
-    gb_free(matcher);
+/* With the history of one that has the mutex. */
+static bool copy_history(const gb_matcher *from, gb_matcher *to) {
+    if (!gb_grow((void **)&to->history, &to->history_capacity, from->history_count, sizeof *to->history))
+        return false;
+    memcpy(to->history, from->history, from->history_count * sizeof *to->history);
+    to->history_count = from->history_count;
+    return true;
+}
+
+gumbel_status gb_matcher_clone(const gb_matcher *matcher, gb_matcher **clone, gumbel_error *error) {
+    gb_match_cache *cache = matcher->cache;
+    *clone = NULL;
+    gb_matcher *made = gb_allocate(1, sizeof *made);
+    if (!made)
+        return no_memory(error);
+    *made = (gb_matcher){.grammar = matcher->grammar, .cache = cache};
+    gb_match_cache_retain(matcher->grammar->caches, cache);
+    pthread_mutex_lock(&cache->mutex);
+    const bool is_copied = copy_history(matcher, made);
+    link_to_cache(made);
+    pthread_mutex_unlock(&cache->mutex);
+    if (is_copied) {
+        *clone = made;
+        return GUMBEL_OK;
+    }
+    gb_matcher_destroy(made);
+    return no_memory(error);
 }
 
 void gb_matcher_destroy(gb_matcher *matcher) {
-    if (matcher && !gb_matcher_pool_put(matcher->grammar->pool, matcher))
-        gb_matcher_free(matcher);
-}
-
-gumbel_status gb_matcher_error(const gb_matcher *matcher, gumbel_error *error) {
-    gumbel_status status = matcher->configurations.status;
-    if (status == GUMBEL_ERROR_LIMIT)
-        return gb_fail(error, status,
-                       "grammar: more than %d ways to read the answer, or too many to go on; make it less "
-                       "ambiguous",
-                       STACK_LIMIT);
-    return status == GUMBEL_OK ? status : no_memory(error);
+    if (!matcher)
+        return;
+    unlink_from_cache(matcher);
+    gb_match_cache_release(matcher->grammar->caches, matcher->cache);
+    gb_free(matcher->history);
+    gb_free(matcher);
 }
 
 /* ---- Tokens ----------------------------------------------------------------------------------------------
  */
 
+/* Goes on at a configuration, unless the way there met an error. */
 static bool take(gb_matcher *matcher, uint32_t configuration) {
-    return configuration != GB_DEAD && matcher->configurations.status == GUMBEL_OK &&
-           push(matcher, configuration);
+    gb_configurations *configurations = &matcher->cache->configurations;
+    if (configuration == GB_DEAD || configurations->status != GUMBEL_OK)
+        return false;
+    if (!push(matcher, configuration))
+        configurations->status = GUMBEL_ERROR_MEMORY;
+    return configurations->status == GUMBEL_OK;
 }
 
 bool gb_matcher_accept_byte(gb_matcher *matcher, uint8_t byte) {
-    forget_error(matcher);
-    gb_matcher_bound(matcher);
-    uint32_t at = gb_configuration_of(matcher);
-    return at != GB_ENDED && take(matcher, gb_byte_step(&matcher->configurations, at, byte));
+    gb_configurations *configurations = gb_matcher_lock(matcher);
+    const uint32_t at = gb_configuration_of(matcher);
+    const bool is_taken = at != GB_ENDED && take(matcher, gb_byte_step(configurations, at, byte));
+    gb_matcher_unlock(matcher);
+    return is_taken;
 }
 
-bool gb_is_end_token(const gb_matcher *matcher, uint32_t token) {
-    for (size_t i = 0; i < matcher->end_token_count; i++)
-        if (matcher->end_tokens[i] == token)
-            return true;
-    return false;
-}
-
-bool gb_matcher_accept_token(gb_matcher *matcher, uint32_t token) {
-    forget_error(matcher);
-    gb_matcher_bound(matcher);
-    gb_configurations *configurations = &matcher->configurations;
-    uint32_t at = gb_configuration_of(matcher);
-    if (at == GB_ENDED || !matcher->trie || token >= matcher->trie->token_count)
+static bool accept_token(gb_matcher *matcher, gb_configurations *configurations, uint32_t token) {
+    const gb_match_cache *cache = matcher->cache;
+    const uint32_t at = gb_configuration_of(matcher);
+    if (at == GB_ENDED || !cache->trie || token >= cache->trie->token_count)
         return false;
-    if (configurations->traits[at] & GB_MAY_END && gb_is_end_token(matcher, token))
-        return push(matcher, GB_ENDED);
-    gb_token_bytes bytes = gb_bytes_of_token(matcher->trie, token);
-    uint32_t by_id = gb_token_step(configurations, at, token, !gb_is_end_token(matcher, token));
+    const bool is_end = gb_is_end_token(cache, token);
+    if (configurations->traits[at] & GB_MAY_END && is_end)
+        return take(matcher, GB_ENDED);
+    const gb_token_bytes bytes = gb_bytes_of_token(cache->trie, token);
+    const uint32_t by_id = gb_token_step(configurations, at, token, !is_end);
     uint32_t by_bytes = bytes.size ? at : GB_DEAD;
     for (size_t i = 0; i < bytes.size && by_bytes != GB_DEAD; i++)
         by_bytes = gb_byte_step(configurations, by_bytes, bytes.data[i]);
     return take(matcher, gb_unite(configurations, by_id, by_bytes));
+}
+
+bool gb_matcher_accept_token(gb_matcher *matcher, uint32_t token) {
+    gb_configurations *configurations = gb_matcher_lock(matcher);
+    const bool is_taken = accept_token(matcher, configurations, token);
+    gb_matcher_unlock(matcher);
+    return is_taken;
 }
 
 size_t gb_matcher_history(const gb_matcher *matcher) {
@@ -181,51 +207,59 @@ size_t gb_matcher_history(const gb_matcher *matcher) {
 bool gb_matcher_rollback(gb_matcher *matcher, size_t count) {
     if (count >= matcher->history_count)
         return false;
+    pthread_mutex_lock(&matcher->cache->mutex);
     matcher->history_count -= count;
+    pthread_mutex_unlock(&matcher->cache->mutex);
     return true;
 }
 
 bool gb_matcher_may_end(const gb_matcher *matcher) {
-    uint32_t at = gb_configuration_of(matcher);
-    return at == GB_ENDED || matcher->configurations.traits[at] & GB_MAY_END;
+    gb_match_cache *cache = matcher->cache;
+    pthread_mutex_lock(&cache->mutex);
+    const uint32_t at = gb_configuration_of(matcher);
+    const bool may_end = at == GB_ENDED || cache->configurations.traits[at] & GB_MAY_END;
+    pthread_mutex_unlock(&cache->mutex);
+    return may_end;
 }
 
 /* ---- Masks -----------------------------------------------------------------------------------------------
  */
 
-/* The mask here, made if need be. NULL after an error. */
-static const gb_stored_mask *find_mask(gb_matcher *matcher) {
-    forget_error(matcher);
-    gb_matcher_bound(matcher);
-    uint32_t at = gb_configuration_of(matcher);
-    const gb_stored_mask *mask = gb_find_mask(&matcher->masks, at);
+/* The mask of a configuration, made if need be. NULL after an error. */
+static const gb_stored_mask *find_mask(gb_match_cache *cache, uint32_t at) {
+    const gb_stored_mask *mask = gb_find_mask(&cache->masks, at);
     if (mask)
         return mask;
     unsigned slices;
-    gb_walk_tokens(matcher, at, matcher->masks.scratch, &slices);
-    if (matcher->configurations.status != GUMBEL_OK)
+    gb_walk_tokens(cache, at, cache->masks.scratch, &slices);
+    if (cache->configurations.status != GUMBEL_OK)
         return NULL;
-    mask = gb_store_mask(&matcher->masks, matcher->trie, at, slices);
+    mask = gb_store_mask(&cache->masks, cache->trie, at, slices);
     if (!mask)
-        matcher->configurations.status = GUMBEL_ERROR_MEMORY;
+        cache->configurations.status = GUMBEL_ERROR_MEMORY;
     return mask;
 }
 
 gumbel_status gb_matcher_mask(gb_matcher *matcher, uint32_t *words, gumbel_error *error) {
-    if (gb_configuration_of(matcher) == GB_ENDED) {
-        memset(words, 0, matcher->trie->word_count * sizeof *words);
-        return GUMBEL_OK;
-    }
-    const gb_stored_mask *mask = find_mask(matcher);
-    if (!mask)
-        return gb_matcher_error(matcher, error);
-    gb_write_mask(mask, matcher->trie, words);
-    return GUMBEL_OK;
+    const gb_token_trie *trie = matcher->cache->trie;
+    gb_matcher_lock(matcher);
+    const uint32_t at = gb_configuration_of(matcher);
+    const gb_stored_mask *mask = at == GB_ENDED ? NULL : find_mask(matcher->cache, at);
+    if (mask)
+        gb_write_mask(mask, trie, words);
+    else if (at == GB_ENDED)
+        memset(words, 0, trie->word_count * sizeof *words);
+    gb_matcher_unlock(matcher);
+    return gb_matcher_error(matcher, error);
 }
 
 int32_t gb_matcher_forced(gb_matcher *matcher) {
-    if (!matcher->trie || gb_configuration_of(matcher) == GB_ENDED)
+    if (!matcher->cache->trie)
         return -1;
-    const gb_stored_mask *mask = find_mask(matcher);
-    return mask ? mask->forced : -1;
+    gb_matcher_lock(matcher);
+    const uint32_t at = gb_configuration_of(matcher);
+    const gb_stored_mask *mask = at == GB_ENDED ? NULL : find_mask(matcher->cache, at);
+    const int32_t forced = mask ? mask->forced : -1;
+    gb_matcher_unlock(matcher);
+    return forced;
 }

@@ -3,7 +3,7 @@
  * Makes masks: the slices that a configuration allows whole, a walk over the tries of the others, and tokens
  * that are in no trie.
  */
-#include "grammar/match/matcher.h"
+#include "grammar/match/match_cache.h"
 
 #include <string.h>
 
@@ -41,74 +41,74 @@ static void walk_subtree(gb_configurations *configurations, const gb_trie_node *
 }
 
 /* Walks the tries of all slices but the first ones. */
-static void walk_slices(gb_matcher *matcher, uint32_t configuration, unsigned first, uint32_t *words) {
-    const gb_token_trie *trie = matcher->trie;
+static void walk_slices(gb_match_cache *cache, uint32_t configuration, unsigned first, uint32_t *words) {
+    const gb_token_trie *trie = cache->trie;
     for (unsigned byte = 0; byte < 256; byte++) {
-        uint32_t after = gb_byte_step(&matcher->configurations, configuration, (uint8_t)byte);
+        uint32_t after = gb_byte_step(&cache->configurations, configuration, (uint8_t)byte);
         for (unsigned slice = first; slice < GB_SLICE_COUNT && after != GB_DEAD; slice++)
             if (trie->roots[slice][byte] != GB_NO_NODE)
-                walk_subtree(&matcher->configurations, trie->nodes + trie->roots[slice][byte], after, words);
+                walk_subtree(&cache->configurations, trie->nodes + trie->roots[slice][byte], after, words);
     }
 }
 
 /* Slices that are allowed whole; they come first. */
-static unsigned whole_slices(gb_matcher *matcher, uint32_t configuration) {
+static unsigned whole_slices(gb_match_cache *cache, uint32_t configuration) {
     uint32_t longest = gb_slice_lengths[GB_SLICE_COUNT - 3];
-    uint32_t run = gb_find_plain_run(&matcher->plain_runs, &matcher->configurations, configuration, longest);
+    uint32_t run = gb_find_plain_run(&cache->plain_runs, &cache->configurations, configuration, longest);
     unsigned slices = 0;
     while (slices < GB_SLICE_COUNT - 1 && gb_slice_lengths[slices] <= run)
         slices++;
     return slices;
 }
 
-static void add_long_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words) {
-    const gb_token_trie *trie = matcher->trie;
+static void add_long_tokens(gb_match_cache *cache, uint32_t configuration, uint32_t *words) {
+    const gb_token_trie *trie = cache->trie;
     for (uint32_t i = 0; i < trie->long_count; i++) {
         gb_token_bytes bytes = gb_bytes_of_token(trie, trie->long_tokens[i]);
         uint32_t at = configuration;
         for (size_t k = 0; k < bytes.size && at != GB_DEAD; k++)
-            at = gb_byte_step(&matcher->configurations, at, bytes.data[k]);
+            at = gb_byte_step(&cache->configurations, at, bytes.data[k]);
         if (at != GB_DEAD)
             set_bit(words, trie->long_tokens[i]);
     }
 }
 
 /* All tokens but one and those that end the answer; what is in the mask stays. */
-static void add_other_tokens(const gb_matcher *matcher, uint32_t but, uint32_t *words) {
-    for (uint32_t token = 0; token < matcher->trie->token_count; token++)
-        if (token != but && !gb_is_end_token(matcher, token))
+static void add_other_tokens(const gb_match_cache *cache, uint32_t but, uint32_t *words) {
+    for (uint32_t token = 0; token < cache->trie->token_count; token++)
+        if (token != but && !gb_is_end_token(cache, token))
             set_bit(words, token);
 }
 
 /* Tokens that the grammar has by their ids, and those that end the answer. */
-static void add_special_tokens(const gb_matcher *matcher, uint32_t configuration, uint32_t *words) {
-    const gb_configurations *configurations = &matcher->configurations;
+static void add_special_tokens(const gb_match_cache *cache, uint32_t configuration, uint32_t *words) {
+    const gb_configurations *configurations = &cache->configurations;
     size_t count = 0;
     const gb_stack *stacks = gb_stacks_of(configurations, configuration, &count);
     for (size_t i = 0; i < count && configurations->traits[configuration] & GB_HAS_TOKENS; i++) {
-        const gb_automaton_state *state = &matcher->grammar->automaton.states[stacks[i].state];
-        if (state->action == GB_ACTION_TOKEN && state->argument < matcher->trie->token_count)
+        const gb_automaton_state *state = &cache->automaton->states[stacks[i].state];
+        if (state->action == GB_ACTION_TOKEN && state->argument < cache->trie->token_count)
             set_bit(words, state->argument);
         if (state->action == GB_ACTION_OTHER_TOKEN)
-            add_other_tokens(matcher, state->argument, words);
+            add_other_tokens(cache, state->argument, words);
     }
     if (configurations->traits[configuration] & GB_MAY_END)
-        for (size_t i = 0; i < matcher->end_token_count; i++)
-            set_bit(words, matcher->end_tokens[i]);
+        for (size_t i = 0; i < cache->end_token_count; i++)
+            set_bit(words, cache->end_tokens[i]);
 }
 
-void gb_walk_tokens(gb_matcher *matcher, uint32_t configuration, uint32_t *words, unsigned *slices) {
-    const gb_token_trie *trie = matcher->trie;
-    *slices = whole_slices(matcher, configuration);
+void gb_walk_tokens(gb_match_cache *cache, uint32_t configuration, uint32_t *words, unsigned *slices) {
+    const gb_token_trie *trie = cache->trie;
+    *slices = whole_slices(cache, configuration);
     if (*slices)
         memcpy(words, trie->masks + (size_t)(*slices - 1) * trie->word_count,
                trie->word_count * sizeof *words);
     else
         memset(words, 0, trie->word_count * sizeof *words);
-    walk_slices(matcher, configuration, *slices, words);
+    walk_slices(cache, configuration, *slices, words);
     for (uint32_t i = 0; i < trie->twin_count; i++)
         if (has_bit(words, trie->twins[i].twin))
             set_bit(words, trie->twins[i].token);
-    add_long_tokens(matcher, configuration, words);
-    add_special_tokens(matcher, configuration, words);
+    add_long_tokens(cache, configuration, words);
+    add_special_tokens(cache, configuration, words);
 }

@@ -33,10 +33,10 @@ static void append_byte(writer *to, unsigned byte) {
     append(to, name);
 }
 
-static void append_expected(gb_matcher *matcher, uint32_t at, writer *to) {
+static void append_expected(gb_configurations *configurations, uint32_t at, writer *to) {
     unsigned named = 0, others = 0;
     for (unsigned byte = 0; byte < 256; byte++) {
-        if (gb_byte_step(&matcher->configurations, at, (uint8_t)byte) == GB_DEAD)
+        if (gb_byte_step(configurations, at, (uint8_t)byte) == GB_DEAD)
             continue;
         if (named == MOST_NAMED) {
             others++;
@@ -48,22 +48,24 @@ static void append_expected(gb_matcher *matcher, uint32_t at, writer *to) {
     char rest[40];
     snprintf(rest, sizeof rest, "%s%u more bytes", named ? " or " : "", others);
     append(to, others ? rest : "");
-    if (matcher->configurations.traits[at] & GB_HAS_TOKENS)
+    if (configurations->traits[at] & GB_HAS_TOKENS)
         append(to, named ? " or a special token" : "a special token");
-    if (matcher->configurations.traits[at] & GB_MAY_END)
+    if (configurations->traits[at] & GB_MAY_END)
         append(to, named ? " or the end" : "the end");
 }
 
 void gb_matcher_where(gb_matcher *matcher, char *text, size_t size) {
     writer to = {.text = text, .size = size};
-    uint32_t at = gb_configuration_of(matcher);
     if (size == 0)
         return;
     *text = '\0';
+    gb_configurations *configurations = gb_matcher_lock(matcher);
+    const uint32_t at = gb_configuration_of(matcher);
     if (at == GB_ENDED)
         append(&to, "nothing: the answer has ended");
     else
-        append_expected(matcher, at, &to);
+        append_expected(configurations, at, &to);
+    gb_matcher_unlock(matcher);
     if (to.length == 0) /* every byte met a limit */
         append(&to, "more than can be told: it is too ambiguous here");
 }

@@ -40,7 +40,7 @@ static gb_step_part *add_part(gb_serving_schedule *schedule, gb_answer *answer, 
         .top_logprobs = answer->top_logprobs,
         .seed = answer->seed + gb_answer_drawn(answer),
         .sampling = gb_answer_sampling(answer),
-        .mask = answer->constraint && draws ? gb_constraint_mask(answer->constraint) : NULL,
+        .mask = answer->constraint && draws ? gb_constraint_mask(answer->constraint) : (gb_mask_source){0},
     };
     return &schedule->parts[index];
 }

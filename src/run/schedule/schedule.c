@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/versioned.h"
+#include "run/handles.h"
 
 enum { DEFAULT_QUEUE = 1024, DEFAULT_RESERVE = 1024 };
 static const uint64_t default_host_bytes = (uint64_t)1 << 30;
@@ -142,13 +143,19 @@ static void keep_branch(gb_serving_schedule *schedule, gb_answer *answer) {
     gb_trim_host(schedule);
 }
 
+/* Whether the row has a token, behind which the grammar goes on. */
+static gumbel_status check_token(gb_answer *answer, const gumbel_result *result, gumbel_error *error) {
+    if (result->status == GUMBEL_OK)
+        return answer->constraint ? gb_constraint_accept(answer->constraint, result->token, error)
+                                  : GUMBEL_OK;
+    if (answer->constraint && gb_lacks_candidates(result))
+        return gb_constraint_explain(answer->constraint, error);
+    return gb_fail(error, result->status, "%s", result->problem);
+}
+
 static void take_token(gb_serving_schedule *schedule, gb_answer *answer, const gumbel_result *result) {
-    if (result->status != GUMBEL_OK) {
-        fail(schedule, answer, result->status, result->problem);
-        return;
-    }
     gumbel_error error;
-    if (answer->constraint && gb_constraint_accept(answer->constraint, result->token, &error) != GUMBEL_OK) {
+    if (check_token(answer, result, &error) != GUMBEL_OK) {
         fail(schedule, answer, error.status, error.message);
         return;
     }

@@ -49,7 +49,7 @@ static gumbel_request request_of(const session_slots *s, gb_step_part *part) {
     request.sampling = part->sampling;
     request.wants_logprob = part->wants_logprob;
     request.top_logprobs = part->top_logprobs;
-    request.mask = part->mask;
+    request.session->mask = part->mask;
     return request;
 }
 
@@ -57,7 +57,10 @@ static gumbel_status step(gb_slots_of_engine *slots, gb_step_part *parts, size_t
     session_slots *s = own(slots);
     for (size_t i = 0; i < count; i++)
         s->requests[i] = request_of(s, &parts[i]);
-    return gumbel_step(s->engine, s->requests, count, error);
+    const gumbel_status status = gumbel_step(s->engine, s->requests, count, error);
+    for (size_t i = 0; i < count; i++)
+        s->requests[i].session->mask = (gb_mask_source){0};
+    return status;
 }
 
 /* ---- States -------------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ typedef struct gb_step_part {
     bool wants_logprob;
     uint32_t top_logprobs;
     uint64_t seed;
-    const uint32_t *mask; /* NULL: every token may be drawn */
+    gb_mask_source mask; /* made while the step computes; none: every token may be drawn */
     const gumbel_sampling *sampling;
     uint32_t following;        /* steps with what they draw and these settings that come next, most likely */
     gb_token_list stop_tokens; /* after one of which none comes */

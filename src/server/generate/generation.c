@@ -47,6 +47,10 @@ static bool constrain(server_generation *generation, server_failure *failure) {
     gumbel_error error;
     if (request->grammar.kind == 0)
         return true;
+    if (!generation->model->info.has_mask)
+        return server_refuse(failure, request->grammar_field,
+                             "%s: the program has no input mask; export it again, without --sampler minimal",
+                             request->grammar_field);
     const gumbel_status status = server_grammars_take(generation->model->grammars, &request->grammar,
                                                       generation->metrics, &generation->grammar, &error);
     if (status == GUMBEL_ERROR_MEMORY)

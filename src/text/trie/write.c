@@ -10,8 +10,10 @@
 #include <string.h>
 
 typedef struct sorted_token {
-    gb_token_bytes bytes;
-    uint32_t id, slice;
+    uint64_t key; /* the slice and the first bytes: what orders most tokens */
+    const uint8_t *data;
+    uint32_t id;
+    uint16_t size, slice;
 } sorted_token;
 
 typedef struct writer {
@@ -27,18 +29,26 @@ typedef struct writer {
 
 static int by_slice_and_bytes(const void *left, const void *right) {
     const sorted_token *a = left, *b = right;
-    if (a->slice != b->slice)
-        return a->slice < b->slice ? -1 : 1;
-    size_t shorter = a->bytes.size < b->bytes.size ? a->bytes.size : b->bytes.size;
-    int order = memcmp(a->bytes.data, b->bytes.data, shorter);
-    if (order == 0 && a->bytes.size != b->bytes.size)
-        order = a->bytes.size < b->bytes.size ? -1 : 1;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    size_t shorter = a->size < b->size ? a->size : b->size;
+    int order = memcmp(a->data, b->data, shorter);
+    if (order == 0 && a->size != b->size)
+        order = a->size < b->size ? -1 : 1;
     return order ? order : a->id < b->id ? -1 : 1;
 }
 
-static size_t common_prefix(gb_token_bytes a, gb_token_bytes b) {
+/* Compares as slice and bytes do, as far as it goes; bytes that are not there count as 0. */
+static uint64_t key_of(uint32_t slice, gb_token_bytes bytes) {
+    uint64_t key = slice;
+    for (size_t i = 0; i < sizeof key - 1; i++)
+        key = key << 8 | (i < bytes.size ? bytes.data[i] : 0);
+    return key;
+}
+
+static size_t common_prefix(const sorted_token *a, const sorted_token *b) {
     size_t length = 0;
-    while (length < a.size && length < b.size && a.data[length] == b.data[length])
+    while (length < a->size && length < b->size && a->data[length] == b->data[length])
         length++;
     return length;
 }
@@ -51,9 +61,11 @@ static void sort_tokens(writer *all, const gb_token_bytes *tokens, size_t count)
         gb_buffer_append(&all->bytes, bytes.data, bytes.size);
         if (bytes.size > GB_TRIE_DEPTH)
             gb_buffer_append_u32(&all->long_tokens, (uint32_t)id);
-        else if (bytes.size)
+        else if (bytes.size) {
+            const uint16_t slice = (uint16_t)gb_slice_of(bytes.data, bytes.size);
             all->sorted[all->sorted_count++] =
-                (sorted_token){bytes, (uint32_t)id, gb_slice_of(bytes.data, bytes.size)};
+                (sorted_token){key_of(slice, bytes), bytes.data, (uint32_t)id, (uint16_t)bytes.size, slice};
+        }
     }
     gb_buffer_append_u32(&all->offsets, (uint32_t)all->bytes.size);
     if (all->sorted_count)
@@ -74,13 +86,13 @@ static void close_nodes(writer *all, path *at, size_t depth) {
 }
 
 static void open_nodes(writer *all, path *at, const sorted_token *token) {
-    while (at->depth < token->bytes.size && !all->failed) {
+    while (at->depth < token->size && !all->failed) {
         if (!gb_grow((void **)&all->nodes, &all->node_capacity, all->node_count + 1, sizeof *all->nodes)) {
             all->failed = true;
             return;
         }
-        uint32_t id = at->depth + 1 == token->bytes.size ? token->id : all->no_token;
-        all->nodes[all->node_count] = (gb_trie_node){.token_and_byte = id << 8 | token->bytes.data[at->depth],
+        uint32_t id = at->depth + 1 == token->size ? token->id : all->no_token;
+        all->nodes[all->node_count] = (gb_trie_node){.token_and_byte = id << 8 | token->data[at->depth],
                                                      .size_and_depth = (uint32_t)at->depth + 1};
         at->open[++at->depth] = (uint32_t)all->node_count++;
     }
@@ -96,8 +108,8 @@ static void make_nodes(writer *all) {
             close_nodes(all, &at, 0);
             all->header.slice_ends[slice] = (uint32_t)all->node_count;
         }
-        size_t shared = last ? common_prefix(last->bytes, token->bytes) : 0;
-        if (last && shared == token->bytes.size) {
+        size_t shared = last ? common_prefix(last, token) : 0;
+        if (last && shared == token->size) {
             gb_buffer_append_u32(&all->twins, token->id);
             gb_buffer_append_u32(&all->twins, last->id);
             continue;

@@ -29,16 +29,19 @@ struct gb_cuda_executor {
     gb_cuda_results results;
     gb_cuda_graphs graphs;
     gb_cuda_lookahead lookahead;
-    uint32_t number; /* of the last step that was enqueued */
+    gb_cuda_step_part part; /* that is being launched */
+    uint32_t number;        /* of the last step that was enqueued */
 };
 
 /* ---- Launching ----------------------------------------------------------------------------------------- */
 
-/* The kernels of the bound step in the stream's order, then the post of its results. */
+/* The kernels of the bound step, or of its part, in the stream's order, then the post of its results. */
 static gumbel_status enqueue(void *user, gumbel_error *error) {
     gb_cuda_executor *e = user;
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
-    GB_TRY(gb_cuda_launches_enqueue(&e->launches, error));
+    GB_TRY(gb_cuda_launches_enqueue(&e->launches, e->part, error));
+    if (e->part == GB_CUDA_BEFORE_MASKS)
+        return GUMBEL_OK;
     gb_cuda_post post = {.number = gb_cuda_inputs_number(&e->inputs)};
     gb_cuda_results_describe(&e->results, e->launches.bound->tensors, sizes->rows, &post);
     const gb_ref next = gb_program_output(e->program, GB_ROLE_NEXT);
@@ -57,12 +60,13 @@ static bool can_capture(const gb_cuda_executor *e) {
            (sizes->runs.count == sizes->tokens || sizes->rows == sizes->tokens) && sizes->first_row == 0;
 }
 
-/* Enqueues the step that is bound. */
-static gumbel_status launch(gb_cuda_executor *e, gumbel_error *error) {
+/* Enqueues the step that is bound, or a part of it. */
+static gumbel_status launch(gb_cuda_executor *e, gb_cuda_step_part part, gumbel_error *error) {
     const gb_cuda_step_sizes *sizes = &e->launches.sizes;
     gb_cuda_graph *graph =
-        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count)
+        can_capture(e) ? gb_cuda_graphs_find(&e->graphs, sizes->tokens, sizes->rows, sizes->runs.count, part)
                        : NULL;
+    e->part = part;
     if (!graph)
         return enqueue(e, error);
     if (!graph->instance) {
@@ -101,6 +105,20 @@ static void bind(gb_cuda_executor *e, bool is_prefill, uint32_t first_row) {
 
 /* ---- Passes -------------------------------------------------------------------------------------------- */
 
+/* Enqueues a step whose inputs are there but for late masks: these are waited for when all is in the stream
+ * that does not read them. */
+static gumbel_status launch_with_masks(gb_cuda_executor *e, const gb_batch *pass, gumbel_error *error) {
+    if (!pass->late_masks || !gb_batch_has_mask(pass))
+        return launch(e, GB_CUDA_WHOLE, error);
+    const bool has_parts = !e->launches.bound->has_branches;
+    if (has_parts)
+        GB_TRY(launch(e, GB_CUDA_BEFORE_MASKS, error));
+    gb_late_masks_finish(pass->late_masks);
+    gb_cuda_inputs_fill_masks(&e->inputs, pass);
+    gb_cuda_inputs_send(&e->inputs, e->stream);
+    return launch(e, has_parts ? GB_CUDA_FROM_MASKS : GB_CUDA_WHOLE, error);
+}
+
 /* Executes the decode tokens of a batch, or its prefill tokens, and waits for them. */
 static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool generated,
                               gumbel_error *error) {
@@ -112,7 +130,7 @@ static gumbel_status run_pass(gb_cuda_executor *e, const gb_batch *batch, bool g
     gb_cuda_slots_advance(e->slots, &pass);
     bind(e, !generated, first_row);
     gb_cuda_inputs_send(&e->inputs, e->stream);
-    gumbel_status status = launch(e, error);
+    gumbel_status status = launch_with_masks(e, &pass, error);
     if (status != GUMBEL_OK) {
         cudaStreamSynchronize(e->stream); /* the inputs are in use */
         return status;
@@ -163,7 +181,7 @@ static gumbel_status run_announced(gb_cuda_executor *e, gb_batch *batch, gumbel_
     if (gb_cuda_slots_map(e->slots, e->lookahead.slot, end + ahead, &ignored) != GUMBEL_OK)
         ahead = 0;
     while (e->number < number + ahead) {
-        GB_TRY(launch(e, error));
+        GB_TRY(launch(e, GB_CUDA_WHOLE, error));
         e->number++;
     }
     GB_TRY(wait_for(e, number, error));
@@ -214,7 +232,8 @@ static void capture_one_token(gb_cuda_executor *e) {
                                       .versions = gb_cuda_inputs_versions(&e->inputs)};
     gb_cuda_launches_bind(&e->launches, &sizes);
     if (can_capture(e))
-        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1, 1), e->stream, enqueue, e, &ignored);
+        gb_cuda_graph_capture(gb_cuda_graphs_find(&e->graphs, 1, 1, 1, GB_CUDA_WHOLE), e->stream, enqueue, e,
+                              &ignored);
 }
 
 static gumbel_status prepare(gb_cuda_executor *e, const gb_cuda_resources *resources, gumbel_error *error) {

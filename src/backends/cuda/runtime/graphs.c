@@ -3,15 +3,16 @@
 
 #include "backends/cuda/runtime/device.h"
 
-gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs) {
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
+                                   gb_cuda_step_part part) {
     for (uint32_t i = 0; i < graphs->count; i++)
         if (graphs->graphs[i].tokens == tokens && graphs->graphs[i].rows == rows &&
-            graphs->graphs[i].runs == runs)
+            graphs->graphs[i].runs == runs && graphs->graphs[i].part == part)
             return &graphs->graphs[i];
     if (graphs->count == GB_CUDA_MOST_GRAPHS)
         return NULL;
     gb_cuda_graph *created = &graphs->graphs[graphs->count++];
-    *created = (gb_cuda_graph){.tokens = tokens, .rows = rows, .runs = runs};
+    *created = (gb_cuda_graph){.tokens = tokens, .rows = rows, .runs = runs, .part = part};
     return created;
 }
 

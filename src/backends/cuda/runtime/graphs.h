@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Captured decode steps, a CUDA graph for each size of a batch.
+ * Captured decode steps, a CUDA graph for each size of a batch and each part of its step.
  */
 #ifndef GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
 #define GUMBEL_BACKENDS_CUDA_RUNTIME_GRAPHS_H
@@ -11,10 +11,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { GB_CUDA_MOST_GRAPHS = 64 };
+enum { GB_CUDA_MOST_GRAPHS = 128 };
+
+/* A step whose masks are still being made is launched in two parts. */
+typedef enum gb_cuda_step_part {
+    GB_CUDA_WHOLE,
+    GB_CUDA_BEFORE_MASKS, /* up to the first launch that reads them */
+    GB_CUDA_FROM_MASKS
+} gb_cuda_step_part;
 
 typedef struct gb_cuda_graph {
     uint32_t tokens, rows, runs;
+    gb_cuda_step_part part;
     cudaGraphExec_t instance; /* NULL: not captured */
     bool has_failed;          /* to be captured, once */
 } gb_cuda_graph;
@@ -25,7 +33,8 @@ typedef struct gb_cuda_graphs {
 } gb_cuda_graphs;
 
 /* The graph of a batch's size, captured or not. NULL where there are too many sizes. */
-gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs);
+gb_cuda_graph *gb_cuda_graphs_find(gb_cuda_graphs *graphs, uint32_t tokens, uint32_t rows, uint32_t runs,
+                                   gb_cuda_step_part part);
 
 /* Captures what enqueue puts into the stream and uploads it. Errors: BACKEND. */
 gumbel_status gb_cuda_graph_capture(gb_cuda_graph *graph, cudaStream_t stream,

@@ -107,9 +107,9 @@ static void put_stops(gb_cuda_inputs *inputs, const gb_batch *batch) {
     use_part(inputs, inputs->stops_offset, (1 + count) * sizeof *stops);
 }
 
-/* Bytes of the batch's input number i that the step reads. */
+/* Bytes of the batch's input number i that the step reads and that are there. */
 static size_t batch_bytes(const gb_cuda_inputs *inputs, const gb_batch *batch, uint32_t i) {
-    if (inputs->program->inputs[i].role == GB_ROLE_MASK && !gb_batch_has_mask(batch))
+    if (inputs->program->inputs[i].role == GB_ROLE_MASK && (batch->late_masks || !gb_batch_has_mask(batch)))
         return 0;
     const gb_type *type = &inputs->program->values[inputs->program->inputs[i].value].type;
     const size_t count = type->shape.dims[0] == GB_DIM_N ? batch->token_count : batch->row_count;
@@ -140,6 +140,16 @@ void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, const gb
     put(inputs, inputs->number_offset, &number, sizeof number);
     if (inputs->has_versions)
         put_versions(inputs, batch, slots);
+}
+
+void gb_cuda_inputs_fill_masks(gb_cuda_inputs *inputs, const gb_batch *batch) {
+    const gb_program *program = inputs->program;
+    gb_batch complete = *batch;
+    complete.late_masks = NULL;
+    inputs->parts.count = 0;
+    for (uint32_t i = 0; i < program->input_count; i++)
+        if (program->inputs[i].role == GB_ROLE_MASK)
+            put(inputs, inputs->offsets[i], complete.mask, batch_bytes(inputs, &complete, i));
 }
 
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream) {

@@ -35,6 +35,10 @@ void gb_cuda_inputs_destroy(gb_cuda_inputs *inputs);
 void gb_cuda_inputs_fill(gb_cuda_inputs *inputs, const gb_batch *batch, const gb_cuda_slots *slots,
                          uint32_t number);
 
+/* Fills the host's block with the masks of a batch that was filled in while they were being made: nothing
+ * else is part of what is sent next. */
+void gb_cuda_inputs_fill_masks(gb_cuda_inputs *inputs, const gb_batch *batch);
+
 /* Copies what the step uses in the stream's order. */
 void gb_cuda_inputs_send(const gb_cuda_inputs *inputs, cudaStream_t stream);
 

@@ -215,9 +215,28 @@ static gumbel_status follow_branch(gb_cuda_launches *l, const gb_cuda_launch *br
     return GUMBEL_OK;
 }
 
-gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gumbel_error *error) {
+static bool reads_masks(const gb_cuda_launches *l, const gb_step *step) {
+    const gb_ref mask = gb_program_input(l->program, GB_ROLE_MASK);
+    for (uint32_t i = 0; i < step->operand_count && mask != GB_NO_VALUE; i++)
+        if (step->operands[i] != GB_NO_VALUE && l->bound->plan->places[step->operands[i]].storage == mask)
+            return true;
+    return false;
+}
+
+/* The first step that reads masks, or their count. */
+static uint32_t find_mask_step(const gb_cuda_launches *l) {
+    const gb_plan *plan = l->bound->plan;
+    uint32_t step = 0;
+    while (step < plan->step_count && !reads_masks(l, &plan->steps[step]))
+        step++;
+    return step;
+}
+
+gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *l, gb_cuda_step_part part, gumbel_error *error) {
     const gb_cuda_lowered *lowered = l->bound;
-    for (uint32_t s = 0, next; s < lowered->plan->step_count; s = next) {
+    const uint32_t first = part == GB_CUDA_FROM_MASKS ? find_mask_step(l) : 0;
+    const uint32_t end = part == GB_CUDA_BEFORE_MASKS ? find_mask_step(l) : lowered->plan->step_count;
+    for (uint32_t s = first, next; s < end; s = next) {
         const gb_cuda_launch *launched = &lowered->launches[s];
         next = s + 1;
         if (launched->step->needs_rows && l->sizes.rows == 0)

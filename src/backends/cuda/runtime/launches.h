@@ -7,6 +7,7 @@
 
 #include "backends/backend.h"
 #include "backends/cuda/lowering/lowering.h"
+#include "backends/cuda/runtime/graphs.h"
 #include "backends/cuda/runtime/inputs.h"
 #include "backends/cuda/runtime/slots.h"
 
@@ -53,7 +54,9 @@ void gb_cuda_launches_destroy(gb_cuda_launches *launches);
 /* Binds the sizes of the next steps. */
 void gb_cuda_launches_bind(gb_cuda_launches *launches, const gb_cuda_step_sizes *sizes);
 
-/* Enqueues the kernels of a step, whose inputs are on the device. Synchronizes where the program branches. */
-gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *launches, gumbel_error *error);
+/* Enqueues the kernels of a step or of a part of it, whose inputs are on the device. Synchronizes where the
+ * program branches; then a step has no parts. */
+gumbel_status gb_cuda_launches_enqueue(gb_cuda_launches *launches, gb_cuda_step_part part,
+                                       gumbel_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A history taken into other configurations: when those that a matcher found are too many, and for a clone.
+ * Histories taken into other configurations, when those that matchers found are too many.
  */
 #include "base/memory.h"
 #include "grammar/match/matcher.h"
@@ -75,64 +75,66 @@ static bool move_history(const gb_configurations *from, gb_configurations *to, u
     return !all.failed;
 }
 
-static bool copy_history(const gb_matcher *matcher, gb_configurations *to, uint32_t **history) {
-    size_t count = matcher->history_count;
-    *history = gb_allocate(matcher->history_capacity, sizeof **history);
-    if (!*history)
+/* All histories one after the other. */
+static size_t history_count(const gb_match_cache *cache) {
+    size_t count = 0;
+    for (const gb_matcher *matcher = cache->matchers; matcher; matcher = matcher->next)
+        count += matcher->history_count;
+    return count;
+}
+
+static void gather_histories(const gb_match_cache *cache, uint32_t *history) {
+    for (const gb_matcher *matcher = cache->matchers; matcher; matcher = matcher->next) {
+        if (matcher->history_count)
+            memcpy(history, matcher->history, matcher->history_count * sizeof *history);
+        history += matcher->history_count;
+    }
+}
+
+static void replace_histories(const gb_match_cache *cache, const uint32_t *history) {
+    for (gb_matcher *matcher = cache->matchers; matcher; matcher = matcher->next) {
+        if (matcher->history_count)
+            memcpy(matcher->history, history, matcher->history_count * sizeof *history);
+        history += matcher->history_count;
+    }
+}
+
+/* What was found once is found again, however much work it is. */
+static bool move_histories(const gb_match_cache *cache, gb_configurations *to) {
+    const size_t count = history_count(cache);
+    uint32_t *history = gb_allocate(count, sizeof *history);
+    if (!history)
         return false;
-    memcpy(*history, matcher->history, count * sizeof **history);
-    to->work_limit = UINT64_MAX; /* what was found once is found again, however much it is */
-    bool moved = move_history(&matcher->configurations, to, *history, count);
-    to->work_limit = matcher->work;
+    gather_histories(cache, history);
+    to->work_limit = UINT64_MAX;
+    const bool is_moved = move_history(&cache->configurations, to, history, count);
+    to->work_limit = cache->work;
     to->work = 0;
-    return moved;
+    if (is_moved)
+        replace_histories(cache, history);
+    gb_free(history);
+    return is_moved;
 }
 
-static size_t bytes_of(const gb_matcher *matcher) {
-    return gb_configurations_bytes(&matcher->configurations) + gb_plain_runs_bytes(&matcher->plain_runs) +
-           matcher->masks.bytes;
+static size_t bytes_of(const gb_match_cache *cache) {
+    return gb_configurations_bytes(&cache->configurations) + gb_plain_runs_bytes(&cache->plain_runs) +
+           cache->masks.bytes;
 }
 
-bool gb_matcher_bound(gb_matcher *matcher) {
-    if (bytes_of(matcher) <= matcher->bound)
+bool gb_match_cache_trim(gb_match_cache *cache) {
+    if (bytes_of(cache) <= cache->bound)
         return true;
     gb_configurations fresh;
-    uint32_t *history = NULL;
-    const gb_closure *closure = &matcher->configurations.closure;
-    if (!gb_configurations_begin(&fresh, closure->automaton, closure->limit,
-                                 matcher->configurations.work_limit) ||
-        !copy_history(matcher, &fresh, &history)) {
+    if (!gb_configurations_begin(&fresh, cache->automaton, GB_STACK_LIMIT, cache->work) ||
+        !move_histories(cache, &fresh)) {
         gb_configurations_free(&fresh);
-        gb_free(history);
         return false;
     }
-    gb_configurations_free(&matcher->configurations);
-    gb_plain_runs_free(&matcher->plain_runs);
-    gb_clear_masks(&matcher->masks);
-    gb_free(matcher->history);
-    matcher->configurations = fresh;
-    matcher->history = history;
-    size_t left = 2 * bytes_of(matcher);
-    matcher->bound = left > matcher->cache_bytes ? left : matcher->cache_bytes;
+    gb_configurations_free(&cache->configurations);
+    gb_plain_runs_free(&cache->plain_runs);
+    gb_clear_masks(&cache->masks);
+    cache->configurations = fresh;
+    const size_t left = 2 * bytes_of(cache);
+    cache->bound = left > cache->cache_bytes ? left : cache->cache_bytes;
     return true;
-}
-
-gumbel_status gb_matcher_clone(const gb_matcher *matcher, gb_matcher **clone, gumbel_error *error) {
-    gb_matcher_options options = {.end_tokens = matcher->end_tokens,
-                                  .end_token_count = matcher->end_token_count,
-                                  .cache_bytes = matcher->cache_bytes,
-                                  .work = matcher->work};
-    GB_TRY(gb_matcher_create(matcher->grammar, matcher->trie, &options, clone, error));
-    uint32_t *history = NULL;
-    if (!copy_history(matcher, &(*clone)->configurations, &history)) {
-        gb_free(history);
-        gb_matcher_destroy(*clone);
-        *clone = NULL;
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "grammar: no memory to follow an answer");
-    }
-    gb_free((*clone)->history);
-    (*clone)->history = history;
-    (*clone)->history_count = matcher->history_count;
-    (*clone)->history_capacity = matcher->history_capacity;
-    return GUMBEL_OK;
 }
