@@ -62,7 +62,10 @@ static void show(cli_progress *progress, describe_function describe, const char 
     if (!progress->shown || now - progress->last_line < line_interval)
         return;
     char text[160];
-    describe(what, done, total, now - progress->begin, text, sizeof text);
+    double seconds = now - progress->begin;
+    if (progress->before > 0) /* what all of done would have taken */
+        seconds *= done > progress->before ? (double)done / (double)(done - progress->before) : 0;
+    describe(what, done, total, seconds, text, sizeof text);
     fprintf(stderr, "\r%s\033[K", text);
     progress->line_is_up = true;
     progress->last_line = now;
