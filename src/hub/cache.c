@@ -159,8 +159,8 @@ static gumbel_status refuse_revision(const char *folder, const char *revision, c
     if (there->count > 0)
         return gb_fail(error, GUMBEL_ERROR_IO, "%s: no revision %s, only %s; get it with: gumbel pull %s@%s",
                        folder, revision, there->text, name, revision);
-    return gb_fail(error, GUMBEL_ERROR_IO,
-                   "%s: no revision was downloaded; get one with: gumbel pull %s", folder, name);
+    return gb_fail(error, GUMBEL_ERROR_IO, "%s: no revision was downloaded; get one with: gumbel pull %s",
+                   folder, name);
 }
 
 gumbel_status hub_find_snapshot(const char *folder, const char *revision, char snapshot[HUB_PATH],

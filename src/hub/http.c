@@ -21,7 +21,8 @@ static bool add_escaped(char url[HUB_URL], const char *text, bool keep_slashes) 
         bool is_plain = strchr(plain, *text) || (keep_slashes && *text == '/');
         if (used + 4 > HUB_URL)
             return false;
-        used += (size_t)snprintf(url + used, HUB_URL - used, is_plain ? "%c" : "%%%02X", (unsigned char)*text);
+        used +=
+            (size_t)snprintf(url + used, HUB_URL - used, is_plain ? "%c" : "%%%02X", (unsigned char)*text);
     }
     return true;
 }
@@ -63,7 +64,8 @@ static bool is_header(const char *line, size_t length, const char *name, char *v
         return false;
     for (begin++; begin < length && line[begin] == ' ';)
         begin++;
-    while (length > begin && (line[length - 1] == '\r' || line[length - 1] == '\n' || line[length - 1] == ' '))
+    while (length > begin &&
+           (line[length - 1] == '\r' || line[length - 1] == '\n' || line[length - 1] == ' '))
         length--;
     snprintf(value, capacity, "%.*s", (int)(length - begin), line + begin);
     return true;
@@ -72,8 +74,8 @@ static bool is_header(const char *line, size_t length, const char *name, char *v
 /* "bytes 0-99/1000" */
 static void read_range(const char *value, hub_reply *reply) {
     uint64_t last;
-    reply->has_range = sscanf(value, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64, &reply->first, &last,
-                              &reply->total) == 3;
+    reply->has_range =
+        sscanf(value, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64, &reply->first, &last, &reply->total) == 3;
 }
 
 /* Without the quotes and the mark of a weak one. */
@@ -169,17 +171,18 @@ static gumbel_status refuse_access(const hub_reply *reply, const hub_settings *s
                                    const char *repository, const char *what, gumbel_error *error) {
     bool has_token = settings->token[0] != '\0';
     if (strcmp(reply->code, "GatedRepo") == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "%s: the hub gives it to those who have accepted its terms (status %ld): accept them at "
-                       "%s/%s and %s",
-                       what, reply->status, settings->endpoint, repository,
-                       has_token ? "check that the token of HF_TOKEN is of the same account"
-                                 : "set HF_TOKEN to a token of your account");
-    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: the hub refuses it (status %ld): %s", what,
-                   reply->status,
-                   has_token ? "there is no such repository, or the token of HF_TOKEN may not read it"
-                             : "there is no such repository, or it is private: set HF_TOKEN to a token that may "
-                               "read it");
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "%s: the hub gives it to those who have accepted its terms (status %ld): accept them at "
+            "%s/%s and %s",
+            what, reply->status, settings->endpoint, repository,
+            has_token ? "check that the token of HF_TOKEN is of the same account"
+                      : "set HF_TOKEN to a token of your account");
+    return gb_fail(
+        error, GUMBEL_ERROR_ARGUMENT, "%s: the hub refuses it (status %ld): %s", what, reply->status,
+        has_token ? "there is no such repository, or the token of HF_TOKEN may not read it"
+                  : "there is no such repository, or it is private: set HF_TOKEN to a token that may "
+                    "read it");
 }
 
 static gumbel_status refuse_status(const hub_reply *reply, const hub_settings *settings,
@@ -246,7 +249,8 @@ static gumbel_status refuse_body(const body_sink *sink, const char *repository, 
 
 static void say_wait(const hub_callbacks *callbacks, const hub_reply *reply, double delay) {
     char line[96];
-    snprintf(line, sizeof line, "the hub answers with status %ld; trying again in %.0f s", reply->status, delay);
+    snprintf(line, sizeof line, "the hub answers with status %ld; trying again in %.0f s", reply->status,
+             delay);
     if (callbacks->note && delay >= 2)
         callbacks->note(callbacks->user, line);
 }
@@ -271,7 +275,8 @@ static gumbel_status get(CURL *request, const hub_settings *settings, struct cur
         if (sink->is_over || sink->body->failed)
             return refuse_body(sink, repository, error);
         double delay = hub_delay(request, failures);
-        bool is_final = failures == HUB_MOST_FAILURES || !hub_may_pass(result, &reply);
+        bool is_final = failures == (reply.status ? HUB_MOST_FAILURES : HUB_MOST_SILENCES) ||
+                        !hub_may_pass(result, &reply);
         if (is_final && result != CURLE_ABORTED_BY_CALLBACK)
             return hub_refuse(result, &reply, settings, repository, repository, error);
         if (!is_final)
@@ -286,9 +291,9 @@ gumbel_status hub_get(const hub_settings *settings, const char *url, const char 
     body_sink sink = {.body = body, .limit = limit};
     CURL *request = curl_easy_init();
     struct curl_slist *headers = hub_headers(settings);
-    gumbel_status status = request && headers
-                               ? get(request, settings, headers, url, repository, &sink, callbacks, error)
-                               : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for a request", repository);
+    gumbel_status status =
+        request && headers ? get(request, settings, headers, url, repository, &sink, callbacks, error)
+                           : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for a request", repository);
     curl_slist_free_all(headers);
     curl_easy_cleanup(request);
     return status;

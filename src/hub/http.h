@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests to the hub with libcurl: how each is set up, what an answer's header says, which failures pass, and
- * what is said of the others. The token goes to the endpoint's host alone, never along a redirect.
+ * Requests to the hub with libcurl: how each is set up, what an answer's header says, which failures pass,
+ * and what is said of the others. The token goes to the endpoint's host alone, never along a redirect.
  */
 #ifndef GUMBEL_HUB_HTTP_H
 #define GUMBEL_HUB_HTTP_H
@@ -13,16 +13,17 @@
 
 #include <curl/curl.h>
 
-enum { HUB_URL = 8192, HUB_MOST_FAILURES = 6 };
+/* Failures in a row after which a request is given up; fewer where there is no answer at all. */
+enum { HUB_URL = 8192, HUB_MOST_FAILURES = 6, HUB_MOST_SILENCES = 3 };
 
 /* What the header of an answer says; of redirects the first one's commit and etag are kept. */
 typedef struct hub_reply {
-    long status;            /* of HTTP; 0: there was no answer */
+    long status; /* of HTTP; 0: there was no answer */
     char commit[HUB_COMMIT];
-    char etag[HUB_HASH];    /* the hub's hash of a large file */
-    char code[48];          /* the hub's word for what is wrong: "GatedRepo" */
-    char message[200];      /* its sentence */
-    uint64_t first, total;  /* of "Content-Range: bytes FIRST-LAST/TOTAL" */
+    char etag[HUB_HASH];   /* the hub's hash of a large file */
+    char code[48];         /* the hub's word for what is wrong: "GatedRepo" */
+    char message[200];     /* its sentence */
+    uint64_t first, total; /* of "Content-Range: bytes FIRST-LAST/TOTAL" */
     bool has_range;
 } hub_reply;
 

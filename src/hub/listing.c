@@ -82,7 +82,7 @@ gumbel_status hub_parse_listing(const char *bytes, size_t length, const char *re
                                 hub_listing *listing, gumbel_error *error) {
     json_error_t wrong;
     *listing = (hub_listing){0};
-    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &wrong);
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
     if (!root)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: the hub's list of files: line %d: %s", repository,
                        wrong.line, wrong.text);

@@ -32,9 +32,9 @@ gumbel_status hub_parse_listing(const char *bytes, size_t length, const char *re
 
 void hub_listing_free(hub_listing *listing);
 
-/* Keeps the files that a model needs and drops the rest: weights in safetensors with their JSON and templates,
- * or the GGUF of name's quant with all its parts, or name's file. Errors: ARGUMENT where there is none or it
- * is not clear which, with a list of those there are. */
+/* Keeps the files that a model needs and drops the rest: weights in safetensors with their JSON and
+ * templates, or the GGUF of name's quant with all its parts, or name's file. Errors: ARGUMENT where there is
+ * none or it is not clear which, with a list of those there are. */
 gumbel_status hub_select(hub_listing *listing, const hub_name *name, gumbel_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lock of a repository while one process downloads it: an flock on .locks/models--ORG--NAME/gumbel.lock in
- * the hub's folder, which the system gives back however its holder ends.
+ * The lock of a repository while one process downloads it: an flock on .locks/models--ORG--NAME/gumbel.lock
+ * in the hub's folder, which the system gives back however its holder ends.
  */
 #ifndef GUMBEL_HUB_LOCK_H
 #define GUMBEL_HUB_LOCK_H

@@ -62,7 +62,8 @@ static bool copy_path(char *part, size_t capacity, const char *text, size_t leng
 }
 
 static const char *without_host(const char *text) {
-    static const char *const hosts[] = {"hf.co/", "huggingface.co/", "https://hf.co/", "https://huggingface.co/"};
+    static const char *const hosts[] = {"hf.co/", "huggingface.co/", "https://hf.co/",
+                                        "https://huggingface.co/"};
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
         if (strncmp(text, hosts[i], strlen(hosts[i])) == 0)
             return text + strlen(hosts[i]);

@@ -27,12 +27,14 @@ static uint64_t end_of(const hub_partial *partial, size_t chunk) {
 static gumbel_status refuse(const hub_partial *partial, gumbel_error *error) {
     if (errno != ENOSPC && errno != EDQUOT)
         return gb_fail_errno(error, errno, "%s", partial->path);
-    return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: %s; what is there is kept", partial->path, strerror(errno));
+    return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: %s; what is there is kept", partial->path,
+                   strerror(errno));
 }
 
 static bool write_all(int descriptor, const void *bytes, size_t count, uint64_t offset) {
     for (size_t done = 0; done < count;) {
-        ssize_t written = pwrite(descriptor, (const char *)bytes + done, count - done, (off_t)(offset + done));
+        ssize_t written =
+            pwrite(descriptor, (const char *)bytes + done, count - done, (off_t)(offset + done));
         if (written < 0 && errno != EINTR)
             return false;
         done += written > 0 ? (size_t)written : 0;
@@ -196,7 +198,8 @@ uint64_t hub_partial_bytes_there(const char *blobs, const hub_file *file) {
 gumbel_status hub_partial_hash(hub_partial *partial, size_t limit, bool *is_done, gumbel_error *error) {
     static const size_t piece = 1 << 16;
     char bytes[1 << 16];
-    for (; limit > 0 && partial->hashed < partial->chunks && partial->states[partial->hashed] == DONE; limit--) {
+    for (; limit > 0 && partial->hashed < partial->chunks && partial->states[partial->hashed] == DONE;
+         limit--) {
         uint64_t offset = (uint64_t)partial->hashed * HUB_CHUNK, end = end_of(partial, partial->hashed);
         while (offset < end) {
             size_t count = end - offset < piece ? (size_t)(end - offset) : piece;
@@ -219,9 +222,10 @@ gumbel_status hub_partial_finish(hub_partial *partial, gumbel_error *error) {
     partial->hash = NULL;
     if (strcmp(digits, file->hash) != 0) {
         unlink(partial->path);
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "%s: what came has the %s %s, and the hub announced %s; it was removed: download again",
-                       file->name, strlen(file->hash) == HUB_SHA1 ? "git hash" : "SHA-256", digits, file->hash);
+        return gb_fail(
+            error, GUMBEL_ERROR_FORMAT,
+            "%s: what came has the %s %s, and the hub announced %s; it was removed: download again",
+            file->name, strlen(file->hash) == HUB_SHA1 ? "git hash" : "SHA-256", digits, file->hash);
     }
     if (fdatasync(partial->descriptor) != 0 || ftruncate(partial->descriptor, (off_t)file->size) != 0 ||
         rename(partial->path, partial->blob) != 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A blob that is being downloaded: blobs/HASH.gumbel.incomplete. Its bytes arrive in any order; behind them
- * stands one byte for each chunk of HUB_CHUNK bytes, which is set when the chunk is written, so that a process
- * that is killed at any time loses the unfinished chunks alone. When all is there and its hash is right the
- * file is cut to its size and renamed to blobs/HASH. One thread at a time.
+ * stands one byte for each chunk of HUB_CHUNK bytes, which is set when the chunk is written, so that a
+ * process that is killed at any time loses the unfinished chunks alone. When all is there and its hash is
+ * right the file is cut to its size and renamed to blobs/HASH. One thread at a time.
  */
 #ifndef GUMBEL_HUB_PARTIAL_H
 #define GUMBEL_HUB_PARTIAL_H
@@ -24,8 +24,8 @@ typedef struct hub_partial {
     size_t first_missing; /* no chunk before this one is missing */
     size_t hashed;        /* chunks that the hash has */
     hub_hash *hash;
-    bool is_resumed;      /* an earlier process has written some of it */
-    bool is_whole;        /* it is requested in one piece: the server ignores ranges */
+    bool is_resumed; /* an earlier process has written some of it */
+    bool is_whole;   /* it is requested in one piece: the server ignores ranges */
 } hub_partial;
 
 /* Bytes of a file; offset moves on as they are written. */
@@ -53,8 +53,8 @@ void hub_partial_release(hub_partial *partial, uint64_t begin, const hub_range *
 /* Hashes up to limit chunks that are there and follow those hashed so far. *is_done: all are. Errors: IO. */
 gumbel_status hub_partial_hash(hub_partial *partial, size_t limit, bool *is_done, gumbel_error *error);
 
-/* After *is_done: checks the hash and puts the blob in its place. A wrong one is removed. Errors: FORMAT where
- * the hash is wrong; IO. */
+/* After *is_done: checks the hash and puts the blob in its place. A wrong one is removed. Errors: FORMAT
+ * where the hash is wrong; IO. */
 gumbel_status hub_partial_finish(hub_partial *partial, gumbel_error *error);
 
 /* Bytes that an unfinished download of the file has on disk; 0: there is none. */

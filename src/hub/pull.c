@@ -44,8 +44,7 @@ static bool place_plan(hub_plan *plan) {
         if (hub_is_gguf_model(plan->listing.files[i].name) && hub_is_first_part(plan->listing.files[i].name))
             file = plan->listing.files[i].name;
     if (!hub_repository_folder(plan->name.repository, plan->folder) ||
-        !hub_join("snapshots", plan->listing.commit, below) ||
-        !hub_join(plan->folder, below, plan->snapshot))
+        !hub_join("snapshots", plan->listing.commit, below) || !hub_join(plan->folder, below, plan->snapshot))
         return false;
     strcpy(plan->path, plan->snapshot);
     return !file[0] || hub_join(plan->snapshot, file, plan->path);

@@ -24,23 +24,23 @@ typedef struct hub_callbacks {
 typedef struct hub_plan {
     hub_name name;
     hub_settings settings;
-    hub_listing listing;       /* the files that the model needs */
-    char folder[HUB_PATH];     /* of the repository */
-    char snapshot[HUB_PATH];   /* where the files will be */
-    char path[HUB_PATH];       /* what is opened: the snapshot, or the GGUF in it */
-    uint64_t bytes;            /* of all files */
-    uint64_t missing_bytes;    /* of those that are not there, without what an interrupted download has */
-    size_t missing;            /* files that are not there */
+    hub_listing listing;     /* the files that the model needs */
+    char folder[HUB_PATH];   /* of the repository */
+    char snapshot[HUB_PATH]; /* where the files will be */
+    char path[HUB_PATH];     /* what is opened: the snapshot, or the GGUF in it */
+    uint64_t bytes;          /* of all files */
+    uint64_t missing_bytes;  /* of those that are not there, without what an interrupted download has */
+    size_t missing;          /* files that are not there */
 } hub_plan;
 
-/* Asks the hub for the files of a model and compares them with the cache. Free with hub_plan_free in any case.
- * Errors: UNSUPPORTED (a build without libcurl; HF_HUB_OFFLINE), ARGUMENT (no such repository, revision or
- * model, no access), IO (the network, the cache), FORMAT, LIMIT, MEMORY, CANCELLED. */
+/* Asks the hub for the files of a model and compares them with the cache. Free with hub_plan_free in any
+ * case. Errors: UNSUPPORTED (a build without libcurl; HF_HUB_OFFLINE), ARGUMENT (no such repository, revision
+ * or model, no access), IO (the network, the cache), FORMAT, LIMIT, MEMORY, CANCELLED. */
 gumbel_status hub_plan_pull(const hub_name *name, const hub_callbacks *callbacks, hub_plan *plan,
                             gumbel_error *error);
 
-/* Downloads what is missing over up to connections connections, and links it into the snapshot. One process at
- * a time works on a repository; others wait for it. Errors as above; LIMIT where the disk has no room. */
+/* Downloads what is missing over up to connections connections, and links it into the snapshot. One process
+ * at a time works on a repository; others wait for it. Errors as above; LIMIT where the disk has no room. */
 gumbel_status hub_pull(hub_plan *plan, unsigned connections, const hub_callbacks *callbacks,
                        gumbel_error *error);
 

@@ -55,8 +55,8 @@ static bool has_safetensors(const hub_listing *listing) {
     for (size_t i = 0; i < listing->count; i++) {
         const char *name = listing->files[i].name;
         has_config = has_config || strcmp(name, "config.json") == 0;
-        has_weights = has_weights ||
-                      (is_checkpoint_file(&listing->files[i], NULL) && ends_with(name, ".safetensors"));
+        has_weights =
+            has_weights || (is_checkpoint_file(&listing->files[i], NULL) && ends_with(name, ".safetensors"));
     }
     return has_config && has_weights;
 }
@@ -89,9 +89,10 @@ static gumbel_status refuse_choice(const hub_name *name, const char *const *mode
     if (name->quant[0])
         snprintf(quant, sizeof quant, " of %s", name->quant);
     if (count == 0)
-        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
-                       "%s has no model%s that gumbel reads: neither config.json with .safetensors nor a .gguf",
-                       name->repository, quant);
+        return gb_fail(
+            error, GUMBEL_ERROR_ARGUMENT,
+            "%s has no model%s that gumbel reads: neither config.json with .safetensors nor a .gguf",
+            name->repository, quant);
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%s: which model%s? There are %s; name one, as in %s/%.100s",
                    name->repository, quant, list, name->repository, models[0]);
 }

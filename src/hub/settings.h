@@ -10,13 +10,14 @@
 #include "gumbel.h"
 
 typedef struct hub_settings {
-    char endpoint[512]; /* "https://huggingface.co", without a slash at its end */
-    char token[512];    /* "": none */
+    char endpoint[512];       /* "https://huggingface.co", without a slash at its end */
+    char token[512];          /* "": none */
     const char *certificates; /* a file with those that are trusted; NULL: the system's. Of the environment */
-    bool is_offline;    /* nothing may be asked of a network */
+    bool is_offline;          /* nothing may be asked of a network */
 } hub_settings;
 
-/* Errors: ARGUMENT naming the variable or file whose value cannot be used. The token is never in a message. */
+/* Errors: ARGUMENT naming the variable or file whose value cannot be used. The token is never in a message.
+ */
 gumbel_status hub_read_settings(hub_settings *settings, gumbel_error *error);
 
 #endif

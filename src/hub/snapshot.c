@@ -49,7 +49,8 @@ static gumbel_status link_file(const hub_plan *plan, const hub_file *file, gumbe
     if (!hub_join(plan->snapshot, file->name, path) || !write_target(file, target))
         return gb_fail(error, GUMBEL_ERROR_IO, "%s/%s: the path is too long", plan->snapshot, file->name);
     ssize_t length = readlink(path, found, sizeof found);
-    bool is_right = length >= 0 && (size_t)length == strlen(target) && memcmp(found, target, strlen(target)) == 0;
+    bool is_right =
+        length >= 0 && (size_t)length == strlen(target) && memcmp(found, target, strlen(target)) == 0;
     if (is_right || (length < 0 && errno == EINVAL && is_file_of(path, file->size)))
         return GUMBEL_OK;
     GB_TRY(make_folder_of(path, error));

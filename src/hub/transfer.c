@@ -115,7 +115,8 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *user) {
 
 /* ---- Requests ------------------------------------------------------------------------------------------ */
 
-/* The next file that is missing, opened; NULL: there is none, or as many are open as there are connections. */
+/* The next file that is missing, opened; NULL: there is none, or as many are open as there are connections.
+ */
 static gumbel_status open_next(transfer *t, hub_partial **opened, gumbel_error *error) {
     const hub_listing *listing = &t->plan->listing;
     *opened = NULL;
@@ -170,7 +171,8 @@ static gumbel_status begin_request(transfer *t, lane *l, gumbel_error *error) {
     curl_easy_setopt(l->request, CURLOPT_WRITEDATA, l);
     curl_easy_setopt(l->request, CURLOPT_PRIVATE, l);
     l->is_in_multi = curl_multi_add_handle(t->multi, l->request) == CURLM_OK;
-    return l->is_in_multi ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to ask", file->name);
+    return l->is_in_multi ? GUMBEL_OK
+                          : gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory to ask", file->name);
 }
 
 static gumbel_status begin_requests(transfer *t, gumbel_error *error) {
@@ -192,7 +194,8 @@ static void say_wait(const transfer *t, const hub_reply *reply, double delay) {
     if (!t->callbacks->note || delay < 2)
         return;
     if (reply->status >= 400)
-        snprintf(line, sizeof line, "the hub answers with status %ld; trying again in %.0f s", reply->status, delay);
+        snprintf(line, sizeof line, "the hub answers with status %ld; trying again in %.0f s", reply->status,
+                 delay);
     else
         snprintf(line, sizeof line, "the connection to the hub broke; trying again in %.0f s", delay);
     t->callbacks->note(t->callbacks->user, line);
@@ -213,7 +216,8 @@ static gumbel_status retry(transfer *t, lane *l, CURLcode result, gumbel_error *
     if (t->failures > HUB_MOST_FAILURES * t->lane_count || !hub_may_pass(result, &l->reply))
         return hub_refuse(result, &l->reply, &plan->settings, plan->name.repository, l->partial->file->name,
                           error);
-    double delay = hub_delay(l->request, 1 + t->failures / (unsigned)t->lane_count);
+    double delay =
+        hub_delay(l->request, (t->failures + (unsigned)t->lane_count - 1) / (unsigned)t->lane_count);
     l->not_before = gb_seconds() + delay;
     say_wait(t, &l->reply, delay);
     return GUMBEL_OK;

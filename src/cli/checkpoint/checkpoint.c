@@ -39,8 +39,8 @@ static bool has_file(const char *folder, const char *name) {
     return is_there;
 }
 
-/* A checkpoint's folder, or one with a GGUF, which quant chooses as cli_find_gguf says; shown is how a user can
- * name it. What it lacks otherwise the library says best. */
+/* A checkpoint's folder, or one with a GGUF, which quant chooses as cli_find_gguf says; shown is how a user
+ * can name it. What it lacks otherwise the library says best. */
 static gumbel_status open_folder(const char *path, const char *shown, const char *quant,
                                  cli_checkpoint *checkpoint, gumbel_error *error) {
     char *gguf = NULL;
@@ -49,7 +49,8 @@ static gumbel_status open_folder(const char *path, const char *shown, const char
         status = cli_find_gguf(path, shown, quant, &gguf, error);
     if (status == GUMBEL_OK && quant && quant[0] && !gguf) {
         checkpoint->is_absent = true;
-        cli_refuse(error, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s", path, quant, shown, quant);
+        cli_refuse(error, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s", path, quant, shown,
+                   quant);
         return error->status = GUMBEL_ERROR_IO;
     }
     if (status == GUMBEL_OK)
@@ -61,8 +62,8 @@ static gumbel_status open_folder(const char *path, const char *shown, const char
 static gumbel_status refuse_file(const char *path, const char *file, cli_checkpoint *checkpoint,
                                  gumbel_error *error) {
     checkpoint->is_absent = true;
-    cli_refuse(error, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno),
-               checkpoint->repository, file);
+    cli_refuse(error, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno), checkpoint->repository,
+               file);
     return error->status = GUMBEL_ERROR_IO;
 }
 
@@ -116,8 +117,8 @@ static gumbel_status refuse_name(const char *given, const hub_name *name, const 
                                  gumbel_error *error) {
     const char *where = folder ? folder : "place: neither HF_HUB_CACHE, HF_HOME nor HOME is set";
     const char *mark = name->revision[0] ? "@" : name->quant[0] ? ":" : "";
-    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: gumbel pull %s%s%s", given,
-               where, name->repository, mark, name->revision[0] ? name->revision : name->quant);
+    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: gumbel pull %s%s%s",
+               given, where, name->repository, mark, name->revision[0] ? name->revision : name->quant);
     return error->status = GUMBEL_ERROR_IO;
 }
 
@@ -141,7 +142,8 @@ gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint,
         return open_path(given, &file, checkpoint, error);
     bool is_missing = errno == ENOENT || errno == ENOTDIR;
     hub_name name;
-    return is_missing && hub_parse_name(given, &name) ? open_name(given, &name, checkpoint, error) : GUMBEL_OK;
+    return is_missing && hub_parse_name(given, &name) ? open_name(given, &name, checkpoint, error)
+                                                      : GUMBEL_OK;
 }
 
 void cli_checkpoint_free(cli_checkpoint *checkpoint) {

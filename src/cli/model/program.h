@@ -20,7 +20,8 @@ extern const cli_option cli_program_table[];
 /* What help says about the operand PROGRAM. */
 #define CLI_PROGRAM_HELP                                                                                     \
     "A program file made by gumbel export, or a checkpoint: a Hugging Face directory, a .gguf or the "       \
-    "folder it lies in, or " CLI_HUB_HELP ". A checkpoint is exported into ~/.cache/gumbel when it is first " \
+    "folder it lies in, or " CLI_HUB_HELP                                                                    \
+    ". A checkpoint is exported into ~/.cache/gumbel when it is first "                                      \
     "used. -m PROGRAM does the same."
 
 /* Opens the program file, or that of the checkpoint in the cache, which is made, with notes on standard

@@ -2,10 +2,10 @@
  *
  * gumbel pull: models from the Hugging Face hub into its cache.
  */
+#include "cli/command.h"
 #include "cli/base/json.h"
 #include "cli/base/report.h"
 #include "cli/base/units.h"
-#include "cli/command.h"
 #include "cli/pull/pull.h"
 
 #include <string.h>
@@ -108,29 +108,34 @@ const cli_command cli_command_pull = {
     .description =
         "Downloads the files that a model needs into the cache of Hugging Face's own tools, and prints where "
         "it "
-        "lies: the safetensors with their configuration, tokenizer and chat templates; or, where QUANT is given "
-        "or there are no safetensors, one GGUF with all its parts. Without QUANT that is Q4_K_M, or the only one "
+        "lies: the safetensors with their configuration, tokenizer and chat templates; or, where QUANT is "
+        "given "
+        "or there are no safetensors, one GGUF with all its parts. Without QUANT that is Q4_K_M, or the only "
+        "one "
         "there is. What is there is not downloaded again.\n"
-        "A download that is interrupted goes on where it ended when the same command is given again. A file is "
+        "A download that is interrupted goes on where it ended when the same command is given again. A file "
+        "is "
         "put in its place when it has the size and the hash that the hub has announced.\n"
         "HF_TOKEN, or the token that hf auth login has stored, opens private models and those with terms to "
         "accept; HF_ENDPOINT names another hub; HF_HUB_CACHE or HF_HOME the cache; HF_HUB_OFFLINE=1 forbids "
         "downloads; https_proxy names a proxy.\n"
-        "Commands that are given a model's name take it from the cache without asking the hub. Where it is not "
+        "Commands that are given a model's name take it from the cache without asking the hub. Where it is "
+        "not "
         "there, they download it if standard input and standard error are terminals, or with --pull or -hf.",
-    .operands = (const cli_operand[]){{"MODEL", offsetof(pull_arguments, model), true,
-                                       "The model's name on the hub; QUANT names a GGUF, such as Q8_0, FILE one "
-                                       "file, REVISION a branch, tag or commit in place of main."},
-                                      {0}},
+    .operands =
+        (const cli_operand[]){{"MODEL", offsetof(pull_arguments, model), true,
+                               "The model's name on the hub; QUANT names a GGUF, such as Q8_0, FILE one "
+                               "file, REVISION a branch, tag or commit in place of main."},
+                              {0}},
     .groups = (const cli_option_group[]){{.title = "Download", .options = download_table},
                                          {.title = "Output", .options = output_table},
                                          {0}},
-    .examples =
-        (const cli_example[]){{"gumbel pull google/gemma-4-31B-it", "A checkpoint, for gumbel export or run."},
-                              {"gumbel pull org/name-GGUF:Q8_0", "The GGUF of that quantization."},
-                              {"gumbel run org/name-GGUF \"Why is the sky blue?\"",
-                               "At a terminal it is downloaded when it is first used."},
-                              {0}},
+    .examples = (const cli_example[]){{"gumbel pull google/gemma-4-31B-it",
+                                       "A checkpoint, for gumbel export or run."},
+                                      {"gumbel pull org/name-GGUF:Q8_0", "The GGUF of that quantization."},
+                                      {"gumbel run org/name-GGUF \"Why is the sky blue?\"",
+                                       "At a terminal it is downloaded when it is first used."},
+                                      {0}},
     .arguments_size = sizeof(pull_arguments),
     .run = run_pull,
 };

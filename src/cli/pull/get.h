@@ -13,7 +13,8 @@
 
 enum { CLI_PULL_ON_TERMINALS = 0, CLI_PULL = 1, CLI_NO_PULL = 2 };
 
-/* Three rows of an option table: structure has the model's name, a const char *, and how it is got, an int. */
+/* Three rows of an option table: structure has the model's name, a const char *, and how it is got, an int.
+ */
 #define CLI_PULL_OPTIONS(structure, name, mode)                                                              \
     {.names = "-hf -hfr --hf-repo",                                                                          \
      .argument = "ORG/NAME[:QUANT]",                                                                         \
@@ -28,19 +29,18 @@ enum { CLI_PULL_ON_TERMINALS = 0, CLI_PULL = 1, CLI_NO_PULL = 2 };
          .type = CLI_SET,                                                                                    \
          .offset = offsetof(structure, mode),                                                                \
          .constant = CLI_PULL},                                                                              \
-        {.names = "--no-pull --offline",                                                                     \
-         .help = "Download nothing: a model is there, or it is an error.",                                   \
-         .type = CLI_SET,                                                                                    \
-         .offset = offsetof(structure, mode),                                                                \
-         .constant = CLI_NO_PULL}
+    {                                                                                                        \
+        .names = "--no-pull --offline", .help = "Download nothing: a model is there, or it is an error.",    \
+        .type = CLI_SET, .offset = offsetof(structure, mode), .constant = CLI_NO_PULL                        \
+    }
 
 /* What help says of names of the hub, after a list of paths. */
 #define CLI_HUB_HELP                                                                                         \
     "ORG/NAME[:QUANT][/FILE][@REVISION], a model of the Hugging Face hub, which is downloaded when it is "   \
     "not there (gumbel help pull)"
 
-/* Finds a checkpoint as cli_checkpoint_find does, and downloads what the cache lacks as mode says. Errors: those
- * of both. */
+/* Finds a checkpoint as cli_checkpoint_find does, and downloads what the cache lacks as mode says. Errors:
+ * those of both. */
 gumbel_status cli_checkpoint_get(const char *given, int mode, cli_checkpoint *checkpoint,
                                  gumbel_error *error);
 

@@ -39,8 +39,8 @@ static void note_plan(const hub_plan *plan) {
     if (plan->missing == 0)
         return;
     if (plan->missing_bytes == plan->bytes)
-        cli_note("downloading %s from %s: %zu files, %s, to %s", plan->name.repository, plan->settings.endpoint,
-                 plan->listing.count, all, plan->folder);
+        cli_note("downloading %s from %s: %zu files, %s, to %s", plan->name.repository,
+                 plan->settings.endpoint, plan->listing.count, all, plan->folder);
     else
         cli_note("downloading %s from %s: %zu of %zu files, %s of %s, to %s", plan->name.repository,
                  plan->settings.endpoint, plan->missing, plan->listing.count, missing, all, plan->folder);
@@ -56,8 +56,8 @@ static gumbel_status fetch(hub_plan *plan, unsigned connections, const hub_callb
     gumbel_status status = hub_pull(plan, connections, callbacks, error);
     cli_progress_erase(&((watcher *)callbacks->user)->line);
     if (status == GUMBEL_OK && is_missing)
-        cli_note("downloaded %s: %s in %.1f s", plan->name.repository, cli_describe_bytes(missing_bytes, bytes),
-                 cli_seconds() - begin);
+        cli_note("downloaded %s: %s in %.1f s", plan->name.repository,
+                 cli_describe_bytes(missing_bytes, bytes), cli_seconds() - begin);
     return status;
 }
 
