@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request is for SEGMENT chunks at most: long enough that asking costs nothing, short enough that the
- * connections end a file together. */
-enum { SEGMENT = 256, HASHED_AT_ONCE = 16, POLL_MILLISECONDS = 100, MOST_CONNECTIONS = 16 };
+/* A request is for a segment: at least LEAST_SEGMENT chunks, and of a large file the SEGMENTS-th part, so that a
+ * download asks the hub rarely and its connections end a file together. */
+enum { LEAST_SEGMENT = 256, SEGMENTS = 16, HASHED_AT_ONCE = 16, POLL_MILLISECONDS = 100, MOST_CONNECTIONS = 16 };
 
 typedef struct transfer transfer;
 
@@ -131,7 +131,8 @@ static gumbel_status open_next(transfer *t, hub_partial **opened, gumbel_error *
 }
 
 static bool take(lane *l, hub_partial *partial) {
-    if (!partial->file || !hub_partial_claim(partial, SEGMENT, &l->range))
+    size_t part = partial->chunks / SEGMENTS, segment = part > LEAST_SEGMENT ? part : LEAST_SEGMENT;
+    if (!partial->file || !hub_partial_claim(partial, segment, &l->range))
         return false;
     l->partial = partial;
     l->claimed = l->range.offset;
@@ -263,8 +264,10 @@ static gumbel_status finish_file(transfer *t, hub_partial *partial, gumbel_error
         return status;
     file->is_here = true;
     t->done += file->size;
+    char line[HUB_FILE + 16];
+    snprintf(line, sizeof line, "%s is complete", file->name);
     if (t->callbacks->note)
-        t->callbacks->note(t->callbacks->user, file->name);
+        t->callbacks->note(t->callbacks->user, line);
     return GUMBEL_OK;
 }
 
@@ -337,6 +340,8 @@ static gumbel_status run(transfer *t, gumbel_error *error) {
 
 static bool open_lanes(transfer *t) {
     t->multi = curl_multi_init();
+    if (t->multi) /* each request has a connection of its own: streams of one share its rate */
+        curl_multi_setopt(t->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
     t->headers = hub_headers(&t->plan->settings);
     for (size_t i = 0; i < t->lane_count; i++) {
         t->lanes[i] = (lane){.transfer = t, .request = curl_easy_init()};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hub for tests: its API, and a second host that keeps the large files, each with faults that a test chooses."""
 
+import functools
 import hashlib
 import json
 import random
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 LARGE = (".safetensors", ".gguf")
 
 
+@functools.cache
 def git_hash(data):
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
@@ -20,8 +22,13 @@ def is_large(name):
     return name.endswith(LARGE)
 
 
+@functools.cache
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
 def file_hash(name, data):
-    return hashlib.sha256(data).hexdigest() if is_large(name) else git_hash(data)
+    return sha256(data) if is_large(name) else git_hash(data)
 
 
 class Repository:
@@ -53,7 +60,7 @@ class Repository:
         for name, data in self.commits[commit].items():
             entry = {"rfilename": name, "size": len(data), "blobId": git_hash(data)}
             if is_large(name):
-                entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
+                entry["lfs"] = {"sha256": sha256(data), "size": len(data), "pointerSize": 130}
             siblings.append(entry)
         return {"id": "org/name", "sha": commit, "siblings": siblings}
 

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import pty
 import random
 import shutil
 import signal
@@ -372,6 +373,23 @@ class Commands(PullTest):
         weights.unlink()
         self.assertIn("gumbel pull org/tiny", self.run_model("org/tiny", status=1)[1])
         self.assertIn("downloading org/tiny", self.run_model("org/tiny", "--pull")[1])
+
+    def test_at_a_terminal(self):
+        keyboard, terminal = pty.openpty()
+        self.addCleanup(os.close, keyboard)
+        process = subprocess.Popen([COMMAND, "run", "org/tiny", "Hello", "-n", "4", "--seed", "1"], stdin=terminal,
+                                   stdout=subprocess.PIPE, stderr=terminal, env=self.environment)
+        os.close(terminal)
+        output = process.communicate(timeout=60)[0]
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(len(output), 4)
+        shown = os.read(keyboard, 65536).decode()
+        self.assertIn("downloading org/tiny from ", shown)
+        self.assertIn("downloaded org/tiny: ", shown)
+
+    def test_a_path_that_was_mistyped(self):
+        self.assertIn("no such repository, or it is private: set HF_TOKEN to a token that may read it; and no file or "
+                      "folder has this name", self.run_model("models/gemm", "--pull", status=1)[1])
 
     def test_export(self):
         program = self.home / "tiny.gumbel"

@@ -4,7 +4,7 @@
 #include "cli/pull/pull.h"
 #include "hub/cache.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +24,12 @@ static bool lacks_weights(const char *given, const cli_checkpoint *checkpoint) {
     return path && !is_gguf && checkpoint->repository && access(given, F_OK) != 0 && !hub_has_weights(path);
 }
 
+/* What looks like a name of the hub may be a path that was mistyped. */
+static void add_path_note(gumbel_error *error) {
+    size_t used = strlen(error->message);
+    snprintf(error->message + used, sizeof error->message - used, "; and no file or folder has this name");
+}
+
 gumbel_status cli_checkpoint_get(const char *given, int mode, cli_checkpoint *checkpoint,
                                  gumbel_error *error) {
     gumbel_status status = cli_checkpoint_find(given, checkpoint, error);
@@ -33,6 +39,8 @@ gumbel_status cli_checkpoint_get(const char *given, int mode, cli_checkpoint *ch
     if (!is_absent || !may_pull(mode) || !hub_parse_name(given, &name))
         return status;
     status = cli_pull(&name, CONNECTIONS, &plan, error);
+    if (status != GUMBEL_OK && plan.listing.count == 0)
+        add_path_note(error);
     hub_plan_free(&plan);
     if (status != GUMBEL_OK)
         return status;
