@@ -50,6 +50,15 @@ static bool place_plan(hub_plan *plan) {
     return !file[0] || hub_join(plan->snapshot, file, plan->path);
 }
 
+/* Equal files share a blob, which is downloaded once. */
+static bool comes_with_another(const hub_plan *plan, size_t index) {
+    const hub_file *files = plan->listing.files;
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(files[i].hash, files[index].hash) == 0)
+            return true;
+    return false;
+}
+
 static void count_missing(hub_plan *plan) {
     char blobs[HUB_PATH];
     bool has_blobs = hub_join(plan->folder, "blobs", blobs);
@@ -57,7 +66,7 @@ static void count_missing(hub_plan *plan) {
     plan->missing = 0;
     for (size_t i = 0; i < plan->listing.count; i++) {
         hub_file *file = &plan->listing.files[i];
-        file->is_here = hub_is_here(plan, file);
+        file->is_here = hub_is_here(plan, file) || comes_with_another(plan, i);
         plan->bytes += file->size;
         plan->missing += !file->is_here;
         if (!file->is_here)
@@ -65,9 +74,13 @@ static void count_missing(hub_plan *plan) {
     }
 }
 
-/* Sizes are at most 2^50, and a listing has at most 10^5 files: more than 2^60 bytes is no model. */
+/* Sizes are at most 2^50 each: their sum cannot overflow. */
 static gumbel_status check_size(const hub_plan *plan, gumbel_error *error) {
+    enum { MOST_FILES = 10000 };
     uint64_t bytes = 0;
+    if (plan->listing.count > MOST_FILES)
+        return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: a model of %zu files; expected %d at most",
+                       plan->name.repository, plan->listing.count, MOST_FILES);
     for (size_t i = 0; i < plan->listing.count; i++)
         if ((bytes += plan->listing.files[i].size) > UINT64_C(1) << 60)
             return gb_fail(error, GUMBEL_ERROR_LIMIT, "%s: its files have more than 2^60 bytes",

@@ -12,9 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request is for a segment: at least LEAST_SEGMENT chunks, and of a large file the SEGMENTS-th part, so that a
- * download asks the hub rarely and its connections end a file together. */
-enum { LEAST_SEGMENT = 256, SEGMENTS = 16, HASHED_AT_ONCE = 16, POLL_MILLISECONDS = 100, MOST_CONNECTIONS = 16 };
+/* A request is for a segment: at least LEAST_SEGMENT chunks, and of a large file the SEGMENTS-th part, so
+ * that a download asks the hub rarely and its connections end a file together. */
+enum {
+    LEAST_SEGMENT = 256,
+    SEGMENTS = 16,
+    HASHED_AT_ONCE = 16,
+    POLL_MILLISECONDS = 100,
+    MOST_CONNECTIONS = 16
+};
 
 typedef struct transfer transfer;
 

@@ -134,6 +134,14 @@ class Files(PullTest):
         self.hub.add("org/nothing", {"README.md": b"", "pytorch_model.bin": b""})
         self.assertIn("org/nothing has no model that gumbel reads", self.refused("org/nothing"))
 
+    def test_equal_files(self):
+        files = {f"{name}.json": random_bytes(2_000_000, 5) for name in "abcdefgh"} | {
+            "config.json": b"", "model.safetensors": random_bytes(2_000_000, 5), "x.json": b"", "y.jinja": b""}
+        commit = self.hub.add("org/name", files)
+        self.pull("org/name", "-j", "8")
+        self.check_snapshot(files, commit)
+        self.assertEqual(len(list((self.folder() / "blobs").iterdir())), 3)
+
     def test_json_and_dry_run(self):
         commit = self.hub.add("org/name", {"a.gguf": b"GGUF"})
         self.assertEqual(self.pull("org/name", "--dry-run")[0],
@@ -358,6 +366,8 @@ class Commands(PullTest):
         self.assertIn("get it with: gumbel pull org/tiny", errors)
         self.assertEqual(self.hub.requests, [])
         self.assertIn("get it with", self.run_model("-hf", "org/tiny", "--no-pull", status=1)[1])
+        self.assertIn("get it with", self.run_model("--offline", "-hf", "org/tiny", status=1)[1])
+        self.assertIn("get it with", self.run_model("-hf", "org/tiny", status=1, GUMBEL_NO_PULL="1")[1])
         output, errors = self.run_model("-hf", "org/tiny")
         self.assertIn("downloading org/tiny from ", errors)
         self.assertIn("exporting org/tiny with recipe none", errors)

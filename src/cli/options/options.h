@@ -48,7 +48,7 @@ typedef struct cli_option {
     size_t offset; /* within the group's structure */
     cli_range range;
     const char *choices; /* separated by blanks */
-    int constant;        /* of CLI_SET; of CLI_STRING what the int at constant_offset becomes, 0: nothing */
+    int constant;        /* of CLI_SET; of CLI_STRING what the int at constant_offset becomes if it is 0 */
     size_t constant_offset;
 } cli_option;
 
