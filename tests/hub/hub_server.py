@@ -182,6 +182,13 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
+class Host(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        pass  # clients that are killed
+
+
 class Hub:
     """Two hosts on free ports of this machine."""
 
@@ -190,8 +197,8 @@ class Hub:
         self.faults, self.lock, self.sent = Faults(), threading.Lock(), 0
         self.servers = []
         for name in ("hub", "files"):
-            server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-            server.daemon_threads, server.hub, server.name = True, self, name
+            server = Host(("127.0.0.1", 0), Handler)
+            server.hub, server.name = self, name
             threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
             self.servers.append(server)
         self.url = f"http://127.0.0.1:{self.servers[0].server_port}"
