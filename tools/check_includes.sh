@@ -23,12 +23,14 @@ forbid export "plan/|backends/|run/|cli/"
 forbid run "export/|cli/"
 # The engine knows a backend by backend.h alone.
 forbid run "backends/(cpu|cuda|mlx|states|threads)/"
+# The hub is for the commands alone, and knows nothing of programs.
+forbid hub "tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
 # Commands read and write files of the user by the rules of the library, which stand once and are no part of its API.
 forbid cli "base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/" "base/(input|output|temporary)_file\.h"
 # The server is built on gumbel.h alone.
-forbid server "base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
+forbid server "hub/|base/|tensor/|program/|text/|export/|grammar/|plan/|backends/|run/|cli/"
 for folder in base tensor program text grammar export plan backends run; do
-    forbid $folder "server/"
+    forbid $folder "(server|hub)/"
 done
 tools/include_circles.py || status=1
 exit $status

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 git ls-files 'include/*.h' 'src/*.c' 'src/*.h' 'src/*.cu' 'src/*.cuh' 'src/*.cpp' 'src/*.hpp' |
     grep -v '/vector/dots_' | xargs awk '
     function note(name) {
-        if (name !~ /^(gb|gumbel|cli|server|serve)_/)
+        if (name !~ /^(gb|gumbel|hub|cli|server|serve)_/)
             return
         if (name in first) {
             print "the type " name " is defined twice: " first[name] " and " FILENAME ":" FNR > "/dev/stderr"

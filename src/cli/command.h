@@ -11,7 +11,7 @@
 
 extern const cli_command cli_command_export, cli_command_pack, cli_command_run, cli_command_chat,
     cli_command_serve, cli_command_inspect, cli_command_logits, cli_command_tokenize, cli_command_perplexity,
-    cli_command_bench, cli_command_cache;
+    cli_command_bench, cli_command_cache, cli_command_pull;
 
 /* All of them in the order of help; ends in NULL. */
 extern const cli_command *const cli_commands[];

@@ -29,11 +29,24 @@ typedef struct pace {
     char left[32];
 } pace;
 
+/* In the unit that people would use; nothing for a rate that says nothing yet. */
+static void describe_left(double seconds, char *text, size_t capacity) {
+    static const struct {
+        double from, unit;
+        const char *name;
+    } units[] = {{7200, 3600, "h"}, {120, 60, "min"}, {0, 1, "s"}};
+    size_t i = 0;
+    while (seconds < units[i].from)
+        i++;
+    if (seconds < 1000 * 3600)
+        snprintf(text, capacity, "  %.0f %s left", seconds / units[i].unit, units[i].name);
+}
+
 static pace pace_of(uint64_t done, uint64_t total, double seconds) {
     pace p = {.part = total > 0 ? (double)done / (double)total : 1,
               .rate = seconds > 0 ? (double)done / seconds : 0};
     if (p.rate > 0 && done < total)
-        snprintf(p.left, sizeof p.left, "  %.0f s left", (double)(total - done) / p.rate);
+        describe_left((double)(total - done) / p.rate, p.left, sizeof p.left);
     return p;
 }
 
@@ -62,7 +75,10 @@ static void show(cli_progress *progress, describe_function describe, const char 
     if (!progress->shown || now - progress->last_line < line_interval)
         return;
     char text[160];
-    describe(what, done, total, now - progress->begin, text, sizeof text);
+    double seconds = now - progress->begin;
+    if (progress->before > 0) /* what all of done would have taken */
+        seconds *= done > progress->before ? (double)done / (double)(done - progress->before) : 0;
+    describe(what, done, total, seconds, text, sizeof text);
     fprintf(stderr, "\r%s\033[K", text);
     progress->line_is_up = true;
     progress->last_line = now;

@@ -13,6 +13,7 @@ typedef struct cli_progress {
     bool line_is_up;  /* there is a line to erase */
     double begin;     /* seconds, when the task began */
     double last_line; /* seconds, when the line was printed last */
+    uint64_t before;  /* of what is done, what was done before it began: no part of the rate */
 } cli_progress;
 
 void cli_progress_begin(cli_progress *progress, bool quiet);

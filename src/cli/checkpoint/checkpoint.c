@@ -3,8 +3,8 @@
 
 #include "cli/base/report.h"
 #include "cli/checkpoint/gguf.h"
-#include "cli/checkpoint/hub.h"
 #include "cli/checkpoint/names.h"
+#include "hub/cache.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,45 +39,53 @@ static bool has_file(const char *folder, const char *name) {
     return is_there;
 }
 
-/* A checkpoint's folder, or one with a GGUF; shown is how a user can name it. What it lacks otherwise the
- * library says best. */
-static gumbel_status open_folder(const char *path, const char *shown, cli_checkpoint *checkpoint,
-                                 gumbel_error *error) {
+/* A checkpoint's folder, or one with a GGUF, which quant chooses as cli_find_gguf says; shown is how a user
+ * can name it. What it lacks otherwise the library says best. */
+static gumbel_status open_folder(const char *path, const char *shown, const char *quant,
+                                 cli_checkpoint *checkpoint, gumbel_error *error) {
     char *gguf = NULL;
     gumbel_status status = GUMBEL_OK;
-    if (!has_file(path, "config.json"))
-        status = cli_find_gguf(path, shown, &gguf, error);
+    if ((quant && quant[0]) || !has_file(path, "config.json"))
+        status = cli_find_gguf(path, shown, quant, &gguf, error);
+    if (status == GUMBEL_OK && quant && quant[0] && !gguf) {
+        checkpoint->is_absent = true;
+        cli_refuse(error, "%s: no .gguf of %s is there; get it with: gumbel pull %s:%s", path, quant, shown,
+                   quant);
+        return error->status = GUMBEL_ERROR_IO;
+    }
     if (status == GUMBEL_OK)
         checkpoint->path = gguf ? cli_join(path, gguf) : copy(path);
     free(gguf);
     return status;
 }
 
-static gumbel_status refuse_file(const char *path, const char *file, const cli_checkpoint *checkpoint,
+static gumbel_status refuse_file(const char *path, const char *file, cli_checkpoint *checkpoint,
                                  gumbel_error *error) {
-    cli_refuse(error, "%s: %s; get it with: hf download %s %s", path, strerror(errno), checkpoint->repository,
+    checkpoint->is_absent = true;
+    cli_refuse(error, "%s: %s; get it with: gumbel pull %s/%s", path, strerror(errno), checkpoint->repository,
                file);
     return error->status = GUMBEL_ERROR_IO;
 }
 
 /* What name says of the repository whose folder is given; name is zeroed where the folder itself was named.
  */
-static gumbel_status open_repository(const char *folder, const cli_hub_name *name, cli_checkpoint *checkpoint,
+static gumbel_status open_repository(const char *folder, const hub_name *name, cli_checkpoint *checkpoint,
                                      gumbel_error *error) {
-    char *snapshot;
-    gumbel_status status = cli_hub_find_snapshot(folder, name->revision, &snapshot, error);
+    char snapshot[HUB_PATH];
+    gumbel_status status = hub_find_snapshot(folder, name->revision, snapshot, error);
+    checkpoint->is_absent = status != GUMBEL_OK;
     if (status != GUMBEL_OK)
         return status;
-    char *path = name->file ? cli_join(snapshot, name->file) : copy(snapshot);
+    char *path = name->file[0] ? cli_join(snapshot, name->file) : copy(snapshot);
+    const char *shown = name->repository[0] ? name->repository : path;
     struct stat information;
     if (stat(path, &information) != 0)
         status = refuse_file(path, name->file, checkpoint, error);
     else if (S_ISDIR(information.st_mode))
-        status = open_folder(path, name->repository ? name->repository : path, checkpoint, error);
+        status = open_folder(path, shown, name->quant, checkpoint, error);
     else
         checkpoint->path = copy(path);
     free(path);
-    free(snapshot);
     return status;
 }
 
@@ -90,39 +98,41 @@ static gumbel_status open_path(const char *given, const struct stat *file, cli_c
     if (!is_folder && !(S_ISREG(file->st_mode) && cli_is_gguf(given)))
         return GUMBEL_OK;
     char *whole = cli_canonical_path(given);
-    checkpoint->repository = whole ? cli_hub_repository(whole) : NULL;
+    char repository[HUB_REPOSITORY];
+    if (whole && hub_repository_of(whole, repository))
+        checkpoint->repository = copy(repository);
     checkpoint->shown = copy(checkpoint->repository ? checkpoint->repository : given);
     gumbel_status status = GUMBEL_OK;
     if (!is_folder)
         checkpoint->path = copy(given);
-    else if (checkpoint->repository && cli_hub_is_repository(whole))
-        status = open_repository(whole, &(cli_hub_name){0}, checkpoint, error);
+    else if (checkpoint->repository && hub_is_repository(whole))
+        status = open_repository(whole, &(hub_name){0}, checkpoint, error);
     else
-        status = open_folder(given, given, checkpoint, error);
+        status = open_folder(given, given, NULL, checkpoint, error);
     free(whole);
     return status;
 }
 
-static gumbel_status refuse_name(const char *given, const cli_hub_name *name, const char *folder,
+static gumbel_status refuse_name(const char *given, const hub_name *name, const char *folder,
                                  gumbel_error *error) {
     const char *where = folder ? folder : "place: neither HF_HUB_CACHE, HF_HOME nor HOME is set";
-    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: hf download %s%s%s",
-               given, where, name->repository, name->revision ? " --revision " : "",
-               name->revision ? name->revision : "");
+    const char *mark = name->revision[0] ? "@" : name->quant[0] ? ":" : "";
+    cli_refuse(error, "%s: no such file, and the hub's cache has no %s; get it with: gumbel pull %s%s%s",
+               given, where, name->repository, mark, name->revision[0] ? name->revision : name->quant);
     return error->status = GUMBEL_ERROR_IO;
 }
 
-static gumbel_status open_name(const char *given, const cli_hub_name *name, cli_checkpoint *checkpoint,
+static gumbel_status open_name(const char *given, const hub_name *name, cli_checkpoint *checkpoint,
                                gumbel_error *error) {
-    char *folder = cli_hub_folder(name->repository);
+    char folder[HUB_PATH];
     struct stat information;
+    bool has_place = hub_repository_folder(name->repository, folder);
     checkpoint->repository = copy(name->repository);
     checkpoint->shown = copy(given);
-    gumbel_status status = folder && stat(folder, &information) == 0
-                               ? open_repository(folder, name, checkpoint, error)
-                               : refuse_name(given, name, folder, error);
-    free(folder);
-    return status;
+    if (has_place && stat(folder, &information) == 0)
+        return open_repository(folder, name, checkpoint, error);
+    checkpoint->is_absent = true;
+    return refuse_name(given, name, has_place ? folder : NULL, error);
 }
 
 gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint, gumbel_error *error) {
@@ -131,12 +141,9 @@ gumbel_status cli_checkpoint_find(const char *given, cli_checkpoint *checkpoint,
     if (stat(given, &file) == 0)
         return open_path(given, &file, checkpoint, error);
     bool is_missing = errno == ENOENT || errno == ENOTDIR;
-    cli_hub_name name;
-    gumbel_status status =
-        is_missing && cli_hub_parse(given, &name) ? open_name(given, &name, checkpoint, error) : GUMBEL_OK;
-    if (is_missing)
-        cli_hub_name_free(&name);
-    return status;
+    hub_name name;
+    return is_missing && hub_parse_name(given, &name) ? open_name(given, &name, checkpoint, error)
+                                                      : GUMBEL_OK;
 }
 
 void cli_checkpoint_free(cli_checkpoint *checkpoint) {
@@ -157,7 +164,7 @@ void cli_checkpoint_explain(const cli_checkpoint *checkpoint, gumbel_error *erro
     if (!path || error->status != GUMBEL_ERROR_IO || strncmp(error->message, path, strlen(path)) != 0)
         return;
     if (checkpoint->repository)
-        snprintf(error->message + used, sizeof error->message - used, "; get it with: hf download %s",
+        snprintf(error->message + used, sizeof error->message - used, "; get it with: gumbel pull %s",
                  checkpoint->repository);
     else if (is_folder(path) && !has_file(path, "config.json"))
         snprintf(error->message + used, sizeof error->message - used, ", and there is no .gguf either");

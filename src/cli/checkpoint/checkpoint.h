@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a user names as a model: a program, a checkpoint's folder, a GGUF or the folder it lies in, a
- * repository's folder of Hugging Face's tools, or ORG/NAME, a repository that they have downloaded.
+ * repository's folder of Hugging Face's tools, or ORG/NAME, a repository in their cache (hub/cache.h).
  */
 #ifndef GUMBEL_CLI_CHECKPOINT_CHECKPOINT_H
 #define GUMBEL_CLI_CHECKPOINT_CHECKPOINT_H
@@ -12,6 +12,7 @@ typedef struct cli_checkpoint {
     char *path;       /* a folder or a GGUF, as the library takes it; NULL: what was named is no checkpoint */
     char *repository; /* "ORG/NAME", the model's name; NULL: it is in no repository */
     char *shown;      /* what messages call it */
+    bool is_absent;   /* a name of the hub, whose files the cache lacks; see cli/pull/get.h */
 } cli_checkpoint;
 
 /* Finds the checkpoint that given names. A path that exists is taken before a repository of that name. What

@@ -3,8 +3,8 @@
 
 #include "base/input_file.h"
 #include "cli/base/report.h"
-#include "cli/checkpoint/gguf.h"
 #include "cli/checkpoint/names.h"
+#include "hub/gguf_names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static gumbel_status visit_names(const char *folder, const char *gguf, const cli
     for (size_t i = 0; i < names->count && status == GUMBEL_OK; i++) {
         const char *name = names->items[i];
         struct stat file;
-        if (!(gguf ? cli_is_part_of_gguf(name, gguf) : is_part_of_folder(name)))
+        if (!(gguf ? hub_is_same_gguf(name, gguf) : is_part_of_folder(name)))
             continue;
         char *path = cli_join(folder, name);
         if (stat(path, &file) == 0 && S_ISREG(file.st_mode))

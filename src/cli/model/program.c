@@ -14,6 +14,7 @@ const cli_option cli_program_table[] = {
      .help = "The program, in place of the operand.",
      .type = CLI_STRING,
      .offset = offsetof(cli_program_options, path)},
+    CLI_PULL_OPTIONS(cli_program_options, path, pull),
     {.names = "--quantize",
      .argument = "RECIPE",
      .help = "The recipe with which a checkpoint is exported, as in gumbel export. Each has its own program.",
@@ -41,7 +42,7 @@ gumbel_status cli_open_program(const cli_program_options *options, uint32_t max_
                                              .max_context = max_context > USUAL_CONTEXT ? max_context : 0};
     cli_checkpoint checkpoint;
     *program = NULL;
-    gumbel_status status = cli_checkpoint_find(options->path, &checkpoint, error);
+    gumbel_status status = cli_checkpoint_get(options->path, options->pull, &checkpoint, error);
     if (status == GUMBEL_OK)
         status = checkpoint.path ? cli_cache_open(&checkpoint, &cache_options, program, seconds, error)
                                  : open_file(options, program, seconds, error);

@@ -6,11 +6,13 @@
 #define GUMBEL_CLI_MODEL_PROGRAM_H
 
 #include "cli/options/options.h"
+#include "cli/pull/get.h"
 #include "gumbel.h"
 
 typedef struct cli_program_options {
     const char *path;
     const char *quantize;
+    int pull; /* see cli/pull/get.h */
 } cli_program_options;
 
 extern const cli_option cli_program_table[];
@@ -18,8 +20,9 @@ extern const cli_option cli_program_table[];
 /* What help says about the operand PROGRAM. */
 #define CLI_PROGRAM_HELP                                                                                     \
     "A program file made by gumbel export, or a checkpoint: a Hugging Face directory, a .gguf or the "       \
-    "folder it lies in, or ORG/NAME[/FILE][@REVISION], a repository that hf download has fetched. A "        \
-    "checkpoint is exported into ~/.cache/gumbel when it is first used. -m PROGRAM does the same."
+    "folder it lies in, or " CLI_HUB_HELP                                                                    \
+    ". A checkpoint is exported into ~/.cache/gumbel when it is first "                                      \
+    "used. -m PROGRAM does the same."
 
 /* Opens the program file, or that of the checkpoint in the cache, which is made, with notes on standard
  * error, where it is missing or older than the checkpoint. max_context is the number of positions that are

@@ -119,6 +119,8 @@ bool cli_store_value(const cli_target *found, const char *prefix, const char *va
         break;
     case CLI_STRING:
         *(const char **)field = value;
+        if (option->constant && *(int *)(void *)(found->base + option->constant_offset) == 0)
+            *(int *)(void *)(found->base + option->constant_offset) = option->constant;
         break;
     case CLI_INTEGER:
         ((cli_integer *)field)->given = true;

@@ -48,7 +48,8 @@ typedef struct cli_option {
     size_t offset; /* within the group's structure */
     cli_range range;
     const char *choices; /* separated by blanks */
-    int constant;
+    int constant;        /* of CLI_SET; of CLI_STRING what the int at constant_offset becomes if it is 0 */
+    size_t constant_offset;
 } cli_option;
 
 /* Flags that belong together: a heading in help, a structure within the command's. */

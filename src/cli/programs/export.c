@@ -4,16 +4,22 @@
  */
 #include "cli/base/measure.h"
 #include "cli/base/report.h"
-#include "cli/checkpoint/checkpoint.h"
 #include "cli/command.h"
 #include "cli/model/exporter.h"
+#include "cli/pull/get.h"
 
 typedef struct export_arguments {
     const char *checkpoint, *output, *quantize, *backend, *sampler, *activations, *cache;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
+    int pull;
     bool logits, quiet, stats, list_recipes;
 } export_arguments;
+
+static const cli_option hub_table[] = {
+    CLI_PULL_OPTIONS(export_arguments, checkpoint, pull),
+    {0},
+};
 
 static const cli_option output_table[] = {
     {.names = "-o --output",
@@ -138,7 +144,7 @@ static void print_stats(const gumbel_export_stats *stats, const char *path) {
 static gumbel_status export_found(const export_arguments *arguments, gumbel_export_options options,
                                   gumbel_error *error) {
     cli_checkpoint checkpoint;
-    gumbel_status status = cli_checkpoint_find(arguments->checkpoint, &checkpoint, error);
+    gumbel_status status = cli_checkpoint_get(arguments->checkpoint, arguments->pull, &checkpoint, error);
     const char *path = checkpoint.path ? checkpoint.path : arguments->checkpoint;
     options.name = checkpoint.repository;
     if (status == GUMBEL_OK)
@@ -205,12 +211,13 @@ const cli_command cli_command_export = {
         (const cli_operand[]){{"CHECKPOINT", offsetof(export_arguments, checkpoint), false,
                                "A directory with config.json, the safetensors files and "
                                "tokenizer.json; a .gguf file, of a split model the first part, or the "
-                               "folder it lies in; ORG/NAME[/FILE][@REVISION], a repository that hf "
-                               "download has fetched; with --random-weights just a config.json."},
+                               "folder it lies in; " CLI_HUB_HELP
+                               "; with --random-weights just a config.json."},
                               {0}},
     .groups = (const cli_option_group[]){{.title = "Output", .options = output_table},
                                          {.title = "Quantization", .options = quantize_table},
                                          {.title = "Program", .options = program_table},
+                                         {.title = "Hub", .options = hub_table},
                                          {0}},
     .examples =
         (const cli_example[]){{"gumbel export gemma-4-31b-it -o gemma.gumbel --max-context 4096",

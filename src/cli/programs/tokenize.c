@@ -262,8 +262,8 @@ const cli_command cli_command_tokenize = {
         "unless --add-special is given. A pipe is read when there is no other input.",
     .operands = (const cli_operand[]){{"MODEL", offsetof(tokenize_arguments, model), true,
                                        "A program, the directory of a checkpoint, a GGUF, which may be a "
-                                       "vocabulary alone, or ORG/NAME[/FILE][@REVISION], a repository that "
-                                       "hf download has fetched."},
+                                       "vocabulary alone, or ORG/NAME[:QUANT][/FILE][@REVISION], a model "
+                                       "that gumbel pull has downloaded."},
                                       {"TEXT", offsetof(tokenize_arguments, text), false, "The text."},
                                       {0}},
     .groups = (const cli_option_group[]){{.title = "Input", .options = input_table},

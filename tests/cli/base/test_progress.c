@@ -24,6 +24,11 @@ static void bytes(void **state) {
     assert_line(cli_progress_describe, 0, 5000000, 0, "work    0%  0.0 of 5.0 MB  0.0 MB/s");
     assert_line(cli_progress_describe, 1000000000, 4000000000, 10,
                 "work   25%  1.0 of 4.0 GB  100.0 MB/s  30 s left");
+    assert_line(cli_progress_describe, 1000000000, 61000000000, 10,
+                "work    2%  1.0 of 61.0 GB  100.0 MB/s  10 min left");
+    assert_line(cli_progress_describe, 10000000, 361000000000, 10,
+                "work    0%  0.0 of 361.0 GB  1.0 MB/s  100 h left");
+    assert_line(cli_progress_describe, 1, 5000000, 10, "work    0%  0.0 of 5.0 MB  0.0 MB/s");
     assert_line(cli_progress_describe, 5000000, 5000000, 1, "work  100%  5.0 of 5.0 MB  5.0 MB/s");
     assert_line(cli_progress_describe, 0, 0, 1, "work  100%  0.0 of 0.0 MB  0.0 MB/s");
 }

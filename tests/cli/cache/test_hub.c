@@ -4,8 +4,6 @@
  */
 #include "cli/cache/cache_fixture.h"
 
-#include "cli/checkpoint/hub.h"
-
 #define COMMIT "2439f60ef33a0d46d85da5001d52aeda5b00ce9f"
 #define OTHER_COMMIT "bbc77c8132af1cc5cf678da3f1ddf2de43606d48"
 
@@ -161,18 +159,18 @@ static void several_models_are_listed(void **state) {
     assert_string_not_equal(dense.output, experts.output);
     free_result(&dense);
     free_result(&experts);
-    assert_refuses(answer("org/several/none.gguf"), "get it with: hf download org/several none.gguf");
+    assert_refuses(answer("org/several/none.gguf"), "get it with: gumbel pull org/several/none.gguf");
 }
 
 static void says_how_to_get_what_is_missing(void **state) {
     (void)state;
     char place[PATH_BYTES];
-    snprintf(place, sizeof place, "%.2000s/models--org--none; get it with: hf download org/none", hub);
+    snprintf(place, sizeof place, "%.2000s/models--org--none; get it with: gumbel pull org/none", hub);
     assert_refuses(answer("org/none"), "org/none: no such file, and the hub's cache has no ");
     assert_refuses(answer("org/none"), place);
     assert_refuses(GUMBEL(NULL, "tokenize", "org/none", "a"), place);
     assert_refuses(GUMBEL(NULL, "export", "org/none", "-o", temporary_path("none.gumbel")), place);
-    assert_refuses(answer("org/none@v2"), "hf download org/none --revision v2");
+    assert_refuses(answer("org/none@v2"), "gumbel pull org/none@v2");
     assert_refuses(answer("org/tiny@v2"), "no revision v2, only " COMMIT);
     assert_refuses(answer("org/none.gumbel"), "gumbel: org/none.gumbel: No such file or directory");
     assert_refuses(answer("none"), "gumbel: none: No such file or directory");
@@ -181,7 +179,7 @@ static void says_how_to_get_what_is_missing(void **state) {
     assert_status(result, 1);
     assert_has(result.errors,
                "neither model.safetensors nor model.safetensors.index.json is there; get it with: "
-               "hf download org/half");
+               "gumbel pull org/half");
     free_result(&result);
 }
 
@@ -267,67 +265,6 @@ static void a_gguf_in_a_folder_below_is_found(void **state) {
     assert_quiet(&result);
 }
 
-/* ---- Names --------------------------------------------------------------------------------------------- */
-
-static void reads_names(void **state) {
-    (void)state;
-    static const struct {
-        const char *text, *repository, *file, *revision;
-    } good[] = {{"org/name", "org/name", NULL, NULL},  {"Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B", NULL, NULL},
-                {"a/b@v1", "a/b", NULL, "v1"},         {"a/b@refs/pr/1", "a/b", NULL, "refs/pr/1"},
-                {"a/b/c.gguf", "a/b", "c.gguf", NULL}, {"a/b/Q8/c.gguf@v1", "a/b", "Q8/c.gguf", "v1"}};
-    static const char *const bad[] = {"",
-                                      "name",
-                                      "/a/b",
-                                      "a/",
-                                      "a//b",
-                                      "../a",
-                                      "./a/b",
-                                      "a/..",
-                                      "a/-b",
-                                      "a/b-",
-                                      "a--b/c",
-                                      "a/b/../../c",
-                                      "a/b@",
-                                      "a/b@../c",
-                                      "a b/c",
-                                      "~/a/b",
-                                      "a/b/",
-                                      "a/b@/c",
-                                      "models/x.gumbel",
-                                      "a/b..c"};
-    cli_hub_name name;
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_true(cli_hub_parse(good[i].text, &name));
-        assert_string_equal(name.repository, good[i].repository);
-        assert_string_equal(name.file ? name.file : "-", good[i].file ? good[i].file : "-");
-        assert_string_equal(name.revision ? name.revision : "-", good[i].revision ? good[i].revision : "-");
-        cli_hub_name_free(&name);
-    }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (cli_hub_parse(bad[i], &name))
-            fail_msg("\"%s\" was taken for a name", bad[i]);
-}
-
-static void finds_repositories_in_paths(void **state) {
-    (void)state;
-    static const char *const cases[][2] = {
-        {"/x/models--org--name", "org/name"},
-        {"/x/models--org--a-b.c/snapshots/0123/model.gguf", "org/a-b.c"},
-        {"/x/models--gpt2/blobs/0123", "gpt2"},
-        {"/x/models--/y", "-"},
-        {"/x/datasets--org--name", "-"},
-        {"/x/models--a--b--c", "-"},
-        {"/x/mymodels--a--b", "-"},
-        {"/", "-"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *found = cli_hub_repository(cases[i][0]);
-        assert_string_equal(found ? found : "-", cases[i][1]);
-        free(found);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_repository_is_a_checkpoint, empty_cache),
@@ -341,8 +278,6 @@ int main(void) {
         cmocka_unit_test_setup(a_folder_with_a_gguf_is_a_checkpoint, empty_cache),
         cmocka_unit_test_setup(parts_are_one_model, empty_cache),
         cmocka_unit_test_setup(a_gguf_in_a_folder_below_is_found, empty_cache),
-        cmocka_unit_test(reads_names),
-        cmocka_unit_test(finds_repositories_in_paths),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

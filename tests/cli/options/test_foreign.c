@@ -138,7 +138,7 @@ static void what_is_ours_by_another_name_works(void **state) {
 static void what_is_missing_says_what_to_use(void **state) {
     (void)state;
     static const char *const refused[][2] = {
-        {"-hf", "-hf: gumbel downloads nothing; "},
+        {"-hff", "-hff: the file stands behind the repository"},
         {"-sysf", "-sysf: --system \"$(cat FILE)\""},
         {"-ctk", "-ctk: the type of the caches is chosen at export"},
         {"--mirostat", "--mirostat: the sampler has no such filter"},

@@ -87,8 +87,8 @@ static void wrong_usage_is_one_line_and_status_2(void **state) {
 /* What users of other programs type. */
 static void flags_of_others_are_not_misread(void **state) {
     (void)state;
-    assert_usage_error(GUMBEL(NULL, "run", "p", "-hf", "org/name"), "-hf: gumbel downloads nothing");
-    assert_usage_error(GUMBEL(NULL, "run", "-hf", "org/name"), "-hf: gumbel downloads nothing");
+    assert_usage_error(GUMBEL(NULL, "inspect", "p", "-hff", "file"), "-hff: the file stands behind");
+    assert_usage_error(GUMBEL(NULL, "tokenize", "-hf", "org/name"), "-hf: gumbel pull ORG/NAME");
     assert_usage_error(GUMBEL(NULL, "serve", "p", "--grammar", "x"),
                        "--grammar: gumbel run and chat have it");
     assert_usage_error(GUMBEL(NULL, "run", "p", "-temp", "1"), "did you mean --temp?");

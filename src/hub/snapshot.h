@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What of a revision lies in the cache, and putting it there once its blobs are complete.
+ */
+#ifndef GUMBEL_HUB_SNAPSHOT_H
+#define GUMBEL_HUB_SNAPSHOT_H
+
+#include "hub/pull.h"
+
+/* Whether the file's bytes are there: as a blob, or in the snapshot itself where a tool could not link. */
+bool hub_is_here(const hub_plan *plan, const hub_file *file);
+
+/* Links the files of the plan, whose blobs are all there, into its snapshot, and then lets the revision's ref
+ * name the commit. Errors: IO. */
+gumbel_status hub_publish(const hub_plan *plan, gumbel_error *error);
+
+#endif
