@@ -154,6 +154,17 @@ const char *gb_config_list_string(const gb_config *config, const char *key, size
     return "";
 }
 
+double gb_config_list_number(const gb_config *config, const char *key, size_t index, double low,
+                             double high) {
+    const json_t *item = json_array_get(get(config, key), index);
+    if (json_is_number(item) && json_number_value(item) >= low && json_number_value(item) <= high)
+        return json_number_value(item);
+    char expected[80];
+    snprintf(expected, sizeof expected, "a list of numbers from %g to %g", low, high);
+    fail_type(config, key, expected, item);
+    return low;
+}
+
 size_t gb_config_integers(const gb_config *config, const char *key, int64_t low, int64_t high,
                           int64_t *values, size_t capacity) {
     const json_t *value = get(config, key);

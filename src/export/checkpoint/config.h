@@ -60,6 +60,7 @@ const char *gb_config_string(const gb_config *config, const char *key, const cha
 /* A list: its length (0 when absent or null; a value that is no list is an error), and its items. */
 size_t gb_config_list_size(const gb_config *config, const char *key);
 const char *gb_config_list_string(const gb_config *config, const char *key, size_t index);
+double gb_config_list_number(const gb_config *config, const char *key, size_t index, double low, double high);
 
 /* An integer or a list of integers, as eos_token_id is: writes at most capacity of them into values and
  * returns how many; more than capacity is an error. 0 when absent or null. */
