@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf ".weight", "model.layers.*." checkpoint, false }
+#define LAYER(file, original)                                                                                \
+    { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight", false},
-    {"output_norm.weight", "model.norm.weight", false},
-    {"output.weight", "lm_head.weight", false},
-    {"rope_freqs.weight", "", false},
+    {.gguf = "token_embd.weight", .checkpoint = "model.embed_tokens.weight"},
+    {.gguf = "output_norm.weight", .checkpoint = "model.norm.weight"},
+    {.gguf = "output.weight", .checkpoint = "lm_head.weight"},
+    {.gguf = "rope_freqs.weight", .checkpoint = ""},
     LAYER("attn_norm", "input_layernorm.weight"),
     LAYER("attn_q", "self_attn.q_proj.weight"),
     LAYER("attn_k", "self_attn.k_proj.weight"),
