@@ -132,7 +132,7 @@ static void add_huge(gguf_writer *w, const char *key) {
 }
 
 static void add_word(gguf_writer *w, const char *key) {
-    gguf_add_text(w, key, "llama");
+    gguf_add_text(w, key, "gptj");
 }
 
 static void add_nan(gguf_writer *w, const char *key) {
@@ -156,7 +156,8 @@ static void refuses_settings(void **state) {
     (void)state;
     const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
     refuses_key("general.architecture", add_word, unsupported,
-                "general.architecture: \"llama\" is not supported in this version; known are gemma4");
+                "general.architecture: \"gptj\" is not supported in this version; known are gemma4, llama, "
+                "qwen3, qwen3moe, qwen35, qwen35moe");
     refuses_key("general.architecture", add_seven, format,
                 "general.architecture: expected a text, found uint32");
     refuses_key("gemma4.block_count", add_zero, format,

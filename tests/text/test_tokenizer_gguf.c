@@ -238,9 +238,9 @@ static void refuses_models(void **state) {
     gguf_add_text(&w, KEY("model"), "gpt2");
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.pre: expected a string, found nothing");
     gguf_add_text(&w, KEY("model"), "gpt2");
-    gguf_add_text(&w, KEY("pre"), "llama-bpe");
+    gguf_add_text(&w, KEY("pre"), "tekken");
     refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
-            "tokenizer.ggml.pre: \"llama-bpe\" is not supported in this version; known are qwen35, qwen2, ");
+            "tokenizer.ggml.pre: \"tekken\" is not supported in this version; known are qwen35, qwen2, ");
 }
 
 static void refuses_missing_lists(void **state) {
