@@ -6,6 +6,8 @@ from mlx.utils import tree_flatten
 from mlx_lm.models import llama, qwen3, qwen3_moe
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
+import expert_stacks
+
 # What transformers takes for absent keys. mlx-lm has defaults of its own, so it is always told everything.
 COMMON = dict(rms_norm_eps=1e-6, rope_theta=10000.0, tie_word_embeddings=False)
 DEFAULTS = dict(
@@ -92,30 +94,14 @@ def released_name(config, name):
 
 def tensors(config):
     """Shape of each tensor of a checkpoint, and what random weights are drawn from (None: as usual)."""
-    found = {}
-    for name, value in tree_flatten(build(config).parameters()):
-        name = released_name(config, name)
-        if name.endswith("experts.gate_proj.weight"):
-            count, inner, hidden = value.shape
-            found[name.replace("gate_proj.weight", "gate_up_proj")] = ((count, 2 * inner, hidden), None)
-        elif not name.endswith("experts.up_proj.weight"):
-            found[name] = (value.shape, None)
-    return found
+    return expert_stacks.tensors((released_name(config, name), value.shape)
+                                 for name, value in tree_flatten(build(config).parameters()))
 
 
 def adopt(model, config, weights):
     """Gives the model a checkpoint's tensors."""
-    given = []
-    for name, _ in tree_flatten(model.parameters()):
-        released = released_name(config, name)
-        for half, matrix in enumerate(("gate_proj", "up_proj")):
-            if released.endswith(f"experts.{matrix}.weight"):
-                both = weights[released.replace(f"{matrix}.weight", "gate_up_proj")]
-                given.append((name, mx.array(both.reshape(both.shape[0], 2, -1, both.shape[2])[:, half])))
-                break
-        else:
-            given.append((name, mx.array(weights[released])))
-    model.load_weights(given)
+    names = [name for name, _ in tree_flatten(model.parameters())]
+    model.load_weights([(name, mx.array(expert_stacks.take(weights, released_name(config, name)))) for name in names])
 
 
 def prompt_length(config):

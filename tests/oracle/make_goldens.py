@@ -151,6 +151,26 @@ CONFIGS.update({
                                 decoder_sparse_step=2),
 })
 
+# Gemma 4 with experts, and the one without encoders.
+CONFIGS.update({
+    "gemma_experts": gemma_wrapper("bfloat16", gemma(
+        enable_moe_block=True, num_experts=16, top_k_experts=4, moe_intermediate_size=24, attention_k_eq_v=True,
+        num_global_key_value_heads=1)),
+    "gemma_many_experts": gemma_plain("float32", gemma(
+        enable_moe_block=True, num_experts=40, top_k_experts=8, moe_intermediate_size=20, num_hidden_layers=4,
+        hidden_size=72, layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"])),
+    "gemma_shared_keys": gemma_wrapper("bfloat16", gemma(
+        hidden_size_per_layer_input=16, vocab_size_per_layer_input=512, num_kv_shared_layers=4, use_double_wide_mlp=True,
+        num_hidden_layers=9, num_key_value_heads=1, sliding_window=24,
+        layer_types=(["sliding_attention"] * 2 + ["full_attention"]) * 3)),
+    "gemma_layer_inputs": gemma_plain("float32", gemma(
+        hidden_size_per_layer_input=24, vocab_size_per_layer_input=600, num_kv_shared_layers=2, num_hidden_layers=6,
+        hidden_size=72, layer_types=["full_attention", "sliding_attention"] * 3)),
+    "gemma_unified": dict(gemma_wrapper("bfloat16", gemma(
+        model_type="gemma4_unified_text", num_hidden_layers=7, sliding_window=24, attention_k_eq_v=True,
+        num_global_key_value_heads=2)), model_type="gemma4_unified"),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

@@ -94,6 +94,11 @@ bool gb_config_has(const gb_config *config, const char *key) {
     return value && !json_is_null(value);
 }
 
+bool gb_config_is_null(const gb_config *config, const char *key) {
+    const json_t *value = get(config, key);
+    return value && json_is_null(value);
+}
+
 int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
                           int64_t high) {
     const json_t *value = get(config, key);

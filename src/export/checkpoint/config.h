@@ -49,6 +49,9 @@ gb_config gb_config_child(const gb_config *config, const char *key);
 /* Whether key is there and not null. */
 bool gb_config_has(const gb_config *config, const char *key);
 
+/* Whether key is there and null. */
+bool gb_config_is_null(const gb_config *config, const char *key);
+
 /* The value under key, or fallback when the key is absent. A value of another type, or outside low..high, is
  * an error; so is null, except for gb_config_string, where it counts as absent. */
 int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,

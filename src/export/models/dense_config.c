@@ -28,14 +28,6 @@ static const dense_family FAMILIES[] = {
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 
-/* Whether the key is there and null. */
-static bool is_null(const gb_config *text, const char *key) {
-    for (const char *found = NULL; (found = gb_config_next_key(text, found));)
-        if (strcmp(found, key) == 0)
-            return !gb_config_has(text, key);
-    return false;
-}
-
 /* As gb_config_integer; null counts as absent. */
 static int64_t integer(const gb_config *text, const char *key, int64_t fallback, int64_t high) {
     return gb_config_has(text, key) ? gb_config_integer(text, key, fallback, 1, high) : fallback;
@@ -59,7 +51,7 @@ static void refuse_unsupported(const gb_config *text) {
 
 static void read_heads(const gb_config *text, const dense_family *family, gb_dense_config *config) {
     config->heads = gb_config_integer(text, "num_attention_heads", family->heads, 1, MAX_HEADS);
-    const bool is_default = family->kv_heads > 0 && !is_null(text, "num_key_value_heads");
+    const bool is_default = family->kv_heads > 0 && !gb_config_is_null(text, "num_key_value_heads");
     config->kv_heads =
         integer(text, "num_key_value_heads", is_default ? family->kv_heads : config->heads, MAX_HEADS);
     const int64_t head_dim = family->head_dim > 0 ? family->head_dim : config->hidden_size / config->heads;
@@ -143,7 +135,7 @@ static void read_layer_types(const gb_config *text, gb_dense_config *config) {
 
 /* Of Mistral all layers slide where there is a window. A list of layers is obeyed by mlx-lm alone. */
 static void read_mistral_windows(const gb_config *text, const dense_family *family, gb_dense_config *config) {
-    const int64_t fallback = is_null(text, "sliding_window") ? 0 : family->sliding_window;
+    const int64_t fallback = gb_config_is_null(text, "sliding_window") ? 0 : family->sliding_window;
     config->sliding_window = integer(text, "sliding_window", fallback, INT32_MAX);
     const bool is_sliding = config->sliding_window > 0;
     if (gb_config_has(text, "layer_types"))

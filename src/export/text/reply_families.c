@@ -84,10 +84,13 @@ static const char LLAMA[] =
 const char *gb_known_reply_format(const char *architecture) {
     static const struct {
         const char *architecture, *json;
-    } known[] = {{"gemma4", GEMMA4},        {"gemma4_text", GEMMA4},  {"qwen3_5", QWEN3_5},
-                 {"qwen3_5_text", QWEN3_5}, {"qwen3_5_moe", QWEN3_5}, {"qwen3_5_moe_text", QWEN3_5},
-                 {"qwen35", QWEN3_5},       {"qwen35moe", QWEN3_5},   {"qwen3", QWEN3},
-                 {"qwen3_moe", QWEN3},      {"qwen3moe", QWEN3},      {"llama", LLAMA}};
+    } known[] = {{"gemma4", GEMMA4},         {"gemma4_text", GEMMA4},
+                 {"gemma4_unified", GEMMA4}, {"gemma4_unified_text", GEMMA4},
+                 {"qwen3_5", QWEN3_5},       {"qwen3_5_text", QWEN3_5},
+                 {"qwen3_5_moe", QWEN3_5},   {"qwen3_5_moe_text", QWEN3_5},
+                 {"qwen35", QWEN3_5},        {"qwen35moe", QWEN3_5},
+                 {"qwen3", QWEN3},           {"qwen3_moe", QWEN3},
+                 {"qwen3moe", QWEN3},        {"llama", LLAMA}};
     for (size_t i = 0; architecture && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].architecture, architecture) == 0)
             return known[i].json;
