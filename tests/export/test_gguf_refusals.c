@@ -184,9 +184,11 @@ static void refuses_settings(void **state) {
     refuses_key("gemma4.rope.freq_base", add_nan, format, "gemma4.rope.freq_base: expected a finite number");
     refuses_key("gemma4.rope.freq_base", add_word, format, "gemma4.rope.freq_base: expected a number");
     refuses_key("gemma4.rope.scaling.type", add_word, unsupported, "gemma4.rope.scaling.type: scaled rotary");
-    refuses_key("gemma4.expert_count", add_seven, unsupported, "experts are not supported");
-    refuses_key("gemma4.embedding_length_per_layer_input", add_seven, unsupported, "per-layer inputs");
-    refuses_key("gemma4.attention.shared_kv_layers", add_seven, unsupported, "share keys and values");
+    refuses_key("gemma4.expert_count", add_seven, format, "gemma4.expert_used_count: the key is missing");
+    refuses_key("gemma4.embedding_length_per_layer_input", add_seven, format,
+                "tensor per_layer_token_embd.weight is missing, expected shape");
+    refuses_key("gemma4.attention.shared_kv_layers", add_seven, format,
+                "gemma4.attention.shared_kv_layers: 7, expected fewer than the 3 layers");
     refuses_key("gemma4.attention.causal", add_zero, unsupported, "gemma4.attention.causal: attention");
     refuses_key("tokenizer.ggml.eos_token_id", add_huge, format,
                 "tokenizer.ggml.eos_token_id: expected an integer from 0");
