@@ -38,7 +38,14 @@ static const char MODEL[] = "tokenizer.ggml.model", PRE[] = "tokenizer.ggml.pre"
 #define LLAMA3_EXPRESSION                                                                                    \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"                    \
     " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define LLAMA3_MODEL ",\"ignore_merges\":true"
+/* Mistral's: case begins a word. */
+#define TEKKEN_EXPRESSION                                                                                    \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
+    "Lo}\\\\p{M}]+|"                                                                                         \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
+    "Lo}\\\\p{M}]*|"                                                                                         \
+    "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define WHOLE_TOKENS ",\"ignore_merges\":true"
 #define QWEN_STOPS                                                                                           \
     { "<|im_end|>", "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>" }
 
@@ -62,10 +69,16 @@ static const gb_tokenizer_kind KINDS[] = {
      .stops = QWEN_STOPS},
     {.model = "gpt2",
      .pre = {"llama-bpe", "llama3", "llama-v3"},
-     .json = BYTE_LEVEL_JSON(LLAMA3_MODEL, LLAMA3_EXPRESSION),
+     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, LLAMA3_EXPRESSION),
      .adds_bos = true,
      .unused_are_padding = true,
      .stops = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"}},
+    {.model = "gpt2",
+     .pre = {"tekken"},
+     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, TEKKEN_EXPRESSION),
+     .adds_bos = true,
+     .unused_are_padding = true,
+     .stops = {"</s>"}},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 
