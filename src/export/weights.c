@@ -4,7 +4,6 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/checkpoint/ggml_types.h"
-#include "export/quantize/import_blocks.h"
 
 #include <string.h>
 
@@ -12,11 +11,9 @@ typedef enum source_kind { SOURCE_TENSOR, SOURCE_PACKED, SOURCE_VALUES, SOURCE_R
 
 typedef struct source {
     source_kind kind;
-    const gb_tensor *tensors[GB_STACK_PARTS]; /* TENSOR */
-    gb_stacking stacking;                     /* TENSOR */
-    gb_packed *packed;                        /* PACKED, owned */
-    float *values;                            /* VALUES, owned */
-    uint64_t stream;                          /* RANDOM */
+    gb_matrix_source matrix; /* TENSOR, PACKED; owned */
+    float *values;           /* VALUES, owned */
+    uint64_t stream;         /* RANDOM */
     gb_uniform uniform;
     gb_quantize_method method; /* of a quantized constant */
     gb_product_input input;    /* of products with it */
@@ -46,9 +43,7 @@ void gb_weights_destroy(gb_weights *weights) {
         return;
     for (size_t i = 0; i < weights->count; i++) {
         gb_free(weights->sources[i].values);
-        if (weights->sources[i].packed)
-            gb_packed_free(weights->sources[i].packed);
-        gb_free(weights->sources[i].packed);
+        gb_matrix_source_free(&weights->sources[i].matrix);
     }
     gb_free(weights->sources);
     gb_free(weights);
@@ -68,8 +63,7 @@ gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index) {
 }
 
 bool gb_weights_has(const gb_weights *weights, const char *name) {
-    return !weights->checkpoint || gb_checkpoint_find(weights->checkpoint, name) ||
-           gb_weights_is_packed(weights, name);
+    return !weights->checkpoint || gb_matrix_source_exists(weights->checkpoint, weights->packing, name);
 }
 
 bool gb_weights_has_shape(const gb_weights *weights, const char *name, int32_t rank, const int64_t *dims) {
@@ -104,87 +98,29 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
     const gb_tensor *tensor = NULL;
     GB_TRY(gb_checkpoint_get(weights->checkpoint, name, rank, dims, &tensor, error));
     *dtype = tensor->dtype;
-    return add(weights, (source){.kind = SOURCE_TENSOR, .tensors = {tensor}}, error);
-}
-
-/* What holds the tensor's blocks, or NULL where it has none. */
-static const gb_block_info *blocks_of(const gb_tensor *tensor) {
-    return tensor && tensor->blocks ? gb_block_find(tensor->blocks->number) : NULL;
-}
-
-/* What a matrix is made from in the checkpoint: a tensor or several, a packed matrix, or, when weights are
- * random, neither. */
-typedef struct found_matrix {
-    const gb_tensor *tensors[GB_STACK_PARTS];
-    gb_stacking stacking;
-    bool is_packed;
-    gb_packed packed;
-} found_matrix;
-
-static gumbel_status find_matrix(const gb_weights *weights, const char *tensor, int32_t rank,
-                                 const int64_t *dims, found_matrix *found, gumbel_error *error) {
-    *found = (found_matrix){0};
-    if (weights->checkpoint && weights->packing)
-        GB_TRY(gb_packed_find(weights->packing, weights->checkpoint, tensor, rank, dims, &found->packed,
-                              &found->is_packed, error));
-    if (weights->checkpoint && !found->is_packed)
-        GB_TRY(gb_checkpoint_get_matrix(weights->checkpoint, tensor, rank, dims, &found->tensors[0], error));
-    return GUMBEL_OK;
-}
-
-/* Makes one of two parts. *is_stacked is false where they are stored in different ways. */
-static gumbel_status stack(const gb_weights *weights, found_matrix parts[GB_STACK_PARTS], uint64_t run,
-                           found_matrix *found, bool *is_stacked, gumbel_error *error) {
-    *found = (found_matrix){.stacking = {.parts = GB_STACK_PARTS, .run = run}};
-    *is_stacked = parts[0].is_packed == parts[1].is_packed;
-    if (*is_stacked && parts[0].is_packed) {
-        gb_packed packed[GB_STACK_PARTS] = {parts[0].packed, parts[1].packed};
-        GB_TRY(gb_packed_stack(weights->packing, weights->checkpoint, packed, run, &found->packed, is_stacked,
-                               error));
-        found->is_packed = true;
-        if (*is_stacked)
-            parts[0].packed.members = parts[1].packed.members = NULL; /* the stack's now */
-        return GUMBEL_OK;
-    }
-    for (int i = 0; i < GB_STACK_PARTS; i++)
-        found->tensors[i] = parts[i].tensors[0];
-    *is_stacked = *is_stacked && found->tensors[0]->dtype == found->tensors[1]->dtype &&
-                  blocks_of(found->tensors[0]) == blocks_of(found->tensors[1]);
-    return GUMBEL_OK;
-}
-
-/* Finds the two tensors of a request and stacks them. */
-static gumbel_status find_stack(const gb_weights *weights, const gb_matrix_request *request,
-                                found_matrix *found, bool *is_stacked, gumbel_error *error) {
-    found_matrix parts[GB_STACK_PARTS];
-    memset(parts, 0, sizeof parts);
-    int64_t dims[GB_MAX_RANK];
-    memcpy(dims, request->dims, (size_t)request->rank * sizeof *dims);
-    dims[request->rank - 2] /= GB_STACK_PARTS;
-    gumbel_status status = GUMBEL_OK;
-    for (int i = 0; i < GB_STACK_PARTS && status == GUMBEL_OK; i++)
-        status = find_matrix(weights, request->tensors[i], request->rank, dims, &parts[i], error);
+    source added = {.kind = SOURCE_TENSOR};
+    gumbel_status status = gb_matrix_source_of(tensor, &added.matrix, error);
     if (status == GUMBEL_OK)
-        status = stack(weights, parts, (uint64_t)dims[request->rank - 2], found, is_stacked, error);
-    for (int i = 0; i < GB_STACK_PARTS; i++)
-        gb_packed_free(&parts[i].packed);
+        status = add(weights, added, error);
+    if (status != GUMBEL_OK)
+        gb_matrix_source_free(&added.matrix);
     return status;
 }
 
 /* Finds what a request names. *is_found is false where its tensors cannot be stacked. */
-static gumbel_status find(const gb_weights *weights, const gb_matrix_request *request, found_matrix *found,
-                          bool *is_found, gumbel_error *error) {
+static gumbel_status find(const gb_weights *weights, const gb_matrix_request *request,
+                          gb_matrix_source *found, bool *is_found, gumbel_error *error) {
+    *found = (gb_matrix_source){0};
     *is_found = true;
-    *found = (found_matrix){0};
-    if (request->tensors[1] && weights->checkpoint)
-        return find_stack(weights, request, found, is_found, error);
-    return find_matrix(weights, request->tensors[0], request->rank, request->dims, found, error);
+    return weights->checkpoint
+               ? gb_matrix_source_find(weights->checkpoint, weights->packing, request, found, is_found, error)
+               : GUMBEL_OK;
 }
 
 /* Chooses what becomes of a matrix. What is quantized already stays as it is: quantizing it once more would
  * lose more than it saves. */
-static gumbel_status choose(gb_weights *weights, const gb_matrix_request *request, const found_matrix *found,
-                            gb_quantize_choice *choice, gumbel_error *error) {
+static gumbel_status choose(gb_weights *weights, const gb_matrix_request *request,
+                            const gb_matrix_source *found, gb_quantize_choice *choice, gumbel_error *error) {
     char text[GB_FORMAT_TEXT];
     *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
     if (weights->recipe)
@@ -192,7 +128,7 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
                                 weights->layer_count, choice, error));
     if (request->is_table)
         choice->input.rotation = 0;
-    const gb_block_info *info = blocks_of(found->tensors[0]);
+    const gb_block_info *info = gb_matrix_source_blocks(found);
     const gb_format *own = info ? &info->format : found->is_packed ? &found->packed.format : NULL;
     if (own && choice->format.kind != GB_FORMAT_DENSE)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
@@ -207,8 +143,8 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
 }
 
 static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *choice,
-                           const gb_tensor *tensor) {
-    gb_dtype dense = tensor ? tensor->dtype : weights->random_dtype;
+                           const gb_matrix_source *found) {
+    gb_dtype dense = found->tensor_count > 0 ? found->tensors[0]->dtype : weights->random_dtype;
     return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
                        .format = choice->format,
                        .rotation = choice->input.rotation};
@@ -217,41 +153,24 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
 gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
                                      gumbel_error *error) {
     gb_quantize_choice choice;
-    found_matrix found;
+    gb_matrix_source found;
     bool is_found;
     gumbel_status status = find(weights, request, &found, &is_found, error);
     if (status == GUMBEL_OK)
         status = choose(weights, request, &found, &choice, error);
     if (status == GUMBEL_OK)
-        *stored = stored_as(weights, &choice, found.tensors[0]);
-    gb_packed_free(&found.packed);
-    return status;
-}
-
-/* Takes what packed owns, unless it fails. */
-static gumbel_status add_packed(gb_weights *weights, const gb_packed *packed, gb_product_input input,
-                                gumbel_error *error) {
-    gb_packed *copy = gb_allocate(1, sizeof *copy);
-    if (!copy)
-        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of weights");
-    *copy = *packed;
-    gumbel_status status =
-        add(weights, (source){.kind = SOURCE_PACKED, .packed = copy, .input = input}, error);
-    if (status != GUMBEL_OK)
-        gb_free(copy);
+        *stored = stored_as(weights, &choice, &found);
+    gb_matrix_source_free(&found);
     return status;
 }
 
 /* Takes what found owns, unless it fails. */
 static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *request,
-                               const found_matrix *found, gb_uniform uniform,
+                               const gb_matrix_source *found, gb_uniform uniform,
                                const gb_quantize_choice *choice, gumbel_error *error) {
-    if (found->is_packed)
-        return add_packed(weights, &found->packed, choice->input, error);
     source added = random_source(weights, request->tensors[0], uniform);
-    if (found->tensors[0])
-        added = (source){.kind = SOURCE_TENSOR, .stacking = found->stacking};
-    memcpy(added.tensors, found->tensors, sizeof added.tensors);
+    if (found->is_packed || found->tensor_count > 0)
+        added = (source){.kind = found->is_packed ? SOURCE_PACKED : SOURCE_TENSOR, .matrix = *found};
     added.method = choice->method;
     added.input = choice->input;
     return add(weights, added, error);
@@ -260,7 +179,7 @@ static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *req
 gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request *request, gb_uniform uniform,
                                     gb_stored *stored, bool *is_added, gumbel_error *error) {
     gb_quantize_choice choice;
-    found_matrix found;
+    gb_matrix_source found;
     gumbel_status status = find(weights, request, &found, is_added, error);
     if (status == GUMBEL_OK && !*is_added) {
         weights->unstacked++;
@@ -271,9 +190,9 @@ gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request
     if (status == GUMBEL_OK)
         status = add_found(weights, request, &found, uniform, &choice, error);
     if (status != GUMBEL_OK)
-        gb_packed_free(&found.packed);
+        gb_matrix_source_free(&found);
     else
-        *stored = stored_as(weights, &choice, found.tensors[0]);
+        *stored = stored_as(weights, &choice, &found);
     return status;
 }
 
@@ -298,12 +217,9 @@ size_t gb_weights_count(const gb_weights *weights) {
 }
 
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
-    for (size_t i = 0; i < weights->count; i++) {
-        const source *from = &weights->sources[i];
-        if (from->tensors[0] == tensor || from->tensors[1] == tensor ||
-            (from->packed && gb_packed_uses(from->packed, tensor)))
+    for (size_t i = 0; i < weights->count; i++)
+        if (gb_matrix_source_uses(&weights->sources[i].matrix, tensor))
             return true;
-    }
     return false;
 }
 
@@ -318,10 +234,15 @@ uint64_t gb_weights_source_bytes(const gb_weights *weights) {
 }
 
 static gb_stacked_bytes bytes_of(const source *from) {
-    gb_stacked_bytes bytes = {.stacking = from->stacking};
-    for (int i = 0; i < GB_STACK_PARTS && from->tensors[i]; i++)
-        bytes.parts[i] = from->tensors[i]->data;
-    return bytes;
+    return (gb_stacked_bytes){.parts = from->matrix.parts, .stacking = from->matrix.stacking};
+}
+
+static const gb_tensor *first_tensor(const source *from) {
+    return from->matrix.tensors[0];
+}
+
+static bool is_stacked(const source *from) {
+    return from->matrix.stacking.parts > 1;
 }
 
 static uint64_t row_bytes_of(const gb_tensor *tensor) {
@@ -331,7 +252,7 @@ static uint64_t row_bytes_of(const gb_tensor *tensor) {
 /* Copies bytes of stacked rows. */
 static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint8_t *to) {
     const gb_stacked_bytes bytes = bytes_of(from);
-    const uint64_t row_bytes = row_bytes_of(from->tensors[0]);
+    const uint64_t row_bytes = row_bytes_of(first_tensor(from));
     while (size > 0) {
         uint64_t within = offset % row_bytes, left = row_bytes - within, part = left < size ? left : size;
         memcpy(to, gb_stacked_row(&bytes, offset / row_bytes, row_bytes) + within, (size_t)part);
@@ -344,11 +265,11 @@ static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data) {
     const source *from = &weights->sources[index];
-    if (from->kind == SOURCE_TENSOR && from->tensors[1]) {
+    if (from->kind == SOURCE_TENSOR && is_stacked(from)) {
         gather_rows(from, offset, size, scratch);
         *data = scratch;
     } else if (from->kind == SOURCE_TENSOR) {
-        *data = from->tensors[0]->data + offset;
+        *data = first_tensor(from)->data + offset;
     } else if (from->kind == SOURCE_VALUES) {
         *data = (const uint8_t *)from->values + offset;
     } else {
@@ -361,10 +282,10 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
 
 void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offset, uint64_t size) {
     const source *from = &weights->sources[index];
-    if (from->kind != SOURCE_TENSOR || from->tensors[0]->is_in_memory)
+    if (from->kind != SOURCE_TENSOR || first_tensor(from)->is_in_memory)
         return;
     const gb_stacked_bytes bytes = bytes_of(from);
-    const uint64_t row_bytes = from->tensors[1] ? row_bytes_of(from->tensors[0]) : 1;
+    const uint64_t row_bytes = is_stacked(from) ? row_bytes_of(first_tensor(from)) : 1;
     const uint64_t first = offset / row_bytes;
     gb_release_stacked(&bytes, first, (offset + size) / row_bytes - first, row_bytes);
 }
@@ -372,15 +293,16 @@ void gb_weights_release(const gb_weights *weights, uint32_t index, uint64_t offs
 bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_type *type,
                            gb_stacked_bytes *blocks) {
     const source *from = &weights->sources[index];
-    if (!blocks_of(from->tensors[0]))
+    if (!gb_matrix_source_blocks(&from->matrix))
         return false;
-    *type = (gb_block_type)from->tensors[0]->blocks->number;
+    *type = (gb_block_type)first_tensor(from)->blocks->number;
     *blocks = bytes_of(from);
     return true;
 }
 
 const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index) {
-    return weights->sources[index].packed;
+    const gb_matrix_source *matrix = &weights->sources[index].matrix;
+    return matrix->is_packed ? &matrix->packed : NULL;
 }
 
 gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index) {
@@ -391,8 +313,8 @@ gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint3
                                 .half_width = from->uniform.high};
     if (from->kind == SOURCE_TENSOR) {
         made.data = bytes_of(from);
-        made.dtype = from->tensors[0]->dtype;
-        made.is_mapped = !from->tensors[0]->is_in_memory;
+        made.dtype = first_tensor(from)->dtype;
+        made.is_mapped = !first_tensor(from)->is_in_memory;
     }
     return made;
 }

@@ -8,12 +8,11 @@
 #define GUMBEL_EXPORT_WEIGHTS_H
 
 #include "export/checkpoint/checkpoint.h"
-#include "export/packed/packed.h"
+#include "export/matrix_source.h"
 #include "export/quantize/import_blocks.h"
 #include "export/quantize/recipe.h"
 #include "export/quantize/write_quantized.h"
 #include "export/random_weights.h"
-#include "export/stacking.h"
 #include "program/program.h"
 
 typedef struct gb_weights gb_weights;
@@ -37,7 +36,7 @@ gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index);
 /* NULL is allowed. */
 void gb_weights_destroy(gb_weights *weights);
 
-/* Whether a tensor of that name can be had: random weights have every name. */
+/* Whether a tensor or matrix of that name can be had: random weights have every name. */
 bool gb_weights_has(const gb_weights *weights, const char *name);
 
 /* Whether the checkpoint has a tensor of that name and of just this shape. */
@@ -57,16 +56,6 @@ typedef struct gb_stored {
     gb_format format;
     uint32_t rotation; /* of its rows before they are quantized; 0: none */
 } gb_stored;
-
-/* A matrix of the graph, and what it is made from in the checkpoint. */
-typedef struct gb_matrix_request {
-    const char *name;                    /* of the constant: the recipe goes by it */
-    const char *tensors[GB_STACK_PARTS]; /* one of the matrix's shape; or two that each have half of its rows,
-                                            stacked along the last dim but one */
-    int32_t rank;
-    const int64_t *dims; /* of the matrix */
-    bool is_table;       /* its rows are looked up and so never rotated */
-} gb_matrix_request;
 
 /* What the recipe says of a matrix of one tensor. Errors as gb_weights_add_tensor's and gb_packed_find's;
  * ARGUMENT where its format does not fit, or the checkpoint has it quantized already. */

@@ -50,7 +50,7 @@ static void has_transformers_defaults(void **state) {
     accepts("", &config);
     assert_int_equal(config.vocab_size, 262144);
     assert_int_equal(config.hidden_size, 2304);
-    assert_int_equal(config.intermediate_size, 9216);
+    assert_int_equal(config.layers[0].intermediate_size, 9216);
     assert_int_equal(config.heads, 8);
     assert_int_equal(config.sliding_window, 512);
     assert_int_equal(config.max_positions, 131072);
@@ -182,13 +182,10 @@ static void reads_rope_parameters(void **state) {
 static void refuses_by_name(void **state) {
     (void)state;
     const gumbel_status unsupported = GUMBEL_ERROR_UNSUPPORTED, format = GUMBEL_ERROR_FORMAT;
-    gb_gemma4_config config;
-    gumbel_error error;
-    assert_fails(read_text("{\"model_type\":\"gemma4_text\"}", &config, &error), unsupported, &error,
-                 "hidden_size_per_layer_input: per-layer inputs");
-    gb_gemma4_config_free(&config);
-    refuses("\"num_kv_shared_layers\":2,", unsupported, "num_kv_shared_layers");
-    refuses("\"enable_moe_block\":true,", unsupported, "enable_moe_block");
+    refuses("\"num_kv_shared_layers\":30,", format, "num_kv_shared_layers: 30, but before these layers");
+    refuses("\"enable_moe_block\":true,", format, "num_experts: is missing beside enable_moe_block");
+    refuses("\"enable_moe_block\":true,\"num_experts\":4,\"top_k_experts\":5,\"moe_intermediate_size\":8,",
+            format, "top_k_experts: 5, expected at most the 4 of num_experts");
     refuses("\"attention_bias\":true,", unsupported, "attention_bias");
     refuses("\"hidden_activation\":\"silu\",", unsupported, "hidden_activation: \"silu\"");
     refuses("\"use_bidirectional_attention\":\"all\",", unsupported, "use_bidirectional_attention");
@@ -204,12 +201,90 @@ static void refuses_by_name(void **state) {
     refuses("\"vocab_size\":8388608,", format, "vocab_size");
 }
 
+static void reads_experts(void **state) {
+    (void)state;
+    gb_gemma4_config config;
+    accepts(
+        "\"enable_moe_block\":true,\"num_experts\":128,\"top_k_experts\":8,\"moe_intermediate_size\":704,",
+        &config);
+    assert_true(config.has_experts && !config.experts.has_plain_weights);
+    assert_int_equal(config.experts.count, 128);
+    assert_int_equal(config.experts.choices, 8);
+    assert_int_equal(config.experts.inner, 704);
+    assert_int_equal(config.experts.activation, GB_OP_GELU_TANH);
+    gb_gemma4_config_free(&config);
+    accepts("\"num_experts\":null,\"top_k_experts\":null,\"moe_intermediate_size\":null,", &config);
+    assert_false(config.has_experts);
+    gb_gemma4_config_free(&config);
+}
+
+static void shares_keys_of_the_last_layers(void **state) {
+    (void)state;
+    gb_gemma4_config config;
+    accepts("\"num_kv_shared_layers\":18,\"use_double_wide_mlp\":true,\"intermediate_size\":100,", &config);
+    assert_false(config.layers[11].shares_keys);
+    assert_true(config.layers[12].shares_keys);
+    assert_int_equal(config.layers[11].intermediate_size, 100);
+    assert_int_equal(config.layers[12].intermediate_size, 200);
+    gb_gemma4_config_free(&config);
+}
+
+static void reads_inputs_of_layers(void **state) {
+    (void)state;
+    gb_gemma4_config config;
+    gumbel_error error;
+    assert_ok(read_text("{\"model_type\":\"gemma4_text\"}", &config, &error), &error);
+    assert_int_equal(config.input_size, 256);
+    assert_int_equal(config.input_rows, 262144);
+    assert_int_equal(config.input_layers, 30);
+    gb_gemma4_config_free(&config);
+    assert_ok(
+        read_text("{\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":null}", &config, &error),
+        &error);
+    assert_int_equal(config.input_size, 0);
+    gb_gemma4_config_free(&config);
+    assert_fails(
+        read_text("{\"model_type\":\"gemma4_text\",\"vocab_size_per_layer_input\":9}", &config, &error),
+        GUMBEL_ERROR_UNSUPPORTED, &error,
+        "vocab_size_per_layer_input: 9, expected at least the 262144 of vocab_size");
+    gb_gemma4_config_free(&config);
+}
+
+static void reads_the_unified_model(void **state) {
+    (void)state;
+    gb_gemma4_config config;
+    gumbel_error error;
+    assert_ok(read_text("{\"model_type\":\"gemma4_unified\",\"text_config\":{\"model_type\":"
+                        "\"gemma4_unified_text\"},\"vision_config\":{},\"audio_config\":{}}",
+                        &config, &error),
+              &error);
+    assert_true(config.is_wrapped && config.is_unified);
+    assert_int_equal(config.sliding_window, 1024);
+    assert_int_equal(config.max_positions, 262144);
+    assert_int_equal(config.input_size, 0);
+    gb_gemma4_config_free(&config);
+    assert_fails(
+        read_text("{\"model_type\":\"gemma4_unified\",\"text_config\":{\"model_type\":\"gemma4_text\"}}",
+                  &config, &error),
+        GUMBEL_ERROR_UNSUPPORTED, &error,
+        "text_config.model_type: \"gemma4_text\", expected \"gemma4_unified_text\"");
+    gb_gemma4_config_free(&config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(has_transformers_defaults),    cmocka_unit_test(forces_the_last_layer_full),
-        cmocka_unit_test(reads_global_shape),           cmocka_unit_test(reads_per_layer_config),
-        cmocka_unit_test(refuses_bad_per_layer_config), cmocka_unit_test(reads_the_wrapper),
-        cmocka_unit_test(reads_rope_parameters),        cmocka_unit_test(refuses_by_name),
+        cmocka_unit_test(has_transformers_defaults),
+        cmocka_unit_test(forces_the_last_layer_full),
+        cmocka_unit_test(reads_global_shape),
+        cmocka_unit_test(reads_per_layer_config),
+        cmocka_unit_test(refuses_bad_per_layer_config),
+        cmocka_unit_test(reads_the_wrapper),
+        cmocka_unit_test(reads_rope_parameters),
+        cmocka_unit_test(reads_experts),
+        cmocka_unit_test(shares_keys_of_the_last_layers),
+        cmocka_unit_test(reads_inputs_of_layers),
+        cmocka_unit_test(reads_the_unified_model),
+        cmocka_unit_test(refuses_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

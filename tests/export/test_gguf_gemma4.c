@@ -30,7 +30,7 @@ static void run_logits(const char *checkpoint, const char *output, float logits[
 static void gives_the_same_logits(void **state) {
     (void)state;
     static const gemma4_variant variants[] = {
-        {"float32", true, true}, {"bfloat16", true, false}, {"float16", false, true}};
+        {"float32", true, true, NULL}, {"bfloat16", true, false, NULL}, {"float16", false, true, NULL}};
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
         float expected[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
         gb_program *random = random_gemma4(&variants[i]);
@@ -57,6 +57,49 @@ static void gives_the_same_logits(void **state) {
     }
 }
 
+/* Logits of a checkpoint directory and of a GGUF of the same weights, whose settings differ in some keys. */
+static void agree(const gemma4_variant *variant, gguf_writer *w, const char *skipped) {
+    float expected[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
+    gb_program *random = random_gemma4(variant);
+    write_gemma4_checkpoint(random);
+    add_gemma4_settings(w, skipped);
+    add_gemma4_rope_freqs(w);
+    add_gemma4_tensors(w, random, (const char *const[]){NULL});
+    gguf_write(w, temporary_path("model.gguf"));
+    gb_program_destroy(random);
+    run_logits(temporary_path("checkpoint"), "directory.gumbel", expected);
+    run_logits(temporary_path("model.gguf"), "gguf.gumbel", found);
+    assert_memory_equal(expected, found, sizeof expected);
+}
+
+static void reads_experts(void **state) {
+    (void)state;
+    gguf_writer w = {.version = 3};
+    gguf_add_u32(&w, "gemma4.expert_count", 6);
+    gguf_add_u32(&w, "gemma4.expert_used_count", 2);
+    gguf_add_u32(&w, "gemma4.expert_feed_forward_length", 20);
+    agree(
+        &(gemma4_variant){"float32", true, true,
+                          "\"hidden_size_per_layer_input\":null,\"enable_moe_block\":true,\"num_experts\":6,"
+                          "\"top_k_experts\":2,\"moe_intermediate_size\":20"},
+        &w, NULL);
+}
+
+static void reads_layer_inputs_and_shared_keys(void **state) {
+    (void)state;
+    static const int32_t widths[] = {48, 48, 96};
+    gguf_writer w = {.version = 3};
+    gguf_add_u32(&w, "gemma4.attention.shared_kv_layers", 1);
+    gguf_add_u32(&w, "gemma4.embedding_length_per_layer_input", 8);
+    gguf_add_i32s(&w, "gemma4.feed_forward_length", widths, 3);
+    agree(&(gemma4_variant){"float32", true, true,
+                            "\"hidden_size_per_layer_input\":8,\"vocab_size_per_layer_input\":50,"
+                            "\"num_kv_shared_layers\":1,\"use_double_wide_mlp\":true"},
+          &w,
+          "gemma4.attention.shared_kv_layers gemma4.embedding_length_per_layer_input "
+          "gemma4.feed_forward_length");
+}
+
 /* model.gguf with two matrices of blocks, or of the numbers that they stand for. */
 static void write_with_blocks(const gb_program *random, gb_block_type type, bool as_numbers) {
     static const struct {
@@ -77,7 +120,7 @@ static void keeps_blocks(void **state) {
     (void)state;
     static const gb_block_type types[] = {GB_BLOCK_Q4_0, GB_BLOCK_Q4_1, GB_BLOCK_Q5_0, GB_BLOCK_Q5_1,
                                           GB_BLOCK_Q8_0};
-    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true});
+    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true, NULL});
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         float expected[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
         write_with_blocks(random, types[i], true);
@@ -111,7 +154,7 @@ static size_t count_small_caches(const gb_program *program) {
 /* What a quantized file is exported with where no option says otherwise, and a file of numbers is not. */
 static void rounds_inputs_of_blocks(void **state) {
     (void)state;
-    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true});
+    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true, NULL});
     for (int as_numbers = 0; as_numbers < 2; as_numbers++) {
         float exact[GEMMA4_VOCABULARY], found[GEMMA4_VOCABULARY];
         write_with_blocks(random, GB_BLOCK_Q4_0, as_numbers);
@@ -129,6 +172,8 @@ static void rounds_inputs_of_blocks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gives_the_same_logits, start_empty),
+        cmocka_unit_test_setup(reads_experts, start_empty),
+        cmocka_unit_test_setup(reads_layer_inputs_and_shared_keys, start_empty),
         cmocka_unit_test_setup(keeps_blocks, start_empty),
         cmocka_unit_test_setup(rounds_inputs_of_blocks, start_empty),
     };

@@ -132,7 +132,7 @@ static void add_huge(gguf_writer *w, const char *key) {
 }
 
 static void add_word(gguf_writer *w, const char *key) {
-    gguf_add_text(w, key, "llama");
+    gguf_add_text(w, key, "gptj");
 }
 
 static void add_nan(gguf_writer *w, const char *key) {
@@ -156,7 +156,8 @@ static void refuses_settings(void **state) {
     (void)state;
     const gumbel_status format = GUMBEL_ERROR_FORMAT, unsupported = GUMBEL_ERROR_UNSUPPORTED;
     refuses_key("general.architecture", add_word, unsupported,
-                "general.architecture: \"llama\" is not supported in this version; known are gemma4");
+                "general.architecture: \"gptj\" is not supported in this version; known are gemma4, llama, "
+                "qwen3, qwen3moe, qwen35, qwen35moe");
     refuses_key("general.architecture", add_seven, format,
                 "general.architecture: expected a text, found uint32");
     refuses_key("gemma4.block_count", add_zero, format,
@@ -183,9 +184,11 @@ static void refuses_settings(void **state) {
     refuses_key("gemma4.rope.freq_base", add_nan, format, "gemma4.rope.freq_base: expected a finite number");
     refuses_key("gemma4.rope.freq_base", add_word, format, "gemma4.rope.freq_base: expected a number");
     refuses_key("gemma4.rope.scaling.type", add_word, unsupported, "gemma4.rope.scaling.type: scaled rotary");
-    refuses_key("gemma4.expert_count", add_seven, unsupported, "experts are not supported");
-    refuses_key("gemma4.embedding_length_per_layer_input", add_seven, unsupported, "per-layer inputs");
-    refuses_key("gemma4.attention.shared_kv_layers", add_seven, unsupported, "share keys and values");
+    refuses_key("gemma4.expert_count", add_seven, format, "gemma4.expert_used_count: the key is missing");
+    refuses_key("gemma4.embedding_length_per_layer_input", add_seven, format,
+                "tensor per_layer_token_embd.weight is missing, expected shape");
+    refuses_key("gemma4.attention.shared_kv_layers", add_seven, format,
+                "gemma4.attention.shared_kv_layers: 7, expected fewer than the 3 layers");
     refuses_key("gemma4.attention.causal", add_zero, unsupported, "gemma4.attention.causal: attention");
     refuses_key("tokenizer.ggml.eos_token_id", add_huge, format,
                 "tokenizer.ggml.eos_token_id: expected an integer from 0");

@@ -90,7 +90,7 @@ static void check_written(const gb_block_info *info, uint32_t type, const gb_sta
 static void check_stacked(const gb_block_info *info, uint32_t type, const uint8_t *blocks, uint64_t rows,
                           uint64_t columns) {
     const uint64_t row_bytes = columns / info->weights * info->bytes, half = rows / 2;
-    const gb_stacked_bytes parts = {.parts = {blocks, blocks + half * row_bytes},
+    const gb_stacked_bytes parts = {.parts = (const uint8_t *const[]){blocks, blocks + half * row_bytes},
                                     .stacking = {.parts = 2, .run = 1}};
     uint8_t *whole = gb_allocate((size_t)(2 * half), (size_t)row_bytes);
     gb_planes planes;
@@ -121,7 +121,7 @@ static const uint8_t *check_type(const uint8_t *at) {
         if (memcmp(values, expected + r * sizeof values, sizeof values) != 0)
             fail_msg("%s: row %u has other weights", info->name, r);
     }
-    const gb_stacked_bytes whole = {.parts = {blocks}};
+    const gb_stacked_bytes whole = {.parts = (const uint8_t *const[]){blocks}};
     check_written(info, type, &whole, rows, columns, data, 1);
     check_written(info, type, &whole, rows, columns, data, 3);
     gb_free(data);

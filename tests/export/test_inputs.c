@@ -22,7 +22,7 @@ static gumbel_export_options options = {.size = sizeof options};
 
 static int set_up(void **state) {
     (void)state;
-    weights = random_gemma4(&(const gemma4_variant){"float32", true, true});
+    weights = random_gemma4(&(const gemma4_variant){"float32", true, true, NULL});
     return 0;
 }
 

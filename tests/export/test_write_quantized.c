@@ -81,11 +81,12 @@ static void threads_change_nothing(void **unused) {
     const gb_format *formats[] = {&int4, &int5, &int8_rows, &progressive};
     for (size_t f = 0; f < 4; f++)
         for (int drawn = 0; drawn < 2; drawn++) {
-            gb_quantized_source source = {.data = {{drawn ? NULL : (const uint8_t *)values}},
-                                          .dtype = GB_F32,
-                                          .method = formats[f]->group ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX,
-                                          .stream = 9,
-                                          .half_width = 0.1f};
+            gb_quantized_source source = {
+                .data = {.parts = drawn ? NULL : (const uint8_t *const[]){(const uint8_t *)values}},
+                .dtype = GB_F32,
+                .method = formats[f]->group ? GB_METHOD_HQQ : GB_METHOD_MIN_MAX,
+                .stream = 9,
+                .half_width = 0.1f};
             if (!formats[f]->has_bias)
                 source.method = GB_METHOD_MIN_MAX;
             if (formats[f] == &progressive)
@@ -114,9 +115,11 @@ static void stacked_as_the_whole(void **unused) {
     gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, whole);
     for (size_t row = 0; row < ROWS; row++)
         memcpy(parts[row / RUN % 2][row / RUN / 2 * RUN + row % RUN], whole[row], sizeof whole[row]);
-    gb_quantized_source source = {.data = {{(const uint8_t *)whole}}, .dtype = GB_F32};
+    gb_quantized_source source = {.data = {.parts = (const uint8_t *const[]){(const uint8_t *)whole}},
+                                  .dtype = GB_F32};
     const gb_quantized_source stacked = {
-        .data = {{(const uint8_t *)parts[0], (const uint8_t *)parts[1]}, {.parts = 2, .run = RUN}},
+        .data = {(const uint8_t *const[]){(const uint8_t *)parts[0], (const uint8_t *)parts[1]},
+                 {.parts = 2, .run = RUN}},
         .dtype = GB_F32};
     one_constant one;
     gumbel_error error;
@@ -201,8 +204,9 @@ static void rows_are_rotated(void **unused) {
     enum { ROWS = 5, COLUMNS = 192, ROTATION = 64 };
     static float values[ROWS][COLUMNS];
     gb_random_fill(3, gb_random_matrix(COLUMNS), GB_F32, 0, ROWS * COLUMNS, values);
-    const gb_quantized_source source = {
-        .data = {{(const uint8_t *)values}}, .dtype = GB_F32, .rotation = ROTATION};
+    const gb_quantized_source source = {.data = {.parts = (const uint8_t *const[]){(const uint8_t *)values}},
+                                        .dtype = GB_F32,
+                                        .rotation = ROTATION};
     one_constant one;
     gumbel_error error;
     describe(&one, &int8_rows, ROWS, COLUMNS);
@@ -225,7 +229,8 @@ static void names_the_row_that_cannot_be(void **unused) {
     static uint16_t values[ROWS * COLUMNS];
     values[5 * COLUMNS + 3] = gb_bf16_from_float(INFINITY);
     values[3 * COLUMNS + 1] = gb_bf16_from_float(1e30f);
-    gb_quantized_source source = {.data = {{(const uint8_t *)values}}, .dtype = GB_BF16};
+    gb_quantized_source source = {.data = {.parts = (const uint8_t *const[]){(const uint8_t *)values}},
+                                  .dtype = GB_BF16};
     one_constant one;
     gumbel_error error;
     describe(&one, &int4, ROWS, COLUMNS);
@@ -252,7 +257,8 @@ static void memory_is_bounded(void **unused) {
     gb_file_map map;
     gumbel_error error;
     assert_ok(gb_map_file(path, &map, &error), &error);
-    gb_quantized_source source = {.data = {{map.data}}, .dtype = GB_BF16, .is_mapped = true};
+    gb_quantized_source source = {
+        .data = {.parts = (const uint8_t *const[]){map.data}}, .dtype = GB_BF16, .is_mapped = true};
     one_constant one;
     describe(&one, &int4, ROWS, COLUMNS);
     long before = peak_megabytes();

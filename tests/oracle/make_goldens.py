@@ -58,6 +58,11 @@ def qwen_wrapper(text_config, **keys):
     return dict(model_type=text_config["model_type"].removesuffix("_text"), text_config=text_config, **keys)
 
 
+def dense(model_type, **keys):
+    return dict(dict(model_type=model_type, vocab_size=512, hidden_size=64, intermediate_size=96, num_hidden_layers=4,
+                     num_attention_heads=4, max_position_embeddings=1024), **keys)
+
+
 # Gemma 4: head sizes, KV heads, windows of 8 to 64, weights in each dtype, both kinds of file, both forms of the per-layer
 # shapes. Prompts are longer than two windows.
 CONFIGS = {
@@ -118,6 +123,52 @@ CONFIGS.update({
         tie_word_embeddings=True),
     "qwen_dense_text": qwen_dense(
         dtype="float32", num_hidden_layers=7, full_attention_interval=3, num_attention_heads=2, num_key_value_heads=2),
+})
+
+# The plain decoders: each family, scalings of rotary embedding, tied and not, head sizes that are given and not, windows
+# in all layers, in some, and none, layers with experts and without, both kinds of file.
+LLAMA3 = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+CONFIGS.update({
+    "llama_released": dense(
+        "llama", torch_dtype="bfloat16", num_key_value_heads=2, rope_theta=500000.0, tie_word_embeddings=True,
+        rope_scaling=dict(LLAMA3, rope_type="llama3"), rms_norm_eps=1e-5, attention_bias=False, mlp_bias=False),
+    "llama_older": dense("llama", torch_dtype="float16", num_hidden_layers=3, num_attention_heads=8, vocab_size=389,
+                         rope_scaling=dict(type="linear", factor=2.5)),
+    "mistral_window": dense("mistral", dtype="float32", num_key_value_heads=1, sliding_window=16, hidden_size=72,
+                            num_attention_heads=6, rope_parameters=dict(rope_type="default", rope_theta=1000000.0)),
+    "mistral_wrapped": dict(model_type="mistral3", dtype="bfloat16", vision_config=dict(model_type="pixtral"),
+                            text_config=dense("mistral", num_key_value_heads=4, head_dim=24, sliding_window=None)),
+    "qwen3_dense": dense("qwen3", dtype="bfloat16", num_key_value_heads=2, head_dim=32, tie_word_embeddings=True,
+                         rope_theta=1000000, use_sliding_window=False, sliding_window=None, max_window_layers=4),
+    "qwen3_yarn": dense("qwen3", dtype="float32", num_key_value_heads=4, head_dim=64, num_hidden_layers=5,
+                        use_sliding_window=True, sliding_window=24, max_window_layers=3,
+                        rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32)),
+    "qwen3_experts": dense("qwen3_moe", dtype="bfloat16", num_key_value_heads=2, head_dim=32, num_experts=16,
+                           num_experts_per_tok=4, moe_intermediate_size=40, norm_topk_prob=True,
+                           rope_parameters=dict(rope_type="default", rope_theta=10000000.0)),
+    "qwen3_some_experts": dense("qwen3_moe", dtype="float32", num_hidden_layers=6, num_key_value_heads=1, num_experts=8,
+                                num_experts_per_tok=3, moe_intermediate_size=24, mlp_only_layers=[1],
+                                decoder_sparse_step=2),
+})
+
+# Gemma 4 with experts, and the one without encoders.
+CONFIGS.update({
+    "gemma_experts": gemma_wrapper("bfloat16", gemma(
+        enable_moe_block=True, num_experts=16, top_k_experts=4, moe_intermediate_size=24, attention_k_eq_v=True,
+        num_global_key_value_heads=1)),
+    "gemma_many_experts": gemma_plain("float32", gemma(
+        enable_moe_block=True, num_experts=40, top_k_experts=8, moe_intermediate_size=20, num_hidden_layers=4,
+        hidden_size=72, layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"])),
+    "gemma_shared_keys": gemma_wrapper("bfloat16", gemma(
+        hidden_size_per_layer_input=16, vocab_size_per_layer_input=512, num_kv_shared_layers=4, use_double_wide_mlp=True,
+        num_hidden_layers=9, num_key_value_heads=1, sliding_window=24,
+        layer_types=(["sliding_attention"] * 2 + ["full_attention"]) * 3)),
+    "gemma_layer_inputs": gemma_plain("float32", gemma(
+        hidden_size_per_layer_input=24, vocab_size_per_layer_input=600, num_kv_shared_layers=2, num_hidden_layers=6,
+        hidden_size=72, layer_types=["full_attention", "sliding_attention"] * 3)),
+    "gemma_unified": dict(gemma_wrapper("bfloat16", gemma(
+        model_type="gemma4_unified_text", num_hidden_layers=7, sliding_window=24, attention_k_eq_v=True,
+        num_global_key_value_heads=2)), model_type="gemma4_unified"),
 })
 
 

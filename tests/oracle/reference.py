@@ -5,6 +5,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
+import dense
 import gemma4
 import qwen3_5
 from random_weights import tensor
@@ -14,7 +15,8 @@ mx.set_default_device(mx.cpu)
 
 def family_of(config):
     """The module of this folder that knows the model."""
-    return qwen3_5 if config["model_type"].startswith("qwen3_5") else gemma4
+    kind = config.get("text_config", config).get("model_type", config["model_type"])
+    return dense if kind in dense.DEFAULTS else qwen3_5 if kind.startswith("qwen3_5") else gemma4
 
 
 def dtype_of(config):

@@ -155,11 +155,15 @@ static void agrees(void **state) {
 
 int main(int argument_count, char **arguments) {
     const struct CMUnitTest tests[] = {
-        AGREES("released"),          AGREES("defaults"),        AGREES("per_layer"),
-        AGREES("wide_window"),       AGREES("odd_sizes"),       AGREES("half"),
-        AGREES("own_head"),          AGREES("qwen_released"),   AGREES("qwen_older"),
-        AGREES("qwen_many_experts"), AGREES("qwen_odd_sizes"),  AGREES("qwen_tied"),
-        AGREES("qwen_dense"),        AGREES("qwen_dense_text"),
+        AGREES("released"),           AGREES("defaults"),          AGREES("per_layer"),
+        AGREES("wide_window"),        AGREES("odd_sizes"),         AGREES("half"),
+        AGREES("own_head"),           AGREES("qwen_released"),     AGREES("qwen_older"),
+        AGREES("qwen_many_experts"),  AGREES("qwen_odd_sizes"),    AGREES("qwen_tied"),
+        AGREES("qwen_dense"),         AGREES("qwen_dense_text"),   AGREES("llama_released"),
+        AGREES("llama_older"),        AGREES("mistral_window"),    AGREES("mistral_wrapped"),
+        AGREES("qwen3_dense"),        AGREES("qwen3_yarn"),        AGREES("qwen3_experts"),
+        AGREES("qwen3_some_experts"), AGREES("gemma_experts"),     AGREES("gemma_many_experts"),
+        AGREES("gemma_unified"),      AGREES("gemma_shared_keys"), AGREES("gemma_layer_inputs"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

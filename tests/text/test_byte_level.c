@@ -126,14 +126,10 @@ static bool is_known_unicode(void) {
     return atoi(version) <= 16 && atoi(utf8proc_unicode_version()) <= 16;
 }
 
-static void test_every_character(void **state) {
-    (void)state;
-    if (!is_known_unicode())
-        skip();
-    gumbel_tokenizer *tokenizer = load_tokenizer(DATA("qwen.tokenizer.json"));
+static void check_characters(gumbel_tokenizer *tokenizer, const char *path) {
     characters all = {.tokenizer = tokenizer, .ids = gb_allocate(IDS_OF_A_BLOCK, sizeof(int32_t))};
     char *golden;
-    assert_int_equal(gb_read_file(DATA("qwen.characters.txt"), 1 << 20, &golden, NULL, NULL), GUMBEL_OK);
+    assert_int_equal(gb_read_file(path, 1 << 20, &golden, NULL, NULL), GUMBEL_OK);
     unsigned expected;
     uint32_t first = 0;
     for (const char *at = golden; sscanf(at, "%8x", &expected) == 1; at += 9) {
@@ -153,6 +149,32 @@ static void test_every_character(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+static void test_every_character(void **state) {
+    (void)state;
+    if (!is_known_unicode())
+        skip();
+    check_characters(load_tokenizer(DATA("qwen.tokenizer.json")), DATA("qwen.characters.txt"));
+}
+
+/* The same tokens with Mistral's expression, which tells kinds of letters apart. */
+static void test_every_kind_of_letter(void **state) {
+    (void)state;
+    static const char expression[] =
+        "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
+        "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}|"
+        " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+    if (!is_known_unicode())
+        skip();
+    json_t *root = json_load_file(DATA("qwen.tokenizer.json"), 0, NULL);
+    json_t *steps = json_object_get(json_object_get(root, "pre_tokenizer"), "pretokenizers");
+    json_object_set_new(json_object_get(json_array_get(steps, 0), "pattern"), "Regex",
+                        json_string(expression));
+    char *text = json_dumps(root, 0);
+    json_decref(root);
+    check_characters(tokenizer_of(text, strlen(text)), DATA("mistral.characters.txt"));
+    free(text);
+}
+
 /* ---- Expressions ---- */
 
 static void test_expressions(void **state) {
@@ -164,16 +186,27 @@ static void test_expressions(void **state) {
     expect(WITH_EXPRESSION("[a"), bad, "does not compile");
     expect(WITH_EXPRESSION(""), bad, "0 bytes");
     static const char *const unsupported[][2] = {
-        {"\\\\w+", "\"\\w+\""},    {"\\\\d", "\"\\d\""},
-        {"\\\\bA", "\"\\bA\""},    {"\\\\p{Han}", "\"\\p{Han\""},
-        {"\\\\p{^L}", "\\p{^L}"},  {"^a", "\"^\""},
-        {"a$", "\"$\""},           {"(?<=a)b", "\"(?<=\""},
-        {"(?i)a", "\"(?i)\""},     {"(*UTF)a", "\"(*UT\""},
-        {"[[:alpha:]]", "\"[:\""}, {"[a&&b]", "\"&&\""},
-        {"[]a]", "\"]\""},         {"a{2}+", "\"{2}+\""},
-        {"a{2}?", "\"{2}?\""},     {"a{,2}", "\"{,2}\""},
-        {"(?i:ss)", "\"ss\""},     {"(?i:a(?:Fl))", "\"Fl\""},
-        {"\\u00e9", "byte 0xC3"},  {"\\u0001", "byte 0x01"},
+        {"(?i:\\\\p{Lu})", "\"\\p{Lu}\""},
+        {"\\\\w+", "\"\\w+\""},
+        {"\\\\d", "\"\\d\""},
+        {"\\\\bA", "\"\\bA\""},
+        {"\\\\p{Han}", "\"\\p{Han\""},
+        {"\\\\p{^L}", "\\p{^L}"},
+        {"^a", "\"^\""},
+        {"a$", "\"$\""},
+        {"(?<=a)b", "\"(?<=\""},
+        {"(?i)a", "\"(?i)\""},
+        {"(*UTF)a", "\"(*UT\""},
+        {"[[:alpha:]]", "\"[:\""},
+        {"[a&&b]", "\"&&\""},
+        {"[]a]", "\"]\""},
+        {"a{2}+", "\"{2}+\""},
+        {"a{2}?", "\"{2}?\""},
+        {"a{,2}", "\"{,2}\""},
+        {"(?i:ss)", "\"ss\""},
+        {"(?i:a(?:Fl))", "\"Fl\""},
+        {"\\u00e9", "byte 0xC3"},
+        {"\\u0001", "byte 0x01"},
         {"a\\\\", "\"\\\""},
     };
     for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++) {
@@ -316,6 +349,7 @@ int main(void) {
         cmocka_unit_test(test_small),
         cmocka_unit_test(test_added_tokens),
         cmocka_unit_test(test_every_character),
+        cmocka_unit_test(test_every_kind_of_letter),
         cmocka_unit_test(test_expressions),
         cmocka_unit_test(test_broken_expression_in_section),
         cmocka_unit_test(test_match_limits),

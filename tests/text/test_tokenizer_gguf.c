@@ -101,19 +101,25 @@ static void set_expression(json_t *root, const char *expression) {
     assert_int_equal(json_object_set_new(pattern, "Regex", json_string(expression)), 0);
 }
 
-/* But for the normalizer, which no GGUF has. Control tokens are in the vocabulary there. */
+/* Qwen's tokenizer, but for the normalizer, which no GGUF has. Control tokens are in the vocabulary there. */
+static json_t *load_qwens(void) {
+    json_t *root = load_json(DATA("qwen.tokenizer.json")), *value;
+    json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    size_t index;
+    json_object_del(root, "normalizer");
+    json_array_foreach(json_object_get(root, "added_tokens"), index, value) {
+        if (json_is_true(json_object_get(value, "special")))
+            json_object_set(vocab, json_string_value(json_object_get(value, "content")),
+                            json_object_get(value, "id"));
+    }
+    return root;
+}
+
 static void equals_qwens(void **state) {
     (void)state;
     static const char *const names[] = {"qwen35", "qwen2", "deepseek-r1-qwen"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        json_t *root = load_json(DATA("qwen.tokenizer.json")), *value;
-        json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
-        size_t index;
-        json_object_del(root, "normalizer");
-        json_array_foreach(json_object_get(root, "added_tokens"), index,
-                           value) if (json_is_true(json_object_get(value, "special")))
-            json_object_set(vocab, json_string_value(json_object_get(value, "content")),
-                            json_object_get(value, "id"));
+        json_t *root = load_qwens();
         if (i > 0)
             set_expression(root, "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
                                  " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
@@ -123,6 +129,39 @@ static void equals_qwens(void **state) {
         check_equal(&w, root);
         json_decref(root);
     }
+}
+
+/* Whole tokens before merges, and a token before each text. */
+static void check_whole_tokens(const char *pre, const char *expression) {
+    json_t *root = load_qwens(), *model = json_object_get(root, "model");
+    const json_t *bos = json_object_get(json_object_get(model, "vocab"), "<|endoftext|>");
+    set_expression(root, expression);
+    json_object_set_new(model, "ignore_merges", json_true());
+    json_object_set_new(root, "post_processor",
+                        json_pack("{s:s, s:[{s:{s:s}}, {s:{s:s}}], s:{s:{s:[I]}}}", "type",
+                                  "TemplateProcessing", "single", "SpecialToken", "id", "<|endoftext|>",
+                                  "Sequence", "id", "A", "special_tokens", "<|endoftext|>", "ids",
+                                  json_integer_value(bos)));
+    gguf_writer w = {.version = 3};
+    gguf_add_text(&w, KEY("model"), "gpt2");
+    gguf_add_text(&w, KEY("pre"), pre);
+    gguf_add_u32(&w, KEY("bos_token_id"), (uint32_t)json_integer_value(bos));
+    check_equal(&w, root);
+    json_decref(root);
+}
+
+static void equals_llamas(void **state) {
+    (void)state;
+    check_whole_tokens("llama-bpe", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
+                                    " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+}
+
+static void equals_mistrals(void **state) {
+    (void)state;
+    check_whole_tokens(
+        "tekken", "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|"
+                  "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|"
+                  "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
 }
 
 /* ---- A small one ---- */
@@ -238,9 +277,9 @@ static void refuses_models(void **state) {
     gguf_add_text(&w, KEY("model"), "gpt2");
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.pre: expected a string, found nothing");
     gguf_add_text(&w, KEY("model"), "gpt2");
-    gguf_add_text(&w, KEY("pre"), "llama-bpe");
+    gguf_add_text(&w, KEY("pre"), "gpt-4o");
     refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
-            "tokenizer.ggml.pre: \"llama-bpe\" is not supported in this version; known are qwen35, qwen2, ");
+            "tokenizer.ggml.pre: \"gpt-4o\" is not supported in this version; known are qwen35, qwen2, ");
 }
 
 static void refuses_missing_lists(void **state) {
@@ -296,6 +335,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_gemmas),
         cmocka_unit_test(equals_qwens),
+        cmocka_unit_test(equals_llamas),
+        cmocka_unit_test(equals_mistrals),
         cmocka_unit_test(opens_a_vocabulary_alone),
         cmocka_unit_test(finds_stops),
         cmocka_unit_test(reads_the_chat_template),

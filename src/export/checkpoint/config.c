@@ -94,6 +94,11 @@ bool gb_config_has(const gb_config *config, const char *key) {
     return value && !json_is_null(value);
 }
 
+bool gb_config_is_null(const gb_config *config, const char *key) {
+    const json_t *value = get(config, key);
+    return value && json_is_null(value);
+}
+
 int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
                           int64_t high) {
     const json_t *value = get(config, key);
@@ -152,6 +157,17 @@ const char *gb_config_list_string(const gb_config *config, const char *key, size
         return json_string_value(item);
     fail_type(config, key, "a list of strings", item);
     return "";
+}
+
+double gb_config_list_number(const gb_config *config, const char *key, size_t index, double low,
+                             double high) {
+    const json_t *item = json_array_get(get(config, key), index);
+    if (json_is_number(item) && json_number_value(item) >= low && json_number_value(item) <= high)
+        return json_number_value(item);
+    char expected[80];
+    snprintf(expected, sizeof expected, "a list of numbers from %g to %g", low, high);
+    fail_type(config, key, expected, item);
+    return low;
 }
 
 size_t gb_config_integers(const gb_config *config, const char *key, int64_t low, int64_t high,

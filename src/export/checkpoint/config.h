@@ -49,6 +49,9 @@ gb_config gb_config_child(const gb_config *config, const char *key);
 /* Whether key is there and not null. */
 bool gb_config_has(const gb_config *config, const char *key);
 
+/* Whether key is there and null. */
+bool gb_config_is_null(const gb_config *config, const char *key);
+
 /* The value under key, or fallback when the key is absent. A value of another type, or outside low..high, is
  * an error; so is null, except for gb_config_string, where it counts as absent. */
 int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
@@ -60,6 +63,7 @@ const char *gb_config_string(const gb_config *config, const char *key, const cha
 /* A list: its length (0 when absent or null; a value that is no list is an error), and its items. */
 size_t gb_config_list_size(const gb_config *config, const char *key);
 const char *gb_config_list_string(const gb_config *config, const char *key, size_t index);
+double gb_config_list_number(const gb_config *config, const char *key, size_t index, double low, double high);
 
 /* An integer or a list of integers, as eos_token_id is: writes at most capacity of them into values and
  * returns how many; more than capacity is an error. 0 when absent or null. */

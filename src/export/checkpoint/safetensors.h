@@ -28,6 +28,8 @@ typedef struct gb_tensor {
     uint64_t size;                     /* bytes */
     bool is_in_memory;                 /* data was computed, and is in no mapping */
     const struct gb_ggml_type *blocks; /* the type in a GGUF file; NULL: not from one */
+    int64_t row_pairs; /* of each 2 row_pairs rows those numbered i and i + row_pairs stand side by side; 0:
+                          all stand in order */
 } gb_tensor;
 
 typedef struct gb_safetensors {

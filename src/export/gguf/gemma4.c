@@ -14,14 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf ".weight", "model.layers.*." checkpoint, false }
+#define LAYER(file, original)                                                                                \
+    { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight", false},
-    {"output_norm.weight", "model.norm.weight", false},
-    {"output.weight", "lm_head.weight", false},
-    {"rope_freqs.weight", "", false},
+    {.gguf = "token_embd.weight", .checkpoint = "model.embed_tokens.weight"},
+    {.gguf = "output_norm.weight", .checkpoint = "model.norm.weight"},
+    {.gguf = "output.weight", .checkpoint = "lm_head.weight"},
+    {.gguf = "rope_freqs.weight", .checkpoint = ""},
     LAYER("attn_norm", "input_layernorm.weight"),
     LAYER("attn_q", "self_attn.q_proj.weight"),
     LAYER("attn_k", "self_attn.k_proj.weight"),
@@ -36,6 +36,24 @@ static const gb_gguf_name NAMES[] = {
     LAYER("ffn_down", "mlp.down_proj.weight"),
     LAYER("post_ffw_norm", "post_feedforward_layernorm.weight"),
     LAYER("layer_output_scale", "layer_scalar"),
+    /* experts */
+    LAYER("post_ffw_norm_1", "post_feedforward_layernorm_1.weight"),
+    LAYER("pre_ffw_norm_2", "pre_feedforward_layernorm_2.weight"),
+    LAYER("post_ffw_norm_2", "post_feedforward_layernorm_2.weight"),
+    LAYER("ffn_gate_inp", "router.proj.weight"),
+    {.gguf = "blk.*.ffn_gate_inp.scale", .checkpoint = "model.layers.*.router.scale"},
+    {.gguf = "blk.*.ffn_down_exps.scale", .checkpoint = "model.layers.*.router.per_expert_scale"},
+    LAYER("ffn_gate_up_exps", "experts.gate_up_proj"),
+    LAYER("ffn_gate_exps", "experts.switch_glu.gate_proj.weight"),
+    LAYER("ffn_up_exps", "experts.switch_glu.up_proj.weight"),
+    LAYER("ffn_down_exps", "experts.down_proj"),
+    /* inputs of layers */
+    {.gguf = "per_layer_token_embd.weight", .checkpoint = "model.embed_tokens_per_layer.weight"},
+    {.gguf = "per_layer_model_proj.weight", .checkpoint = "model.per_layer_model_projection.weight"},
+    {.gguf = "per_layer_proj_norm.weight", .checkpoint = "model.per_layer_projection_norm.weight"},
+    LAYER("inp_gate", "per_layer_input_gate.weight"),
+    LAYER("proj", "per_layer_projection.weight"),
+    LAYER("post_norm", "post_per_layer_input_norm.weight"),
     {0},
 };
 
@@ -44,6 +62,7 @@ typedef struct layer_table {
     size_t count;
     int64_t *is_sliding, *kv_heads; /* by layer */
     int64_t head_dim[2];            /* of full and of sliding layers */
+    size_t shared;                  /* layers at the end that share keys with earlier ones */
 } layer_table;
 
 static void read_head_dims(gb_gguf_metadata *metadata, layer_table *layers) {
@@ -73,10 +92,10 @@ static void read_layers(gb_gguf_metadata *metadata, layer_table *layers) {
     read_head_dims(metadata, layers);
 }
 
-/* Full layers have values of their own, all of them or none. */
+/* Full layers have values of their own, all of them or none; those that share keys are no matter. */
 static bool keys_are_values(gb_gguf_metadata *metadata, const layer_table *layers) {
     size_t full = 0, without = 0;
-    for (size_t i = 0; i < layers->count; i++) {
+    for (size_t i = 0; i < layers->count - layers->shared; i++) {
         char name[64];
         snprintf(name, sizeof name, "blk.%zu.attn_v.weight", i);
         if (layers->is_sliding[i])
@@ -159,8 +178,6 @@ static void write_sizes(gb_gguf_metadata *metadata, size_t layers, json_t *confi
     gb_gguf_copy_integer(metadata, ".embedding_length", config, "hidden_size");
     gb_gguf_copy_integer(metadata, ".context_length", config, "max_position_embeddings");
     gb_gguf_copy_integer(metadata, ".attention.sliding_window", config, "sliding_window");
-    gb_gguf_set(metadata, config, "intermediate_size",
-                json_integer((json_int_t)gb_gguf_need_uniform(metadata, ".feed_forward_length", layers)));
     gb_gguf_set(metadata, config, "num_attention_heads",
                 json_integer((json_int_t)gb_gguf_need_uniform(metadata, ".attention.head_count", layers)));
     gb_gguf_set(metadata, config, "rms_norm_eps",
@@ -171,14 +188,64 @@ static void write_sizes(gb_gguf_metadata *metadata, size_t layers, json_t *confi
     gb_gguf_write_vocabulary(metadata, config);
 }
 
-/* What only some models of the family have. Their reader says which of it can be run. */
-static void write_features(gb_gguf_metadata *metadata, json_t *config) {
-    int64_t experts = gb_gguf_get_integer(metadata, ".expert_count", 0);
-    int64_t inputs = gb_gguf_get_integer(metadata, ".embedding_length_per_layer_input", 0);
-    int64_t shared = gb_gguf_get_integer(metadata, ".attention.shared_kv_layers", 0);
-    gb_gguf_set(metadata, config, "enable_moe_block", json_boolean(experts > 0));
-    gb_gguf_set(metadata, config, "hidden_size_per_layer_input", json_integer((json_int_t)inputs));
+static void write_experts(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
+    static const char COUNT[] = ".expert_count";
+    const bool has_experts = gb_gguf_get_integer(metadata, COUNT, 0) > 0;
+    gb_gguf_set(metadata, config, "enable_moe_block", json_boolean(has_experts));
+    if (!has_experts)
+        return;
+    gb_gguf_copy_integer(metadata, COUNT, config, "num_experts");
+    gb_gguf_copy_integer(metadata, ".expert_used_count", config, "top_k_experts");
+    gb_gguf_set(
+        metadata, config, "moe_intermediate_size",
+        json_integer((json_int_t)gb_gguf_need_uniform(metadata, ".expert_feed_forward_length", layers)));
+    gb_gguf_refuse_scaled_experts(metadata);
+}
+
+static void write_layer_inputs(gb_gguf_metadata *metadata, json_t *config) {
+    const int64_t size = gb_gguf_get_integer(metadata, ".embedding_length_per_layer_input", 0);
+    const gb_tensor *table = gb_gguf_files_find(metadata->files, "per_layer_token_embd.weight");
+    gb_gguf_set(metadata, config, "hidden_size_per_layer_input", json_integer((json_int_t)size));
+    if (size > 0 && table && table->rank == 2)
+        gb_gguf_set(metadata, config, "vocab_size_per_layer_input", json_integer((json_int_t)table->dims[0]));
+}
+
+/* Layers that share keys may have an MLP of twice the width. */
+static void write_widths(gb_gguf_metadata *metadata, const layer_table *layers, json_t *config) {
+    static const char KEY[] = ".feed_forward_length";
+    const size_t own = layers->count - layers->shared;
+    int64_t *widths = gb_allocate(layers->count, sizeof *widths);
+    if (!widths) {
+        gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_MEMORY, "no memory for %zu layers", layers->count);
+        return;
+    }
+    gb_gguf_need_per_layer(metadata, KEY, widths, layers->count);
+    const bool is_wide = widths[layers->count - 1] != widths[0];
+    for (size_t i = 0; i < layers->count; i++) {
+        const int64_t expected = is_wide && i >= own ? 2 * widths[0] : widths[0];
+        if (widths[i] != expected)
+            gb_gguf_fail(metadata, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                         "%" PRId64 " in layer %zu, expected %" PRId64, widths[i], i, expected);
+    }
+    gb_gguf_set(metadata, config, "intermediate_size", json_integer((json_int_t)widths[0]));
+    gb_gguf_set(metadata, config, "use_double_wide_mlp", json_boolean(is_wide));
+    gb_free(widths);
+}
+
+/* What only some models of the family have. */
+static void write_features(gb_gguf_metadata *metadata, layer_table *layers, json_t *config) {
+    static const char SHARED[] = ".attention.shared_kv_layers";
+    const int64_t shared = gb_gguf_get_integer(metadata, SHARED, 0);
+    if (shared >= (int64_t)layers->count) {
+        gb_gguf_fail(metadata, SHARED, GUMBEL_ERROR_FORMAT, "%" PRId64 ", expected fewer than the %zu layers",
+                     shared, layers->count);
+        return;
+    }
+    layers->shared = (size_t)shared;
     gb_gguf_set(metadata, config, "num_kv_shared_layers", json_integer((json_int_t)shared));
+    write_experts(metadata, layers->count, config);
+    write_layer_inputs(metadata, config);
+    write_widths(metadata, layers, config);
     gb_gguf_refuse_variants(metadata);
 }
 
@@ -191,7 +258,7 @@ static void configure(gb_gguf_metadata *metadata, json_t *config) {
     if (layers.is_sliding && layers.kv_heads) {
         gb_gguf_set(metadata, config, "model_type", json_string("gemma4_text"));
         read_layers(metadata, &layers);
-        write_features(metadata, config);
+        write_features(metadata, &layers, config);
         write_sizes(metadata, layers.count, config);
         write_layers(metadata, &layers, config);
         write_ropes(metadata, &layers, config);

@@ -18,6 +18,8 @@ static gumbel_status rename_tensor(gb_gguf_import *import, const gb_tensor *tens
     *renamed = *tensor;
     if (pair && pair->is_minus_exp && !is_past_last)
         GB_TRY(gb_gguf_take_logarithm(renamed, &import->values[import->tensor_count], error));
+    if (pair && pair->has_row_pairs)
+        renamed->row_pairs = import->head_dim / 2;
     snprintf(text, sizeof text, "%s%s", is_past_last ? "mtp." : "",
              pair && !is_past_last ? name : tensor->name);
     renamed->name = gb_copy_string(text, strlen(text));
@@ -68,6 +70,7 @@ static gumbel_status make_config(gb_gguf_metadata *metadata, gb_gguf_import *imp
         return metadata->error.status;
     }
     import->layer_count = json_integer_value(json_object_get(object, "num_hidden_layers"));
+    import->head_dim = json_integer_value(json_object_get(object, "head_dim"));
     snprintf(label, sizeof label, "%.480s: as config.json", metadata->path);
     return gb_config_from_json(label, object, &import->config, error);
 }

@@ -17,6 +17,7 @@ typedef struct gb_gguf_import {
     float **values;     /* of each, those that are its data, or NULL; owned */
     size_t tensor_count;
     int64_t layer_count;    /* of those that generate; more layers of tensors may follow */
+    int64_t head_dim;       /* 0: it differs by layer */
     gb_config_file *config; /* holds the generation settings as well */
     gb_checkpoint *checkpoint;
     char *name; /* what to call the model; NULL: the file does not say */

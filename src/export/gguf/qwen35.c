@@ -16,13 +16,13 @@
 
 #include <inttypes.h>
 
-#define LAYER(gguf, checkpoint)                                                                              \
-    { "blk.*." gguf, "model.layers.*." checkpoint, false }
+#define LAYER(file, original)                                                                                \
+    { .gguf = "blk.*." file, .checkpoint = "model.layers.*." original }
 
 static const gb_gguf_name NAMES[] = {
-    {"token_embd.weight", "model.embed_tokens.weight", false},
-    {"output_norm.weight", "model.norm.weight", false},
-    {"output.weight", "lm_head.weight", false},
+    {.gguf = "token_embd.weight", .checkpoint = "model.embed_tokens.weight"},
+    {.gguf = "output_norm.weight", .checkpoint = "model.norm.weight"},
+    {.gguf = "output.weight", .checkpoint = "lm_head.weight"},
     LAYER("attn_norm.weight", "input_layernorm.weight"),
     LAYER("post_attention_norm.weight", "post_attention_layernorm.weight"),
     /* full attention */
@@ -38,7 +38,7 @@ static const gb_gguf_name NAMES[] = {
     LAYER("ssm_alpha.weight", "linear_attn.in_proj_a.weight"),
     LAYER("ssm_beta.weight", "linear_attn.in_proj_b.weight"),
     LAYER("ssm_conv1d.weight", "linear_attn.conv1d.weight"),
-    {"blk.*.ssm_a", "model.layers.*.linear_attn.A_log", true},
+    {.gguf = "blk.*.ssm_a", .checkpoint = "model.layers.*.linear_attn.A_log", .is_minus_exp = true},
     LAYER("ssm_dt.bias", "linear_attn.dt_bias"),
     LAYER("ssm_norm.weight", "linear_attn.norm.weight"),
     LAYER("ssm_out.weight", "linear_attn.out_proj.weight"),
@@ -161,7 +161,6 @@ static void configure_dense(gb_gguf_metadata *metadata, json_t *config) {
 }
 
 static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
-    static const char SCALE[] = ".expert_weights_scale";
     size_t layers = configure_decoder(metadata, "qwen3_5_moe_text", config);
     if (layers == 0)
         return;
@@ -170,10 +169,7 @@ static void configure_experts(gb_gguf_metadata *metadata, json_t *config) {
     write_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
     gb_gguf_copy_integer(metadata, ".expert_shared_feed_forward_length", config,
                          "shared_expert_intermediate_size");
-    double scale = gb_gguf_get_number(metadata, SCALE, 1);
-    if (scale != 0 && scale != 1) /* 0 stands for none */
-        gb_gguf_fail(metadata, SCALE, GUMBEL_ERROR_UNSUPPORTED,
-                     "%g: scaled experts are not supported in this version; expected 1", scale);
+    gb_gguf_refuse_scaled_experts(metadata);
 }
 
 const gb_gguf_architecture gb_gguf_qwen35 = {.name = "qwen35", .names = NAMES, .configure = configure_dense};

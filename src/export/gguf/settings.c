@@ -34,12 +34,25 @@ void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config) {
     gb_gguf_set(metadata, config, "tie_word_embeddings", json_boolean(!has_head));
 }
 
-void gb_gguf_refuse_variants(gb_gguf_metadata *metadata) {
-    static const char SCALING[] = ".rope.scaling.type", CAUSAL[] = ".attention.causal";
-    if (gb_gguf_value_of(metadata, SCALING) && !gb_gguf_text_is(metadata, SCALING, "none"))
-        gb_gguf_fail(metadata, SCALING, GUMBEL_ERROR_UNSUPPORTED,
-                     "scaled rotary embedding is not supported in this version; expected \"none\"");
+void gb_gguf_refuse_lookahead(gb_gguf_metadata *metadata) {
+    static const char CAUSAL[] = ".attention.causal";
     if (gb_gguf_get_integer(metadata, CAUSAL, 1) != 1)
         gb_gguf_fail(metadata, CAUSAL, GUMBEL_ERROR_UNSUPPORTED,
                      "attention that looks ahead is not supported in this version; expected true");
+}
+
+void gb_gguf_refuse_scaled_experts(gb_gguf_metadata *metadata) {
+    static const char SCALE[] = ".expert_weights_scale";
+    const double scale = gb_gguf_get_number(metadata, SCALE, 1);
+    if (scale != 0 && scale != 1) /* 0 stands for none */
+        gb_gguf_fail(metadata, SCALE, GUMBEL_ERROR_UNSUPPORTED,
+                     "%g: scaled experts are not supported in this version; expected 1", scale);
+}
+
+void gb_gguf_refuse_variants(gb_gguf_metadata *metadata) {
+    static const char SCALING[] = ".rope.scaling.type";
+    if (gb_gguf_value_of(metadata, SCALING) && !gb_gguf_text_is(metadata, SCALING, "none"))
+        gb_gguf_fail(metadata, SCALING, GUMBEL_ERROR_UNSUPPORTED,
+                     "scaled rotary embedding is not supported in this version; expected \"none\"");
+    gb_gguf_refuse_lookahead(metadata);
 }

@@ -20,7 +20,10 @@ void gb_gguf_copy_integer(gb_gguf_metadata *metadata, const char *key, json_t *c
 /* vocab_size, which only the embedding's shape tells, and tie_word_embeddings: there is no output tensor. */
 void gb_gguf_write_vocabulary(gb_gguf_metadata *metadata, json_t *config);
 
-/* Refuses what no model here has: scaled rotary embedding and attention that looks ahead. */
+/* Refuse what none of these models has: attention that looks ahead, experts whose sum is scaled, and, in the
+ * last, scaled rotary embedding besides attention that looks ahead. */
+void gb_gguf_refuse_lookahead(gb_gguf_metadata *metadata);
+void gb_gguf_refuse_scaled_experts(gb_gguf_metadata *metadata);
 void gb_gguf_refuse_variants(gb_gguf_metadata *metadata);
 
 #endif

@@ -12,6 +12,7 @@ enum {
     MAX_WIDTH = 1 << 20,
     MAX_HEADS = 1 << 12,
     MAX_HEAD_DIM = 1 << 12,
+    MAX_LAYER_INPUT = 1 << 12,
     LAYER_PATTERN = 6
 };
 static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
@@ -22,16 +23,10 @@ const char *gb_gemma4_kind_name(gb_gemma4_kind kind) {
 
 /* Refuses what would change the numbers and is not implemented. A default of transformers that asks for it
  * counts as asking. */
-static void refuse_unsupported(const gb_config *text) {
-    if (gb_config_integer(text, "hidden_size_per_layer_input", 256, 0, MAX_WIDTH) != 0)
-        gb_config_fail(text, "hidden_size_per_layer_input", GUMBEL_ERROR_UNSUPPORTED,
-                       "per-layer inputs are not supported in this version; expected 0 (absent means 256)");
-    if (gb_config_integer(text, "num_kv_shared_layers", 0, 0, MAX_LAYERS) != 0)
-        gb_config_fail(text, "num_kv_shared_layers", GUMBEL_ERROR_UNSUPPORTED,
-                       "layers that share keys and values are not supported in this version; expected 0");
-    if (gb_config_bool(text, "enable_moe_block", false))
+static void refuse_unsupported(const gb_config *text, const gb_gemma4_config *config) {
+    if (config->is_unified && gb_config_bool(text, "enable_moe_block", false))
         gb_config_fail(text, "enable_moe_block", GUMBEL_ERROR_UNSUPPORTED,
-                       "experts are not supported in this version; expected false");
+                       "experts of this model_type are not supported in this version; expected false");
     if (gb_config_bool(text, "attention_bias", false))
         gb_config_fail(text, "attention_bias", GUMBEL_ERROR_UNSUPPORTED,
                        "biases are not supported in this version; expected false");
@@ -48,15 +43,39 @@ static void refuse_unsupported(const gb_config *text) {
 static void read_sizes(const gb_config *text, gb_gemma4_config *config) {
     config->vocab_size = gb_config_integer(text, "vocab_size", 262144, 1, MAX_VOCABULARY);
     config->hidden_size = gb_config_integer(text, "hidden_size", 2304, 1, MAX_WIDTH);
-    config->intermediate_size = gb_config_integer(text, "intermediate_size", 9216, 1, MAX_WIDTH);
     config->heads = gb_config_integer(text, "num_attention_heads", 8, 1, MAX_HEADS);
-    config->max_positions = gb_config_integer(text, "max_position_embeddings", 131072, 1, INT32_MAX);
-    config->sliding_window = gb_config_integer(text, "sliding_window", 512, 1, INT32_MAX);
+    config->max_positions = gb_config_integer(text, "max_position_embeddings",
+                                              config->is_unified ? 262144 : 131072, 1, INT32_MAX);
+    config->sliding_window =
+        gb_config_integer(text, "sliding_window", config->is_unified ? 1024 : 512, 1, INT32_MAX);
     config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
     config->keys_are_values = gb_config_bool(text, "attention_k_eq_v", false);
     config->layer_count = gb_config_integer(text, "num_hidden_layers", 30, 1, MAX_LAYERS);
     if (gb_config_has(text, "final_logit_softcapping"))
         config->logit_cap = gb_config_number(text, "final_logit_softcapping", 0, 1e-3, 1e6);
+}
+
+/* transformers has no defaults for these. */
+static int64_t need_integer(const gb_config *text, const char *key, int64_t high) {
+    if (!gb_config_has(text, key))
+        gb_config_fail(text, key, GUMBEL_ERROR_FORMAT, "is missing beside enable_moe_block");
+    return gb_config_integer(text, key, 1, 1, high);
+}
+
+static void read_experts(const gb_config *text, gb_gemma4_config *config) {
+    gb_experts *experts = &config->experts;
+    config->has_experts = gb_config_bool(text, "enable_moe_block", false);
+    if (!config->has_experts)
+        return;
+    *experts = (gb_experts){.count = need_integer(text, "num_experts", GB_MAX_EXPERTS),
+                            .choices = need_integer(text, "top_k_experts", GB_MAX_EXPERTS),
+                            .inner = need_integer(text, "moe_intermediate_size", MAX_WIDTH),
+                            .activation = GB_OP_GELU_TANH,
+                            .mlx_stack = "experts.switch_glu."};
+    if (experts->choices > experts->count)
+        gb_config_fail(text, "top_k_experts", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 ", expected at most the %" PRId64 " of num_experts", experts->choices,
+                       experts->count);
 }
 
 static gb_gemma4_kind read_kind(const gb_config *text, size_t index) {
@@ -170,6 +189,51 @@ static void read_ropes(const gb_config *text, gb_gemma4_config *config) {
             read_rope(text, &parameters, (gb_gemma4_kind)kind, &config->rope[kind]);
 }
 
+/* A vector for each token and layer. Null stands for none. */
+static void read_layer_inputs(const gb_config *text, gb_gemma4_config *config) {
+    static const char SIZE[] = "hidden_size_per_layer_input", ROWS[] = "vocab_size_per_layer_input";
+    const bool is_null = gb_config_is_null(text, SIZE);
+    const int64_t fallback = config->is_unified || is_null ? 0 : 256;
+    config->input_layers = config->layer_count;
+    config->input_size =
+        gb_config_has(text, SIZE) ? gb_config_integer(text, SIZE, fallback, 0, MAX_LAYER_INPUT) : fallback;
+    config->input_rows = gb_config_integer(text, ROWS, 262144, 1, MAX_VOCABULARY);
+    if (config->is_unified && config->input_size > 0)
+        gb_config_fail(text, SIZE, GUMBEL_ERROR_UNSUPPORTED,
+                       "inputs of layers are not supported of this model_type in this version; expected 0");
+    if (config->input_size > 0 && config->input_rows < config->vocab_size)
+        gb_config_fail(text, ROWS, GUMBEL_ERROR_UNSUPPORTED,
+                       "%" PRId64 ", expected at least the %" PRId64 " of vocab_size", config->input_rows,
+                       config->vocab_size);
+}
+
+static bool has_own_keys(const gb_gemma4_config *config, int64_t before, gb_gemma4_kind kind) {
+    for (int64_t i = 0; i < before; i++)
+        if (config->layers[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* The last layers take keys and values from earlier ones, and may have an MLP of twice the width. */
+static void read_shared_layers(const gb_config *text, gb_gemma4_config *config) {
+    static const char SHARED[] = "num_kv_shared_layers";
+    const int64_t width = gb_config_integer(text, "intermediate_size", 9216, 1, MAX_WIDTH);
+    const int64_t shared = gb_config_integer(text, SHARED, 0, 0, MAX_LAYERS),
+                  first = config->layer_count - shared;
+    const bool is_wide = gb_config_bool(text, "use_double_wide_mlp", false);
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        gb_gemma4_layer *layer = &config->layers[i];
+        layer->shares_keys = i >= first;
+        layer->intermediate_size = layer->shares_keys && is_wide ? 2 * width : width;
+        if (layer->shares_keys && !has_own_keys(config, first, layer->kind)) {
+            gb_config_fail(text, SHARED, GUMBEL_ERROR_FORMAT,
+                           "%" PRId64 ", but before these layers there is none of %s", shared,
+                           gb_gemma4_kind_name(layer->kind));
+            return;
+        }
+    }
+}
+
 /* What the graph relies on. */
 static void check_layers(const gb_config *text, const gb_gemma4_config *config) {
     int64_t head_dim[GB_GEMMA4_KINDS] = {0};
@@ -201,21 +265,33 @@ static void read_layers(const gb_config *text, gb_gemma4_config *config) {
         read_per_layer_config(text, config);
     else
         read_global_shape(text, config);
+    read_shared_layers(text, config);
     check_layers(text, config);
 }
 
-gumbel_status gb_gemma4_config_read(const gb_config *root, gb_gemma4_config *config, gumbel_error *error) {
-    *config =
-        (gb_gemma4_config){.is_wrapped = strcmp(gb_config_string(root, "model_type", ""), "gemma4") == 0};
+/* The text model's object. model_type says which of the forms the file has. */
+static gb_config find_text(const gb_config *root, gb_gemma4_config *config) {
+    const char *type = gb_config_string(root, "model_type", "");
+    config->is_unified = strncmp(type, "gemma4_unified", strlen("gemma4_unified")) == 0;
+    config->is_wrapped = strstr(type, "_text") == NULL;
+    const char *expected = config->is_unified ? "gemma4_unified_text" : "gemma4_text";
     gb_config text = config->is_wrapped ? gb_config_child(root, "text_config") : *root;
     if (!text.object)
         gb_config_fail(root, "text_config", GUMBEL_ERROR_FORMAT, "is missing");
-    const char *type = gb_config_string(&text, "model_type", "gemma4_text");
-    if (strcmp(type, "gemma4_text") != 0)
-        gb_config_fail(&text, "model_type", GUMBEL_ERROR_UNSUPPORTED, "\"%s\", expected \"gemma4_text\"",
-                       type);
+    type = gb_config_string(&text, "model_type", expected);
+    if (strcmp(type, expected) != 0)
+        gb_config_fail(&text, "model_type", GUMBEL_ERROR_UNSUPPORTED, "\"%s\", expected \"%s\"", type,
+                       expected);
+    return text;
+}
+
+gumbel_status gb_gemma4_config_read(const gb_config *root, gb_gemma4_config *config, gumbel_error *error) {
+    *config = (gb_gemma4_config){0};
+    gb_config text = find_text(root, config);
     read_sizes(&text, config);
-    refuse_unsupported(&text);
+    read_experts(&text, config);
+    read_layer_inputs(&text, config);
+    refuse_unsupported(&text, config);
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);

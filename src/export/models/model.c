@@ -5,20 +5,30 @@
 #include <stdio.h>
 #include <string.h>
 
-static const gb_model *const MODELS[] = {&gb_gemma4, &gb_qwen3_5, &gb_qwen3_5_moe};
+static const gb_model *const MODELS[] = {&gb_gemma4, &gb_gemma4_unified, &gb_llama,   &gb_mistral,
+                                         &gb_qwen3,  &gb_qwen3_moe,      &gb_qwen3_5, &gb_qwen3_5_moe};
 enum { MODEL_COUNT = sizeof MODELS / sizeof MODELS[0], DEFAULT_CONTEXT = 8192 };
+
+static bool is_named(const gb_model *model, const char *type) {
+    return strcmp(type, model->text) == 0 || (model->wrapper && strcmp(type, model->wrapper) == 0);
+}
+
+static void list(char *known, size_t size, const char *name) {
+    const size_t used = strlen(known);
+    if (name)
+        snprintf(known + used, size - used, "%s%s", used > 0 ? ", " : "", name);
+}
 
 gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gumbel_error *error) {
     const char *type = gb_config_string(config, "model_type", "");
-    char known[256] = "";
+    char known[400] = "";
     for (size_t i = 0; i < MODEL_COUNT; i++) {
-        if (strcmp(type, MODELS[i]->wrapper) == 0 || strcmp(type, MODELS[i]->text) == 0) {
+        if (is_named(MODELS[i], type)) {
             *model = MODELS[i];
             return gb_config_status(config->file, error);
         }
-        size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s, %s", i ? ", " : "", MODELS[i]->wrapper,
-                 MODELS[i]->text);
+        list(known, sizeof known, MODELS[i]->wrapper);
+        list(known, sizeof known, MODELS[i]->text);
     }
     gb_config_fail(config, "model_type", GUMBEL_ERROR_UNSUPPORTED,
                    "\"%s\" is not supported in this version; known are %s", type, known);

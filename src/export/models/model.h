@@ -22,7 +22,7 @@ typedef struct gb_model_options {
 
 typedef struct gb_model {
     const char *name;    /* the program's architecture */
-    const char *wrapper; /* config.json's model_type when the text model stands under text_config */
+    const char *wrapper; /* config.json's model_type when the text model stands under text_config; or NULL */
     const char *text;    /* and when config.json is the text model's own */
     int32_t eos_token;   /* ids where neither configuration names one; -1: none */
     int32_t bos_token;   /* as eos_token */
@@ -73,6 +73,7 @@ gumbel_status gb_begin_text_graph(const gb_text_model *model, const gb_model_opt
 gumbel_status gb_end_text_graph(const gb_text_graph *graph, gb_ref logits, const gb_model_options *options,
                                 gumbel_error *error);
 
-extern const gb_model gb_gemma4, gb_qwen3_5, gb_qwen3_5_moe;
+extern const gb_model gb_gemma4, gb_gemma4_unified, gb_llama, gb_mistral, gb_qwen3, gb_qwen3_moe, gb_qwen3_5,
+    gb_qwen3_5_moe;
 
 #endif

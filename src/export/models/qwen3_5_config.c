@@ -86,6 +86,8 @@ static void read_mlp(const gb_config *text, gb_qwen3_5_config *config) {
         config->intermediate_size = gb_config_integer(text, "intermediate_size", 12288, 1, MAX_WIDTH);
         return;
     }
+    experts->activation = GB_OP_SILU;
+    experts->mlx_stack = "switch_mlp.";
     experts->count = gb_config_integer(text, "num_experts", 256, 1, GB_MAX_EXPERTS);
     experts->choices = gb_config_integer(text, "num_experts_per_tok", 8, 1, GB_MAX_EXPERTS);
     experts->inner = gb_config_integer(text, "moe_intermediate_size", 512, 1, MAX_WIDTH);

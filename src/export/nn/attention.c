@@ -31,20 +31,35 @@ static gb_ref cache(const gb_scope *scope, const gb_context *context, const char
                           is_ring ? (uint32_t)window : 0);
 }
 
+gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
+                             gb_ref value, int64_t window) {
+    gb_cached_keys keys = {key, value, GB_NO_VALUE, GB_NO_VALUE, window};
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return keys;
+    keys.key_cache = cache(scope, context, name, ".keys", key, window);
+    keys.value_cache = cache(scope, context, name, ".values", value, window);
+    return keys;
+}
+
+gb_ref gb_attention(const gb_scope *scope, gb_ref query, const gb_cached_keys *keys, double scale) {
+    const gb_ref operands[] = {
+        query,
+        keys->key,
+        keys->value,
+        gb_build_input(scope->builder, GB_ROLE_POSITIONS),
+        gb_build_input(scope->builder, GB_ROLE_SLOTS),
+        keys->key_cache,
+        keys->value_cache,
+    };
+    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_SCALE, scale),
+                                       gb_int(GB_ATTRIBUTE_WINDOW, keys->window)};
+    return gb_build_op(scope->builder, GB_OP_ATTENTION, operands, 7, attributes, 2);
+}
+
 gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,
                            gb_ref key, gb_ref value, double scale, int64_t window) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    const gb_ref operands[] = {
-        query,
-        key,
-        value,
-        gb_build_input(scope->builder, GB_ROLE_POSITIONS),
-        gb_build_input(scope->builder, GB_ROLE_SLOTS),
-        cache(scope, context, name, ".keys", key, window),
-        cache(scope, context, name, ".values", value, window),
-    };
-    const gb_attribute attributes[] = {gb_float(GB_ATTRIBUTE_SCALE, scale),
-                                       gb_int(GB_ATTRIBUTE_WINDOW, window)};
-    return gb_build_op(scope->builder, GB_OP_ATTENTION, operands, 7, attributes, 2);
+    const gb_cached_keys keys = gb_cache_keys(scope, context, name, key, value, window);
+    return gb_attention(scope, query, &keys, scale);
 }

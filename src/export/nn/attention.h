@@ -19,11 +19,23 @@ typedef struct gb_context {
  * to read. */
 int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context);
 
-/* query f32[N, H, D], key f32[N, G, D], value f32[N, G, E], already normalized and rotated -> f32[N, H, E].
- * The caches are states called NAME.keys and NAME.values in the
- * context's dtype. window > 0: a token sees itself and the
- * window - 1 before it, from a ring of window + prefill_chunk positions, or from a plain cache where that is
- * no longer. window = 0: it sees all before it. */
+/* Keys f32[N, G, D] and values f32[N, G, E] of a step, already normalized and rotated, and their caches. */
+typedef struct gb_cached_keys {
+    gb_ref key, value;
+    gb_ref key_cache, value_cache;
+    int64_t window;
+} gb_cached_keys;
+
+/* The caches are states called NAME.keys and NAME.values in the context's dtype. window > 0: a token sees
+ * itself and the window - 1 before it, from a ring of window + prefill_chunk positions, or from a plain cache
+ * where that is no longer. window = 0: it sees all before it. */
+gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
+                             gb_ref value, int64_t window);
+
+/* query f32[N, H, D] -> f32[N, H, E]. Several queries may attend to the same keys. */
+gb_ref gb_attention(const gb_scope *scope, gb_ref query, const gb_cached_keys *keys, double scale);
+
+/* Both, for keys of one query. */
 gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,
                            gb_ref key, gb_ref value, double scale, int64_t window);
 

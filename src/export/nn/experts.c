@@ -9,10 +9,17 @@
 static const char GATE_UP[] = "experts.gate_up_proj";
 static const char DOWN[] = "experts.down_proj";
 
-/* As mlx-lm names them; GGUF files have the same matrices. */
-static const char MLX_GATE[] = "switch_mlp.gate_proj.weight";
-static const char MLX_UP[] = "switch_mlp.up_proj.weight";
-static const char MLX_DOWN[] = "switch_mlp.down_proj.weight";
+/* As mlx-lm names them behind its stack's name; GGUF files have the same matrices. */
+static const char GATE[] = "gate_proj.weight";
+static const char UP[] = "up_proj.weight";
+static const char STACKED_DOWN[] = "down_proj.weight";
+
+enum { NAME = 64 };
+
+static const char *stacked(const gb_experts *experts, const char *matrix, char name[NAME]) {
+    snprintf(name, NAME, "%s%s", experts->mlx_stack, matrix);
+    return name;
+}
 
 static bool has(const gb_scope *scope, const char *name) {
     char full[GB_SCOPE_NAME + 64];
@@ -23,16 +30,21 @@ static bool has(const gb_scope *scope, const char *name) {
 /* Gate and up in one product; GB_NO_VALUE where the checkpoint has them in different formats. */
 static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                       int64_t hidden) {
-    const bool is_apart = !has(scope, GATE_UP) && (has(scope, MLX_GATE) || has(scope, MLX_UP));
+    char gate[NAME], up[NAME];
+    stacked(experts, GATE, gate);
+    stacked(experts, UP, up);
+    const bool is_apart = !has(scope, GATE_UP) && (has(scope, gate) || has(scope, up));
     const int64_t dims[] = {experts->count, 2 * experts->inner, hidden};
-    gb_ref weight = is_apart ? gb_expert_matrices(scope, GATE_UP, MLX_GATE, MLX_UP, dims)
+    gb_ref weight = is_apart ? gb_expert_matrices(scope, GATE_UP, gate, up, dims)
                              : gb_expert_matrices(scope, GATE_UP, GATE_UP, NULL, dims);
     return weight == GB_NO_VALUE ? GB_NO_VALUE : gb_multiply_experts(scope, x, weight, chosen);
 }
 
-static gb_ref one_of_two(const gb_scope *scope, const char *name, const gb_experts *experts, gb_ref x,
+static gb_ref one_of_two(const gb_scope *scope, const char *matrix, const gb_experts *experts, gb_ref x,
                          gb_ref chosen, int64_t hidden) {
+    char name[NAME];
     const int64_t dims[] = {experts->count, experts->inner, hidden};
+    stacked(experts, matrix, name);
     return gb_multiply_experts(scope, x, gb_expert_matrices(scope, name, name, NULL, dims), chosen);
 }
 
@@ -43,26 +55,36 @@ static gb_ref inner_values(const gb_scope *scope, const gb_experts *experts, gb_
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
     if (both == GB_NO_VALUE) {
-        gate = one_of_two(scope, MLX_GATE, experts, x, chosen, hidden);
-        up = one_of_two(scope, MLX_UP, experts, x, chosen, hidden);
+        gate = one_of_two(scope, GATE, experts, x, chosen, hidden);
+        up = one_of_two(scope, UP, experts, x, chosen, hidden);
     } else {
         gate = gb_slice(scope, both, 0, inner);
         up = gb_slice(scope, both, inner, inner);
     }
-    return gb_node2(scope, GB_OP_MULTIPLY, gb_node1(scope, GB_OP_SILU, gate), up);
+    return gb_node2(scope, GB_OP_MULTIPLY, gb_node1(scope, experts->activation, gate), up);
 }
 
-static gb_ref routed(const gb_scope *scope, const gb_experts *experts, gb_ref x, int64_t hidden) {
-    const gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, experts->choices);
-    gb_ref logits = gb_linear(scope, "gate.weight", x, experts->count);
-    gb_ref routes[2]; /* experts, weights */
-    gb_build_op_results(scope->builder, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
-    gb_ref y = inner_values(scope, experts, x, routes[0], hidden);
+gb_routes gb_route(const gb_scope *scope, const gb_experts *experts, gb_ref logits) {
+    const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_COUNT, experts->choices),
+                                       gb_int(GB_ATTRIBUTE_NORMALIZE, 0)};
+    gb_ref routes[2] = {GB_NO_VALUE, GB_NO_VALUE};
+    gb_build_op_results(scope->builder, GB_OP_ROUTE_TOP_K, &logits, 1, attributes,
+                        experts->has_plain_weights ? 2 : 1, routes, 2);
+    return (gb_routes){.experts = routes[0], .weights = routes[1]};
+}
+
+gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_routes routes, gb_ref x) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    const int64_t hidden = gb_build_type(scope->builder, x).shape.dims[1];
+    gb_ref y = inner_values(scope, experts, x, routes.experts, hidden);
     const int64_t dims[] = {experts->count, hidden, experts->inner};
-    const bool is_mlx = !has(scope, DOWN) && has(scope, MLX_DOWN);
-    gb_ref down = gb_expert_matrices(scope, DOWN, is_mlx ? MLX_DOWN : DOWN, NULL, dims);
-    y = gb_multiply_experts(scope, y, down, routes[0]);
-    return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes[1]);
+    char name[NAME];
+    stacked(experts, STACKED_DOWN, name);
+    const bool is_stacked = !has(scope, DOWN) && has(scope, name);
+    gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : DOWN, NULL, dims);
+    y = gb_multiply_experts(scope, y, down, routes.experts);
+    return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes.weights);
 }
 
 static gb_ref shared(const gb_scope *scope, const gb_experts *experts, gb_ref x) {
@@ -73,9 +95,7 @@ static gb_ref shared(const gb_scope *scope, const gb_experts *experts, gb_ref x)
 }
 
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x) {
-    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
-        return GB_NO_VALUE;
-    int64_t hidden = gb_build_type(scope->builder, x).shape.dims[1];
-    gb_ref y = routed(scope, experts, x, hidden);
-    return gb_node2(scope, GB_OP_ADD, y, shared(scope, experts, x));
+    gb_ref logits = gb_linear(scope, "gate.weight", x, experts->count);
+    gb_ref y = gb_chosen_experts(scope, experts, gb_route(scope, experts, logits), x);
+    return experts->shared_inner == 0 ? y : gb_node2(scope, GB_OP_ADD, y, shared(scope, experts, x));
 }

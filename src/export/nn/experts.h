@@ -12,15 +12,29 @@
 typedef struct gb_experts {
     int64_t count, choices; /* choices of a token */
     int64_t inner;          /* width between an expert's matrices */
-    int64_t shared_inner;   /* and between the shared one's */
+    int64_t shared_inner;   /* and between the shared one's; 0: there is none */
+    gb_op activation;       /* of the gate: SILU or GELU_TANH */
+    bool has_plain_weights; /* an expert's weight is its share of all; otherwise those chosen sum to 1 */
+    const char *mlx_stack;  /* how mlx-lm names the experts' matrices: "switch_mlp." */
 } gb_experts;
 
-/* x f32[M, K] -> f32[M, K]: the sum of the chosen SwiGLU experts with weights that sum to 1, plus the shared
- * one times a sigmoid. Weights of the scope: gate [count, K], shared_expert.* and shared_expert_gate [1, K],
- * and the experts' experts.gate_up_proj [count, 2 inner, K] (gate above up) and experts.down_proj [count, K,
- * inner]. Checkpoints have these as transformers does, under these names, or as mlx-lm does, gate and up
- * apart in switch_mlp.gate_proj and up_proj; the graph is the same, unless those two have different formats.
- */
+/* What a router chose: i32[M, choices], and f32[M, choices]. */
+typedef struct gb_routes {
+    gb_ref experts, weights;
+} gb_routes;
+
+/* The likeliest experts of logits f32[M, count]. */
+gb_routes gb_route(const gb_scope *scope, const gb_experts *experts, gb_ref logits);
+
+/* x f32[M, K] -> f32[M, K]: the weighted sum of the chosen experts, each down(activation(gate(x)) * up(x)).
+ * Weights of the scope: experts.gate_up_proj [count, 2 inner, K] (gate above up) and experts.down_proj
+ * [count, K, inner]. Checkpoints have these as transformers does, under these names; or gate and up apart, as
+ * mlx-lm does in switch_mlp.gate_proj and up_proj; or expert by expert, as experts.0.gate_proj. The graph is
+ * the same, unless gate and up have different formats. */
+gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_routes routes, gb_ref x);
+
+/* The same with a router of its own, gate [count, K], plus the shared expert times a sigmoid: shared_expert.*
+ * and shared_expert_gate [1, K]. */
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x);
 
 #endif

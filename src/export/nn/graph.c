@@ -65,7 +65,7 @@ gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t c
 
 gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
                           const int64_t dims[3]) {
-    char full[GB_SCOPE_NAME + 64], tensors[GB_STACK_PARTS][GB_SCOPE_NAME + 64];
+    char full[GB_SCOPE_NAME + 64], tensors[GB_PACKED_PARTS][GB_SCOPE_NAME + 64];
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     snprintf(tensors[0], sizeof tensors[0], "%s%s", scope->prefix, first);
     snprintf(tensors[1], sizeof tensors[1], "%s%s", scope->prefix, second ? second : "");

@@ -5,20 +5,40 @@
 
 #include <math.h>
 
-gb_rotary gb_rotary_create(const gb_scope *scope, const char *name, double theta, double factor,
-                           int64_t head_dim, int64_t pairs) {
+/* `pairs` of the head's pairs turn. */
+static gb_rotary rotary_of(const gb_scope *scope, const char *name, const double *exact, int64_t head_dim,
+                           int64_t pairs) {
     gb_rotary rotary = {.frequencies = GB_NO_VALUE, .pair_offset = head_dim / 2};
-    if (pairs == 0)
-        return rotary;
     float *frequencies = gb_allocate((size_t)pairs, sizeof *frequencies);
     if (!frequencies) {
         gb_builder_fail(scope->builder, GUMBEL_ERROR_MEMORY, "no memory for %s", name);
         return rotary;
     }
     for (int64_t i = 0; i < pairs; i++)
-        frequencies[i] = (float)(pow(theta, -2.0 * (double)i / (double)head_dim) / factor);
+        frequencies[i] = (float)exact[i];
     rotary.frequencies = gb_values(scope, name, frequencies, (size_t)pairs);
     gb_free(frequencies);
+    return rotary;
+}
+
+gb_rotary gb_rotary_of(const gb_scope *scope, const char *name, const double *frequencies, int64_t head_dim) {
+    return rotary_of(scope, name, frequencies, head_dim, head_dim / 2);
+}
+
+gb_rotary gb_rotary_create(const gb_scope *scope, const char *name, double theta, double factor,
+                           int64_t head_dim, int64_t pairs) {
+    gb_rotary rotary = {.frequencies = GB_NO_VALUE, .pair_offset = head_dim / 2};
+    if (pairs == 0)
+        return rotary;
+    double *exact = gb_allocate((size_t)pairs, sizeof *exact);
+    if (!exact) {
+        gb_builder_fail(scope->builder, GUMBEL_ERROR_MEMORY, "no memory for %s", name);
+        return rotary;
+    }
+    for (int64_t i = 0; i < pairs; i++)
+        exact[i] = pow(theta, -2.0 * (double)i / (double)head_dim) / factor;
+    rotary = rotary_of(scope, name, exact, head_dim, pairs);
+    gb_free(exact);
     return rotary;
 }
 

@@ -3,10 +3,9 @@
 
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "export/expert_names.h"
 #include "export/packed/parts.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef gumbel_status (*find_function)(const gb_packed_query *query, gb_packed *packed, bool *is_found,
@@ -30,17 +29,6 @@ static const method METHODS[] = {
 
 /* ---- Stacks of matrices -------------------------------------------------------------------------------- */
 
-/* "mlp.switch_mlp.up_proj.weight" of expert 3 is "mlp.experts.3.up_proj.weight". */
-static bool member_name(const char *name, uint64_t member, char text[GB_PACKED_NAME]) {
-    static const char STACK[] = ".switch_mlp.";
-    const char *at = strstr(name, STACK);
-    if (!at)
-        return false;
-    int length = snprintf(text, GB_PACKED_NAME, "%.*s.experts.%" PRIu64 ".%s", (int)(at - name), name, member,
-                          at + strlen(STACK));
-    return length < GB_PACKED_NAME;
-}
-
 /* Whether one format can hold both. */
 static bool is_alike(const gb_packed *a, const gb_packed *b) {
     return a->bits == b->bits && a->group == b->group && a->offset_kind == b->offset_kind &&
@@ -53,7 +41,7 @@ static gumbel_status find_member(const gb_packed_query *stack, uint64_t index, g
     gb_packed *found = &members[index];
     gb_packed_query query = *stack;
     bool is_found = false;
-    if (!member_name(stack->name, index, name))
+    if (!gb_expert_member_name(stack->name, index, name, sizeof name))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: the names of experts are too long",
                        gb_checkpoint_path(query.checkpoint));
     query.name = name;
@@ -96,8 +84,8 @@ static bool has_members(const gb_packed_query *query) {
     char name[GB_PACKED_NAME], text[GB_PACKED_NAME];
     gb_packed_query first = *query;
     first.name = name;
-    return member_name(query->name, 0, name) && METHODS[query->packing->method].name(&first, text) &&
-           gb_checkpoint_find(query->checkpoint, text);
+    return gb_expert_member_name(query->name, 0, name, sizeof name) &&
+           METHODS[query->packing->method].name(&first, text) && gb_checkpoint_find(query->checkpoint, text);
 }
 
 /* ---- Stacks of two found matrices ---------------------------------------------------------------------- */
@@ -107,11 +95,11 @@ static uint64_t leaf_count(const gb_packed *packed) {
 }
 
 /* The single matrices of both parts in turns, or NULL where there is no memory. */
-static gb_packed *leaves_of(const gb_packed parts[GB_STACK_PARTS], uint64_t count) {
-    gb_packed *leaves = gb_allocate((size_t)(GB_STACK_PARTS * count), sizeof *leaves);
-    for (uint64_t i = 0; leaves && i < GB_STACK_PARTS * count; i++) {
-        const gb_packed *part = &parts[i % GB_STACK_PARTS];
-        leaves[i] = part->members ? part->members[i / GB_STACK_PARTS] : *part;
+static gb_packed *leaves_of(const gb_packed parts[GB_PACKED_PARTS], uint64_t count) {
+    gb_packed *leaves = gb_allocate((size_t)(GB_PACKED_PARTS * count), sizeof *leaves);
+    for (uint64_t i = 0; leaves && i < GB_PACKED_PARTS * count; i++) {
+        const gb_packed *part = &parts[i % GB_PACKED_PARTS];
+        leaves[i] = part->members ? part->members[i / GB_PACKED_PARTS] : *part;
     }
     return leaves;
 }
@@ -128,7 +116,7 @@ static bool unify(const gb_packed_query *query, gb_packed *leaves, uint64_t coun
 }
 
 gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
-                              gb_packed parts[GB_STACK_PARTS], uint64_t run, gb_packed *whole,
+                              gb_packed parts[GB_PACKED_PARTS], uint64_t run, gb_packed *whole,
                               bool *is_stacked, gumbel_error *error) {
     const gb_packed_query query = {.packing = packing, .checkpoint = checkpoint, .name = ""};
     const uint64_t count = leaf_count(&parts[0]);
@@ -138,17 +126,17 @@ gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoin
     gb_packed *leaves = leaves_of(parts, count);
     if (!leaves)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the experts' matrices");
-    *is_stacked = unify(&query, leaves, GB_STACK_PARTS * count);
+    *is_stacked = unify(&query, leaves, GB_PACKED_PARTS * count);
     if (!*is_stacked) {
         gb_free(leaves);
         return GUMBEL_OK;
     }
-    *whole = (gb_packed){.rows = GB_STACK_PARTS * parts[0].rows,
+    *whole = (gb_packed){.rows = GB_PACKED_PARTS * parts[0].rows,
                          .columns = parts[0].columns,
                          .members = leaves,
-                         .stacking = {.parts = GB_STACK_PARTS * count, .run = run}};
+                         .stacking = {.parts = GB_PACKED_PARTS * count, .run = run}};
     describe_stack(whole);
-    for (uint64_t i = 0; i < GB_STACK_PARTS; i++)
+    for (uint64_t i = 0; i < GB_PACKED_PARTS; i++)
         gb_packed_free(&parts[i]);
     return GUMBEL_OK;
 }

@@ -21,6 +21,8 @@
 #include "export/stacking.h"
 #include "tensor/format.h"
 
+enum { GB_PACKED_PARTS = 2 }; /* that can be stacked: gate and up */
+
 typedef enum gb_packed_offsets {
     GB_OFFSETS_NONE = 0, /* weights are scale (q - 2^(bits - 1)) */
     GB_OFFSETS_BIASES,   /* floats like the scales: scale q + bias */
@@ -44,10 +46,11 @@ typedef struct gb_packed {
     gb_stacking stacking;      /* of the members' rows */
 } gb_packed;
 
-/* Looks for the matrix of that name and shape. A stack "switch_mlp.X" may stand as matrices "experts.N.X".
- * *is_found is false where no packed tensor has the name. Errors: FORMAT naming the tensor that is missing or
- * does not fit the others; UNSUPPORTED naming what no format holds; MEMORY. Reads all scales and zero points
- * once where that takes a look at them. Free with gb_packed_free, also after an error. Not thread-safe. */
+/* Looks for the matrix of that name and shape. A stack may stand as one matrix for each expert
+ * (expert_names.h). *is_found is false where no packed tensor has the name. Errors: FORMAT naming the tensor
+ * that is missing or does not fit the others; UNSUPPORTED naming what no format holds; MEMORY. Reads all
+ * scales and zero points once where that takes a look at them. Free with gb_packed_free, also after an error.
+ * Not thread-safe. */
 gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint *checkpoint,
                              const char *name, int32_t rank, const int64_t *dims, gb_packed *packed,
                              bool *is_found, gumbel_error *error);
@@ -55,7 +58,7 @@ gumbel_status gb_packed_find(const gb_quantization *packing, const gb_checkpoint
 /* Stacks two matrices of one shape, `run` rows of each in turns. *is_stacked is false, and nothing changes,
  * where no format holds both; otherwise whole has what they owned. Errors: MEMORY. */
 gumbel_status gb_packed_stack(const gb_quantization *packing, const gb_checkpoint *checkpoint,
-                              gb_packed parts[GB_STACK_PARTS], uint64_t run, gb_packed *whole,
+                              gb_packed parts[GB_PACKED_PARTS], uint64_t run, gb_packed *whole,
                               bool *is_stacked, gumbel_error *error);
 
 void gb_packed_free(gb_packed *packed);

@@ -136,7 +136,7 @@ static gumbel_status write_bytes(const quantized_writer *w, const void *data, ui
 
 static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_error *error) {
     const gb_quantized_source *source = w->source;
-    gb_parallel_for(w->threads, (size_t)count, source->data.parts[0] ? quantize_rows : draw_codes, w);
+    gb_parallel_for(w->threads, (size_t)count, source->data.parts ? quantize_rows : draw_codes, w);
     uint64_t bad = atomic_load(&w->bad);
     if (bad < w->rows)
         return gb_fail(error, GUMBEL_ERROR_FORMAT,
@@ -152,7 +152,7 @@ static gumbel_status write_all(quantized_writer *w, gumbel_error *error) {
         uint64_t left = w->rows - w->first;
         GB_TRY(write_piece(w, left < w->piece_rows ? left : w->piece_rows, error));
     }
-    if (!w->source->data.parts[0])
+    if (!w->source->data.parts)
         gb_parallel_for(w->threads, (size_t)w->rows, draw_others, w);
     return write_bytes(w, w->others + (w->code_bytes - w->begin), w->planes.size - w->code_bytes, error);
 }

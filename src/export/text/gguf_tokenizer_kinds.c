@@ -17,9 +17,9 @@ static const char MODEL[] = "tokenizer.ggml.model", PRE[] = "tokenizer.ggml.pre"
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"                    \
     "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}}"
 
-/* Merges over bytes, of a text that an expression has split. */
-#define BYTE_LEVEL_JSON(expression)                                                                          \
-    "{\"model\":{\"type\":\"BPE\"},"                                                                         \
+/* Merges over bytes, of a text that an expression has split; model is what the model's object has besides. */
+#define BYTE_LEVEL_JSON(model, expression)                                                                   \
+    "{\"model\":{\"type\":\"BPE\"" model "},"                                                                \
     "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["                                           \
     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" expression "\"},\"behavior\":\"Isolated\","              \
     "\"invert\":false},"                                                                                     \
@@ -34,6 +34,18 @@ static const char MODEL[] = "tokenizer.ggml.model", PRE[] = "tokenizer.ggml.pre"
 #define QWEN35_EXPRESSION                                                                                    \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}|"               \
     " ?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+/* Llama 3's: digits in threes. A text that is a token is that token, whatever the merges say. */
+#define LLAMA3_EXPRESSION                                                                                    \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"                    \
+    " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+/* Mistral's: case begins a word. */
+#define TEKKEN_EXPRESSION                                                                                    \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
+    "Lo}\\\\p{M}]+|"                                                                                         \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
+    "Lo}\\\\p{M}]*|"                                                                                         \
+    "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define WHOLE_TOKENS ",\"ignore_merges\":true"
 #define QWEN_STOPS                                                                                           \
     { "<|im_end|>", "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>" }
 
@@ -47,14 +59,26 @@ static const gb_tokenizer_kind KINDS[] = {
      .stops = {"<eos>", "<turn|>", "<|tool_response>"}},
     {.model = "gpt2",
      .pre = {"qwen35"},
-     .json = BYTE_LEVEL_JSON(QWEN35_EXPRESSION),
+     .json = BYTE_LEVEL_JSON("", QWEN35_EXPRESSION),
      .unused_are_padding = true,
      .stops = QWEN_STOPS},
     {.model = "gpt2",
      .pre = {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2"},
-     .json = BYTE_LEVEL_JSON(QWEN2_EXPRESSION),
+     .json = BYTE_LEVEL_JSON("", QWEN2_EXPRESSION),
      .unused_are_padding = true,
      .stops = QWEN_STOPS},
+    {.model = "gpt2",
+     .pre = {"llama-bpe", "llama3", "llama-v3"},
+     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, LLAMA3_EXPRESSION),
+     .adds_bos = true,
+     .unused_are_padding = true,
+     .stops = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"}},
+    {.model = "gpt2",
+     .pre = {"tekken"},
+     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, TEKKEN_EXPRESSION),
+     .adds_bos = true,
+     .unused_are_padding = true,
+     .stops = {"</s>"}},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 

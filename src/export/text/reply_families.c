@@ -54,12 +54,43 @@ static const char QWEN3_5[] =
     "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
+/* Qwen3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and </tool_call>. */
+static const char QWEN3[] =
+    "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
+    " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
+    " \"fields\": {\n"
+    "  \"reasoning_content\": {\"open\": \"<think>\", \"close\": [\"</think>\", \"<|im_end|>\"]},\n"
+    "  \"tool_calls\": {\"open_pattern\": \"\\\\s*<tool_call>\",\n"
+    "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
+    "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
+    "   \"content\": \"json\",\n"
+    "   \"transform\": {\"name\": \"{content.name}\", \"arguments\": \"{content.arguments}\"}},\n"
+    "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
+
+/* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
+ * <|python_tag|>. */
+static const char LLAMA[] =
+    "{\"start_anchor\": \"<|start_header_id|>assistant<|end_header_id|>\\n\\n\",\n"
+    " \"fields\": {\n"
+    "  \"tool_calls\": {\n"
+    "   \"open_pattern\": \"\\\\s*(?:<\\\\|python_tag\\\\|>)?\\\\s*\\\\{\\\\s*\\\"name\\\"\\\\s*:\",\n"
+    "   \"close\": [\"<|eot_id|>\", \"<|eom_id|>\"],\n"
+    "   \"body_pattern\": \"\\\\s*\\\"(?P<name>[^\\\"]+)\\\"\\\\s*,\\\\s*\\\"parameters\\\"\\\\s*:\\\\s*"
+    "(?P<content>\\\\{.*\\\\})\\\\s*\\\\}\\\\s*\\\\z\",\n"
+    "   \"content\": \"json\",\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
+
 const char *gb_known_reply_format(const char *architecture) {
     static const struct {
         const char *architecture, *json;
-    } known[] = {{"gemma4", GEMMA4},        {"gemma4_text", GEMMA4},  {"qwen3_5", QWEN3_5},
-                 {"qwen3_5_text", QWEN3_5}, {"qwen3_5_moe", QWEN3_5}, {"qwen3_5_moe_text", QWEN3_5},
-                 {"qwen35", QWEN3_5},       {"qwen35moe", QWEN3_5}};
+    } known[] = {{"gemma4", GEMMA4},         {"gemma4_text", GEMMA4},
+                 {"gemma4_unified", GEMMA4}, {"gemma4_unified_text", GEMMA4},
+                 {"qwen3_5", QWEN3_5},       {"qwen3_5_text", QWEN3_5},
+                 {"qwen3_5_moe", QWEN3_5},   {"qwen3_5_moe_text", QWEN3_5},
+                 {"qwen35", QWEN3_5},        {"qwen35moe", QWEN3_5},
+                 {"qwen3", QWEN3},           {"qwen3_moe", QWEN3},
+                 {"qwen3moe", QWEN3},        {"llama", LLAMA}};
     for (size_t i = 0; architecture && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].architecture, architecture) == 0)
             return known[i].json;

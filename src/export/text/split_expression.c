@@ -34,6 +34,13 @@ static gumbel_status refuse_here(const scanner *s, size_t size, gumbel_error *er
 static gumbel_status scan_escape(scanner *s, gumbel_error *error) {
     static const char *const known[] = {"\\p{L}", "\\p{M}", "\\p{N}", "\\P{L}", "\\P{M}", "\\P{N}",
                                         "\\s",    "\\S",    "\\r",    "\\n",    "\\t"};
+    static const char *const of_a_case[] = {"\\p{Lu}", "\\p{Ll}", "\\p{Lt}", "\\p{Lm}", "\\p{Lo}"};
+    for (size_t i = 0; i < sizeof of_a_case / sizeof of_a_case[0]; i++) {
+        if (starts_with(s, of_a_case[i]) && !s->caseless[s->depth]) {
+            s->at += strlen(of_a_case[i]);
+            return GUMBEL_OK;
+        }
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (starts_with(s, known[i])) {
             s->at += strlen(known[i]);

@@ -9,7 +9,8 @@ static gumbel_status verify_graph(gb_verification *verification) {
     verification->values = gb_allocate(program->value_count, 1);
     verification->nodes = gb_allocate(program->node_count, 1);
     verification->regions = gb_allocate(program->region_count, 1);
-    if (!verification->values || !verification->nodes || !verification->regions)
+    verification->state_users = gb_allocate(program->state_count, sizeof *verification->state_users);
+    if (!verification->values || !verification->nodes || !verification->regions || !verification->state_users)
         return gb_fail(verification->error, GUMBEL_ERROR_MEMORY, "no memory for verifying the graph");
     GB_TRY(gb_verify_values(verification));
     GB_TRY(gb_verify_regions(verification));
@@ -24,5 +25,6 @@ gumbel_status gb_program_verify(const gb_program *program, gumbel_error *error) 
     gb_free(verification.values);
     gb_free(verification.nodes);
     gb_free(verification.regions);
+    gb_free(verification.state_users);
     return status;
 }

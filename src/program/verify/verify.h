@@ -31,10 +31,11 @@ enum {
 
 typedef struct gb_verification {
     const gb_program *program;
-    uint8_t *values;    /* flags of each value */
-    uint8_t *nodes;     /* 1: in a region that the walk has been through */
-    uint8_t *regions;   /* 1: an `if` has it */
-    gb_ref next_result; /* results from here on are not defined yet */
+    uint8_t *values;             /* flags of each value */
+    uint8_t *nodes;              /* 1: in a region that the walk has been through */
+    uint8_t *regions;            /* 1: an `if` has it */
+    const gb_node **state_users; /* of each state its first node, or NULL */
+    gb_ref next_result;          /* results from here on are not defined yet */
     gumbel_error *error;
 } gb_verification;
 

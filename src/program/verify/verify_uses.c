@@ -25,17 +25,31 @@ static gumbel_status check_engine_operand(gb_verification *verification, const g
     return GUMBEL_OK;
 }
 
-/* Rules 29 and 30: one use, and always executed, so that what a slot holds depends on its own tokens alone.
- */
-static gumbel_status check_state_operand(gb_verification *verification, gb_ref ref, int depth) {
+/* Whether both attend to the same keys and values in the same caches, where both store the same. */
+static bool stores_the_same(const gb_node *a, const gb_node *b) {
+    enum { FIRST = 1, END = 7 }; /* all operands but the query */
+    if (a == b || a->op != GB_OP_ATTENTION || b->op != GB_OP_ATTENTION)
+        return false;
+    for (int i = FIRST; i < END; i++)
+        if (a->operands[i] != b->operands[i])
+            return false;
+    return true;
+}
+
+/* Rules 29 and 30: one use, or several that store the same, and always executed, so that what a slot holds
+ * depends on its own tokens alone. */
+static gumbel_status check_state_operand(gb_verification *verification, const gb_node *node, gb_ref ref,
+                                         int depth) {
     const gb_value *value = &verification->program->values[ref];
     if (value->kind != GB_VALUE_STATE)
         return GUMBEL_OK;
     const char *name = verification->program->states[value->index].name;
-    if (verification->values[ref] & GB_VALUE_USED)
+    const gb_node **user = &verification->state_users[value->index];
+    if (*user && !stores_the_same(*user, node))
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used twice", name);
     if (depth > 0)
         return gb_fail(verification->error, GUMBEL_ERROR_FORMAT, "state %s is used within an if", name);
+    *user = node;
     verification->values[ref] |= GB_VALUE_USED;
     return GUMBEL_OK;
 }
@@ -110,7 +124,7 @@ static gumbel_status check_count_tokens(gb_verification *verification, const gb_
 gumbel_status gb_verify_uses(gb_verification *verification, const gb_node *node, int depth) {
     for (uint32_t i = 0; i < node->operand_count; i++) {
         GB_TRY(check_engine_operand(verification, node, i));
-        GB_TRY(check_state_operand(verification, node->operands[i], depth));
+        GB_TRY(check_state_operand(verification, node, node->operands[i], depth));
     }
     if (node->op == GB_OP_ATTENTION)
         return check_attention(verification, node);

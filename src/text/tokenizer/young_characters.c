@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "text/tokenizer/young_characters.h"
 
-typedef enum character_class { LETTER, MARK, NUMBER, OTHER, CLASS_COUNT } character_class;
+typedef enum character_class {
+    UPPER,
+    LOWER,
+    MODIFIER,
+    LETTER, /* without case */
+    MARK,
+    NUMBER,
+    OTHER,
+    CLASS_COUNT
+} character_class;
 
 typedef struct young_range {
     uint32_t first, last;
@@ -34,9 +43,9 @@ bool gb_is_young(uint32_t code_point) {
 /* None of them has another case, so that expressions without regard to case do not match them either. */
 const char *gb_representative(uint32_t code_point, size_t size) {
     static const char *const by_size[3][CLASS_COUNT] = {
-        {"\u00AA", "\u0300", "\u00B2", "\u00A6"},
-        {"\u3042", "\u20D0", "\u2460", "\uFFFD"},
-        {"\U00020000", "\U0001D165", "\U0001D7CE", "\U0001F600"},
+        {"\u03D2", "\u0138", "\u02B9", "\u00AA", "\u0300", "\u00B2", "\u00A6"},
+        {"\u2102", "\u1D00", "\u3005", "\u3042", "\u20D0", "\u2460", "\uFFFD"},
+        {"\U0001D400", "\U0001D41A", "\U00016B40", "\U00020000", "\U0001D165", "\U0001D7CE", "\U0001F600"},
     };
     const young_range *range = size >= 2 ? find(code_point) : NULL;
     return range ? by_size[size - 2][range->kind] : NULL;

@@ -260,6 +260,18 @@ def write_encodings(name, data, count, pieces):
     (HERE / f"{name}.encode.txt").write_text("".join(lines))
 
 
+# Mistral's, which tells kinds of letters apart. tests/text/test_byte_level.c has it, too.
+MISTRAL_SPLIT = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+                 r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+                 r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+def with_expression(data, expression):
+    changed = json.loads(json.dumps(data))
+    changed["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = expression
+    return Tokenizer.from_str(json.dumps(changed))
+
+
 def write_characters(name, tokenizer):
     """Every character before and after marks of several classes, so that what it is and what it composes with show.
     (Of the planes that have characters.)"""
@@ -475,6 +487,7 @@ def main():
         if name == "qwen":
             write_byte_decodings(name, Tokenizer.from_str(text), 3000)
             write_characters(name, Tokenizer.from_str(text))
+            write_characters("mistral", with_expression(data, MISTRAL_SPLIT))
             write_qwen_chat(name, Tokenizer.from_str(text), load_template(templates / "Qwen3.5-4B.jinja"))
 
 

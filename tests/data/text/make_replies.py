@@ -205,6 +205,27 @@ case("qwen3_5", "<|im_start|>assistant\n<think>\n\n</think>\n\n<tool_call>\n<fun
 case("qwen3_5", "<|im_start|>assistant\n<think>\nold\n<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n",
      "<think>\nnew\n</think>\n\ny", message("y", "new"), "rc")
 
+# ---- Qwen3 ----
+def json_call(name, key, **arguments):
+    return json.dumps({"name": name, key: arguments})
+
+
+QWEN3_CALL = "<tool_call>\n" + json_call("get_weather", "arguments", city="Paris", days=3) + "\n</tool_call>"
+case("qwen3", THINK, "I look.\n</think>\n\nSo.\n" + QWEN3_CALL + "<|im_end|>",
+     message("So.", "I look.", [call("get_weather", city="Paris", days=3)]), "rct")
+case("qwen3", SILENT, QWEN3_CALL + "\n" + QWEN3_CALL,
+     message(None, None, [call("get_weather", city="Paris", days=3)] * 2), "tt")
+case("qwen3", SILENT, "<tool_call>\nnothing\n</tool_call>", message("<tool_call>\nnothing\n</tool_call>"), "c", 1)
+
+# ---- Llama 3 ----
+HEADER = "<|start_header_id|>assistant<|end_header_id|>\n\n"
+case("llama", HEADER, "Hello!<|eot_id|>", message("Hello!"), "c")
+case("llama", HEADER, json_call("get_weather", "parameters", city="Rome", days=2) + "<|eom_id|>",
+     message(None, None, [call("get_weather", city="Rome", days=2)]), "t")
+case("llama", HEADER, "<|python_tag|>" + json_call("now", "parameters") + "<|eom_id|>",
+     message(None, None, [call("now")]), "t")
+case("llama", HEADER, '{"name": "Ada", "age": 36}<|eot_id|>', message('{"name": "Ada", "age": 36}<|eot_id|>'), "c", 1)
+
 # ---- Gemma 4 ----
 THOUGHT = "<|channel>thought\n"
 case("gemma4", MODEL, THOUGHT + "Simple.\n<channel|>Hello!<turn|>", message("Hello!", "Simple."), "rc")

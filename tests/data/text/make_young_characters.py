@@ -42,13 +42,16 @@ def is_inert(c):
     return unicodedata.combining(chr(c)) == 0 and unicodedata.normalize("NFD", chr(c)) == chr(c) and c not in PARTS
 
 
+# No title case letter is young.
+KINDS = (("UPPER", r"\p{Lu}"), ("LOWER", r"\p{Ll}"), ("MODIFIER", r"\p{Lm}"), ("LETTER", r"\p{Lo}"), ("MARK", r"\p{M}"),
+         ("NUMBER", r"\p{N}"))
 PARTS = {ord(p) for c in CHARACTERS for d in [unicodedata.normalize("NFD", chr(c))] if len(d) > 1 for p in d}
 
 
 def main():
     young = set(map(int, subprocess.run(["perl", "-e", PERL], capture_output=True, text=True).stdout.split()))
     ranges = []
-    for name, expression in (("LETTER", r"\p{L}"), ("MARK", r"\p{M}"), ("NUMBER", r"\p{N}")):
+    for name, expression in KINDS:
         members, run = matching(expression), None
         for c in CHARACTERS:
             if c not in members or (c not in young and not (run and is_inert(c))):

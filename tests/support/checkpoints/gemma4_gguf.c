@@ -16,15 +16,15 @@
 
 #include <cmocka.h>
 
-enum { LAYERS = 3, MAX_TENSORS = 64, HEAD_DIM = 16, FULL_HEAD_DIM = 32 };
+enum { LAYERS = 3, MAX_TENSORS = 128, HEAD_DIM = 16, FULL_HEAD_DIM = 32 };
 
-/* To be formatted with the dtype, and whether keys are values and the head is tied. */
+/* To be formatted with the dtype, more members, and whether keys are values and the head is tied. */
 static const char CONFIG[] =
     "{\"model_type\":\"gemma4_text\",\"dtype\":\"%s\",\"hidden_size\":32,\"intermediate_size\":48,"
     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
     "\"num_global_key_value_heads\":1,\"head_dim\":16,\"global_head_dim\":32,\"vocab_size\":40,"
     "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\"],"
-    "\"sliding_window\":8,\"hidden_size_per_layer_input\":0,\"final_logit_softcapping\":30.0,"
+    "\"sliding_window\":8,%s,\"final_logit_softcapping\":30.0,"
     "\"max_position_embeddings\":100,\"rms_norm_eps\":1e-06,\"attention_k_eq_v\":%s,"
     "\"tie_word_embeddings\":%s,\"rope_parameters\":{"
     "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":12345.0},"
@@ -41,13 +41,22 @@ gb_program *read_exported(const char *path) {
 gb_program *random_gemma4(const gemma4_variant *variant) {
     char config[2048];
     gumbel_error error;
-    snprintf(config, sizeof config, CONFIG, variant->dtype, variant->keys_are_values ? "true" : "false",
-             variant->is_tied ? "true" : "false");
+    snprintf(config, sizeof config, CONFIG, variant->dtype,
+             variant->more ? variant->more : "\"hidden_size_per_layer_input\":0",
+             variant->keys_are_values ? "true" : "false", variant->is_tied ? "true" : "false");
     write_text(temporary_path("checkpoint/config.json"), config);
     gumbel_export_options options = {.size = sizeof options, .random_weights = true, .random_seed = 5};
     const char *path = temporary_path("random.gumbel");
     assert_ok(gumbel_export(temporary_path("checkpoint/config.json"), path, &options, &error), &error);
     return read_exported(path);
+}
+
+static bool is_skipped(const char *skipped, const char *key) {
+    const size_t length = strlen(key);
+    for (const char *at = skipped; (at = strstr(at, key)); at += length)
+        if ((at == skipped || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
 }
 
 void add_gemma4_settings(gguf_writer *w, const char *skipped) {
@@ -81,17 +90,17 @@ void add_gemma4_settings(gguf_writer *w, const char *skipped) {
     static const int32_t kv_heads[LAYERS] = {2, 1, 1};
     if (!skipped)
         skipped = "";
-    if (strcmp(skipped, "general.architecture") != 0)
+    if (!is_skipped(skipped, "general.architecture"))
         gguf_add_text(w, "general.architecture", "gemma4");
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
-        if (strcmp(skipped, integers[i].key) != 0)
+        if (!is_skipped(skipped, integers[i].key))
             gguf_add_u32(w, integers[i].key, integers[i].value);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (strcmp(skipped, numbers[i].key) != 0)
+        if (!is_skipped(skipped, numbers[i].key))
             gguf_add_f32(w, numbers[i].key, numbers[i].value);
-    if (strcmp(skipped, "gemma4.attention.sliding_window_pattern") != 0)
+    if (!is_skipped(skipped, "gemma4.attention.sliding_window_pattern"))
         gguf_add_bools(w, "gemma4.attention.sliding_window_pattern", pattern, LAYERS);
-    if (strcmp(skipped, GEMMA4_KV_HEADS) != 0)
+    if (!is_skipped(skipped, GEMMA4_KV_HEADS))
         gguf_add_i32s(w, GEMMA4_KV_HEADS, kv_heads, LAYERS);
 }
 
@@ -104,7 +113,7 @@ void add_gemma4_rope_freqs(gguf_writer *w) {
 }
 
 static bool is_tensor(const gb_constant *constant) {
-    return strncmp(constant->name, "rotary.", 7) != 0;
+    return strncmp(constant->name, "model.", 6) == 0 || strncmp(constant->name, "lm_head.", 8) == 0;
 }
 
 static bool is_listed(const char *const *names, const char *name) {
@@ -148,7 +157,7 @@ void write_gemma4_checkpoint(const gb_program *program) {
 }
 
 void finish_gemma4(gguf_writer *w, const char *skipped_key, const char *skipped_tensor, bool has_rope_freqs) {
-    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true});
+    gb_program *random = random_gemma4(&(gemma4_variant){"float32", true, true, NULL});
     w->version = 3;
     add_gemma4_settings(w, skipped_key);
     if (has_rope_freqs)

@@ -15,6 +15,7 @@ enum { GEMMA4_VOCABULARY = 40 };
 typedef struct gemma4_variant {
     const char *dtype; /* as config.json has it */
     bool keys_are_values, is_tied;
+    const char *more; /* members of config.json besides; NULL: hidden_size_per_layer_input is 0 */
 } gemma4_variant;
 
 /* A program of a file that was exported. Destroy with gb_program_destroy. */
@@ -27,7 +28,8 @@ gb_program *random_gemma4(const gemma4_variant *variant);
 /* checkpoint/model.safetensors with that program's weights. */
 void write_gemma4_checkpoint(const gb_program *program);
 
-/* The settings as the converter writes them. skipped, which may be NULL, is left out. */
+/* The settings as the converter writes them. skipped has keys with spaces between that are left out, or is
+ * NULL. */
 void add_gemma4_settings(gguf_writer *writer, const char *skipped);
 void add_gemma4_rope_freqs(gguf_writer *writer);
 

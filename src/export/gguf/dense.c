@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `qwen3` and `qwen3moe`. What was
+ * done to the weights: in `llama` the rows of attn_q and attn_k stand in pairs, so that the two dims which
+ * turn together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands as the
+ * tensor rope_freqs: what each pair's frequency is divided by.
+ */
+#include "export/gguf/architecture.h"
+#include "export/gguf/settings.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LAYER(file, original)                                                                                \
+    { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original }
+#define PAIRED(file, original)                                                                               \
+    { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original, .has_row_pairs = true }
+#define COMMON                                                                                               \
+    {.gguf = "token_embd.weight", .checkpoint = "model.embed_tokens.weight"},                                \
+        {.gguf = "output_norm.weight", .checkpoint = "model.norm.weight"},                                   \
+        {.gguf = "output.weight", .checkpoint = "lm_head.weight"},                                           \
+        {.gguf = "rope_freqs.weight", .checkpoint = ""}, LAYER("attn_norm", "input_layernorm.weight"),       \
+        LAYER("attn_v", "self_attn.v_proj.weight"), LAYER("attn_output", "self_attn.o_proj.weight"),         \
+        LAYER("ffn_norm", "post_attention_layernorm.weight"), LAYER("ffn_gate", "mlp.gate_proj.weight"),     \
+        LAYER("ffn_up", "mlp.up_proj.weight"), LAYER("ffn_down", "mlp.down_proj.weight")
+
+static const gb_gguf_name LLAMA_NAMES[] = {
+    COMMON,
+    PAIRED("attn_q", "self_attn.q_proj.weight"),
+    PAIRED("attn_k", "self_attn.k_proj.weight"),
+    {0},
+};
+
+static const gb_gguf_name QWEN3_NAMES[] = {
+    COMMON,
+    LAYER("attn_q", "self_attn.q_proj.weight"),
+    LAYER("attn_k", "self_attn.k_proj.weight"),
+    LAYER("attn_q_norm", "self_attn.q_norm.weight"),
+    LAYER("attn_k_norm", "self_attn.k_norm.weight"),
+    LAYER("ffn_gate_inp", "mlp.gate.weight"),
+    LAYER("ffn_gate_exps", "mlp.switch_mlp.gate_proj.weight"),
+    LAYER("ffn_up_exps", "mlp.switch_mlp.up_proj.weight"),
+    LAYER("ffn_down_exps", "mlp.experts.down_proj"),
+    {0},
+};
+
+/* ---- Rotary embedding ---------------------------------------------------------------------------------- */
+
+static void copy_number(gb_gguf_metadata *metadata, const char *key, json_t *object, const char *name) {
+    if (gb_gguf_value_of(metadata, key))
+        gb_gguf_set(metadata, object, name, json_real(gb_gguf_get_number(metadata, key, 0)));
+}
+
+static void write_scaling(gb_gguf_metadata *metadata, json_t *rope) {
+    static const char TYPE[] = ".rope.scaling.type", *const known[] = {"none", "linear", "yarn"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (!gb_gguf_text_is(metadata, TYPE, known[i]))
+            continue;
+        gb_gguf_set(metadata, rope, "rope_type", json_string(i == 0 ? "default" : known[i]));
+        if (i == 0)
+            return;
+        copy_number(metadata, ".rope.scaling.factor", rope, "factor");
+        copy_number(metadata, ".rope.scaling.original_context_length", rope,
+                    "original_max_position_embeddings");
+        copy_number(metadata, ".rope.scaling.attn_factor", rope, "attention_factor");
+        copy_number(metadata, ".rope.scaling.yarn_beta_fast", rope, "beta_fast");
+        copy_number(metadata, ".rope.scaling.yarn_beta_slow", rope, "beta_slow");
+        return;
+    }
+    if (gb_gguf_value_of(metadata, TYPE))
+        gb_gguf_fail(metadata, TYPE, GUMBEL_ERROR_UNSUPPORTED,
+                     "is not supported in this version; known are none, linear, yarn");
+}
+
+static void write_divisors(gb_gguf_metadata *metadata, int64_t head_dim, json_t *rope) {
+    static const char NAME[] = "rope_freqs.weight";
+    const gb_tensor *factors = gb_gguf_files_find(metadata->files, NAME);
+    if (!factors)
+        return;
+    if (factors->rank != 1 || factors->dtype != GB_F32 || factors->dims[0] != head_dim / 2) {
+        gb_gguf_fail(metadata, NAME, GUMBEL_ERROR_FORMAT,
+                     "expected an F32 tensor of the %" PRId64 " pairs of a head", head_dim / 2);
+        return;
+    }
+    json_t *divisors = json_array();
+    for (int64_t i = 0; i < factors->dims[0]; i++) {
+        float divisor;
+        memcpy(&divisor, factors->data + 4 * i, sizeof divisor);
+        gb_gguf_append(metadata, divisors, json_real((double)divisor));
+    }
+    gb_gguf_set(metadata, rope, "frequency_divisors", divisors);
+}
+
+static void write_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *config) {
+    json_t *rope = json_object();
+    gb_gguf_set(metadata, rope, "rope_theta",
+                json_real(gb_gguf_get_number(metadata, ".rope.freq_base", 10000)));
+    write_scaling(metadata, rope);
+    write_divisors(metadata, head_dim, rope);
+    gb_gguf_need_equal(metadata, ".rope.dimension_count", head_dim);
+    gb_gguf_set(metadata, config, "rope_parameters", rope);
+}
+
+/* ---- Sizes --------------------------------------------------------------------------------------------- */
+
+static int64_t write_uniform(gb_gguf_metadata *metadata, const char *key, size_t layers, json_t *config,
+                             const char *name) {
+    int64_t value = gb_gguf_need_uniform(metadata, key, layers);
+    gb_gguf_set(metadata, config, name, json_integer((json_int_t)value));
+    return value;
+}
+
+static void write_attention(gb_gguf_metadata *metadata, size_t layers, json_t *config) {
+    const int64_t hidden = gb_gguf_need_integer(metadata, ".embedding_length");
+    const int64_t heads =
+        write_uniform(metadata, ".attention.head_count", layers, config, "num_attention_heads");
+    if (gb_gguf_value_of(metadata, ".attention.head_count_kv"))
+        write_uniform(metadata, ".attention.head_count_kv", layers, config, "num_key_value_heads");
+    else
+        gb_gguf_set(metadata, config, "num_key_value_heads", json_integer((json_int_t)heads));
+    const int64_t head_dim =
+        gb_gguf_get_integer(metadata, ".attention.key_length", heads > 0 ? hidden / heads : 0);
+    gb_gguf_need_equal(metadata, ".attention.value_length", head_dim);
+    gb_gguf_set(metadata, config, "hidden_size", json_integer((json_int_t)hidden));
+    gb_gguf_set(metadata, config, "head_dim", json_integer((json_int_t)head_dim));
+    write_rope(metadata, head_dim, config);
+}
+
+/* Returns how many layers there are; 0 after an error. */
+static size_t configure_decoder(gb_gguf_metadata *metadata, const char *model_type, json_t *config) {
+    const size_t layers = gb_gguf_need_layers(metadata);
+    if (layers == 0)
+        return 0;
+    gb_gguf_set(metadata, config, "model_type", json_string(model_type));
+    gb_gguf_set(metadata, config, "num_hidden_layers", json_integer((json_int_t)layers));
+    gb_gguf_copy_integer(metadata, ".context_length", config, "max_position_embeddings");
+    gb_gguf_set(metadata, config, "rms_norm_eps",
+                json_real(gb_gguf_need_number(metadata, ".attention.layer_norm_rms_epsilon")));
+    gb_gguf_write_vocabulary(metadata, config);
+    write_attention(metadata, layers, config);
+    write_uniform(metadata, ".feed_forward_length", layers, config, "intermediate_size");
+    gb_gguf_refuse_lookahead(metadata);
+    return layers;
+}
+
+static void refuse_experts(gb_gguf_metadata *metadata) {
+    const int64_t experts = gb_gguf_get_integer(metadata, ".expert_count", 0);
+    if (experts > 0)
+        gb_gguf_fail(metadata, ".expert_count", GUMBEL_ERROR_UNSUPPORTED,
+                     "%" PRId64 ": experts of this architecture are not supported in this version", experts);
+}
+
+static void configure_llama(gb_gguf_metadata *metadata, json_t *config) {
+    if (configure_decoder(metadata, "llama", config) > 0)
+        refuse_experts(metadata);
+}
+
+static void configure_qwen3(gb_gguf_metadata *metadata, json_t *config) {
+    if (configure_decoder(metadata, "qwen3", config) > 0)
+        refuse_experts(metadata);
+}
+
+static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
+    const size_t layers = configure_decoder(metadata, "qwen3_moe", config);
+    if (layers == 0)
+        return;
+    gb_gguf_copy_integer(metadata, ".expert_count", config, "num_experts");
+    gb_gguf_copy_integer(metadata, ".expert_used_count", config, "num_experts_per_tok");
+    write_uniform(metadata, ".expert_feed_forward_length", layers, config, "moe_intermediate_size");
+    gb_gguf_set(metadata, config, "norm_topk_prob", json_true()); /* as llama.cpp computes it */
+    gb_gguf_refuse_scaled_experts(metadata);
+}
+
+const gb_gguf_architecture gb_gguf_llama = {
+    .name = "llama", .names = LLAMA_NAMES, .configure = configure_llama};
+
+const gb_gguf_architecture gb_gguf_qwen3 = {
+    .name = "qwen3", .names = QWEN3_NAMES, .configure = configure_qwen3};
+
+const gb_gguf_architecture gb_gguf_qwen3moe = {
+    .name = "qwen3moe", .names = QWEN3_NAMES, .configure = configure_qwen3moe};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a matrix of the graph is made from in a checkpoint: one tensor, a stack of several, or tensors that
+ * hold it quantized.
+ */
+#ifndef GUMBEL_EXPORT_MATRIX_SOURCE_H
+#define GUMBEL_EXPORT_MATRIX_SOURCE_H
+
+#include "export/packed/packed.h"
+#include "export/stacking.h"
+
+/* A matrix of the graph, and what it is made from in the checkpoint. */
+typedef struct gb_matrix_request {
+    const char *name;                     /* of the constant: the recipe goes by it */
+    const char *tensors[GB_PACKED_PARTS]; /* one of the matrix's shape; or two that each have half of its
+                                            rows, stacked along the last dim but one */
+    int32_t rank;
+    const int64_t *dims; /* of the matrix */
+    bool is_table;       /* its rows are looked up and so never rotated */
+} gb_matrix_request;
+
+/* Either tensors of one dtype, or packed, or, of random weights, neither. */
+typedef struct gb_matrix_source {
+    const gb_tensor **tensors; /* owned */
+    size_t tensor_count;
+    const uint8_t **parts; /* owned: where each part's first row is */
+    gb_stacking stacking;
+    bool is_packed;
+    gb_packed packed; /* owned */
+} gb_matrix_source;
+
+/* Finds what a request names. A stack of experts may stand as one tensor for each expert (expert_names.h).
+ * packing may be NULL. *is_found is false where two tensors cannot be stacked: they are stored in different
+ * ways. Errors as gb_checkpoint_get_matrix's and gb_packed_find's. Free with gb_matrix_source_free, also
+ * after an error. */
+gumbel_status gb_matrix_source_find(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                                    const gb_matrix_request *request, gb_matrix_source *source,
+                                    bool *is_found, gumbel_error *error);
+
+/* The same of a tensor that has been found. Errors: MEMORY. */
+gumbel_status gb_matrix_source_of(const gb_tensor *tensor, gb_matrix_source *source, gumbel_error *error);
+
+/* Safe on a zeroed structure and twice. */
+void gb_matrix_source_free(gb_matrix_source *source);
+
+/* Whether the checkpoint has what a request may name so. packing may be NULL. */
+bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantization *packing,
+                             const char *name);
+
+/* Whether the tensor is a part of it. */
+bool gb_matrix_source_uses(const gb_matrix_source *source, const gb_tensor *tensor);
+
+/* What holds the tensors' blocks, or NULL where they have none. */
+const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source);
+
+#endif

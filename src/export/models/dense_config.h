@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration of the plain decoders: Llama 3, Mistral, Qwen3 and Qwen3 with experts, in every form that
+ * transformers has written. They differ by defaults and a few keys. Absent keys take transformers' defaults.
+ */
+#ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
+#define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
+
+#include "export/models/rope_config.h"
+#include "export/nn/experts.h"
+
+typedef struct gb_dense_layer {
+    bool is_sliding;
+    bool has_experts;
+} gb_dense_layer;
+
+typedef struct gb_dense_config {
+    bool is_wrapped;     /* the text model is part of a conditional-generation model */
+    bool has_tied_head;  /* the head is the embedding table */
+    bool has_head_norms; /* queries and keys are normalized, head by head */
+    int64_t vocab_size, hidden_size, max_positions;
+    int64_t intermediate_size; /* of layers without experts */
+    double rms_norm_eps;
+    int64_t heads, kv_heads, head_dim; /* kv_heads divides heads; head_dim is even */
+    int64_t sliding_window;            /* of the layers that slide; 0: none does */
+    gb_rope_config rope;
+    gb_experts experts;
+    gb_dense_layer *layers;
+    int64_t layer_count;
+} gb_dense_config;
+
+/* Reads config.json from its root. Errors: FORMAT, MEMORY; UNSUPPORTED naming the key for what this version
+ * cannot run (biases, other activations and rope types, layers that mix windows where implementations
+ * differ, ...). Free with gb_dense_config_free, also after an error. */
+gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *config, gumbel_error *error);
+
+void gb_dense_config_free(gb_dense_config *config);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/models/rope_config.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const double PI = 3.14159265358979323846, MOST = 1e12;
+
+/* What a scaling works on. */
+typedef struct rotary {
+    gb_config object; /* rope_parameters, or rope_scaling */
+    double theta;
+    int64_t head_dim, max_positions;
+    gb_rope_config *rope;
+} rotary;
+
+static double positive(const gb_config *object, const char *key, double fallback) {
+    return gb_config_number(object, key, fallback, 1e-6, MOST);
+}
+
+static double need_positive(const gb_config *object, const char *key) {
+    if (!gb_config_has(object, key))
+        gb_config_fail(object, key, GUMBEL_ERROR_FORMAT, "is missing");
+    return positive(object, key, 1);
+}
+
+static void scale_default(const rotary *r) {
+    (void)r;
+}
+
+static void scale_linear(const rotary *r) {
+    const double factor = need_positive(&r->object, "factor");
+    for (int64_t i = 0; i < r->head_dim / 2; i++)
+        r->rope->frequencies[i] /= factor;
+}
+
+/* Slow pairs are slowed down, fast ones are not, and those between in proportion. */
+static void scale_llama3(const rotary *r) {
+    const double factor = need_positive(&r->object, "factor"),
+                 low = need_positive(&r->object, "low_freq_factor"),
+                 high = need_positive(&r->object, "high_freq_factor"),
+                 context = need_positive(&r->object, "original_max_position_embeddings");
+    if (high <= low)
+        gb_config_fail(&r->object, "high_freq_factor", GUMBEL_ERROR_FORMAT,
+                       "%g, expected more than the %g of low_freq_factor", high, low);
+    for (int64_t i = 0; i < r->head_dim / 2; i++) {
+        const double turns = context * r->rope->frequencies[i] / (2 * PI);
+        const double kept = fmin(fmax((turns - low) / (high - low), 0), 1);
+        r->rope->frequencies[i] *= (1 - kept) / factor + kept;
+    }
+}
+
+/* The pair, as a real number, that turns so often within a context. */
+static double pair_of_turns(const rotary *r, double turns, double context) {
+    return (double)r->head_dim * log(context / (turns * 2 * PI)) / (2 * log(r->theta));
+}
+
+static double yarn_factor(double factor, double mscale) {
+    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+static double yarn_attention_factor(const gb_config *object, double factor) {
+    double whole = yarn_factor(factor, 1);
+    const double mscale = gb_config_number(object, "mscale", 0, 0, 1e3),
+                 mscale_all_dim = gb_config_number(object, "mscale_all_dim", 0, 0, 1e3);
+    if (mscale > 0 && mscale_all_dim > 0)
+        whole = yarn_factor(factor, mscale) / yarn_factor(factor, mscale_all_dim);
+    return positive(object, "attention_factor", whole);
+}
+
+static void scale_yarn(const rotary *r) {
+    const gb_config *object = &r->object;
+    const double factor = need_positive(object, "factor"),
+                 context = positive(object, "original_max_position_embeddings", (double)r->max_positions),
+                 fast = positive(object, "beta_fast", 32), slow = positive(object, "beta_slow", 1);
+    double first = pair_of_turns(r, fast, context), last = pair_of_turns(r, slow, context);
+    if (gb_config_bool(object, "truncate", true)) {
+        first = floor(first);
+        last = ceil(last);
+    }
+    first = fmax(first, 0);
+    last = fmin(last, (double)(r->head_dim - 1));
+    if (first == last)
+        last += 0.001;
+    for (int64_t i = 0; i < r->head_dim / 2; i++) {
+        const double slowed = fmin(fmax(((double)i - first) / (last - first), 0), 1);
+        r->rope->frequencies[i] *= slowed / factor + (1 - slowed);
+    }
+    r->rope->attention_factor = yarn_attention_factor(object, factor);
+}
+
+/* The frequencies of theta, divided as the file says. */
+static void start(const rotary *r) {
+    static const char DIVISORS[] = "frequency_divisors";
+    const int64_t pairs = r->head_dim / 2;
+    const size_t listed = gb_config_list_size(&r->object, DIVISORS);
+    r->rope->attention_factor = 1;
+    if (listed > 0 && listed != (size_t)pairs)
+        gb_config_fail(&r->object, DIVISORS, GUMBEL_ERROR_FORMAT,
+                       "%zu numbers, expected the %" PRId64 " pairs of a head", listed, pairs);
+    for (int64_t i = 0; i < pairs; i++) {
+        const bool is_divided = listed == (size_t)pairs;
+        const double divisor =
+            is_divided ? gb_config_list_number(&r->object, DIVISORS, (size_t)i, 1e-6, 1e30) : 1;
+        r->rope->frequencies[i] = pow(r->theta, -2.0 * (double)i / (double)r->head_dim) / divisor;
+    }
+}
+
+static void scale(const rotary *r) {
+    static const struct {
+        const char *name;
+        void (*scale)(const rotary *r);
+    } types[] = {
+        {"default", scale_default}, {"linear", scale_linear}, {"llama3", scale_llama3}, {"yarn", scale_yarn}};
+    const gb_config *object = &r->object;
+    const char *type = gb_config_string(object, "rope_type", gb_config_string(object, "type", "default"));
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(type, types[i].name) == 0) {
+            types[i].scale(r);
+            return;
+        }
+    gb_config_fail(object, "rope_type", GUMBEL_ERROR_UNSUPPORTED,
+                   "\"%s\" is not supported in this version; known are default, linear, llama3, yarn", type);
+}
+
+/* Keys of relatives of the models: they must not change anything. */
+static void refuse_variants(const gb_config *text, const gb_config *object) {
+    const double proportion = gb_config_number(text, "partial_rotary_factor", 1, 0, 1);
+    if (gb_config_number(object, "partial_rotary_factor", proportion, 0, 1) != 1)
+        gb_config_fail(object, "partial_rotary_factor", GUMBEL_ERROR_UNSUPPORTED,
+                       "heads of which a part turns are not supported in this version; expected 1");
+    for (const char *key = NULL; (key = gb_config_next_key(object, key));)
+        if (strcmp(key, "llama_4_scaling_beta") == 0 || strstr(key, "_attention"))
+            gb_config_fail(object, key, GUMBEL_ERROR_UNSUPPORTED, "is not supported in this version");
+}
+
+void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
+                         gb_rope_config *rope) {
+    *rope = (gb_rope_config){.attention_factor = 1};
+    const char *key = gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    rotary r = {.object = gb_config_child(text, key),
+                .head_dim = head_dim,
+                .max_positions = max_positions,
+                .rope = rope};
+    r.theta = gb_config_number(&r.object, "rope_theta", gb_config_number(text, "rope_theta", 1e4, 1, MOST), 1,
+                               MOST);
+    rope->frequencies = gb_allocate((size_t)head_dim / 2, sizeof *rope->frequencies);
+    if (!rope->frequencies) {
+        gb_config_fail(text, key, GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
+        return;
+    }
+    refuse_variants(text, &r.object);
+    start(&r);
+    scale(&r);
+}
+
+void gb_rope_config_free(gb_rope_config *rope) {
+    gb_free(rope->frequencies);
+    *rope = (gb_rope_config){0};
+}

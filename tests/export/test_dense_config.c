@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The configuration of the plain decoders: transformers' defaults, forms, scalings of rotary embedding, and
+ * what is refused by name.
+ */
+#include "export/checkpoint/json.h"
+#include "export/models/dense_config.h"
+#include "support/assertions.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static gumbel_status read_text(const char *text, gb_dense_config *config, gumbel_error *error) {
+    gb_config_file *file = NULL;
+    json_t *json = NULL;
+    *config = (gb_dense_config){0};
+    GB_TRY(gb_parse_json("config.json", text, strlen(text), &json, error));
+    gumbel_status status = gb_config_from_json("config.json", json, &file, error);
+    json_decref(json);
+    GB_TRY(status);
+    gb_config root = gb_config_root(file);
+    status = gb_dense_config_read(&root, config, error);
+    gb_config_close(file);
+    return status;
+}
+
+static void accepts(const char *type, const char *more, gb_dense_config *config) {
+    char text[1024];
+    gumbel_error error;
+    snprintf(text, sizeof text, "{\"model_type\":\"%s\"%s}", type, more);
+    assert_ok(read_text(text, config, &error), &error);
+}
+
+static void refuses(const char *type, const char *more, gumbel_status status, const char *part) {
+    char text[1024];
+    gumbel_error error;
+    gb_dense_config config;
+    snprintf(text, sizeof text, "{\"model_type\":\"%s\"%s}", type, more);
+    assert_fails(read_text(text, &config, &error), status, &error, part);
+    gb_dense_config_free(&config);
+}
+
+static void has_transformers_defaults(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        int64_t vocab_size, intermediate_size, layers, kv_heads, head_dim, positions;
+    } expected[] = {{"llama", 32000, 11008, 32, 32, 128, 2048},
+                    {"mistral", 32000, 14336, 32, 8, 128, 131072},
+                    {"qwen3", 151936, 22016, 32, 32, 128, 32768},
+                    {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        gb_dense_config config;
+        accepts(expected[i].type, "", &config);
+        assert_int_equal(config.vocab_size, expected[i].vocab_size);
+        assert_int_equal(config.intermediate_size, expected[i].intermediate_size);
+        assert_int_equal(config.layer_count, expected[i].layers);
+        assert_int_equal(config.kv_heads, expected[i].kv_heads);
+        assert_int_equal(config.head_dim, expected[i].head_dim);
+        assert_int_equal(config.max_positions, expected[i].positions);
+        assert_int_equal(config.has_head_norms, expected[i].type[0] == 'q');
+        assert_false(config.has_tied_head);
+        assert_true(config.rms_norm_eps == 1e-6);
+        gb_dense_config_free(&config);
+    }
+}
+
+static void nulls_are_the_models_own(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("mistral",
+            ",\"num_attention_heads\":16,\"num_key_value_heads\":null,\"head_dim\":null,"
+            "\"sliding_window\":null",
+            &config);
+    assert_int_equal(config.kv_heads, 16);
+    assert_int_equal(config.head_dim, 256);
+    assert_int_equal(config.sliding_window, 0);
+    assert_false(config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+}
+
+static void reads_windows(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("mistral", "", &config);
+    assert_int_equal(config.sliding_window, 4096);
+    assert_true(config.layers[0].is_sliding && config.layers[31].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("qwen3", ",\"use_sliding_window\":true,\"max_window_layers\":30", &config);
+    assert_false(config.layers[29].is_sliding);
+    assert_true(config.layers[30].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("qwen3", ",\"sliding_window\":128", &config); /* without use_sliding_window */
+    assert_false(config.layers[31].is_sliding);
+    gb_dense_config_free(&config);
+    refuses("qwen3", ",\"num_hidden_layers\":1,\"layer_types\":[\"sliding_attention\"]",
+            GUMBEL_ERROR_UNSUPPORTED, "layer_types: layer 0 slides without use_sliding_window");
+    refuses("qwen3_moe", ",\"use_sliding_window\":true", GUMBEL_ERROR_UNSUPPORTED, "use_sliding_window");
+    refuses("llama", ",\"num_hidden_layers\":1,\"layer_types\":[\"sliding_attention\"]",
+            GUMBEL_ERROR_UNSUPPORTED, "layer_types: layer 0 slides");
+    refuses("mistral", ",\"num_hidden_layers\":1,\"layer_types\":[\"full_attention\"]",
+            GUMBEL_ERROR_UNSUPPORTED, "layer_types: layer 0 is not as sliding_window says");
+    refuses("qwen3", ",\"num_hidden_layers\":2,\"layer_types\":[\"full_attention\"]", GUMBEL_ERROR_FORMAT,
+            "layer_types: 1 layers, expected the 2 of num_hidden_layers");
+    refuses("qwen3", ",\"num_hidden_layers\":1,\"layer_types\":[\"linear_attention\"]",
+            GUMBEL_ERROR_UNSUPPORTED, "layer_types: layer 0 is \"linear_attention\"");
+}
+
+/* The frequency of a pair in units of theta's own. */
+static double slowing(const gb_dense_config *config, double theta, int pair) {
+    return config->rope.frequencies[pair] / pow(theta, -2.0 * pair / (double)config->head_dim);
+}
+
+static void scales_rotary_embedding(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("llama", ",\"rope_theta\":5e5,\"rope_scaling\":{\"type\":\"linear\",\"factor\":4}", &config);
+    assert_true(fabs(slowing(&config, 5e5, 0) - 0.25) < 1e-12);
+    assert_true(fabs(slowing(&config, 5e5, 63) - 0.25) < 1e-12);
+    gb_dense_config_free(&config);
+    accepts("llama",
+            ",\"rope_theta\":5e5,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,"
+            "\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192}",
+            &config);
+    assert_true(slowing(&config, 5e5, 0) == 1);
+    assert_true(fabs(slowing(&config, 5e5, 63) - 0.125) < 1e-12);
+    /* Pair 32 turns 8192 / (2 pi sqrt(5e5)) times in the first context. */
+    const double kept = (8192 / (2 * 3.14159265358979 * sqrt(5e5)) - 1) / 3;
+    assert_true(fabs(slowing(&config, 5e5, 32) - ((1 - kept) / 8 + kept)) < 1e-9);
+    gb_dense_config_free(&config);
+    accepts("qwen3",
+            ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"rope_theta\":1e6,\"factor\":4,"
+            "\"original_max_position_embeddings\":32768}",
+            &config);
+    assert_true(fabs(config.rope.attention_factor - (0.1 * log(4) + 1)) < 1e-12);
+    assert_true(slowing(&config, 1e6, 0) == 1);
+    assert_true(fabs(slowing(&config, 1e6, 63) - 0.25) < 1e-12);
+    gb_dense_config_free(&config);
+    accepts("llama", ",\"head_dim\":4,\"rope_parameters\":{\"frequency_divisors\":[1,3]}", &config);
+    assert_true(slowing(&config, 1e4, 0) == 1 && fabs(slowing(&config, 1e4, 1) - 1.0 / 3) < 1e-12);
+    gb_dense_config_free(&config);
+}
+
+static void refuses_other_rotary_embedding(void **state) {
+    (void)state;
+    refuses(
+        "llama", ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", GUMBEL_ERROR_UNSUPPORTED,
+        "rope_scaling.rope_type: \"dynamic\" is not supported in this version; known are default, linear");
+    refuses("llama", ",\"rope_scaling\":{\"type\":\"linear\"}", GUMBEL_ERROR_FORMAT,
+            "rope_scaling.factor: is missing");
+    refuses("llama", ",\"partial_rotary_factor\":0.5", GUMBEL_ERROR_UNSUPPORTED, "partial_rotary_factor");
+    refuses("qwen3", ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}",
+            GUMBEL_ERROR_UNSUPPORTED, "rope_parameters.full_attention");
+    refuses("mistral", ",\"rope_parameters\":{\"llama_4_scaling_beta\":0.1}", GUMBEL_ERROR_UNSUPPORTED,
+            "llama_4_scaling_beta");
+    refuses("llama", ",\"head_dim\":4,\"rope_parameters\":{\"frequency_divisors\":[1]}", GUMBEL_ERROR_FORMAT,
+            "frequency_divisors: 1 numbers, expected the 2 pairs of a head");
+}
+
+static void reads_experts(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("qwen3_moe", "", &config);
+    assert_int_equal(config.experts.count, 128);
+    assert_int_equal(config.experts.choices, 8);
+    assert_int_equal(config.experts.inner, 768);
+    assert_int_equal(config.experts.shared_inner, 0);
+    assert_true(config.experts.has_plain_weights && config.layers[0].has_experts);
+    gb_dense_config_free(&config);
+    accepts("qwen3_moe",
+            ",\"num_hidden_layers\":4,\"decoder_sparse_step\":2,\"mlp_only_layers\":[3,9],"
+            "\"norm_topk_prob\":true,\"num_local_experts\":16",
+            &config);
+    assert_int_equal(config.experts.count, 16);
+    assert_false(config.experts.has_plain_weights);
+    assert_false(config.layers[0].has_experts || config.layers[2].has_experts ||
+                 config.layers[3].has_experts);
+    assert_true(config.layers[1].has_experts);
+    gb_dense_config_free(&config);
+    refuses("qwen3_moe", ",\"num_experts\":4", GUMBEL_ERROR_FORMAT,
+            "num_experts_per_tok: 8, expected at most the 4 of num_experts");
+}
+
+static void reads_a_wrapper(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("mistral3",
+            ",\"vision_config\":{\"model_type\":\"pixtral\"},\"text_config\":{\"model_type\":\"mistral\","
+            "\"hidden_size\":64,\"tie_word_embeddings\":true}",
+            &config);
+    assert_true(config.is_wrapped && config.has_tied_head);
+    assert_int_equal(config.hidden_size, 64);
+    gb_dense_config_free(&config);
+    refuses("mistral3", "", GUMBEL_ERROR_FORMAT, "text_config: is missing");
+    refuses("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"}", GUMBEL_ERROR_UNSUPPORTED,
+            "text_config.model_type: \"ministral3\", expected \"mistral\"");
+}
+
+static void refuses_what_it_cannot_run(void **state) {
+    (void)state;
+    refuses("llama", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
+    refuses("llama", ",\"mlp_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "mlp_bias");
+    refuses("qwen3", ",\"hidden_act\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED, "hidden_act: \"gelu\"");
+    refuses("llama", ",\"num_key_value_heads\":3", GUMBEL_ERROR_FORMAT, "num_key_value_heads: 3");
+    refuses("llama", ",\"head_dim\":15", GUMBEL_ERROR_FORMAT, "head_dim: 15, expected an even number");
+    refuses("llama", ",\"num_hidden_layers\":0", GUMBEL_ERROR_FORMAT, "num_hidden_layers");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_transformers_defaults),
+        cmocka_unit_test(nulls_are_the_models_own),
+        cmocka_unit_test(reads_windows),
+        cmocka_unit_test(scales_rotary_embedding),
+        cmocka_unit_test(refuses_other_rotary_embedding),
+        cmocka_unit_test(reads_experts),
+        cmocka_unit_test(reads_a_wrapper),
+        cmocka_unit_test(refuses_what_it_cannot_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The graphs that configurations of the plain decoders become: names, shapes, windows, where rows are
+ * gathered, and that no damaged configuration gets further than an error.
+ */
+#include "export/model_graph.h"
+
+#include <math.h>
+
+#define SIZES                                                                                                \
+    "\"hidden_size\":32,\"intermediate_size\":40,\"num_attention_heads\":4,\"num_key_value_heads\":2,"       \
+    "\"vocab_size\":50,\"max_position_embeddings\":600,\"num_hidden_layers\":3,\"rope_theta\":1e6"
+
+static const char LLAMA[] = "{\"model_type\":\"llama\",\"tie_word_embeddings\":true," SIZES "}";
+static const char MISTRAL[] =
+    "{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"mistral\",\"sliding_window\":16," SIZES
+    "}}";
+static const char QWEN3[] =
+    "{\"model_type\":\"qwen3\",\"head_dim\":16,\"use_sliding_window\":true,\"sliding_window\":20,"
+    "\"max_window_layers\":2,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4}," SIZES "}";
+static const char EXPERTS[] =
+    "{\"model_type\":\"qwen3_moe\",\"num_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":10,"
+    "\"mlp_only_layers\":[1]," SIZES "}";
+
+static void assert_constant(const gb_program *program, const char *name, const char *type) {
+    char text[GB_TYPE_TEXT];
+    const gb_constant *constant = find_constant(program, name);
+    if (!constant)
+        fail_msg("there is no constant %s", name);
+    else
+        assert_string_equal(gb_type_text(&constant->type, text), type);
+}
+
+static void has_the_released_names_and_shapes(void **state) {
+    (void)state;
+    gb_program *program = graph_of(LLAMA, 0);
+    assert_constant(program, "model.layers.0.self_attn.q_proj.weight", "bf16[32,32]");
+    assert_constant(program, "model.layers.2.self_attn.k_proj.weight", "bf16[16,32]");
+    assert_constant(program, "model.layers.2.mlp.down_proj.weight", "bf16[32,40]");
+    assert_constant(program, "rotary", "f32[4]");
+    assert_null(find_constant(program, "lm_head.weight"));
+    assert_null(find_constant(program, "model.layers.0.self_attn.q_norm.weight"));
+    gb_program_destroy(program);
+    program = graph_of(MISTRAL, 0);
+    assert_constant(program, "model.language_model.layers.0.self_attn.q_proj.weight", "bf16[32,32]");
+    assert_constant(program, "lm_head.weight", "bf16[50,32]");
+    gb_program_destroy(program);
+    program = graph_of(QWEN3, 0);
+    assert_constant(program, "model.layers.0.self_attn.q_proj.weight", "bf16[64,32]");
+    assert_constant(program, "model.layers.0.self_attn.k_norm.weight", "bf16[16]");
+    gb_program_destroy(program);
+    program = graph_of(EXPERTS, 0);
+    assert_constant(program, "model.layers.0.mlp.experts.gate_up_proj", "bf16[6,20,32]");
+    assert_constant(program, "model.layers.0.mlp.gate.weight", "bf16[6,32]");
+    assert_constant(program, "model.layers.1.mlp.up_proj.weight", "bf16[40,32]");
+    assert_null(find_constant(program, "model.layers.0.mlp.shared_expert_gate.weight"));
+    gb_program_destroy(program);
+}
+
+/* Windows and scales of the attention nodes, layer by layer. */
+static void check_attention(const char *config, const int64_t windows[3], double scale) {
+    gb_program *program = graph_of(config, 0);
+    size_t layer = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const gb_node *node = &program->nodes[i];
+        if (node->op != GB_OP_ATTENTION)
+            continue;
+        assert_int_equal(gb_node_int(node, GB_ATTRIBUTE_WINDOW), windows[layer++]);
+        assert_true(fabs(gb_node_float(node, GB_ATTRIBUTE_SCALE) - scale) < 1e-12);
+    }
+    assert_int_equal(layer, 3);
+    gb_program_destroy(program);
+}
+
+static void attends_as_configured(void **state) {
+    (void)state;
+    const double factor = 0.1 * log(4) + 1; /* of queries and of keys */
+    check_attention(LLAMA, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
+    check_attention(MISTRAL, (const int64_t[]){16, 16, 16}, 1 / sqrt(8));
+    check_attention(QWEN3, (const int64_t[]){0, 0, 20}, factor * factor / 4);
+}
+
+static void routes_with_plain_weights(void **state) {
+    (void)state;
+    gb_program *program = graph_of(EXPERTS, 0);
+    size_t routers = 0;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_ROUTE_TOP_K) {
+            assert_int_equal(gb_node_int(&program->nodes[i], GB_ATTRIBUTE_NORMALIZE), 0);
+            routers++;
+        }
+    assert_int_equal(routers, 2);
+    gb_program_destroy(program);
+}
+
+static void runs_the_end_on_gathered_rows_alone(void **state) {
+    (void)state;
+    gb_program *program = graph_of(LLAMA, 0);
+    assert_int_equal(count_results(program, GB_OP_GATHER_ROWS, GB_DIM_B), 2);
+    assert_int_equal(count_results(program, GB_OP_LINEAR, GB_DIM_B),
+                     1 + 3 + 1); /* o_proj, the MLP, the head */
+    gb_program_destroy(program);
+}
+
+static void survives_every_bit_flip(void **state) {
+    (void)state;
+    assert_survives_bit_flips(LLAMA);
+    assert_survives_bit_flips(QWEN3);
+    assert_survives_bit_flips(EXPERTS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(has_the_released_names_and_shapes),
+        cmocka_unit_test(attends_as_configured),
+        cmocka_unit_test(routes_with_plain_weights),
+        cmocka_unit_test(runs_the_end_on_gathered_rows_alone),
+        cmocka_unit_test(survives_every_bit_flip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plain decoders from GGUF: a file as llama.cpp's converter writes it gives, to the bit, what the weights
+ * give that it was made from.
+ */
+#include "base/memory.h"
+#include "export/checkpoint/ggml_types.h"
+#include "export/gguf/architecture.h"
+#include "program/file/reader.h"
+#include "support/assertions.h"
+#include "support/checkpoints/gguf_blocks.h"
+#include "support/programs/model_logits.h"
+#include "support/temporary.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { VOCABULARY = 40, GREEDY = 8, HEAD_DIM = 64 };
+
+/* A model, as config.json and as a GGUF. */
+typedef struct dense_case {
+    const gb_gguf_architecture *architecture;
+    const char *config;      /* besides the sizes */
+    const float *divisors;   /* of the frequencies, or NULL */
+    const char *scaling;     /* rope.scaling.type, or NULL */
+    const char *experts_key; /* "" where there are none */
+} dense_case;
+
+#define SIZES                                                                                                \
+    "\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":256,\"intermediate_size\":256,"                 \
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":64,"           \
+    "\"max_position_embeddings\":100,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false"
+
+static float divisors[HEAD_DIM / 2]; /* 1 in the first half, 4 in the second */
+
+static const dense_case CASES[] = {
+    {&gb_gguf_llama,
+     "{\"model_type\":\"llama\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"frequency_divisors\":"
+     "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4]}}",
+     divisors, NULL, ""},
+    {&gb_gguf_qwen3,
+     "{\"model_type\":\"qwen3\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"yarn\","
+     "\"factor\":4.0,\"original_max_position_embeddings\":25}}",
+     NULL, "yarn", ""},
+    {&gb_gguf_qwen3moe,
+     "{\"model_type\":\"qwen3_moe\"," SIZES ",\"rope_theta\":12345.0,\"num_experts\":3,"
+     "\"num_experts_per_tok\":2,\"moe_intermediate_size\":256,\"norm_topk_prob\":true}",
+     NULL, NULL, "expert_count"},
+};
+enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
+
+static int start(void **state) {
+    (void)state;
+    for (size_t i = 0; i < HEAD_DIM / 2; i++)
+        divisors[i] = i < HEAD_DIM / 4 ? 1 : 4;
+    empty_temporary_directory();
+    return 0;
+}
+
+static void add_settings(gguf_writer *w, const dense_case *c, const char *skipped) {
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } integers[] = {{"block_count", 2},
+                    {"context_length", 100},
+                    {"embedding_length", 256},
+                    {"feed_forward_length", 256},
+                    {"attention.head_count", 4},
+                    {"attention.head_count_kv", 2},
+                    {"attention.key_length", 64},
+                    {"attention.value_length", 64},
+                    {"rope.dimension_count", 64},
+                    {"expert_count", 3},
+                    {"expert_used_count", 2},
+                    {"expert_feed_forward_length", 256},
+                    {"rope.scaling.original_context_length", 25}};
+    static const struct {
+        const char *key;
+        float value;
+    } numbers[] = {{"rope.freq_base", 12345.0f},
+                   {"attention.layer_norm_rms_epsilon", 1e-6f},
+                   {"rope.scaling.factor", 4.0f}};
+    char key[128];
+    w->version = 3;
+    gguf_add_text(w, "general.architecture", c->architecture->name);
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        snprintf(key, sizeof key, "%s.%s", c->architecture->name, integers[i].key);
+        bool is_of_others = (strncmp(integers[i].key, "expert", 6) == 0 && !c->experts_key[0]) ||
+                            (strstr(integers[i].key, "scaling") && !c->scaling);
+        if (!is_of_others && strcmp(skipped, integers[i].key) != 0)
+            gguf_add_u32(w, key, integers[i].value);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        snprintf(key, sizeof key, "%s.%s", c->architecture->name, numbers[i].key);
+        if ((c->scaling || !strstr(numbers[i].key, "scaling")) && strcmp(skipped, numbers[i].key) != 0)
+            gguf_add_f32(w, key, numbers[i].value);
+    }
+    snprintf(key, sizeof key, "%s.rope.scaling.type", c->architecture->name);
+    if (c->scaling && strcmp(skipped, "rope.scaling.type") != 0)
+        gguf_add_text(w, key, c->scaling);
+    if (c->divisors)
+        gguf_add_tensor(w, "rope_freqs.weight", GB_GGML_F32, 1, (const int64_t[]){HEAD_DIM / 2}, c->divisors,
+                        sizeof divisors);
+}
+
+/* A tensor's rows as the converter sorts them: a head's row i beside its row i + HEAD_DIM / 2. */
+static float *pair_rows(const float *from, int64_t rows, int64_t columns) {
+    float *to = gb_allocate((size_t)(rows * columns), sizeof *to);
+    assert_non_null(to);
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t head = row / HEAD_DIM, within = row % HEAD_DIM;
+        const int64_t original = head * HEAD_DIM + within % 2 * (HEAD_DIM / 2) + within / 2;
+        memcpy(to + row * columns, from + original * columns, (size_t)columns * sizeof *to);
+    }
+    return to;
+}
+
+/* How matrices are stored. */
+typedef struct storing {
+    bool as_blocks; /* random ones of the type, or the numbers that they stand for */
+    bool as_numbers;
+    gb_block_type type;
+    const char *skipped;
+} storing;
+
+static void add_tensor(gguf_writer *w, const storing *how, const char *name, int32_t rank,
+                       const int64_t *dims, const void *data, uint64_t size) {
+    uint64_t seed = 0;
+    if (strcmp(how->skipped, name) == 0)
+        return;
+    for (const char *at = name; *at; at++)
+        seed = seed * 31 + (uint64_t)*at;
+    if (how->as_blocks && rank >= 2)
+        gguf_add_blocks(w, name, how->type, rank, dims, seed, how->as_numbers);
+    else
+        gguf_add_tensor(w, name, GB_GGML_F32, rank, dims, data, size);
+}
+
+/* Gate above up in each expert: one tensor of each. */
+static void add_gate_up(gguf_writer *w, const storing *how, const gb_constant *both, int layer) {
+    const int64_t *all = both->type.shape.dims;
+    const int64_t dims[] = {all[0], all[1] / 2, all[2]};
+    const size_t half = (size_t)(dims[1] * dims[2]);
+    for (int part = 0; part < 2; part++) {
+        float *values = gb_allocate((size_t)dims[0] * half, sizeof *values);
+        assert_non_null(values);
+        for (size_t x = 0; x < (size_t)dims[0]; x++)
+            memcpy(values + x * half, (const float *)both->data + (2 * x + (size_t)part) * half,
+                   half * sizeof *values);
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.ffn_%s_exps.weight", layer, part ? "up" : "gate");
+        add_tensor(w, how, name, 3, dims, values, (uint64_t)dims[0] * half * sizeof *values);
+        gb_free(values);
+    }
+}
+
+static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *program, const storing *how) {
+    for (uint32_t i = 0; i < program->constant_count; i++) {
+        const gb_constant *from = &program->constants[i];
+        const gb_shape *shape = &from->type.shape;
+        char name[GB_GGUF_NAME];
+        int layer = 0;
+        if (sscanf(from->name, "model.layers.%d.mlp.experts.gate_up", &layer) == 1 &&
+            strstr(from->name, "gate_up_proj")) {
+            add_gate_up(w, how, from, layer);
+            continue;
+        }
+        const gb_gguf_name *pair = gb_gguf_from_checkpoint(c->architecture->names, from->name, name);
+        if (!pair)
+            continue;
+        float *paired =
+            pair->has_row_pairs ? pair_rows((const float *)from->data, shape->dims[0], shape->dims[1]) : NULL;
+        add_tensor(w, how, name, shape->rank, shape->dims, paired ? (const void *)paired : from->data,
+                   from->size);
+        gb_free(paired);
+    }
+}
+
+static gb_program *random_program(const dense_case *c) {
+    gb_program *program = NULL;
+    gumbel_error error;
+    gumbel_export_options options = {.size = sizeof options, .random_weights = true, .random_seed = 5};
+    write_text(temporary_path("config.json"), c->config);
+    assert_ok(gumbel_export(temporary_path("config.json"), temporary_path("random.gumbel"), &options, &error),
+              &error);
+    assert_ok(gb_program_read(temporary_path("random.gumbel"), &program, &error), &error);
+    return program;
+}
+
+static void write_gguf(const dense_case *c, const gb_program *program, const storing *how) {
+    gguf_writer w = {0};
+    add_settings(&w, c, "");
+    add_tensors(&w, c, program, how);
+    gguf_write(&w, temporary_path("model.gguf"));
+}
+
+static void agrees_with_the_original(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        float expected[VOCABULARY], found[VOCABULARY];
+        int32_t expected_tokens[GREEDY], found_tokens[GREEDY];
+        gumbel_export_options options = {.size = sizeof options, .random_weights = true, .random_seed = 5};
+        gb_program *program = random_program(&CASES[i]);
+        write_gguf(&CASES[i], program, &(storing){.skipped = ""});
+        gb_program_destroy(program);
+        exported_logits(temporary_path("config.json"), "a.gumbel", &options, VOCABULARY, expected,
+                        expected_tokens, GREEDY);
+        exported_logits(temporary_path("model.gguf"), "b.gumbel", NULL, VOCABULARY, found, found_tokens,
+                        GREEDY);
+        assert_memory_equal(expected, found, sizeof found);
+        assert_memory_equal(expected_tokens, found_tokens, sizeof found_tokens);
+    }
+}
+
+/* Quantized rows are sorted as those of numbers are. */
+static void keeps_blocks(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        float expected[VOCABULARY], found[VOCABULARY];
+        gumbel_export_options options = {.size = sizeof options, .activations = "none", .cache = "float32"};
+        gb_program *program = random_program(&CASES[i]);
+        storing how = {.as_blocks = true, .as_numbers = true, .type = GB_BLOCK_Q4_K, .skipped = ""};
+        write_gguf(&CASES[i], program, &how);
+        exported_logits(temporary_path("model.gguf"), "a.gumbel", &options, VOCABULARY, expected, NULL, 0);
+        how.as_numbers = false;
+        write_gguf(&CASES[i], program, &how);
+        gb_program_destroy(program);
+        exported_logits(temporary_path("model.gguf"), "b.gumbel", &options, VOCABULARY, found, NULL, 0);
+        assert_memory_equal(expected, found, sizeof expected);
+        assert_true(isfinite(found[0]) && found[0] != found[1]);
+    }
+}
+
+static void refuses(const dense_case *c, const gb_program *program, gguf_writer *w, const char *skipped_key,
+                    const char *skipped_tensor, gumbel_status status, const char *part) {
+    gumbel_error error;
+    add_settings(w, c, skipped_key);
+    add_tensors(w, c, program, &(storing){.skipped = skipped_tensor});
+    gguf_write(w, temporary_path("model.gguf"));
+    assert_fails(gumbel_export(temporary_path("model.gguf"), temporary_path("no.gumbel"), NULL, &error),
+                 status, &error, part);
+    assert_non_null(strstr(error.message, "model.gguf: "));
+}
+
+static void refuses_by_name(void **state) {
+    (void)state;
+    gb_program *llama = random_program(&CASES[0]), *moe = random_program(&CASES[2]);
+    refuses(&CASES[0], llama, &(gguf_writer){0}, "context_length", "", GUMBEL_ERROR_FORMAT,
+            "llama.context_length: the key is missing");
+    refuses(&CASES[0], llama, &(gguf_writer){0}, "", "blk.1.attn_k.weight", GUMBEL_ERROR_FORMAT,
+            "tensor blk.1.attn_k.weight is missing");
+    refuses(&CASES[2], moe, &(gguf_writer){0}, "expert_used_count", "", GUMBEL_ERROR_FORMAT,
+            "qwen3moe.expert_used_count: the key is missing");
+    refuses(&CASES[2], moe, &(gguf_writer){0}, "", "blk.0.ffn_up_exps.weight", GUMBEL_ERROR_FORMAT,
+            "tensor blk.0.ffn_up_exps.weight is missing");
+    gguf_writer w = {0};
+    gguf_add_u32(&w, "llama.expert_count", 8);
+    refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, "llama.expert_count: 8: experts of this");
+    gguf_add_text(&w, "llama.rope.scaling.type", "longrope");
+    refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "llama.rope.scaling.type: is not supported");
+    gguf_add_u32(&w, "llama.rope.dimension_count", 32);
+    refuses(&CASES[0], llama, &w, "rope.dimension_count", "", GUMBEL_ERROR_UNSUPPORTED,
+            "llama.rope.dimension_count: 32, expected the 64");
+    gb_program_destroy(llama);
+    gb_program_destroy(moe);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(agrees_with_the_original, start),
+        cmocka_unit_test_setup(keeps_blocks, start),
+        cmocka_unit_test_setup(refuses_by_name, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Llama 3, Mistral, and Qwen3 with and without experts, as mlx-lm has them."""
+
+import mlx.core as mx
+from mlx.utils import tree_flatten
+from mlx_lm.models import llama, qwen3, qwen3_moe
+from mlx_lm.models.cache import KVCache, RotatingKVCache
+
+import expert_stacks
+
+# What transformers takes for absent keys. mlx-lm has defaults of its own, so it is always told everything.
+COMMON = dict(rms_norm_eps=1e-6, rope_theta=10000.0, tie_word_embeddings=False)
+DEFAULTS = dict(
+    llama=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+               num_attention_heads=32, max_position_embeddings=2048),
+    mistral=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
+                 num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072, sliding_window=4096),
+    qwen3=dict(COMMON, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=32, head_dim=128, max_position_embeddings=32768,
+               sliding_window=4096, max_window_layers=28, use_sliding_window=False),
+    qwen3_moe=dict(COMMON, vocab_size=151936, hidden_size=2048, intermediate_size=6144, num_hidden_layers=24,
+                   num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=32768,
+                   decoder_sparse_step=1, moe_intermediate_size=768, num_experts_per_tok=8, num_experts=128,
+                   norm_topk_prob=False))
+MODULES = dict(llama=llama, mistral=llama, qwen3=qwen3, qwen3_moe=qwen3_moe)
+
+
+def text_of(config):
+    return config.get("text_config", config)
+
+
+def explicit(config):
+    """The text model's configuration in mlx-lm's form, with every key."""
+    given = text_of(config)
+    text = {**DEFAULTS[given["model_type"]], **given}
+    rope = dict(text.pop("rope_scaling", None) or text.pop("rope_parameters", None) or {})
+    text.pop("rope_parameters", None)
+    text["rope_theta"] = rope.pop("rope_theta", text["rope_theta"])
+    text["rope_scaling"] = rope if rope.get("rope_type", rope.get("type", "default")) != "default" else None
+    text["num_key_value_heads"] = text.get("num_key_value_heads") or text["num_attention_heads"]
+    text["head_dim"] = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
+    text["mlp_only_layers"] = text.get("mlp_only_layers") or []
+    text["tie_word_embeddings"] = config.get("tie_word_embeddings", text["tie_word_embeddings"])
+    return text
+
+
+def sliding_layers(text):
+    count, kind = text["num_hidden_layers"], text["model_type"]
+    if kind == "mistral":
+        return [text["sliding_window"] is not None] * count
+    if not text.get("use_sliding_window"):
+        return [False] * count
+    if "layer_types" in text:
+        return [name == "sliding_attention" for name in text["layer_types"]]
+    return [i >= text["max_window_layers"] for i in range(count)]
+
+
+def use_windows(model, text):
+    """Windows where mlx-lm has none: in every layer of Mistral, in some of Qwen3."""
+    slides = sliding_layers(text)
+
+    def make_cache():
+        return [RotatingKVCache(max_size=text["sliding_window"]) if s else KVCache() for s in slides]
+
+    def attend(layer, is_sliding):
+        inner = layer.__class__.__call__
+
+        class Windowed(layer.__class__):
+            def __call__(self, x, mask=None, cache=None):
+                window = text["sliding_window"] if is_sliding else None
+                return inner(self, x, cache.make_mask(x.shape[1], window_size=window, return_array=True), cache)
+        layer.__class__ = Windowed
+
+    if any(slides):
+        for layer, is_sliding in zip(model.layers, slides):
+            attend(layer, is_sliding)
+        model.__class__ = type("WindowedModel", (model.__class__,), dict(make_cache=lambda self: make_cache()))
+
+
+def build(config):
+    text = explicit(config)
+    module = MODULES[text["model_type"]]
+    model = module.Model(module.ModelArgs.from_dict({k: v for k, v in text.items() if k not in (
+        "layer_types", "sliding_window")}))
+    use_windows(model, text)
+    return model
+
+
+def released_name(config, name):
+    if "text_config" in config and name.startswith("model."):
+        name = "model.language_model." + name.removeprefix("model.")
+    return name.replace("mlp.switch_mlp.", "mlp.experts.").replace("experts.down_proj.weight", "experts.down_proj")
+
+
+def tensors(config):
+    """Shape of each tensor of a checkpoint, and what random weights are drawn from (None: as usual)."""
+    return expert_stacks.tensors((released_name(config, name), value.shape)
+                                 for name, value in tree_flatten(build(config).parameters()))
+
+
+def adopt(model, config, weights):
+    """Gives the model a checkpoint's tensors."""
+    names = [name for name, _ in tree_flatten(model.parameters())]
+    model.load_weights([(name, mx.array(expert_stacks.take(weights, released_name(config, name)))) for name in names])
+
+
+def prompt_length(config):
+    text = explicit(config)
+    return 2 * text["sliding_window"] + 11 if any(sliding_layers(text)) else 45
