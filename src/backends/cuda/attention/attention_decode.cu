@@ -11,7 +11,8 @@
 
 using namespace gb_cuda;
 
-constexpr unsigned MOST_TOKENS = 16, MOST_SPANS = 64, BLOCKS_WANTED = 512;
+constexpr unsigned MOST_SPANS = 64, BLOCKS_WANTED = 512;
+constexpr size_t MOST_SCRATCH = (size_t)128 << 20;                     /* bytes for the tokens of a launch */
 constexpr unsigned TOGETHER = 8, COUNTERS = MOST_SPANS / TOGETHER + 1; /* spans that are joined at a time */
 static_assert(MOST_SPANS <= TOGETHER * TOGETHER, "joined twice, all are");
 
@@ -222,16 +223,24 @@ static unsigned most_spans(const attention &a) {
     return a.keys.heads >= 8 ? MOST_SPANS / 2 : MOST_SPANS;
 }
 
-/* As many as there are counters for. */
+static size_t token_scratch(const attention &a) {
+    return a.heads * most_spans(a) * (a.values.size + 4) * sizeof(float);
+}
+
+static size_t tokens_with_scratch(const attention &a) {
+    const size_t most = MOST_SCRATCH / token_scratch(a);
+    return most < 1 ? 1 : a.tokens < most ? a.tokens : most;
+}
+
+/* As many as there are counters for, too. */
 static size_t tokens_at_once(const attention &a) {
-    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts * COUNTERS);
-    const size_t most = counted < MOST_TOKENS ? counted : (size_t)MOST_TOKENS;
-    return a.tokens < most ? a.tokens : most;
+    const size_t counted = GB_CUDA_ARRIVALS / (a.keys.heads * a.parts * COUNTERS),
+                 most = tokens_with_scratch(a);
+    return most < counted ? most : counted;
 }
 
 uint64_t gb_cuda::attend_decode_scratch(const attention &a) {
-    const uint64_t tokens = a.tokens < MOST_TOKENS ? a.tokens : MOST_TOKENS;
-    return tokens * a.heads * most_spans(a) * (a.values.size + 4) * sizeof(float);
+    return (uint64_t)tokens_with_scratch(a) * token_scratch(a);
 }
 
 template <unsigned SIZE, unsigned TERMS>

@@ -7,7 +7,7 @@
 
 using namespace gb_cuda;
 
-enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535 };
+enum { THREADS = 2 * WARP, MOST_GRID_Y = 65535, FEW_ROWS = 16 /* which need many blocks */ };
 
 /* y = activation(x) * other. Rows of the ops are cut into those of the product, which all blocks along the
  * grid's second dim count. */
@@ -92,17 +92,18 @@ static gate_chain chain_of(const gb_cuda_problem *problem) {
 }
 
 /* Columns of a thread: a warp has one or two groups of the product's. 0: it cannot have them. */
-static unsigned columns_of_thread(const gate &g) {
+static unsigned columns_of_thread(const gate_chain &c) {
+    const gate &g = c.of;
     const size_t group = g.prepared.group;
     if (!g.prepared.values)
-        return 2;
+        return c.rows > FEW_ROWS && g.columns % 4 == 0 ? 4 : 2;
     const bool is_warps = (group == 32 || group == 64 || group == 128) && g.columns % group == 0;
     return !is_warps ? 0 : group == 128 ? 4 : 2;
 }
 
 template <chain_kind KIND>
 static void launch(const gate_chain &c, cudaStream_t stream) {
-    const unsigned each = columns_of_thread(c.of);
+    const unsigned each = columns_of_thread(c);
     const dim3 grid(blocks_for(c.of.columns, THREADS * each), c.rows * c.of.parts);
     auto kernel = each == 2 ? run_gate_chain<KIND, 2> : run_gate_chain<KIND, 4>;
     GB_LAUNCH(kernel, grid, THREADS, 0, stream, c);
@@ -110,7 +111,7 @@ static void launch(const gate_chain &c, cudaStream_t stream) {
 
 bool gb_cuda_supports_gated(const gb_cuda_problem *problem) {
     const gate_chain c = chain_of(problem);
-    const unsigned each = columns_of_thread(c.of);
+    const unsigned each = columns_of_thread(c);
     return each > 0 && c.of.columns % each == 0 && c.of.columns % 2 == 0 &&
            (size_t)c.rows * c.of.parts <= MOST_GRID_Y && is_loadable(c.of.x) && is_loadable(c.of.other) &&
            (uintptr_t)c.of.stored % 8 == 0;
