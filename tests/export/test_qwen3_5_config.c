@@ -192,6 +192,41 @@ static void accepts_what_changes_nothing(void **state) {
     gb_qwen3_5_config_free(&config);
 }
 
+/* Qwen3.6 and Qwen3.8 are released as Qwen3.5 is: in a wrapper, with parts for images and for further tokens,
+ * and with keys that are null. */
+static void accepts_later_releases(void **state) {
+    (void)state;
+    gb_qwen3_5_config config;
+    gumbel_error error;
+    assert_ok(
+        read_text(
+            "{\"architectures\":[\"Qwen3_5MoeForConditionalGeneration\"],\"model_type\":\"qwen3_5_moe\","
+            "\"image_token_id\":248056,\"video_token_id\":248057,\"tie_word_embeddings\":false,"
+            "\"vision_config\":{\"model_type\":\"qwen3_5_moe\",\"depth\":27},\"text_config\":{"
+            "\"model_type\":\"qwen3_5_moe_text\",\"dtype\":\"bfloat16\",\"bos_token_id\":null,"
+            "\"pad_token_id\":null,\"attention_dropout\":0.0,\"use_cache\":true,\"mlp_only_layers\":[],"
+            "\"mtp_num_hidden_layers\":1,\"mtp_use_dedicated_embeddings\":false,"
+            "\"output_router_logits\":false,\"rope_scaling\":null,\"partial_rotary_factor\":0.25,"
+            "\"rope_parameters\":{\"mrope_interleaved\":true,\"mrope_section\":[11,11,10],"
+            "\"rope_type\":\"default\",\"rope_theta\":10000000,\"partial_rotary_factor\":0.25}}}",
+            &config, &error),
+        &error);
+    assert_true(config.is_wrapped && config.has_experts && !config.has_tied_head);
+    assert_true(config.rope_theta == 1e7);
+    assert_int_equal(config.rotary_dim, 64);
+    gb_qwen3_5_config_free(&config);
+    assert_ok(read_text("{\"model_type\":\"qwen3_5\",\"text_config\":{\"model_type\":\"qwen3_5_text\","
+                        "\"hidden_size\":5120,\"intermediate_size\":17408,\"num_hidden_layers\":64,"
+                        "\"num_attention_heads\":24,\"num_key_value_heads\":4,\"linear_num_value_heads\":48,"
+                        "\"mtp_num_hidden_layers\":1,\"attn_output_gate\":true}}",
+                        &config, &error),
+              &error);
+    assert_false(config.has_experts);
+    assert_int_equal(config.delta_net.value_heads, 48);
+    assert_int_equal(config.layers[63], GB_QWEN3_5_FULL);
+    gb_qwen3_5_config_free(&config);
+}
+
 static void refuses_sizes_that_do_not_fit(void **state) {
     (void)state;
     refuses(MOE, ",\"num_key_value_heads\":3", GUMBEL_ERROR_FORMAT, "num_key_value_heads: 3");
@@ -214,6 +249,7 @@ int main(void) {
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),
         cmocka_unit_test(accepts_what_changes_nothing),
+        cmocka_unit_test(accepts_later_releases),
         cmocka_unit_test(refuses_sizes_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

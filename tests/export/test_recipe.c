@@ -68,6 +68,7 @@ static void built_in_recipes(void **unused) {
         assert_choice(recipe, "model.layers.1.self_attn.v_proj.weight", 256, cases[i].first_value);
         assert_choice(recipe, "model.layers.6.self_attn.v_proj.weight", 256, cases[i].first_value);
         assert_choice(recipe, "model.layers.3.mlp.gate.weight", 256, "dense");
+        assert_choice(recipe, "model.layers.3.router.proj.weight", 256, "dense");
         gumbel_error error;
         assert_ok(gb_recipe_check_used(recipe, &error), &error);
         gb_recipe_close(recipe);

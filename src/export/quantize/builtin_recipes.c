@@ -7,6 +7,7 @@
  * recurrent layers. */
 #define KEEP                                                                                                 \
     "    {\"pattern\": \"*.mlp.gate.weight\", \"keep\": true, \"optional\": true},\n"                        \
+    "    {\"pattern\": \"*.router.proj.weight\", \"keep\": true, \"optional\": true},\n"                     \
     "    {\"pattern\": \"*.shared_expert_gate.weight\", \"keep\": true, \"optional\": true},\n"              \
     "    {\"pattern\": \"*.in_proj_a.weight\", \"keep\": true, \"optional\": true},\n"                       \
     "    {\"pattern\": \"*.in_proj_b.weight\", \"keep\": true, \"optional\": true},\n"                       \
