@@ -7,9 +7,11 @@
 #include "text/reply/reply_format.h"
 #include "text/tokenizer/tokenizer.h"
 
+#include <string.h>
+
 enum { MOST_MARKS = 8 };
 
-/* Tokens that open reasoning, or close it. */
+/* Tokens that open something, or close it. */
 typedef struct mark_list {
     int32_t tokens[MOST_MARKS];
     size_t count;
@@ -18,16 +20,22 @@ typedef struct mark_list {
 typedef enum gb_constraint_phase {
     AT_THE_BEGINNING, /* the first token may open reasoning */
     IN_REASONING,
-    IN_THE_GRAMMAR,
+    IN_THE_ANSWER,
     ENDED
 } gb_constraint_phase;
 
 struct gb_constraint {
-    gumbel_matcher *matcher;
+    gumbel_matcher *matcher; /* NULL: any answer will do */
     gb_constraint_phase phase;
-    mark_list open, close;
+    mark_list open, close; /* of reasoning */
+    mark_list calls;       /* open calls of tools, also within reasoning */
+    int32_t closing;       /* the one that is drawn where the budget is spent; -1: none */
+    bool has_budget;
+    uint32_t budget; /* what is left of it */
+    bool is_free;    /* any token may be drawn */
     int32_t *end_tokens; /* [end_token_count] */
     size_t end_token_count, word_count;
+    uint64_t vocab_size;
     uint32_t *words; /* [word_count] */
 };
 
@@ -49,19 +57,43 @@ static void add_marks(const gumbel_tokenizer *tokenizer, const gb_text_pattern *
     }
 }
 
-static void find_marks(const gumbel_tokenizer *tokenizer, gb_constraint *constraint) {
+/* The first of the texts that close the field, where it is a token; otherwise any token that does. */
+static int32_t closing_of(const gumbel_tokenizer *tokenizer, const gb_reply_field *field,
+                          const mark_list *close) {
+    const json_t *fields = json_object_get(tokenizer->reply_format->source, "fields");
+    const json_t *texts = json_object_get(json_object_get(fields, field->name), "close");
+    const char *first = json_string_value(json_is_array(texts) ? json_array_get(texts, 0) : texts);
+    for (size_t i = 0; first && i < tokenizer->reply_mark_count; i++) {
+        const gb_mark *mark = &tokenizer->reply_marks[i];
+        if (mark->length == strlen(first) && memcmp(mark->text, first, mark->length) == 0)
+            return mark->token;
+    }
+    return close->count > 0 ? close->tokens[0] : -1;
+}
+
+static gumbel_status find_marks(const gumbel_tokenizer *tokenizer, gb_constraint *constraint,
+                                gumbel_error *error) {
     const gb_reply_format *format = tokenizer->reply_format;
-    for (int i = 0; format && i < format->field_count; i++)
-        if (format->fields[i].type == GUMBEL_PART_REASONING) {
-            add_marks(tokenizer, format->fields[i].open, &constraint->open);
-            add_marks(tokenizer, format->fields[i].close, &constraint->close);
-        }
+    for (int i = 0; format && i < format->field_count; i++) {
+        const gb_reply_field *field = &format->fields[i];
+        if (field->type == GUMBEL_PART_TOOL_CALL)
+            add_marks(tokenizer, field->open, &constraint->calls);
+        if (field->type != GUMBEL_PART_REASONING)
+            continue;
+        add_marks(tokenizer, field->open, &constraint->open);
+        add_marks(tokenizer, field->close, &constraint->close);
+        constraint->closing = closing_of(tokenizer, field, &constraint->close);
+        if (constraint->has_budget && constraint->closing < 0)
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                           "reasoning_budget: no token of the program's tokenizer closes reasoning");
+    }
+    return GUMBEL_OK;
 }
 
 /* Whether the prompt ends within reasoning. */
 static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_constraint_options *options,
                                 gb_constraint *constraint, gumbel_error *error) {
-    constraint->phase = options->reasons && constraint->open.count > 0 ? AT_THE_BEGINNING : IN_THE_GRAMMAR;
+    constraint->phase = options->reasons && constraint->open.count > 0 ? AT_THE_BEGINNING : IN_THE_ANSWER;
     if (constraint->close.count == 0)
         return GUMBEL_OK;
     const gumbel_reply_options of_prompt = {
@@ -77,43 +109,119 @@ static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_cons
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
 const uint32_t *gb_constraint_mask(const gb_constraint *constraint) {
-    return constraint->phase == IN_REASONING ? NULL : constraint->words;
+    return constraint->is_free ? NULL : constraint->words;
+}
+
+static bool is_spent(const gb_constraint *constraint) {
+    return constraint->has_budget && constraint->budget == 0;
+}
+
+static bool is_allowed(const gb_constraint *constraint, int32_t token) {
+    return constraint->words[token / 32] >> token % 32 & 1;
+}
+
+static void allow(gb_constraint *constraint, const mark_list *tokens, bool is_allowed_now) {
+    for (size_t i = 0; i < tokens->count; i++) {
+        const uint32_t token = (uint32_t)tokens->tokens[i], bit = UINT32_C(1) << token % 32;
+        constraint->words[token / 32] &= ~bit;
+        constraint->words[token / 32] |= is_allowed_now ? bit : 0;
+    }
+}
+
+static void allow_all(gb_constraint *constraint) {
+    memset(constraint->words, 0xFF, constraint->word_count * sizeof *constraint->words);
+}
+
+/* Whether the words allow every token. */
+static bool allows_all(const gb_constraint *constraint) {
+    const uint64_t whole = constraint->vocab_size / 32, rest = constraint->vocab_size % 32;
+    const uint32_t last = rest ? (UINT32_C(1) << rest) - 1 : 0;
+    for (uint64_t i = 0; i < whole; i++)
+        if (constraint->words[i] != UINT32_MAX)
+            return false;
+    return (constraint->words[whole < constraint->word_count ? whole : 0] & last) == last;
+}
+
+/* Reasoning neither ends the answer nor calls where what follows it may not. */
+static gumbel_status mask_reasoning(gb_constraint *constraint, gumbel_error *error) {
+    constraint->is_free = !is_spent(constraint) && !constraint->matcher;
+    if (constraint->is_free)
+        return GUMBEL_OK;
+    if (is_spent(constraint)) {
+        memset(constraint->words, 0, constraint->word_count * sizeof *constraint->words);
+        allow(constraint, &(mark_list){.tokens = {constraint->closing}, .count = 1}, true);
+        return GUMBEL_OK;
+    }
+    GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
+    mark_list banned = {.count = 0};
+    for (size_t i = 0; i < constraint->calls.count; i++)
+        if (!is_allowed(constraint, constraint->calls.tokens[i]))
+            banned.tokens[banned.count++] = constraint->calls.tokens[i];
+    const bool may_end = gumbel_matcher_may_end(constraint->matcher);
+    allow_all(constraint);
+    allow(constraint, &banned, false);
+    for (size_t i = 0; !may_end && i < constraint->end_token_count; i++)
+        allow(constraint, &(mark_list){.tokens = {constraint->end_tokens[i]}, .count = 1}, false);
+    constraint->is_free = banned.count == 0 && (may_end || constraint->end_token_count == 0);
+    return GUMBEL_OK;
+}
+
+static gumbel_status mask_answer(gb_constraint *constraint, gumbel_error *error) {
+    if (constraint->matcher)
+        GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
+    else
+        allow_all(constraint);
+    if (is_spent(constraint))
+        allow(constraint, &constraint->open, false);
+    else if (constraint->phase == AT_THE_BEGINNING)
+        allow(constraint, &constraint->open, true);
+    constraint->is_free = allows_all(constraint);
+    return GUMBEL_OK;
 }
 
 static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
-    if (constraint->phase == IN_REASONING)
-        return GUMBEL_OK;
-    GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
-    for (size_t i = 0; constraint->phase == AT_THE_BEGINNING && i < constraint->open.count; i++) {
-        const uint32_t token = (uint32_t)constraint->open.tokens[i];
-        constraint->words[token / 32] |= UINT32_C(1) << token % 32;
-    }
-    return GUMBEL_OK;
+    return constraint->phase == IN_REASONING ? mask_reasoning(constraint, error)
+                                             : mask_answer(constraint, error);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-static gumbel_status fill(const gb_constraint_options *options, gb_constraint *constraint,
-                          gumbel_error *error) {
+static gumbel_status check(const gb_constraint_options *options, gumbel_error *error) {
     const gumbel_grammar *grammar = options->grammar;
-    const size_t words = (size_t)(options->vocab_size + 31) / 32;
-    if (grammar->trie->token_count < options->vocab_size)
+    if (!grammar && !options->tokenizer)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "reasoning_budget: needs a tokenizer to find the end of reasoning by");
+    if (grammar && grammar->trie->token_count < options->vocab_size)
         return gb_fail(
             error, GUMBEL_ERROR_ARGUMENT,
             "grammar: it is for a tokenizer of %u ids, the program has %llu; gumbel_tokenizer_create "
             "makes the program's own",
             grammar->trie->token_count, (unsigned long long)options->vocab_size);
-    constraint->word_count = words > grammar->trie->word_count ? words : grammar->trie->word_count;
+    return GUMBEL_OK;
+}
+
+static gumbel_status fill(const gb_constraint_options *options, gb_constraint *constraint,
+                          gumbel_error *error) {
+    const gumbel_grammar *grammar = options->grammar;
+    const gumbel_tokenizer *tokenizer = grammar ? grammar->tokenizer : options->tokenizer;
+    const size_t words = (size_t)(options->vocab_size + 31) / 32, own = grammar ? grammar->trie->word_count : 0;
+    GB_TRY(check(options, error));
+    constraint->vocab_size = options->vocab_size;
+    constraint->word_count = words > own ? words : own;
     constraint->words = gb_allocate(constraint->word_count, sizeof *constraint->words);
     constraint->end_tokens = gb_allocate(options->end_token_count + 1, sizeof *constraint->end_tokens);
     if (!constraint->words || !constraint->end_tokens)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar's masks");
     for (size_t i = 0; i < options->end_token_count; i++)
         constraint->end_tokens[constraint->end_token_count++] = options->end_tokens[i];
-    find_marks(grammar->tokenizer, constraint);
-    GB_TRY(find_phase(grammar->tokenizer, options, constraint, error));
-    GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count, &constraint->matcher,
-                                 error));
+    constraint->closing = -1;
+    constraint->has_budget = options->has_reasoning_budget;
+    constraint->budget = options->reasoning_budget;
+    GB_TRY(find_marks(tokenizer, constraint, error));
+    GB_TRY(find_phase(tokenizer, options, constraint, error));
+    if (grammar)
+        GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count,
+                                     &constraint->matcher, error));
     return make_mask(constraint, error);
 }
 
@@ -149,17 +257,30 @@ static bool is_end(const gb_constraint *constraint, int32_t token) {
     return false;
 }
 
-static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
-    if (constraint->phase == IN_REASONING) {
-        constraint->phase = has(&constraint->close, token) ? IN_THE_GRAMMAR : IN_REASONING;
-        return GUMBEL_OK;
-    }
-    if (constraint->phase == AT_THE_BEGINNING && has(&constraint->open, token)) {
+static gumbel_status take_answer(gb_constraint *constraint, int32_t token, gumbel_error *error) {
+    const bool may_reason = constraint->phase == AT_THE_BEGINNING || constraint->is_free;
+    if (may_reason && has(&constraint->open, token)) {
         constraint->phase = IN_REASONING;
         return GUMBEL_OK;
     }
+    constraint->phase = IN_THE_ANSWER;
+    if (!constraint->matcher)
+        return GUMBEL_OK;
     GB_TRY(gumbel_matcher_accept(constraint->matcher, token, error));
-    constraint->phase = is_end(constraint, token) ? ENDED : IN_THE_GRAMMAR;
+    constraint->phase = is_end(constraint, token) ? ENDED : IN_THE_ANSWER;
+    return GUMBEL_OK;
+}
+
+/* A call, and the end of the answer, end reasoning without a mark. */
+static gumbel_status take_token(gb_constraint *constraint, int32_t token, gumbel_error *error) {
+    if (constraint->phase != IN_REASONING)
+        return take_answer(constraint, token, error);
+    if (constraint->matcher && (is_end(constraint, token) || has(&constraint->calls, token)))
+        return take_answer(constraint, token, error);
+    if (has(&constraint->close, token))
+        constraint->phase = IN_THE_ANSWER;
+    else if (constraint->budget > 0)
+        constraint->budget--;
     return GUMBEL_OK;
 }
 

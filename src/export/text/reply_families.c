@@ -29,7 +29,9 @@ static const char GEMMA4[] =
     "\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
     "   \"content\": \"json\",\n"
     "   \"content_args\": {\"unquoted_keys\": true, \"string_delims\": [[\"<|\\\"|>\", \"<|\\\"|>\"]]},\n"
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"call\": \"<|tool_call>call:{name}{arguments}<tool_call|>\",\n"
+    "    \"reserved\": [\"<|\\\"|>\"]}},\n"
     "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
 
 /* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
@@ -51,7 +53,12 @@ static const char QWEN3_5[] =
     "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
     "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))"
     "|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"before\": [\"\\n\", \"\\n\\n\"],\n"
+    "    \"call\": \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\",\n"
+    "    \"argument\": \"<parameter={name}>\\n{value}\\n</parameter>\\n\",\n"
+    "    \"reserved\": [\"<parameter=\", \"</parameter>\", \"<function=\", \"</function>\", "
+    "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 const char *gb_known_reply_format(const char *architecture) {

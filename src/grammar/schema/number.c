@@ -123,7 +123,8 @@ static gb_expression fraction_digits(gb_schema_reader *reader, uint32_t most, bo
 /* Numbers of the types without an exponent. */
 static gb_expression decimals(gb_schema_reader *reader, unsigned types, digit_limits limits) {
     const gb_expression minus = gb_express_repeat(reader->expressions, gb_literal(reader, "-"), 0, 1);
-    const uint32_t more = limits.whole == GB_NO_END ? GB_NO_END : limits.whole - 1;
+    const uint32_t whole = limits.whole < reader->most_digits ? limits.whole : reader->most_digits;
+    const uint32_t more = whole == GB_NO_END ? GB_NO_END : whole - 1;
     const gb_expression positive = GB_JOIN(reader, gb_between(reader, '1', '9'), digits(reader, 0, more));
     const gb_expression zero = gb_literal(reader, "0");
     if (types == GB_TYPE_INTEGER)

@@ -118,6 +118,7 @@ static const char *const field_keys[] = {"open",
                                          "unclosed_pattern",
                                          "within",
                                          "ends",
+                                         "written",
                                          NULL};
 
 static gumbel_status read_field(const char *name, const json_t *object, const char *source,
@@ -133,6 +134,9 @@ static gumbel_status read_field(const char *name, const json_t *object, const ch
     GB_TRY(gb_read_value_parser(json_object_get(object, "content"), json_object_get(object, "content_args"),
                                 where, &field->parser, error));
     GB_TRY(read_shape(object, where, field, error));
+    if (json_object_get(object, "written"))
+        GB_TRY(gb_read_call_form(json_object_get(object, "written"), field->parser.kind == GB_FIELD_TAGS,
+                                 where, &field->written, error));
     const bool is_text = field->type == GUMBEL_PART_CONTENT || field->type == GUMBEL_PART_REASONING;
     field->is_streamed = is_text && field->parser.kind == GB_FIELD_TEXT && !field->transform && !field->body;
     return GUMBEL_OK;
