@@ -51,9 +51,9 @@ static void express_numbers(gb_schema_reader *reader) {
     gb_expressions *expressions = reader->expressions;
     const gb_character_range marks[] = {{'e', 'e'}, {'E', 'E'}}, signs[] = {{'+', '+'}, {'-', '-'}};
     const gb_expression digit = gb_between(reader, '0', '9');
-    const gb_expression digits = gb_express_repeat(expressions, digit, 1, GB_NO_END);
     const bool is_limited = reader->options.form != NULL;
     reader->most_digits = is_limited ? GB_ARGUMENT_DIGITS : GB_NO_END;
+    const gb_expression digits = gb_express_repeat(expressions, digit, 1, reader->most_digits);
     reader->digits =
         gb_express_repeat(expressions, digit, 0, is_limited ? GB_ARGUMENT_DIGITS - 1 : GB_NO_END);
     reader->integer = GB_JOIN(reader, gb_express_repeat(expressions, gb_literal(reader, "-"), 0, 1),

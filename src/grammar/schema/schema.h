@@ -26,7 +26,7 @@ typedef enum gb_schema_space {
     GB_SPACE_LINES
 } gb_schema_space;
 
-#define GB_ARGUMENT_DIGITS 18 /* before the point, so that a number fits into 64 bits */
+#define GB_ARGUMENT_DIGITS 18 /* so that an integer fits into 64 bits */
 #define GB_USUAL_SPACE 20 /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
 
 /* How the arguments of a tool's call are written where that is not JSON. Expressions are of the same
@@ -48,7 +48,7 @@ typedef struct gb_schema_options {
     bool one_of_as_any_of;  /* oneOf is taken as anyOf where its branches may overlap, not refused */
     bool unknown_allowed;   /* keywords that no draft has are annotations, not refused */
     /* The values are arguments, written so, and typed again by those who read them: numbers have at most
-     * GB_ARGUMENT_DIGITS digits. NULL: they are JSON. */
+     * GB_ARGUMENT_DIGITS digits before their point and behind it. NULL: they are JSON. */
     const gb_argument_form *form;
 } gb_schema_options;
 
