@@ -44,7 +44,7 @@ static gb_expression read_gbnf(gb_expressions *expressions, const gumbel_tokeniz
 
 /* 0 with an error, or for any text. */
 static gb_expression read_answer(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
-                          const gumbel_grammar_options *options, gumbel_error *error) {
+                                 const gumbel_grammar_options *options, gumbel_error *error) {
     switch (options->kind) {
     case GUMBEL_GRAMMAR_JSON:
         return read_schema(expressions, "{\"type\": \"object\"}", options, error);
@@ -111,8 +111,8 @@ static gumbel_status compile_once(const gumbel_tokenizer *tokenizer, const gumbe
 static gumbel_status compile(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
                              gb_grammar **compiled, gumbel_error *error) {
     const gumbel_status status = compile_once(tokenizer, options, false, compiled, error);
-    const bool may_loosen = status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_FORMAT ||
-                            status == GUMBEL_ERROR_LIMIT;
+    const bool may_loosen =
+        status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_FORMAT || status == GUMBEL_ERROR_LIMIT;
     if (!options->tools || !may_loosen)
         return status;
     return compile_once(tokenizer, options, true, compiled, error);

@@ -31,8 +31,8 @@ struct gb_constraint {
     mark_list calls;       /* open calls of tools, also within reasoning */
     int32_t closing;       /* the one that is drawn where the budget is spent; -1: none */
     bool has_budget;
-    uint32_t budget; /* what is left of it */
-    bool is_free;    /* any token may be drawn */
+    uint32_t budget;     /* what is left of it */
+    bool is_free;        /* any token may be drawn */
     int32_t *end_tokens; /* [end_token_count] */
     size_t end_token_count, word_count;
     uint64_t vocab_size;
@@ -204,7 +204,8 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
                           gumbel_error *error) {
     const gumbel_grammar *grammar = options->grammar;
     const gumbel_tokenizer *tokenizer = grammar ? grammar->tokenizer : options->tokenizer;
-    const size_t words = (size_t)(options->vocab_size + 31) / 32, own = grammar ? grammar->trie->word_count : 0;
+    const size_t words = (size_t)(options->vocab_size + 31) / 32,
+                 own = grammar ? grammar->trie->word_count : 0;
     GB_TRY(check(options, error));
     constraint->vocab_size = options->vocab_size;
     constraint->word_count = words > own ? words : own;

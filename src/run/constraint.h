@@ -24,8 +24,8 @@ typedef struct gb_constraint_options {
 } gb_constraint_options;
 
 /* Nothing of options is kept but a reference to the grammar. One thread at a time. Errors: ARGUMENT (the
- * grammar is of another vocabulary; a budget without a tokenizer), UNSUPPORTED (a budget where no token closes
- * reasoning), LIMIT, MEMORY. */
+ * grammar is of another vocabulary; a budget without a tokenizer), UNSUPPORTED (a budget where no token
+ * closes reasoning), LIMIT, MEMORY. */
 gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_constraint **constraint,
                                    gumbel_error *error);
 

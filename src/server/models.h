@@ -34,7 +34,7 @@ typedef struct server_model {
     gumbel_chat_options chat;                  /* likewise */
     bool has_reasoning_budget;                 /* likewise */
     uint32_t reasoning_budget;
-    struct server_grammars *grammars;          /* of its tokenizer */
+    struct server_grammars *grammars; /* of its tokenizer */
     server_generator generator;
 } server_model;
 

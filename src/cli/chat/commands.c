@@ -40,9 +40,7 @@ const cli_option cli_typing_table[] = {
 const cli_option_group cli_chat_groups[] = {
     {.title = "Format", .options = cli_format_table, .offset = offsetof(chat_arguments, format)},
     {.title = "Chat template", .options = cli_template_table, .offset = offsetof(chat_arguments, template)},
-    {.title = "Reasoning",
-     .options = cli_reasoning_table,
-     .offset = offsetof(chat_arguments, reasoning)},
+    {.title = "Reasoning", .options = cli_reasoning_table, .offset = offsetof(chat_arguments, reasoning)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
     {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Structured answers",

@@ -38,8 +38,9 @@ const cli_option cli_grammar_table[] = {
      .offset = offsetof(cli_grammar_options, compact)},
     {.names = "--tool-choice",
      .argument = "auto|required|none|NAME",
-     .help = "Whether the answer calls tools of --tools: it may; it is calls alone; it has none; or it is one "
-             "call of the tool with that name.",
+     .help =
+         "Whether the answer calls tools of --tools: it may; it is calls alone; it has none; or it is one "
+         "call of the tool with that name.",
      .type = CLI_STRING,
      .offset = offsetof(cli_grammar_options, tool_choice)},
     {0},

@@ -121,7 +121,8 @@ gb_expression gb_express_reserved(gb_schema_reader *reader, const json_t *texts)
         reader->expressions, gb_express_byte_set(reader->expressions, every_byte), 0, GB_NO_END);
     gb_expression reserved = reader->nothing;
     for (size_t i = 0; i < count; i++)
-        reserved = GB_EITHER(reader, reserved, gb_literal(reader, json_string_value(json_array_get(texts, i))));
+        reserved =
+            GB_EITHER(reader, reserved, gb_literal(reader, json_string_value(json_array_get(texts, i))));
     return GB_JOIN(reader, any, reserved, any);
 }
 
@@ -153,8 +154,8 @@ static gb_expression unreserved_character(gb_schema_reader *reader, gb_expressio
 }
 
 static gb_expression count_characters(gb_schema_reader *reader, gb_expression character, gb_counts length) {
-    const bool is_long = length.least > MOST_COUNTED ||
-                         (length.most > MOST_COUNTED && length.most != GB_NO_END);
+    const bool is_long =
+        length.least > MOST_COUNTED || (length.most > MOST_COUNTED && length.most != GB_NO_END);
     if (reader->reserved && is_long)
         character = unreserved_character(reader, character);
     const gb_expression counted =
@@ -212,7 +213,8 @@ static gb_expression excluded_strings(gb_schema_reader *reader, const json_t *sc
     if (json_object_get(excluded, "format")) {
         const json_t *format = gb_keyword_string(reader, excluded, "format");
         out = gb_express_format(reader, excluded, format ? json_string_value(format) : "");
-        return out ? out : gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
+        return out ? out
+                   : gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     }
     return out;
 }
@@ -226,7 +228,8 @@ static gb_expression narrow(gb_schema_reader *reader, gb_expression content, gb_
 }
 
 gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked) {
-    gb_expression content = gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
+    gb_expression content =
+        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     *is_asked = false;
     for (size_t i = 0; i < terms->count && !gb_schema_failed(reader); i++) {
         const json_t *schema = terms->items[i];
@@ -252,7 +255,8 @@ gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms,
     const gb_counts length = gb_read_counts(reader, terms, "minLength", "maxLength");
     bool is_asked;
     const gb_expression content = gb_express_matching(reader, terms, &is_asked);
-    const gb_expression character = is_asked || is_plain ? reader->strings->plain_character : reader->strings->free_character;
+    const gb_expression character =
+        is_asked || is_plain ? reader->strings->plain_character : reader->strings->free_character;
     if (length.most < length.least)
         return reader->nothing;
     if (length.least == 0 && length.most == GB_NO_END && (is_asked || !is_plain))

@@ -115,9 +115,9 @@ static bool add_items(object_parts *object) {
         return gb_schema_no_memory(reader);
     json_object_foreach(object->names, name, required) {
         gb_terms terms = {0};
-        const gb_expression value =
-            gb_member_terms(reader, object->terms, name, &terms) ? express_member_value(object, name, &terms)
-                                                                 : 0;
+        const gb_expression value = gb_member_terms(reader, object->terms, name, &terms)
+                                        ? express_member_value(object, name, &terms)
+                                        : 0;
         gb_terms_free(&terms);
         const gb_expression key = value ? express_key(object, name) : 0;
         const gb_expression member = key ? express_member(object, key, value) : 0;
@@ -135,7 +135,8 @@ static bool add_items(object_parts *object) {
  */
 static gb_expression express_other_keys(object_parts *object, uint64_t matched) {
     gb_schema_reader *reader = object->reader;
-    gb_expression keys = gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
+    gb_expression keys =
+        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     const char *name;
     json_t *value;
     size_t i;

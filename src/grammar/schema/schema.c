@@ -2,8 +2,8 @@
 #include "grammar/schema/schema.h"
 
 #include "base/memory.h"
-#include "grammar/schema/arguments.h"
 #include "grammar/schema/alternatives.h"
+#include "grammar/schema/arguments.h"
 #include "grammar/schema/json_string.h"
 #include "grammar/schema/place.h"
 #include "grammar/schema/value.h"

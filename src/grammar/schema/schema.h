@@ -27,7 +27,7 @@ typedef enum gb_schema_space {
 } gb_schema_space;
 
 #define GB_ARGUMENT_DIGITS 18 /* so that an integer fits into 64 bits */
-#define GB_USUAL_SPACE 20 /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
+#define GB_USUAL_SPACE 20     /* white-space characters in a row, GB_SPACE_FLEXIBLE and GB_SPACE_LINES */
 
 /* How the arguments of a tool's call are written where that is not JSON. Expressions are of the same
  * gb_expressions as what is made of them. */

@@ -20,10 +20,19 @@ static bool has_any(const json_t *schema, const char *const *keywords) {
     return false;
 }
 
-/* Arguments are an object, and those that a tool does not declare are not written unless it says otherwise. */
+/* Arguments are an object, and those that a tool does not declare are not written unless it says otherwise.
+ */
 static json_t *close_schema(const json_t *parameters) {
-    static const char *const open[] = {"additionalProperties",  "patternProperties", "$ref",  "allOf", "anyOf",
-                                       "unevaluatedProperties", "oneOf",             "const", "enum",  NULL};
+    static const char *const open[] = {"additionalProperties",
+                                       "patternProperties",
+                                       "$ref",
+                                       "allOf",
+                                       "anyOf",
+                                       "unevaluatedProperties",
+                                       "oneOf",
+                                       "const",
+                                       "enum",
+                                       NULL};
     json_t *schema = json_is_object(parameters) ? json_copy((json_t *)(uintptr_t)parameters) : json_object();
     if (!json_object_get(schema, "type"))
         json_object_set_new(schema, "type", json_string("object"));
@@ -81,8 +90,8 @@ static gb_expression express_arguments(const gb_tool_writer *writer, const json_
         form.behind_name = of_text(writer, field->written.argument[1]);
         form.behind_value = of_text(writer, field->written.argument[2]);
     }
-    const gb_schema_options options = {
-        .space = dialect->unquoted_keys ? GB_SPACE_NONE : GB_SPACE_LINES, .form = &form};
+    const gb_schema_options options = {.space = dialect->unquoted_keys ? GB_SPACE_NONE : GB_SPACE_LINES,
+                                       .form = &form};
     return gb_schema_express(writer->expressions, schema, &options, error);
 }
 

@@ -62,6 +62,6 @@ gb_expression gb_express_free_text(const gb_tool_writer *writer) {
     const int32_t mark = gb_find_mark(writer->tokenizer, begin.text, begin.length, &size);
     if (mark < 0)
         return without_text(writer->expressions, begin);
-    return gb_express_repeat(writer->expressions,
-                             gb_express_other_token(writer->expressions, (uint32_t)mark), 0, GB_NO_END);
+    return gb_express_repeat(writer->expressions, gb_express_other_token(writer->expressions, (uint32_t)mark),
+                             0, GB_NO_END);
 }

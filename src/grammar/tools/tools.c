@@ -19,9 +19,10 @@ static gumbel_status find_field(const gumbel_tokenizer *tokenizer, const struct 
         if ((*field)->type == GUMBEL_PART_TOOL_CALL && (*field)->written.call[0].length > 0)
             return GUMBEL_OK;
     }
-    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "tools: the program's reply format does not say how the model writes calls (\"written\" of "
-                   "tool_calls); export it again, or load a format that does");
+    return gb_fail(
+        error, GUMBEL_ERROR_UNSUPPORTED,
+        "tools: the program's reply format does not say how the model writes calls (\"written\" of "
+        "tool_calls); export it again, or load a format that does");
 }
 
 static bool is_named(const json_t *tool, const char *name) {
@@ -94,8 +95,9 @@ static gb_expression express_calls(const gb_tool_writer *writer, gb_expression c
 /* Free text in which calls stand. */
 static gb_expression express_mixed(const gb_tool_writer *writer, gb_expression call, bool is_single) {
     const gb_expression text = gb_express_free_text(writer), items[] = {call, text};
-    const gb_expression more = gb_express_repeat(
-        writer->expressions, gb_express_sequence(writer->expressions, items, 2), 0, is_single ? 1 : GB_NO_END);
+    const gb_expression more =
+        gb_express_repeat(writer->expressions, gb_express_sequence(writer->expressions, items, 2), 0,
+                          is_single ? 1 : GB_NO_END);
     return gb_express_sequence(writer->expressions, (gb_expression[]){text, more}, 2);
 }
 

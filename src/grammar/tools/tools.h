@@ -20,8 +20,8 @@ typedef struct gb_tool_writer {
 
 /* The expression of an answer with the options' tools; 0 on an error. answer: what a text that calls nothing
  * is; 0: any. loosened: arguments of tools that are not strict and whose schema cannot be honoured are asked
- * their types alone. Errors: ARGUMENT (tools, a tool_name that is none of them), UNSUPPORTED (the reply format
- * does not say how calls are written; a schema), and those of schemas, naming the tool. */
+ * their types alone. Errors: ARGUMENT (tools, a tool_name that is none of them), UNSUPPORTED (the reply
+ * format does not say how calls are written; a schema), and those of schemas, naming the tool. */
 gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
                                const gumbel_grammar_options *options, gb_expression answer, bool loosened,
                                gumbel_error *error);

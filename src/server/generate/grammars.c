@@ -11,8 +11,8 @@ struct server_grammar {
     gumbel_grammar_options options;
     char *text, *tools, *tool_name; /* owned, those of options; NULL: there is none */
     size_t text_length;             /* of all of them */
-    gumbel_grammar *grammar; /* NULL: it is being compiled, or that has failed */
-    gumbel_error error;      /* why */
+    gumbel_grammar *grammar;        /* NULL: it is being compiled, or that has failed */
+    gumbel_error error;             /* why */
     bool is_done;
     bool is_kept; /* it is in the list; otherwise it goes with its last user */
     unsigned users;

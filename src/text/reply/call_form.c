@@ -27,8 +27,9 @@ static gumbel_status read_list(const json_t *written, const char *key, const cha
     bool is_good = !*list || json_is_array(*list);
     for (size_t i = 0; i < json_array_size(*list); i++)
         is_good = is_good && json_string_length(json_array_get(*list, i)) > 0;
-    return is_good ? GUMBEL_OK
-                   : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: written: %s is not a list of texts", where, key);
+    return is_good
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: written: %s is not a list of texts", where, key);
 }
 
 static gumbel_status check_keys(const json_t *written, const char *where, gumbel_error *error) {

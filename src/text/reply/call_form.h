@@ -26,7 +26,8 @@ typedef struct gb_call_form {
 } gb_call_form;
 
 /* Reads "written", an object with "call": a text with {name} and {arguments}, "argument": one with {name} and
- * {value} where is_tagged, "before" and "reserved": lists of texts. where names the field in errors: FORMAT. */
+ * {value} where is_tagged, "before" and "reserved": lists of texts. where names the field in errors: FORMAT.
+ */
 gumbel_status gb_read_call_form(const json_t *written, bool is_tagged, const char *where, gb_call_form *form,
                                 gumbel_error *error);
 

@@ -103,23 +103,10 @@ static gumbel_status read_shape(const json_t *object, const char *where, gb_repl
 }
 
 /* What else may stand in a field: it is taken as transformers takes it, or means nothing here. */
-static const char *const field_keys[] = {"open",
-                                         "open_pattern",
-                                         "close",
-                                         "close_pattern",
-                                         "content",
-                                         "content_args",
-                                         "repeats",
-                                         "join",
-                                         "optional",
-                                         "transform",
-                                         "transform_each",
-                                         "body_pattern",
-                                         "unclosed_pattern",
-                                         "within",
-                                         "ends",
-                                         "written",
-                                         NULL};
+static const char *const field_keys[] = {
+    "open", "open_pattern", "close",     "close_pattern",  "content",      "content_args",     "repeats",
+    "join", "optional",     "transform", "transform_each", "body_pattern", "unclosed_pattern", "within",
+    "ends", "written",      NULL};
 
 static gumbel_status read_field(const char *name, const json_t *object, const char *source,
                                 gb_reply_field *field, gumbel_error *error) {
