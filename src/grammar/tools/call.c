@@ -74,24 +74,34 @@ static gb_expression of_text(const gb_tool_writer *writer, gb_form_text text) {
     return gb_express_marked(writer, text.text, text.length);
 }
 
-static gb_expression express_arguments(const gb_tool_writer *writer, const json_t *schema,
-                                       gumbel_error *error) {
+static gb_expression of_mark(const gb_tool_writer *writer, const char *mark) {
+    return gb_express_marked(writer, mark, strlen(mark));
+}
+
+void gb_prepare_writer(gb_tool_writer *writer) {
     const struct gb_reply_field *field = writer->field;
     const gb_json_dialect *dialect = &field->parser.dialect;
-    gb_argument_form form = {.bare_keys = dialect->unquoted_keys,
-                             .reserved = field->written.reserved,
-                             .is_tagged = field->parser.kind == GB_FIELD_TAGS};
+    gb_argument_form *form = &writer->arguments;
+    *form = (gb_argument_form){.bare_keys = dialect->unquoted_keys,
+                               .reserved = field->written.reserved,
+                               .is_tagged = field->parser.kind == GB_FIELD_TAGS};
+    for (size_t i = 0; i < 3; i++)
+        writer->call[i] = of_text(writer, field->written.call[i]);
     if (dialect->mark_count > 0) {
-        form.open_mark = gb_express_marked(writer, dialect->marks[0].open, strlen(dialect->marks[0].open));
-        form.close_mark = gb_express_marked(writer, dialect->marks[0].close, strlen(dialect->marks[0].close));
+        form->open_mark = of_mark(writer, dialect->marks[0].open);
+        form->close_mark = of_mark(writer, dialect->marks[0].close);
     }
-    if (form.is_tagged) {
-        form.before_name = of_text(writer, field->written.argument[0]);
-        form.behind_name = of_text(writer, field->written.argument[1]);
-        form.behind_value = of_text(writer, field->written.argument[2]);
+    if (form->is_tagged) {
+        form->before_name = of_text(writer, field->written.argument[0]);
+        form->behind_name = of_text(writer, field->written.argument[1]);
+        form->behind_value = of_text(writer, field->written.argument[2]);
     }
-    const gb_schema_options options = {.space = dialect->unquoted_keys ? GB_SPACE_NONE : GB_SPACE_LINES,
-                                       .form = &form};
+}
+
+static gb_expression express_arguments(const gb_tool_writer *writer, const json_t *schema,
+                                       gumbel_error *error) {
+    const gb_schema_options options = {.space = writer->arguments.bare_keys ? GB_SPACE_NONE : GB_SPACE_LINES,
+                                       .form = &writer->arguments};
     return gb_schema_express(writer->expressions, schema, &options, error);
 }
 
@@ -102,6 +112,7 @@ static bool can_be_had(const gb_tool_writer *writer, const json_t *schema) {
     alone.expressions = gb_expressions_create();
     if (!alone.expressions)
         return true; /* the caller finds that there is no memory */
+    gb_prepare_writer(&alone);
     const gb_expression arguments = express_arguments(&alone, schema, NULL);
     const bool is_good =
         arguments && gb_grammar_compile(alone.expressions, arguments, NULL, &grammar, NULL) == GUMBEL_OK;
@@ -127,7 +138,6 @@ static gumbel_status check_name(const char *name, gumbel_error *error) {
 
 gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, bool loosened,
                               gumbel_error *error) {
-    const gb_form_text *form = writer->field->written.call;
     const char *name = gb_tool_name(tool);
     gumbel_error reason = {0};
     if (check_name(name, error) != GUMBEL_OK)
@@ -143,8 +153,7 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
         gb_fail(error, reason.status, "tool \"%.80s\": %s", name, reason.message);
         return 0;
     }
-    const gb_expression parts[] = {of_text(writer, form[0]),
-                                   gb_express_bytes(writer->expressions, name, strlen(name)),
-                                   of_text(writer, form[1]), arguments, of_text(writer, form[2])};
+    const gb_expression parts[] = {writer->call[0], gb_express_bytes(writer->expressions, name, strlen(name)),
+                                   writer->call[1], arguments, writer->call[2]};
     return gb_express_sequence(writer->expressions, parts, 5);
 }

@@ -9,21 +9,16 @@
 
 #include <string.h>
 
+enum { LONGEST_MARK = 64 };
+
 int32_t gb_find_mark(const gumbel_tokenizer *tokenizer, const char *text, size_t length, size_t *size) {
-    const gb_tokenizer_data *data = &tokenizer->data;
-    int32_t longest = -1;
-    *size = 0;
-    for (uint32_t i = 0; i < data->added_count; i++) {
-        size_t spelled;
-        const int32_t token = gb_added_at(data, i).id;
-        const char *spelling = gb_token_text(data, token, &spelled);
-        if (spelled > *size && spelled <= length && memcmp(spelling, text, spelled) == 0 &&
-            !gb_is_ordinary(&tokenizer->vocabulary, token)) {
-            longest = token;
-            *size = spelled;
-        }
+    const gb_vocabulary *vocabulary = &tokenizer->vocabulary;
+    for (*size = length < LONGEST_MARK ? length : LONGEST_MARK; *size > 0; --*size) {
+        const int32_t token = gb_vocabulary_find(vocabulary, text, *size);
+        if (token >= 0 && !gb_is_ordinary(vocabulary, token))
+            return token;
     }
-    return longest;
+    return -1;
 }
 
 gb_expression gb_express_marked(const gb_tool_writer *writer, const char *text, size_t length) {

@@ -128,6 +128,7 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
     if (find_field(tokenizer, &writer.field, error) != GUMBEL_OK ||
         gb_read_tools(options->tools, &tools, error) != GUMBEL_OK)
         return 0;
+    gb_prepare_writer(&writer);
     if (check_names(tools, options->tool_name, error) == GUMBEL_OK)
         root = express_answer(&writer, tools, options, answer, loosened, error);
     json_decref(tools);

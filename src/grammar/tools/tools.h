@@ -6,7 +6,7 @@
 #ifndef GUMBEL_GRAMMAR_TOOLS_TOOLS_H
 #define GUMBEL_GRAMMAR_TOOLS_TOOLS_H
 
-#include "grammar/expression.h"
+#include "grammar/schema/schema.h"
 #include "gumbel.h"
 
 #include <jansson.h>
@@ -16,6 +16,8 @@ typedef struct gb_tool_writer {
     gb_expressions *expressions;
     const gumbel_tokenizer *tokenizer;
     const struct gb_reply_field *field; /* of calls */
+    gb_expression call[3];              /* the texts of written.call */
+    gb_argument_form arguments;
 } gb_tool_writer;
 
 /* The expression of an answer with the options' tools; 0 on an error. answer: what a text that calls nothing
@@ -27,6 +29,9 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
                                gumbel_error *error);
 
 /* ---- Parts --------------------------------------------------------------------------------------------- */
+
+/* Expresses the texts that all calls share, for a writer with the fields before them. */
+void gb_prepare_writer(gb_tool_writer *writer);
 
 /* A call of the tool, from its first mark to its last; 0 on an error. */
 gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, bool loosened,
