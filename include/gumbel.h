@@ -205,8 +205,8 @@ typedef struct gumbel_program_info {
     uint32_t max_bias;         /* biases of one row; 0: the program takes none */
     uint32_t max_top_logprobs; /* likeliest tokens whose log-probability can be had */
     bool has_logprob;          /* the log-probability of the chosen token can be had */
+    bool has_mask;             /* requests may have masks, and so answers grammars */
     uint8_t id[16];            /* hash of all sections and weights */
-    bool has_mask;             /* answers can be held to grammars and reasoning budgets */
 } gumbel_program_info;
 
 GUMBEL_API gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_program_info *info,

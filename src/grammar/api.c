@@ -128,6 +128,7 @@ gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gum
     if (!made)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     made->tokenizer = tokenizer;
+    made->is_free_text = gb_is_free_text(tokenizer, &options);
     atomic_init(&made->references, 1);
     gumbel_status status = compile(tokenizer, &options, &made->compiled, error);
     if (status == GUMBEL_OK)

@@ -32,10 +32,11 @@ struct gb_constraint {
     int32_t closing;       /* the one that is drawn where the budget is spent; -1: none */
     bool has_budget;
     uint32_t budget;     /* what is left of it */
+    bool may_call;       /* the answer may begin with a call */
+    bool is_free_text;   /* as in the grammar */
     bool is_free;        /* any token may be drawn */
     int32_t *end_tokens; /* [end_token_count] */
     size_t end_token_count, word_count;
-    uint64_t vocab_size;
     uint32_t *words; /* [word_count] */
 };
 
@@ -90,6 +91,31 @@ static gumbel_status find_marks(const gumbel_tokenizer *tokenizer, gb_constraint
     return GUMBEL_OK;
 }
 
+static bool is_spent(const gb_constraint *constraint) {
+    return constraint->has_budget && constraint->budget == 0;
+}
+
+/* Whether any token may be drawn, which is known without the mask. */
+static bool is_free(const gb_constraint *constraint) {
+    const gumbel_matcher *matcher = constraint->matcher;
+    if (is_spent(constraint))
+        return constraint->phase != IN_REASONING && !matcher && constraint->open.count == 0;
+    if (!matcher)
+        return true;
+    return gumbel_matcher_may_end(matcher) &&
+           (constraint->phase == IN_REASONING ? constraint->may_call : constraint->is_free_text);
+}
+
+/* Whether the answer may begin with a call. */
+static bool may_call(const gb_constraint *constraint) {
+    if (constraint->calls.count == 0)
+        return true;
+    if (!constraint->matcher ||
+        gumbel_matcher_accept(constraint->matcher, constraint->calls.tokens[0], NULL) != GUMBEL_OK)
+        return false;
+    return gumbel_matcher_rollback(constraint->matcher, 1, NULL) == GUMBEL_OK;
+}
+
 /* Whether the prompt ends within reasoning. */
 static gumbel_status find_phase(const gumbel_tokenizer *tokenizer, const gb_constraint_options *options,
                                 gb_constraint *constraint, gumbel_error *error) {
@@ -112,76 +138,51 @@ const uint32_t *gb_constraint_mask(const gb_constraint *constraint) {
     return constraint->is_free ? NULL : constraint->words;
 }
 
-static bool is_spent(const gb_constraint *constraint) {
-    return constraint->has_budget && constraint->budget == 0;
+static void fill_words(gb_constraint *constraint, int byte) {
+    memset(constraint->words, byte, constraint->word_count * sizeof *constraint->words);
 }
 
-static bool is_allowed(const gb_constraint *constraint, int32_t token) {
-    return constraint->words[token / 32] >> token % 32 & 1;
-}
-
-static void allow(gb_constraint *constraint, const mark_list *tokens, bool is_allowed_now) {
-    for (size_t i = 0; i < tokens->count; i++) {
-        const uint32_t token = (uint32_t)tokens->tokens[i], bit = UINT32_C(1) << token % 32;
+static void set_words(gb_constraint *constraint, const int32_t *tokens, size_t count, bool is_allowed) {
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t token = (uint32_t)tokens[i], bit = UINT32_C(1) << token % 32;
         constraint->words[token / 32] &= ~bit;
-        constraint->words[token / 32] |= is_allowed_now ? bit : 0;
+        constraint->words[token / 32] |= is_allowed ? bit : 0;
     }
-}
-
-static void allow_all(gb_constraint *constraint) {
-    memset(constraint->words, 0xFF, constraint->word_count * sizeof *constraint->words);
-}
-
-/* Whether the words allow every token. */
-static bool allows_all(const gb_constraint *constraint) {
-    const uint64_t whole = constraint->vocab_size / 32, rest = constraint->vocab_size % 32;
-    const uint32_t last = rest ? (UINT32_C(1) << rest) - 1 : 0;
-    for (uint64_t i = 0; i < whole; i++)
-        if (constraint->words[i] != UINT32_MAX)
-            return false;
-    return (constraint->words[whole < constraint->word_count ? whole : 0] & last) == last;
 }
 
 /* Reasoning neither ends the answer nor calls where what follows it may not. */
-static gumbel_status mask_reasoning(gb_constraint *constraint, gumbel_error *error) {
-    constraint->is_free = !is_spent(constraint) && !constraint->matcher;
-    if (constraint->is_free)
-        return GUMBEL_OK;
+static void mask_reasoning(gb_constraint *constraint) {
     if (is_spent(constraint)) {
-        memset(constraint->words, 0, constraint->word_count * sizeof *constraint->words);
-        allow(constraint, &(mark_list){.tokens = {constraint->closing}, .count = 1}, true);
-        return GUMBEL_OK;
+        fill_words(constraint, 0);
+        set_words(constraint, &constraint->closing, 1, true);
+        return;
     }
-    GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
-    mark_list banned = {.count = 0};
-    for (size_t i = 0; i < constraint->calls.count; i++)
-        if (!is_allowed(constraint, constraint->calls.tokens[i]))
-            banned.tokens[banned.count++] = constraint->calls.tokens[i];
-    const bool may_end = gumbel_matcher_may_end(constraint->matcher);
-    allow_all(constraint);
-    allow(constraint, &banned, false);
-    for (size_t i = 0; !may_end && i < constraint->end_token_count; i++)
-        allow(constraint, &(mark_list){.tokens = {constraint->end_tokens[i]}, .count = 1}, false);
-    constraint->is_free = banned.count == 0 && (may_end || constraint->end_token_count == 0);
-    return GUMBEL_OK;
+    fill_words(constraint, 0xFF);
+    if (!gumbel_matcher_may_end(constraint->matcher))
+        set_words(constraint, constraint->end_tokens, constraint->end_token_count, false);
+    if (!constraint->may_call)
+        set_words(constraint, constraint->calls.tokens, constraint->calls.count, false);
 }
 
 static gumbel_status mask_answer(gb_constraint *constraint, gumbel_error *error) {
     if (constraint->matcher)
         GB_TRY(gumbel_matcher_mask(constraint->matcher, constraint->words, constraint->word_count, error));
     else
-        allow_all(constraint);
-    if (is_spent(constraint))
-        allow(constraint, &constraint->open, false);
-    else if (constraint->phase == AT_THE_BEGINNING)
-        allow(constraint, &constraint->open, true);
-    constraint->is_free = allows_all(constraint);
+        fill_words(constraint, 0xFF);
+    if (is_spent(constraint) || constraint->phase == AT_THE_BEGINNING)
+        set_words(constraint, constraint->open.tokens, constraint->open.count, !is_spent(constraint));
     return GUMBEL_OK;
 }
 
+/* Makes the next token's mask, if it needs one. */
 static gumbel_status make_mask(gb_constraint *constraint, gumbel_error *error) {
-    return constraint->phase == IN_REASONING ? mask_reasoning(constraint, error)
-                                             : mask_answer(constraint, error);
+    constraint->is_free = is_free(constraint);
+    if (constraint->is_free)
+        return GUMBEL_OK;
+    if (constraint->phase != IN_REASONING)
+        return mask_answer(constraint, error);
+    mask_reasoning(constraint);
+    return GUMBEL_OK;
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
@@ -207,7 +208,6 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
     const size_t words = (size_t)(options->vocab_size + 31) / 32,
                  own = grammar ? grammar->trie->word_count : 0;
     GB_TRY(check(options, error));
-    constraint->vocab_size = options->vocab_size;
     constraint->word_count = words > own ? words : own;
     constraint->words = gb_allocate(constraint->word_count, sizeof *constraint->words);
     constraint->end_tokens = gb_allocate(options->end_token_count + 1, sizeof *constraint->end_tokens);
@@ -223,6 +223,8 @@ static gumbel_status fill(const gb_constraint_options *options, gb_constraint *c
     if (grammar)
         GB_TRY(gumbel_matcher_create(grammar, options->end_tokens, options->end_token_count,
                                      &constraint->matcher, error));
+    constraint->is_free_text = grammar && grammar->is_free_text;
+    constraint->may_call = may_call(constraint);
     return make_mask(constraint, error);
 }
 

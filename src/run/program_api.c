@@ -69,8 +69,8 @@ gumbel_status gumbel_program_get_info(const gumbel_program *program, gumbel_prog
         .has_chat_template = graph->chat.data != NULL,
         .max_bias = (uint32_t)metadata->max_bias,
         .max_top_logprobs = (uint32_t)metadata->max_top_logprobs,
-        .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
         .has_mask = gb_program_input(graph, GB_ROLE_MASK) != GB_NO_VALUE,
+        .has_logprob = gb_program_output(graph, GB_ROLE_LOGPROB) != GB_NO_VALUE,
     };
     memcpy(full.id, graph->id, sizeof full.id);
     gb_write_versioned(&full, sizeof full, info);

@@ -185,7 +185,7 @@ static void test_biases(void **state) {
     gumbel_program_info info = {.size = sizeof info};
     assert_ok(gumbel_program_get_info(o.program, &info, &error), &error);
     assert_int_equal(info.max_bias, 256);
-    assert_true(info.has_logprob);
+    assert_true(info.has_logprob && info.has_mask);
     static gumbel_bias list[257];
     gumbel_sampling sampling = neutral();
     sampling.bias = list;

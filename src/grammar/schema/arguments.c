@@ -93,6 +93,8 @@ static gb_expression express_others(gb_schema_reader *reader, const gb_type_list
                                     const gb_terms *terms) {
     gb_terms narrowed = {0};
     json_t *names = json_array();
+    if (!names)
+        return gb_schema_no_memory(reader);
     for (size_t i = 0; i < types->count; i++)
         if (strcmp(types->names[i], "string") != 0)
             json_array_append_new(names, json_string(types->names[i]));

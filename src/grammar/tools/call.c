@@ -147,7 +147,9 @@ gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, 
         json_decref(schema);
         schema = loosen_schema(gb_tool_schema(tool));
     }
-    const gb_expression arguments = express_arguments(writer, schema, &reason);
+    const gb_expression arguments = schema ? express_arguments(writer, schema, &reason) : 0;
+    if (!schema)
+        gb_fail(&reason, GUMBEL_ERROR_MEMORY, "no memory for its schema");
     json_decref(schema);
     if (!arguments) {
         gb_fail(error, reason.status, "tool \"%.80s\": %s", name, reason.message);

@@ -117,6 +117,16 @@ static gb_expression express_answer(const gb_tool_writer *writer, const json_t *
     return gb_express_choice(writer->expressions, (gb_expression[]){answer, calls}, 2);
 }
 
+bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options) {
+    const struct gb_reply_field *field = NULL;
+    size_t size;
+    if (options->kind != GUMBEL_GRAMMAR_TEXT || options->tool_choice != GUMBEL_TOOLS_AUTO ||
+        options->tool_name || options->single_call || find_field(tokenizer, &field, NULL) != GUMBEL_OK)
+        return false;
+    const gb_form_text begin = field->written.call[0];
+    return gb_find_mark(tokenizer, begin.text, begin.length, &size) >= 0;
+}
+
 gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
                                const gumbel_grammar_options *options, gb_expression answer, bool loosened,
                                gumbel_error *error) {

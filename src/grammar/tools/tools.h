@@ -28,6 +28,11 @@ gb_expression gb_express_tools(gb_expressions *expressions, const gumbel_tokeniz
                                const gumbel_grammar_options *options, gb_expression answer, bool loosened,
                                gumbel_error *error);
 
+/* Whether any token may follow where such an answer may end: free text, in which the mark of a call is a
+ * token.
+ */
+bool gb_is_free_text(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options);
+
 /* ---- Parts --------------------------------------------------------------------------------------------- */
 
 /* Expresses the texts that all calls share, for a writer with the fields before them. */
