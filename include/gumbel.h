@@ -720,16 +720,31 @@ typedef enum gumbel_grammar_kind {
     GUMBEL_GRAMMAR_JSON_SCHEMA = 2, /* JSON Schema, drafts 4 to 2020-12 */
     GUMBEL_GRAMMAR_REGEX = 3,       /* a regular expression that the whole answer matches */
     GUMBEL_GRAMMAR_GBNF = 4,        /* a grammar as llama.cpp has them, from its rule root on */
-    GUMBEL_GRAMMAR_CHOICES = 5      /* one of a JSON array of strings */
+    GUMBEL_GRAMMAR_CHOICES = 5,     /* one of a JSON array of strings */
+    GUMBEL_GRAMMAR_TEXT = 6         /* any text; of answers with tools */
 } gumbel_grammar_kind;
+
+/* Whether an answer calls tools. */
+typedef enum gumbel_tool_choice {
+    GUMBEL_TOOLS_AUTO = 0,     /* it may: of any text, anywhere in it; otherwise instead of the text */
+    GUMBEL_TOOLS_REQUIRED = 1, /* it is calls alone */
+    GUMBEL_TOOLS_NONE = 2      /* it has no calls */
+} gumbel_tool_choice;
 
 typedef struct gumbel_grammar_options {
     size_t size;
     gumbel_grammar_kind kind;
-    const char *text; /* UTF-8; NULL for GUMBEL_GRAMMAR_JSON */
+    const char *text; /* UTF-8; NULL for GUMBEL_GRAMMAR_JSON and GUMBEL_GRAMMAR_TEXT */
     bool in_order;    /* of JSON: members stand in the order of the schema's properties; otherwise in any */
     bool compact; /* of JSON: no white space between tokens; otherwise it is as the model likes, within limits
                    */
+    /* Tools that the answer may call, as in gumbel_chat_options: a call is written as the tokenizer's reply
+     * format says, has one of their names, and arguments by that tool's schema. What a schema asks and cannot
+     * be had is an error where the tool's "strict" is true, and else left out. NULL: no tools. */
+    const char *tools;
+    gumbel_tool_choice tool_choice;
+    const char *tool_name; /* the answer is one call of this tool; NULL: of any */
+    bool single_call;      /* at most one call */
 } gumbel_grammar_options;
 
 /* Compiles a grammar for a tokenizer's tokens; the tokenizer must live until the grammar is destroyed. The
@@ -797,6 +812,10 @@ typedef struct gumbel_generate_options {
      * opens it. */
     const gumbel_grammar *grammar;
     bool reasons; /* the answer may begin with reasoning; of answers with a grammar */
+    /* After so many tokens of reasoning the token that closes it is the only one that may be drawn; needs a
+     * tokenizer or a grammar to find it by. */
+    bool has_reasoning_budget; /* false: there is no limit */
+    uint32_t reasoning_budget;
 } gumbel_generate_options;
 
 /* Begins to generate after the given prompt tokens (copied; at least 1 unless the session has a token that
@@ -1029,6 +1048,8 @@ typedef struct gumbel_submission {
     const gumbel_chat_options *chat; /* NULL: the defaults */
     const gumbel_grammar *grammar;   /* as in gumbel_generate_options; may be destroyed afterwards */
     bool reasons;
+    bool has_reasoning_budget; /* as in gumbel_generate_options, like the next */
+    uint32_t reasoning_budget;
 } gumbel_submission;
 
 /* The seed of answer number `answer` of several to one prompt: seed itself for the first, and for others a

@@ -10,6 +10,7 @@
 #include "grammar/gbnf/gbnf.h"
 #include "grammar/regex/regex.h"
 #include "grammar/schema/schema.h"
+#include "grammar/tools/tools.h"
 #include "text/trie/tokenizer_trie.h"
 
 #include <string.h>
@@ -41,9 +42,9 @@ static gb_expression read_gbnf(gb_expressions *expressions, const gumbel_tokeniz
     return gb_read_gbnf(expressions, text, strlen(text), &options, &root, error) == GUMBEL_OK ? root : 0;
 }
 
-/* 0 with an error. */
-static gb_expression read(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
-                          const gumbel_grammar_options *options, gumbel_error *error) {
+/* 0 with an error, or for any text. */
+static gb_expression read_answer(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
+                                 const gumbel_grammar_options *options, gumbel_error *error) {
     switch (options->kind) {
     case GUMBEL_GRAMMAR_JSON:
         return read_schema(expressions, "{\"type\": \"object\"}", options, error);
@@ -53,29 +54,48 @@ static gb_expression read(gb_expressions *expressions, const gumbel_tokenizer *t
         return read_regex(expressions, options->text, error);
     case GUMBEL_GRAMMAR_GBNF:
         return read_gbnf(expressions, tokenizer, options->text, error);
-    default:
+    case GUMBEL_GRAMMAR_CHOICES:
         return gb_read_choices(expressions, options->text, error);
+    case GUMBEL_GRAMMAR_TEXT:
+        break;
     }
+    return 0;
+}
+
+/* 0 with an error. loosened: as in gb_express_tools. */
+static gb_expression read(gb_expressions *expressions, const gumbel_tokenizer *tokenizer,
+                          const gumbel_grammar_options *options, bool loosened, gumbel_error *error) {
+    const gb_expression answer = read_answer(expressions, tokenizer, options, error);
+    if (!options->tools || (!answer && options->kind != GUMBEL_GRAMMAR_TEXT))
+        return answer;
+    return gb_express_tools(expressions, tokenizer, options, answer, loosened, error);
 }
 
 static gumbel_status check(const gumbel_grammar_options *options, gumbel_error *error) {
-    if (options->kind < GUMBEL_GRAMMAR_JSON || options->kind > GUMBEL_GRAMMAR_CHOICES)
+    const bool needs_text = options->kind != GUMBEL_GRAMMAR_JSON && options->kind != GUMBEL_GRAMMAR_TEXT;
+    if (options->kind < GUMBEL_GRAMMAR_JSON || options->kind > GUMBEL_GRAMMAR_TEXT)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
                        "grammar: kind is %d, expected one of gumbel_grammar_kind", (int)options->kind);
-    if (!options->text && options->kind != GUMBEL_GRAMMAR_JSON)
+    if (needs_text && !options->text)
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: text is NULL");
+    if (options->kind == GUMBEL_GRAMMAR_TEXT && !options->tools)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "grammar: any text needs no grammar, but with tools");
+    if (options->tool_choice < GUMBEL_TOOLS_AUTO || options->tool_choice > GUMBEL_TOOLS_NONE)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "grammar: tool_choice is %d, expected one of gumbel_tool_choice",
+                       (int)options->tool_choice);
     return GUMBEL_OK;
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
 
-static gumbel_status compile(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
-                             gb_grammar **compiled, gumbel_error *error) {
+static gumbel_status compile_once(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
+                                  bool loosened, gb_grammar **compiled, gumbel_error *error) {
     gb_expressions *expressions = gb_expressions_create();
     if (!expressions)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     gumbel_error found = {0};
-    const gb_expression root = read(expressions, tokenizer, options, &found);
+    const gb_expression root = read(expressions, tokenizer, options, loosened, &found);
     gumbel_status status = found.status;
     if (status == GUMBEL_OK)
         status = gb_expressions_error(expressions, &found);
@@ -85,6 +105,17 @@ static gumbel_status compile(const gumbel_tokenizer *tokenizer, const gumbel_gra
     if (status != GUMBEL_OK && error)
         *error = found;
     return status;
+}
+
+/* What schemas of tools ask and cannot be had is left out where they are not strict. */
+static gumbel_status compile(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *options,
+                             gb_grammar **compiled, gumbel_error *error) {
+    const gumbel_status status = compile_once(tokenizer, options, false, compiled, error);
+    const bool may_loosen =
+        status == GUMBEL_ERROR_UNSUPPORTED || status == GUMBEL_ERROR_FORMAT || status == GUMBEL_ERROR_LIMIT;
+    if (!options->tools || !may_loosen)
+        return status;
+    return compile_once(tokenizer, options, true, compiled, error);
 }
 
 gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gumbel_grammar_options *given,
@@ -98,6 +129,7 @@ gumbel_status gumbel_grammar_create(const gumbel_tokenizer *tokenizer, const gum
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a grammar");
     made->tokenizer = tokenizer;
     made->is_json = options.kind == GUMBEL_GRAMMAR_JSON || options.kind == GUMBEL_GRAMMAR_JSON_SCHEMA;
+    made->is_free_text = gb_is_free_text(tokenizer, &options);
     atomic_init(&made->references, 1);
     gumbel_status status = compile(tokenizer, &options, &made->compiled, error);
     if (status == GUMBEL_OK)

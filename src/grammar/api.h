@@ -16,6 +16,7 @@ struct gumbel_grammar {
     const gumbel_tokenizer *tokenizer;
     const gb_token_trie *trie; /* the tokenizer's */
     bool is_json;
+    bool is_free_text; /* where an answer may end, any token may follow: text in which tools are called */
     atomic_size_t references;
 };
 

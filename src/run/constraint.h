@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds one answer to a grammar: a matcher that begins where the answer proper does, behind its
- * reasoning, and the mask of its next token.
+ * What holds one answer to a grammar and its reasoning to a budget: a matcher that begins where the answer
+ * proper does, behind the reasoning or at a call within it, and the mask of the next token.
  */
 #ifndef GUMBEL_RUN_CONSTRAINT_H
 #define GUMBEL_RUN_CONSTRAINT_H
@@ -12,17 +12,21 @@
 typedef struct gb_constraint gb_constraint;
 
 typedef struct gb_constraint_options {
-    const gumbel_grammar *grammar;
+    const gumbel_grammar *grammar;     /* NULL: only the reasoning is limited */
+    const gumbel_tokenizer *tokenizer; /* needed without a grammar */
     uint64_t vocab_size;
     const int32_t *prompt; /* [prompt_count] what the answer follows: it may have opened reasoning */
     size_t prompt_count;
     bool reasons; /* the answer may open reasoning itself */
+    bool has_reasoning_budget;
+    uint32_t reasoning_budget; /* tokens of reasoning, behind which only its end may be drawn */
     const int32_t *end_tokens;
     size_t end_token_count;
 } gb_constraint_options;
 
 /* Nothing of options is kept but a reference to the grammar. One thread at a time. Errors: ARGUMENT (the
- * grammar is of another vocabulary), LIMIT, MEMORY. */
+ * grammar is of another vocabulary; a budget without a tokenizer), UNSUPPORTED (a budget where no token
+ * closes reasoning), LIMIT, MEMORY. */
 gumbel_status gb_constraint_create(const gb_constraint_options *options, gb_constraint **constraint,
                                    gumbel_error *error);
 

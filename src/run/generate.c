@@ -82,13 +82,16 @@ static gumbel_status make_constraint(const gumbel_session *session, const gumbel
                                      gumbel_error *error) {
     const gb_metadata *metadata = &session->engine->program->metadata;
     *constraint = NULL;
-    if (!options->grammar)
+    if (!options->grammar && !options->has_reasoning_budget)
         return GUMBEL_OK;
     const gb_constraint_options of_answer = {.grammar = options->grammar,
+                                             .tokenizer = options->tokenizer,
                                              .vocab_size = metadata->vocab_size,
                                              .prompt = prompt,
                                              .prompt_count = count,
                                              .reasons = options->reasons,
+                                             .has_reasoning_budget = options->has_reasoning_budget,
+                                             .reasoning_budget = options->reasoning_budget,
                                              .end_tokens = metadata->stop_tokens.ids,
                                              .end_token_count = metadata->stop_tokens.count};
     GB_TRY(gb_check_mask(session->engine->program, "generate: ", error));
@@ -205,7 +208,7 @@ static void give_up(gumbel_session *session, gumbel_generated *generated) {
 static gb_lookahead lookahead_of(const gumbel_session *session) {
     const gb_generation *generation = &session->generation;
     gb_lookahead lookahead = {.sampling = &generation->sampling, .steps = UINT32_MAX};
-    if (session->constraint)
+    if (session->constraint && gb_constraint_mask(session->constraint).make)
         return (gb_lookahead){0};
     if (generation->max_new_tokens > 0)
         lookahead.steps = generation->max_new_tokens - generation->generated - 1;

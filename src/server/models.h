@@ -32,7 +32,9 @@ typedef struct server_model {
     gumbel_sampling sampling;                  /* where a request says nothing */
     const char *origins[SERVER_MOST_SETTINGS]; /* of its settings: "program", "default", "flag" */
     gumbel_chat_options chat;                  /* likewise */
-    struct server_grammars *grammars;          /* of its tokenizer */
+    bool has_reasoning_budget;                 /* likewise */
+    uint32_t reasoning_budget;
+    struct server_grammars *grammars; /* of its tokenizer */
     server_generator generator;
 } server_model;
 

@@ -78,6 +78,51 @@ static void chats_are_held_and_set_free(void **state) {
     free(replies);
 }
 
+static const char tools[] =
+    "[{\"type\": \"function\", \"function\": {\"name\": \"clock\", \"strict\": true}},"
+    " {\"name\": \"dice\", \"parameters\": {\"type\": \"object\", \"properties\": {\"sides\":"
+    " {\"enum\": [4, 6]}}, \"required\": [\"sides\"]}}]";
+
+/* The message's calls in JSON, which the caller releases. */
+static json_t *calls_of(char *line) {
+    json_t *answer = json_loads(line, 0, NULL);
+    json_t *calls = json_incref(json_object_get(json_object_get(answer, "message"), "tool_calls"));
+    json_decref(answer);
+    free(line);
+    return calls;
+}
+
+static void tools_are_called(void **state) {
+    (void)state;
+    const char *path = temporary_path("tools.json");
+    write_text(path, tools);
+    json_t *calls =
+        calls_of(output_of(ANSWER(model, "--tools", path, "--tool-choice", "dice", "--json", "--no-think")));
+    const json_t *call = json_object_get(json_array_get(calls, 0), "function");
+    const char *arguments = json_string_value(json_object_get(call, "arguments"));
+    assert_int_equal(json_array_size(calls), 1);
+    assert_string_equal(json_string_value(json_object_get(call, "name")), "dice");
+    assert_true(strcmp(arguments, "{\"sides\":4}") == 0 || strcmp(arguments, "{\"sides\":6}") == 0);
+    json_decref(calls);
+    calls = calls_of(output_of(ANSWER(model, "--tools", path, "--tool-choice", "none", "--json")));
+    assert_null(calls);
+    calls = calls_of(output_of(ANSWER(minimal, "--tools", path, "--json")));
+    json_decref(calls);
+}
+
+/* A thought that the prompt has opened ends at once. */
+static void thoughts_have_a_budget(void **state) {
+    (void)state;
+    char *free_answer = output_of(GUMBEL(NULL, "run", GUMBEL_MODELS "/qwen3_5-moe-tiny", "What is 3 + 4?",
+                                         "--think", "--json", "--temperature", "0", "-q"));
+    char *short_answer =
+        output_of(GUMBEL(NULL, "run", GUMBEL_MODELS "/qwen3_5-moe-tiny", "What is 3 + 4?", "--think",
+                         "--json", "--temperature", "0", "-q", "--reasoning-budget", "0"));
+    assert_non_null(strstr(free_answer, "reasoning_content"));
+    assert_null(strstr(short_answer, "reasoning_content"));
+    free(free_answer), free(short_answer);
+}
+
 static void check_refusal(command_result result, int status, const char *part) {
     assert_status(result, status);
     assert_one_error_line(&result, part);
@@ -93,16 +138,19 @@ static void bad_grammars_are_refused(void **state) {
     check_refusal(ANSWER(model, "-j", "nowhere.json"), 1, "nowhere.json: No such file");
     check_refusal(ANSWER(model, "--grammar", path), 1, "bad.gbnf: grammar, line");
     check_refusal(ANSWER(minimal, "--regex", "a"), 1, "export it again");
+    check_refusal(ANSWER(minimal, "--reasoning-budget", "3"), 1, "export it again");
+    check_refusal(ANSWER(model, "--tool-choice", "required"), 1, "--tool-choice needs --tools");
+    write_text(path, tools);
+    check_refusal(ANSWER(model, "--tools", path, "--tool-choice", "moon"), 1, "none of them is \"moon\"");
     check_refusal(GUMBEL(NULL, "run", bare, "--tokens", "2,3", "--print-tokens", "--regex", "a"), 1,
                   "the program has no tokenizer");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemas_are_texts_or_files),
-        cmocka_unit_test(expressions_and_grammars_hold),
-        cmocka_unit_test(chats_are_held_and_set_free),
-        cmocka_unit_test(bad_grammars_are_refused),
+        cmocka_unit_test(schemas_are_texts_or_files),  cmocka_unit_test(expressions_and_grammars_hold),
+        cmocka_unit_test(chats_are_held_and_set_free), cmocka_unit_test(tools_are_called),
+        cmocka_unit_test(thoughts_have_a_budget),      cmocka_unit_test(bad_grammars_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -63,6 +63,12 @@ static void test_choice(void **state) {
     assert_string_equal(choose("{}", "other"), "");
     assert_string_equal(last_line, "");
     assert_string_equal(choose(own, "gemma4"), "{\"start_anchor\":\"A\",\"fields\":{\"content\":{}}}");
+    static const char calls[] =
+        "{\"response_template\": {\"start_anchor\": \"A\", \"fields\": {\"tool_calls\": "
+        "{\"open\": \"B\", \"close\": \"C\", \"content\": \"json\"}}}}";
+    assert_non_null(strstr(choose(calls, "gemma4"), "\"written\":{\"call\":\"<|tool_call>call:{name}"));
+    assert_null(strstr(choose(calls, "qwen3_5"), "written"));
+    assert_null(strstr(choose(calls, "other"), "written"));
     assert_string_equal(choose("{\"response_template\": {\"fields\": {}}}", "gemma4"),
                         gb_known_reply_format("gemma4"));
     assert_non_null(strstr(last_line, "tokenizer_config.json: response_template: fields"));

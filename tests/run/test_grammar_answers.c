@@ -204,24 +204,65 @@ static void every_kind_holds_its_answers(void **state) {
     close_bundled(&b);
 }
 
-/* A prompt that has opened reasoning: all is allowed up to the token that closes it. */
-static void the_grammar_begins_behind_reasoning(void **state) {
-    (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+/* A constraint behind a prompt that has opened reasoning; its grammar and budget stand in options. */
+static gb_constraint *constrain_reasoning(const bundled *b, gb_constraint_options options) {
     int32_t prompt[MOST_PROMPT];
     gumbel_program_info info = {.size = sizeof info};
     gb_constraint *constraint;
-    gb_constraint_options options = {.grammar = b.grammar, .prompt = prompt};
-    encode(&b, GUMBEL_THINKING_ON, prompt, &options.prompt_count);
-    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
+    encode(b, GUMBEL_THINKING_ON, prompt, &options.prompt_count);
+    assert_ok(gumbel_program_get_info(b->program, &info, &error), &error);
+    options.prompt = prompt;
+    options.tokenizer = b->tokenizer;
     options.vocab_size = info.vocab_size;
     options.end_tokens = info.stop_tokens;
     options.end_token_count = info.stop_token_count;
     assert_ok(gb_constraint_create(&options, &constraint, &error), &error);
+    return constraint;
+}
+
+enum { MASK_WORDS = 1 << 13 };
+
+/* The mask of the next token; all ones where any may be drawn. */
+static void make_words(gb_constraint *constraint, uint32_t words[MASK_WORDS]) {
+    const gb_mask_source mask = gb_constraint_mask(constraint);
+    memset(words, 0xff, MASK_WORDS * sizeof *words);
+    if (mask.make)
+        mask.make(mask.user, words);
+}
+
+static bool is_set(const uint32_t *words, int32_t token) {
+    return (words[token / 32] >> token % 32 & 1) != 0;
+}
+
+static bool may_draw(gb_constraint *constraint, int32_t token) {
+    uint32_t words[MASK_WORDS];
+    make_words(constraint, words);
+    return is_set(words, token);
+}
+
+/* Tokens that the mask allows. */
+static size_t count_allowed(gb_constraint *constraint, int32_t vocab_size) {
+    size_t count = 0;
+    uint32_t words[MASK_WORDS];
+    make_words(constraint, words);
+    for (int32_t token = 0; token < vocab_size; token++)
+        count += is_set(words, token);
+    return count;
+}
+
+/* All is allowed up to the token that closes reasoning, but for the end of an answer that cannot be empty. */
+static void the_grammar_begins_behind_reasoning(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    gb_constraint *constraint = constrain_reasoning(&b, (gb_constraint_options){.grammar = b.grammar});
+    gumbel_program_info info = {.size = sizeof info};
+    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
     const int32_t end = gumbel_token_id(b.tokenizer, "</think>");
     assert_true(end >= 0);
     for (int32_t token = 20; token < 40; token++) {
-        assert_true(gb_constraint_mask(constraint).make == NULL);
+        assert_int_equal(count_allowed(constraint, (int32_t)info.vocab_size),
+                         info.vocab_size - info.stop_token_count);
+        assert_false(may_draw(constraint, info.stop_tokens[0]));
         assert_ok(gb_constraint_accept(constraint, token, &error), &error);
     }
     assert_ok(gb_constraint_accept(constraint, end, &error), &error);
@@ -266,6 +307,106 @@ static void an_answer_without_tokens_says_where(void **state) {
     close_bundled(&b);
 }
 
+/* With a grammar and without one: so many tokens, then the one that closes reasoning. */
+static void reasoning_has_a_budget(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
+                  end = gumbel_token_id(b.tokenizer, "</think>");
+    gumbel_program_info info = {.size = sizeof info};
+    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
+    for (uint32_t budget = 0; budget < 8; budget++) {
+        const gb_constraint_options options = {.grammar = budget % 2 ? b.grammar : NULL,
+                                               .has_reasoning_budget = true,
+                                               .reasoning_budget = budget};
+        gb_constraint *constraint = constrain_reasoning(&b, options);
+        for (uint32_t i = 0; i < budget; i++) {
+            assert_true(may_draw(constraint, 30) && may_draw(constraint, end));
+            assert_ok(gb_constraint_accept(constraint, 30, &error), &error);
+        }
+        assert_true(may_draw(constraint, end));
+        assert_int_equal(count_allowed(constraint, (int32_t)info.vocab_size), 1);
+        assert_ok(gb_constraint_accept(constraint, end, &error), &error);
+        assert_false(may_draw(constraint, open));
+        if (!options.grammar)
+            assert_int_equal(count_allowed(constraint, (int32_t)info.vocab_size), info.vocab_size - 1);
+        gb_constraint_destroy(constraint);
+    }
+    close_bundled(&b);
+}
+
+/* What is not used of a budget holds for a thought that the answer opens later. */
+static void a_budget_is_for_the_whole_answer(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
+                  end = gumbel_token_id(b.tokenizer, "</think>");
+    gb_constraint *constraint =
+        constrain_reasoning(&b, (gb_constraint_options){.has_reasoning_budget = true, .reasoning_budget = 3});
+    const int32_t tokens[] = {30, 31, end, 40, 41, open, 32};
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        assert_null(gb_constraint_mask(constraint).make);
+        assert_ok(gb_constraint_accept(constraint, tokens[i], &error), &error);
+    }
+    assert_true(may_draw(constraint, end));
+    assert_false(may_draw(constraint, 30));
+    gb_constraint_destroy(constraint);
+    close_bundled(&b);
+}
+
+/* A call ends reasoning, where the grammar has calls; elsewhere it is not drawn there. */
+static void calls_within_reasoning(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    const int32_t open = gumbel_token_id(b.tokenizer, "<|channel>");
+    const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
+    gumbel_grammar_options options = {.size = sizeof options,
+                                      .kind = GUMBEL_GRAMMAR_TEXT,
+                                      .tools = "[{\"name\": \"clock\"}]",
+                                      .tool_choice = GUMBEL_TOOLS_REQUIRED};
+    for (int is_called = 0; is_called < 2; is_called++) {
+        gumbel_grammar *grammar = NULL;
+        if (is_called)
+            assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
+        gb_constraint *constraint = constrain_reasoning(
+            &b, (gb_constraint_options){.grammar = is_called ? grammar : b.grammar, .reasons = true});
+        assert_true(may_draw(constraint, open));
+        assert_ok(gb_constraint_accept(constraint, open, &error), &error);
+        assert_ok(gb_constraint_accept(constraint, 100, &error), &error);
+        assert_int_equal(may_draw(constraint, call), is_called);
+        if (is_called) {
+            assert_ok(gb_constraint_accept(constraint, call, &error), &error);
+            assert_false(may_draw(constraint, call));
+            assert_fails(gb_constraint_accept(constraint, open, &error), GUMBEL_ERROR_ARGUMENT, &error,
+                         "expects");
+        }
+        gb_constraint_destroy(constraint);
+        gumbel_grammar_destroy(grammar);
+    }
+    close_bundled(&b);
+}
+
+/* Free text with tools needs no mask until a call begins. */
+static void text_with_tools_is_free(void **state) {
+    (void)state;
+    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
+    const gumbel_grammar_options options = {
+        .size = sizeof options, .kind = GUMBEL_GRAMMAR_TEXT, .tools = "[{\"name\": \"clock\"}]"};
+    gumbel_grammar *grammar;
+    assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
+    gb_constraint *constraint = constrain_reasoning(&b, (gb_constraint_options){.grammar = grammar});
+    for (int32_t token = 100; token < 120; token++) {
+        assert_null(gb_constraint_mask(constraint).make);
+        assert_ok(gb_constraint_accept(constraint, token, &error), &error);
+    }
+    assert_ok(gb_constraint_accept(constraint, call, &error), &error);
+    assert_non_null(gb_constraint_mask(constraint).make);
+    gb_constraint_destroy(constraint);
+    gumbel_grammar_destroy(grammar);
+    close_bundled(&b);
+}
+
 static void programs_without_masks_refuse(void **state) {
     (void)state;
     bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "minimal");
@@ -284,6 +425,10 @@ int main(void) {
         cmocka_unit_test(every_kind_holds_its_answers),
         cmocka_unit_test(the_grammar_begins_behind_reasoning),
         cmocka_unit_test(an_answer_without_tokens_says_where),
+        cmocka_unit_test(reasoning_has_a_budget),
+        cmocka_unit_test(a_budget_is_for_the_whole_answer),
+        cmocka_unit_test(calls_within_reasoning),
+        cmocka_unit_test(text_with_tools_is_free),
         cmocka_unit_test(programs_without_masks_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,7 +192,7 @@ class Structured(unittest.TestCase):
                 ({"response_format": named({"type": "object", "banana": 1})}, "response_format", "banana"),
                 ({"response_format": named({"type": "integer", "minimum": 3, "maximum": 2})}, "response_format",
                  "no value"),
-                ({"response_format": named({}), "tools": [tool]}, "response_format", "tools"),
+                ({"response_format": named({}), "tools": [tool, tool]}, "response_format", "are both"),
                 ({"response_format": named({}), "guided_json": {}}, "guided_json", "response_format and guided_json"),
                 ({"json_schema": {}, "guided_json": {}}, "guided_json", "json_schema and guided_json"),
                 ({"grammar": GRAMMAR, "structured_outputs": {"regex": "a"}}, "structured_outputs.regex",

@@ -40,6 +40,7 @@ const cli_option cli_typing_table[] = {
 const cli_option_group cli_chat_groups[] = {
     {.title = "Format", .options = cli_format_table, .offset = offsetof(chat_arguments, format)},
     {.title = "Chat template", .options = cli_template_table, .offset = offsetof(chat_arguments, template)},
+    {.title = "Reasoning", .options = cli_reasoning_table, .offset = offsetof(chat_arguments, reasoning)},
     {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(chat_arguments, sampling)},
     {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(chat_arguments, stop)},
     {.title = "Structured answers",
@@ -77,8 +78,9 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     if (status == GUMBEL_OK)
         status = apply_template(chat, error);
     if (status == GUMBEL_OK)
-        status = cli_read_grammar(&chat->arguments.grammar, conversation->model->tokenizer,
-                                  &conversation->grammar, error);
+        status = cli_read_grammar(&chat->arguments.grammar,
+                                  chat->arguments.format.raw ? NULL : chat->arguments.template.tools,
+                                  conversation->model, &conversation->grammar, error);
     if (status != GUMBEL_OK)
         return status;
     settled.seed = conversation->sampling.seed;
@@ -90,6 +92,8 @@ gumbel_status cli_chat_apply_settings(cli_chat *chat, gumbel_error *error) {
     conversation->max_new_tokens = limit > 0 ? (uint32_t)limit : 0;
     cli_read_stops(&chat->arguments.stop, &conversation->stops);
     conversation->reasons = chat->arguments.template.thinking == GUMBEL_THINKING_ON;
+    conversation->has_reasoning_budget =
+        cli_has_reasoning_budget(&chat->arguments.reasoning, &conversation->reasoning_budget);
     return cli_conversation_apply(conversation, error);
 }
 

@@ -6,6 +6,7 @@
 #define GUMBEL_CLI_CHAT_COMMANDS_H
 
 #include "cli/chat/conversation.h"
+#include "cli/model/reasoning.h"
 
 typedef struct chat_options {
     cli_integer max_new_tokens;
@@ -23,6 +24,7 @@ typedef struct chat_arguments {
     cli_sampling_options sampling;
     cli_format_options format;
     cli_template_options template;
+    cli_reasoning_options reasoning;
     cli_typing_options typing;
     cli_stop_options stop;
     cli_grammar_options grammar;

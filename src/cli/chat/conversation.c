@@ -38,6 +38,8 @@ static gumbel_status generate(cli_conversation *conversation, const int32_t *tok
         .tokenizer = conversation->model->tokenizer,
         .grammar = conversation->grammar,
         .reasons = conversation->reasons,
+        .has_reasoning_budget = conversation->has_reasoning_budget,
+        .reasoning_budget = conversation->reasoning_budget,
     };
     cli_generator *generator = &conversation->generator;
     gumbel_status status = cli_apply_stops(&conversation->stops, &options, error);

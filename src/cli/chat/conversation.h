@@ -21,8 +21,10 @@ typedef struct cli_conversation {
     cli_format_options format;
     cli_template template;
     cli_stops stops;
-    gumbel_grammar *grammar;       /* NULL: any reply will do */
-    bool reasons;                  /* a reply may begin with reasoning before it follows the grammar */
+    gumbel_grammar *grammar;   /* NULL: any reply will do */
+    bool reasons;              /* a reply may begin with reasoning before it follows the grammar */
+    bool has_reasoning_budget; /* likewise of gumbel_generate_options */
+    uint32_t reasoning_budget;
     uint32_t max_new_tokens;       /* 0: no limit */
     cli_reply reply;               /* the last one */
     gumbel_conversation *messages; /* made when it is first needed; without a message with --raw */

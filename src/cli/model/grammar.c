@@ -36,6 +36,13 @@ const cli_option cli_grammar_table[] = {
      .help = "JSON without white space between its tokens.",
      .type = CLI_FLAG,
      .offset = offsetof(cli_grammar_options, compact)},
+    {.names = "--tool-choice",
+     .argument = "auto|required|none|NAME",
+     .help =
+         "Whether the answer calls tools of --tools: it may; it is calls alone; it has none; or it is one "
+         "call of the tool with that name.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_grammar_options, tool_choice)},
     {0},
 };
 
@@ -67,43 +74,73 @@ static int count_of(const cli_grammar_options *flags) {
     return (flags->schema != NULL) + (flags->grammar != NULL) + (flags->regex != NULL) + flags->json;
 }
 
-static gumbel_status check(const cli_grammar_options *flags, const gumbel_tokenizer *tokenizer,
+static gumbel_status check(const cli_grammar_options *flags, const char *tools, const cli_model *model,
                            gumbel_error *error) {
-    if (count_of(flags) <= 1 && tokenizer)
-        return GUMBEL_OK;
     if (count_of(flags) > 1)
         cli_refuse(error, "an answer takes one of --json-schema, --json-object, --regex and --grammar");
-    else
+    else if (flags->tool_choice && !tools)
+        cli_refuse(error, "--tool-choice needs --tools, and messages rather than plain text");
+    else if ((count_of(flags) > 0 || flags->tool_choice) && !model->tokenizer)
         cli_refuse(error, "the program has no tokenizer, which a grammar needs to know its tokens by");
+    else
+        return GUMBEL_OK;
     return error->status;
 }
 
-gumbel_status cli_read_grammar(const cli_grammar_options *flags, const gumbel_tokenizer *tokenizer,
+static void choose_tools(const char *choice, gumbel_grammar_options *options) {
+    if (!choice || strcmp(choice, "auto") == 0)
+        options->tool_choice = GUMBEL_TOOLS_AUTO;
+    else if (strcmp(choice, "required") == 0)
+        options->tool_choice = GUMBEL_TOOLS_REQUIRED;
+    else if (strcmp(choice, "none") == 0)
+        options->tool_choice = GUMBEL_TOOLS_NONE;
+    else
+        options->tool_name = choice;
+}
+
+/* Both are files, or NULL. */
+static gumbel_status read_grammar(const char *text, const char *tools, const gumbel_tokenizer *tokenizer,
+                                  gumbel_grammar_options *options, gumbel_grammar **grammar,
+                                  gumbel_error *error) {
+    cli_text text_file = {0}, tools_file = {0};
+    gumbel_status status = GUMBEL_OK;
+    if (text) {
+        status = read_file(text, &text_file, error);
+        options->text = text_file.bytes;
+    }
+    if (status == GUMBEL_OK && tools) {
+        status = read_file(tools, &tools_file, error);
+        options->tools = tools_file.bytes;
+    }
+    if (status == GUMBEL_OK)
+        status = create(tokenizer, options, text ? text : tools, grammar, error);
+    cli_text_free(&text_file);
+    cli_text_free(&tools_file);
+    return status;
+}
+
+gumbel_status cli_read_grammar(const cli_grammar_options *flags, const char *tools, const cli_model *model,
                                gumbel_grammar **grammar, gumbel_error *error) {
+    const bool is_asked = count_of(flags) > 0 || flags->tool_choice;
     gumbel_grammar_options options = {
         .size = sizeof options, .in_order = flags->in_order, .compact = flags->compact};
     options.kind = flags->schema    ? GUMBEL_GRAMMAR_JSON_SCHEMA
                    : flags->grammar ? GUMBEL_GRAMMAR_GBNF
                    : flags->regex   ? GUMBEL_GRAMMAR_REGEX
-                                    : GUMBEL_GRAMMAR_JSON;
+                   : flags->json    ? GUMBEL_GRAMMAR_JSON
+                                    : GUMBEL_GRAMMAR_TEXT;
     options.text = flags->schema ? flags->schema : flags->grammar ? flags->grammar : flags->regex;
     const bool is_file =
         (flags->schema && !is_schema(flags->schema)) || (flags->grammar && !strstr(flags->grammar, "::="));
-    const char *path = is_file ? options.text : NULL;
     gumbel_grammar *made = NULL;
-    cli_text file = {0};
-    gumbel_status status = GUMBEL_OK;
-    if (count_of(flags) > 0)
-        status = check(flags, tokenizer, error);
-    if (status == GUMBEL_OK && path) {
-        status = read_file(path, &file, error);
-        options.text = file.bytes;
-    }
-    if (status == GUMBEL_OK && count_of(flags) > 0)
-        status = create(tokenizer, &options, path, &made, error);
-    cli_text_free(&file);
-    if (status != GUMBEL_OK)
+    gumbel_status status = check(flags, tools, model, error);
+    choose_tools(flags->tool_choice, &options);
+    if (status == GUMBEL_OK && (is_asked || (tools && model->info.has_mask)))
+        status = read_grammar(is_file ? options.text : NULL, tools, model->tokenizer, &options, &made, error);
+    if (status != GUMBEL_OK && is_asked)
         return status;
+    if (status != GUMBEL_OK)
+        cli_note("calls of tools are not held to their schemas: %s", error->message);
     gumbel_grammar_destroy(*grammar);
     *grammar = made;
     return GUMBEL_OK;

@@ -88,7 +88,8 @@ static gumbel_status settle(const run_arguments *arguments, run_state *state, gu
     state->output.reasoning = arguments->format.reasoning;
     cli_read_stops(&arguments->stop, &state->stops);
     if (status == GUMBEL_OK)
-        status = cli_read_grammar(&arguments->grammar, state->model.tokenizer, &state->grammar, error);
+        status = cli_read_grammar(&arguments->grammar, state->conversation ? arguments->template.tools : NULL,
+                                  &state->model, &state->grammar, error);
     return status;
 }
 
@@ -108,6 +109,7 @@ static gumbel_status answer(const run_arguments *arguments, run_state *state, gu
         .grammar = state->grammar,
         .reasons = arguments->template.thinking == GUMBEL_THINKING_ON,
     };
+    options.has_reasoning_budget = cli_has_reasoning_budget(&arguments->reasoning, &options.reasoning_budget);
     status = cli_apply_stops(&state->stops, &options, error);
     if (status != GUMBEL_OK)
         return status;
@@ -178,6 +180,7 @@ static int converse(const run_arguments *arguments) {
                            .sampling = arguments->sampling,
                            .format = arguments->format,
                            .template = arguments->template,
+                           .reasoning = arguments->reasoning,
                            .stop = arguments->stop,
                            .grammar = arguments->grammar,
                            .typing = arguments->typing,
@@ -227,6 +230,9 @@ const cli_command cli_command_run = {
             {.title = "Chat template",
              .options = cli_template_table,
              .offset = offsetof(run_arguments, template)},
+            {.title = "Reasoning",
+             .options = cli_reasoning_table,
+             .offset = offsetof(run_arguments, reasoning)},
             {.title = "Sampling", .options = cli_sampling_table, .offset = offsetof(run_arguments, sampling)},
             {.title = "Stop strings", .options = cli_stop_table, .offset = offsetof(run_arguments, stop)},
             {.title = "Structured answers",

@@ -10,6 +10,7 @@
 #include "cli/model/grammar.h"
 #include "cli/model/model.h"
 #include "cli/model/prompt.h"
+#include "cli/model/reasoning.h"
 #include "cli/model/reply.h"
 #include "cli/model/stops.h"
 
@@ -28,6 +29,7 @@ typedef struct run_arguments {
     cli_sampling_options sampling;
     cli_format_options format;
     cli_template_options template;
+    cli_reasoning_options reasoning;
     cli_stop_options stop;
     cli_grammar_options grammar;
     cli_typing_options typing;

@@ -110,7 +110,8 @@ static gumbel_status open_parts(const serve_arguments *arguments, const serve_mo
     return status == GUMBEL_OK ? open_scheduler(&arguments->serve, loaded, error) : status;
 }
 
-static server_model served_of(const serve_model *model, const serve_loaded *loaded) {
+static server_model served_of(const serve_arguments *arguments, const serve_model *model,
+                              const serve_loaded *loaded) {
     gumbel_engine_info engine = {.size = sizeof engine};
     gumbel_engine_get_info(loaded->model.engine, &engine, NULL); /* it cannot fail */
     server_model served = {.names = model->names,
@@ -123,6 +124,7 @@ static server_model served_of(const serve_model *model, const serve_loaded *load
                            .chat = loaded->template.options,
                            .grammars = loaded->grammars,
                            .generator = server_generator_of(loaded->scheduler)};
+    served.has_reasoning_budget = cli_has_reasoning_budget(&arguments->reasoning, &served.reasoning_budget);
     for (size_t i = 0; i < SERVER_MOST_SETTINGS && i < CLI_MOST_SETTINGS; i++)
         served.origins[i] = loaded->sampling.origins[i];
     return served;
@@ -136,7 +138,7 @@ gumbel_status serve_load(const serve_arguments *arguments, const serve_model *mo
         serve_unload(made);
         return status;
     }
-    made->served = served_of(model, made);
+    made->served = served_of(arguments, model, made);
     *loaded = made;
     char id[SERVER_MODEL_ID];
     cli_note("%s: %u positions, %s", server_first_name(model->names, id), made->served.max_context,

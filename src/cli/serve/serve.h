@@ -7,6 +7,7 @@
 
 #include "cli/model/chat_template.h"
 #include "cli/model/model.h"
+#include "cli/model/reasoning.h"
 #include "cli/model/sampling.h"
 
 typedef struct serve_options {
@@ -24,6 +25,7 @@ typedef struct serve_arguments {
     cli_model_options model;
     cli_sampling_options sampling;
     cli_template_options template;
+    cli_reasoning_options reasoning;
     serve_options serve;
 } serve_arguments;
 

@@ -29,7 +29,9 @@ static const char GEMMA4[] =
     "\\\\s*(?P<content>\\\\{.*\\\\})\\\\s*\\\\z\",\n"
     "   \"content\": \"json\",\n"
     "   \"content_args\": {\"unquoted_keys\": true, \"string_delims\": [[\"<|\\\"|>\", \"<|\\\"|>\"]]},\n"
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"call\": \"<|tool_call>call:{name}{arguments}<tool_call|>\",\n"
+    "    \"reserved\": [\"<|\\\"|>\"]}},\n"
     "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
 
 /* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
@@ -51,7 +53,12 @@ static const char QWEN3_5[] =
     "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
     "(?:</parameter>(?=\\\\s*(?:<parameter=|\\\\z))"
     "|(?=<parameter=[^>\\\\n]+>)|\\\\z)\"},\n"
-    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
+    "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"},\n"
+    "   \"written\": {\"before\": [\"\\n\", \"\\n\\n\"],\n"
+    "    \"call\": \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\",\n"
+    "    \"argument\": \"<parameter={name}>\\n{value}\\n</parameter>\\n\",\n"
+    "    \"reserved\": [\"<parameter=\", \"</parameter>\", \"<function=\", \"</function>\", "
+    "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 /* Qwen3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and </tool_call>. */
@@ -111,12 +118,29 @@ static bool is_usable(const gb_byte_buffer *bytes, gumbel_log_callback log, void
     return true;
 }
 
-static gumbel_status read_own(const char *path, gumbel_log_callback log, void *log_user,
+static json_t *calls_of(const json_t *format) {
+    return json_object_get(json_object_get(format, "fields"), "tool_calls");
+}
+
+/* Hugging Face's formats do not say how calls are written: where they are read as the family's are, they are
+ * written so. */
+static void add_written(json_t *own, const char *known) {
+    json_t *family = known ? json_loads(known, 0, NULL) : NULL;
+    json_t *calls = calls_of(own), *written = json_object_get(calls_of(family), "written");
+    const json_t *content = json_object_get(calls, "content");
+    if (content && written && !json_object_get(calls, "written") &&
+        json_equal(content, json_object_get(calls_of(family), "content")))
+        json_object_set(calls, "written", written);
+    json_decref(family);
+}
+
+static gumbel_status read_own(const char *path, const char *known, gumbel_log_callback log, void *log_user,
                               gb_byte_buffer *bytes, gumbel_error *error) {
     json_t *config;
     GB_TRY(gb_read_json(path, MAX_CONFIG_FILE, &config, error));
-    const json_t *template = json_object_get(config, "response_template");
+    json_t *template = json_object_get(config, "response_template");
     if (json_is_object(template)) {
+        add_written(template, known);
         char *text = json_dumps(template, JSON_COMPACT);
         gb_buffer_append(bytes, text, text ? strlen(text) + 1 : 0);
         free(text);
@@ -130,12 +154,12 @@ static gumbel_status read_own(const char *path, gumbel_log_callback log, void *l
 gumbel_status gb_choose_reply_format(const char *directory, const char *architecture, gumbel_log_callback log,
                                      void *log_user, gb_byte_buffer *bytes, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
+    const char *known = gb_known_reply_format(architecture);
     char *path = directory ? gb_join_path(directory, "tokenizer_config.json") : NULL;
     if (path && access(path, F_OK) == 0)
-        status = read_own(path, log, log_user, bytes, error);
+        status = read_own(path, known, log, log_user, bytes, error);
     gb_free(path);
     GB_TRY(status);
-    const char *known = gb_known_reply_format(architecture);
     if (bytes->size == 0 && known)
         gb_buffer_append(bytes, known, strlen(known) + 1);
     return bytes->failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for a reply format") : GUMBEL_OK;

@@ -134,6 +134,8 @@ static gb_expression string_candidate(gb_schema_reader *reader, const gb_terms *
     const gb_expression text =
         gb_express_plain_text(reader, json_string_value(value), json_string_length(value));
     const gb_expression matching = gb_express_matching(reader, terms, &is_asked);
+    if (gb_has_reserved(reader, json_string_value(value), json_string_length(value)))
+        return reader->nothing;
     if (!is_asked)
         return gb_quoted(reader, text);
     return gb_expression_has(reader, matching, json_string_value(value), json_string_length(value))

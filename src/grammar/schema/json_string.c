@@ -10,17 +10,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAST_CHARACTER = 0x10FFFF };
+enum {
+    LAST_CHARACTER = 0x10FFFF,
+    MOST_COUNTED = 64 /* characters of a string of limited length that are counted beside reserved texts */
+};
 
 /* The spelling of a character that cannot stand in a string as it is; "" of one that can. */
-static void spell(uint32_t character, char text[8]) {
+static void spell(const gb_schema_reader *reader, uint32_t character, char text[8]) {
     static const char letters[] = "\bb\ff\nn\rr\tt\"\"\\\\";
+    text[0] = 0;
+    if (reader->strings->is_raw)
+        return;
     for (const char *at = letters; *at; at += 2)
         if ((uint8_t)at[0] == character) {
             snprintf(text, 8, "\\%c", at[1]);
             return;
         }
-    text[0] = 0;
     if (character < 0x20)
         snprintf(text, 8, "\\u%04x", character);
 }
@@ -32,17 +37,23 @@ static bool has(const gb_character_range *ranges, size_t count, uint32_t charact
     return false;
 }
 
-/* The parts of a range between the characters that are spelled. */
-static size_t cut_range(gb_character_range range, gb_character_range parts[4]) {
-    static const uint32_t cuts[] = {0x1F, '"', '\\', LAST_CHARACTER + 1};
+/* Characters that stand in strings as they are. */
+static const gb_character_range quoted_ranges[] = {
+    {0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, LAST_CHARACTER}};
+static const gb_character_range raw_ranges[] = {{'\t', '\n'}, {0x20, LAST_CHARACTER}};
+
+/* The parts of a range whose characters are not spelled otherwise. */
+static size_t cut_range(const gb_schema_reader *reader, gb_character_range range,
+                        gb_character_range parts[3]) {
+    const bool is_raw = reader->strings->is_raw;
+    const gb_character_range *ranges = is_raw ? raw_ranges : quoted_ranges;
+    const size_t range_count = is_raw ? 2 : 3;
     size_t count = 0;
-    uint32_t from = 0;
-    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
-        const uint32_t first = range.first > from ? range.first : from;
-        const uint32_t last = range.last < cuts[i] - 1 ? range.last : cuts[i] - 1;
-        if (i > 0 && first <= last)
+    for (size_t i = 0; i < range_count; i++) {
+        const uint32_t first = range.first > ranges[i].first ? range.first : ranges[i].first;
+        const uint32_t last = range.last < ranges[i].last ? range.last : ranges[i].last;
+        if (first <= last)
             parts[count++] = (gb_character_range){first, last};
-        from = cuts[i] + 1;
     }
     return count;
 }
@@ -50,17 +61,17 @@ static size_t cut_range(gb_character_range range, gb_character_range parts[4]) {
 gb_expression gb_express_plain(gb_schema_reader *reader, const gb_character_range *ranges, size_t count) {
     gb_expression items[40];
     size_t item_count = 0, kept_count = 0;
-    gb_character_range *kept = gb_allocate(count * 4, sizeof *kept);
+    gb_character_range *kept = gb_allocate(count * 3, sizeof *kept);
     if (!kept)
         return gb_schema_no_memory(reader);
     for (size_t i = 0; i < count; i++)
-        kept_count += cut_range(ranges[i], kept + kept_count);
+        kept_count += cut_range(reader, ranges[i], kept + kept_count);
     if (kept_count)
         items[item_count++] = gb_express_characters(reader->expressions, kept, kept_count);
     gb_free(kept);
     for (uint32_t character = 0; character <= '\\'; character++) {
         char text[8];
-        spell(character, text);
+        spell(reader, character, text);
         if (text[0] && has(ranges, count, character))
             items[item_count++] = gb_literal(reader, text);
     }
@@ -85,23 +96,89 @@ static gb_expression unicode_escape(gb_schema_reader *reader) {
                              hexadecimal(reader, "cfCF"), any, any));
 }
 
-gb_expression gb_express_free_character(gb_schema_reader *reader) {
-    const gb_character_range plain[] = {{0x20, '"' - 1}, {'"' + 1, '\\' - 1}, {'\\' + 1, LAST_CHARACTER}};
+/* One character in any spelling. */
+static gb_expression free_character(gb_schema_reader *reader) {
     gb_expression escapes[9];
+    if (reader->strings->is_raw)
+        return gb_express_characters(reader->expressions, raw_ranges, 2);
     for (size_t i = 0; i < 8; i++) {
         const char text[] = {'\\', "\"\\/bfnrt"[i], 0};
         escapes[i] = gb_literal(reader, text);
     }
     escapes[8] = unicode_escape(reader);
-    return GB_EITHER(reader, gb_express_characters(reader->expressions, plain, 3),
+    return GB_EITHER(reader, gb_express_characters(reader->expressions, quoted_ranges, 3),
                      gb_either(reader, escapes, 9));
 }
+
+/* ---- What strings may not have in them ----------------------------------------------------------------- */
+
+gb_expression gb_express_reserved(gb_schema_reader *reader, const json_t *texts) {
+    static const uint32_t every_byte[8] = {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+    const size_t count = json_array_size(texts);
+    if (count == 0)
+        return 0;
+    const gb_expression any = gb_express_repeat(
+        reader->expressions, gb_express_byte_set(reader->expressions, every_byte), 0, GB_NO_END);
+    gb_expression reserved = reader->nothing;
+    for (size_t i = 0; i < count; i++)
+        reserved =
+            GB_EITHER(reader, reserved, gb_literal(reader, json_string_value(json_array_get(texts, i))));
+    return GB_JOIN(reader, any, reserved, any);
+}
+
+bool gb_has_reserved(const gb_schema_reader *reader, const char *text, size_t length) {
+    const json_t *texts = reader->options.form ? reader->options.form->reserved : NULL;
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const char *sought = json_string_value(json_array_get(texts, i));
+        const size_t size = strlen(sought);
+        for (size_t at = 0; at + size <= length; at++)
+            if (memcmp(text + at, sought, size) == 0)
+                return true;
+    }
+    return false;
+}
+
+static gb_expression without_reserved(gb_schema_reader *reader, gb_expression content) {
+    return reader->reserved ? gb_express_except(reader->expressions, content, reader->reserved) : content;
+}
+
+/* Characters that begin no reserved text: where many are counted, an automaton that looks for these texts
+ * would be too large. */
+static gb_expression unreserved_character(gb_schema_reader *reader, gb_expression character) {
+    const json_t *texts = reader->options.form->reserved;
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const char first = json_string_value(json_array_get(texts, i))[0];
+        character = gb_express_except(reader->expressions, character, gb_between(reader, first, first));
+    }
+    return character;
+}
+
+static gb_expression count_characters(gb_schema_reader *reader, gb_expression character, gb_counts length) {
+    const bool is_long =
+        length.least > MOST_COUNTED || (length.most > MOST_COUNTED && length.most != GB_NO_END);
+    if (reader->reserved && is_long)
+        character = unreserved_character(reader, character);
+    const gb_expression counted =
+        gb_express_repeat(reader->expressions, character, length.least, length.most);
+    return is_long ? counted : without_reserved(reader, counted);
+}
+
+void gb_express_strings(gb_schema_reader *reader, gb_strings *strings) {
+    const gb_character_range all = {0, LAST_CHARACTER};
+    const gb_counts any = {0, GB_NO_END};
+    reader->strings = strings;
+    strings->free_character = free_character(reader);
+    strings->plain_character = gb_express_plain(reader, &all, 1);
+    strings->free_string = gb_quoted(reader, count_characters(reader, strings->free_character, any));
+}
+
+/* ---- Strings ------------------------------------------------------------------------------------------- */
 
 gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length) {
     gb_byte_buffer spelled = {0};
     for (size_t i = 0; i < length; i++) {
         char escape[8];
-        spell((uint8_t)text[i], escape);
+        spell(reader, (uint8_t)text[i], escape);
         gb_buffer_append(&spelled, escape[0] ? escape : text + i, escape[0] ? strlen(escape) : 1);
     }
     const gb_expression content = spelled.failed
@@ -112,8 +189,7 @@ gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, 
 }
 
 gb_expression gb_quoted(gb_schema_reader *reader, gb_expression content) {
-    const gb_expression quote = gb_literal(reader, "\"");
-    return GB_JOIN(reader, quote, content, quote);
+    return GB_JOIN(reader, reader->strings->open, content, reader->strings->close);
 }
 
 /* One of the strings of enum or const; `nothing` of another value. */
@@ -137,7 +213,8 @@ static gb_expression excluded_strings(gb_schema_reader *reader, const json_t *sc
     if (json_object_get(excluded, "format")) {
         const json_t *format = gb_keyword_string(reader, excluded, "format");
         out = gb_express_format(reader, excluded, format ? json_string_value(format) : "");
-        return out ? out : gb_express_repeat(reader->expressions, reader->plain_character, 0, GB_NO_END);
+        return out ? out
+                   : gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     }
     return out;
 }
@@ -151,7 +228,8 @@ static gb_expression narrow(gb_schema_reader *reader, gb_expression content, gb_
 }
 
 gb_expression gb_express_matching(gb_schema_reader *reader, const gb_terms *terms, bool *is_asked) {
-    gb_expression content = gb_express_repeat(reader->expressions, reader->plain_character, 0, GB_NO_END);
+    gb_expression content =
+        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     *is_asked = false;
     for (size_t i = 0; i < terms->count && !gb_schema_failed(reader); i++) {
         const json_t *schema = terms->items[i];
@@ -177,12 +255,12 @@ gb_expression gb_express_string(gb_schema_reader *reader, const gb_terms *terms,
     const gb_counts length = gb_read_counts(reader, terms, "minLength", "maxLength");
     bool is_asked;
     const gb_expression content = gb_express_matching(reader, terms, &is_asked);
-    const gb_expression character = is_asked || is_plain ? reader->plain_character : reader->free_character;
+    const gb_expression character =
+        is_asked || is_plain ? reader->strings->plain_character : reader->strings->free_character;
     if (length.most < length.least)
         return reader->nothing;
     if (length.least == 0 && length.most == GB_NO_END && (is_asked || !is_plain))
-        return is_asked ? gb_quoted(reader, content) : reader->free_string;
-    const gb_expression counted =
-        gb_express_repeat(reader->expressions, character, length.least, length.most);
+        return is_asked ? gb_quoted(reader, without_reserved(reader, content)) : reader->strings->free_string;
+    const gb_expression counted = count_characters(reader, character, length);
     return gb_quoted(reader, is_asked ? gb_express_both(reader->expressions, content, counted) : counted);
 }

@@ -10,8 +10,14 @@
 /* One character of a string in its one spelling: those of the ranges of code points. */
 gb_expression gb_express_plain(gb_schema_reader *reader, const gb_character_range *ranges, size_t count);
 
-/* One character in any spelling. */
-gb_expression gb_express_free_character(gb_schema_reader *reader);
+/* Makes the characters and the strings of a spelling whose quotes are known. */
+void gb_express_strings(gb_schema_reader *reader, gb_strings *strings);
+
+/* Contents with one of the texts in it, a JSON array of strings; 0: there are none. */
+gb_expression gb_express_reserved(gb_schema_reader *reader, const json_t *texts);
+
+/* Whether the text has a reserved one in it. */
+bool gb_has_reserved(const gb_schema_reader *reader, const char *text, size_t length);
 
 /* This text in its one spelling, without quotes. */
 gb_expression gb_express_plain_text(gb_schema_reader *reader, const char *text, size_t length);

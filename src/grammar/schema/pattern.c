@@ -29,12 +29,13 @@ static gb_expression read_regex(gb_schema_reader *reader, const json_t *schema, 
 
 gb_expression gb_express_pattern(gb_schema_reader *reader, const json_t *schema, const char *keyword,
                                  const char *pattern) {
-    const json_t *known = json_object_get(reader->patterns, pattern);
+    const json_t *known = json_object_get(reader->strings->patterns, pattern);
     if (known)
         return (gb_expression)json_integer_value(known);
-    const gb_expression any = gb_express_repeat(reader->expressions, reader->plain_character, 0, GB_NO_END);
+    const gb_expression any =
+        gb_express_repeat(reader->expressions, reader->strings->plain_character, 0, GB_NO_END);
     const gb_expression found = read_regex(reader, schema, keyword, pattern, any);
-    if (found && json_object_set_new(reader->patterns, pattern, json_integer(found)) != 0)
+    if (found && json_object_set_new(reader->strings->patterns, pattern, json_integer(found)) != 0)
         return gb_schema_no_memory(reader);
     return found;
 }

@@ -35,6 +35,16 @@ typedef struct gb_waiting_rule {
     gb_alternatives alternatives;
 } gb_waiting_rule;
 
+/* How strings are spelled: as JSON has them, or as they are. */
+typedef struct gb_strings {
+    bool is_raw;                   /* no escapes: tabs and line breaks, no other control characters */
+    gb_expression open, close;     /* around a string */
+    gb_expression free_character;  /* of a string, in any spelling */
+    gb_expression free_string;     /* any, with its quotes */
+    gb_expression plain_character; /* of a string, in its one spelling */
+    json_t *patterns;              /* {"^a": number of its expression}; owned */
+} gb_strings;
+
 typedef struct gb_schema_reader {
     gb_expressions *expressions;
     gb_schema_options options;
@@ -47,7 +57,6 @@ typedef struct gb_schema_reader {
     size_t made_count, made_capacity;
     gb_waiting_rule *waiting;
     size_t waiting_count, waiting_capacity;
-    json_t *patterns; /* {"^a": number of its expression} */
     uint64_t work;
     size_t order_count; /* rules of in_order.c */
 
@@ -55,10 +64,12 @@ typedef struct gb_schema_reader {
     gb_expression empty, nothing;
     gb_expression space;                   /* inside brackets */
     gb_expression comma, colon;            /* with the white space behind them */
-    gb_expression free_character;          /* of a string, in any spelling */
-    gb_expression free_string;             /* any, with its quotes */
-    gb_expression plain_character;         /* of a string, in its one spelling */
     gb_expression number, integer, digits; /* without bounds; any number of digits */
+    uint32_t most_digits;                  /* of a number before its point; GB_NO_END: any number */
+    const gb_strings *strings;             /* the spelling that holds */
+    gb_strings quoted;                     /* of values */
+    gb_strings bare;                       /* without quotes, as they are; of arguments alone */
+    gb_expression reserved;                /* regular: contents that no string may have; 0: none */
 } gb_schema_reader;
 
 /* Fails naming the keyword of the schema: `schema: "pattern" at #/properties/a/pattern: ...`. keyword may be

@@ -78,15 +78,15 @@ static json_t *rewrite_old_dependencies(gb_schema_reader *reader, const json_t *
     return rewrite_dependencies(reader, schema, "dependencies");
 }
 
-static bool keep(gb_schema_reader *reader, json_t *schema, const json_t *source) {
+const json_t *gb_keep_schema(gb_schema_reader *reader, json_t *schema, const json_t *source) {
     if (schema && gb_grow((void **)&reader->made, &reader->made_capacity, reader->made_count + 1,
                           sizeof *reader->made)) {
         reader->made[reader->made_count++] = (gb_made_schema){schema, source};
-        return true;
+        return schema;
     }
     json_decref(schema);
     gb_schema_no_memory(reader);
-    return false;
+    return NULL;
 }
 
 /* What the schema's keyword is rewritten to, made once: terms are known by the pointers of their schemas. The
@@ -101,7 +101,7 @@ static const json_t *rewritten(gb_schema_reader *reader, const json_t *schema, c
         return NULL;
     }
     if (*index == 0) {
-        if (!keep(reader, rewrite(reader, schema), schema))
+        if (!gb_keep_schema(reader, rewrite(reader, schema), schema))
             return NULL;
         *index = (uint32_t)reader->made_count;
     }

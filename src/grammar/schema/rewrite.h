@@ -12,6 +12,10 @@
  * error. A `not` that gb_excluded gives is left. */
 bool gb_rewrite(gb_schema_reader *reader, const json_t *schema, gb_terms *made);
 
+/* Has the reader own a schema that stands for parts of another one, which errors name. Takes the schema.
+ * NULL, with the error, without memory. */
+const json_t *gb_keep_schema(gb_schema_reader *reader, json_t *schema, const json_t *source);
+
 /* The schema's `not`, if all that it has is type, enum, const, pattern or format: values that the expression
  * of a type leaves out. Otherwise NULL. */
 const json_t *gb_excluded(const json_t *schema);

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "grammar/schema/alternatives.h"
+#include "grammar/schema/arguments.h"
 #include "grammar/schema/json_string.h"
 #include "grammar/schema/place.h"
 #include "grammar/schema/value.h"
@@ -50,29 +51,47 @@ static void express_numbers(gb_schema_reader *reader) {
     gb_expressions *expressions = reader->expressions;
     const gb_character_range marks[] = {{'e', 'e'}, {'E', 'E'}}, signs[] = {{'+', '+'}, {'-', '-'}};
     const gb_expression digit = gb_between(reader, '0', '9');
-    const gb_expression digits = gb_express_repeat(expressions, digit, 1, GB_NO_END);
-    reader->digits = gb_express_repeat(expressions, digit, 0, GB_NO_END);
+    const bool is_limited = reader->options.form != NULL;
+    reader->most_digits = is_limited ? GB_ARGUMENT_DIGITS : GB_NO_END;
+    const gb_expression digits = gb_express_repeat(expressions, digit, 1, reader->most_digits);
+    reader->digits =
+        gb_express_repeat(expressions, digit, 0, is_limited ? GB_ARGUMENT_DIGITS - 1 : GB_NO_END);
     reader->integer = GB_JOIN(reader, gb_express_repeat(expressions, gb_literal(reader, "-"), 0, 1),
                               GB_EITHER(reader, gb_literal(reader, "0"),
                                         GB_JOIN(reader, gb_between(reader, '1', '9'), reader->digits)));
     const gb_expression fraction = GB_JOIN(reader, gb_literal(reader, "."), digits);
     const gb_expression exponent =
         GB_JOIN(reader, gb_express_characters(expressions, marks, 2),
-                gb_express_repeat(expressions, gb_express_characters(expressions, signs, 2), 0, 1), digits);
+                gb_express_repeat(expressions, gb_express_characters(expressions, signs, 2), 0, 1),
+                is_limited ? gb_express_repeat(expressions, digit, 1, 2) : digits);
     reader->number = GB_JOIN(reader, reader->integer, gb_express_repeat(expressions, fraction, 0, 1),
                              gb_express_repeat(expressions, exponent, 0, 1));
 }
 
 static void express_parts(gb_schema_reader *reader) {
-    const gb_character_range all = {0, 0x10FFFF};
     reader->empty = gb_express_empty(reader->expressions);
     express_space(reader);
     express_numbers(reader);
-    reader->free_character = gb_express_free_character(reader);
-    reader->plain_character = gb_express_plain(reader, &all, 1);
-    reader->free_string = shared(
-        reader, "string",
-        gb_quoted(reader, gb_express_repeat(reader->expressions, reader->free_character, 0, GB_NO_END)));
+    if (reader->options.form)
+        reader->reserved = gb_express_reserved(reader, reader->options.form->reserved);
+    gb_express_strings(reader, &reader->quoted);
+    reader->quoted.free_string = shared(reader, "string", reader->quoted.free_string);
+    if (reader->options.form)
+        gb_express_strings(reader, &reader->bare);
+    reader->strings = &reader->quoted;
+}
+
+/* Which quotes strings have, and the empty tables of patterns. */
+static bool choose_strings(gb_schema_reader *reader) {
+    const gb_argument_form *form = reader->options.form;
+    reader->quoted.open = reader->quoted.close = gb_literal(reader, "\"");
+    if (form && form->open_mark)
+        reader->quoted = (gb_strings){.is_raw = true, .open = form->open_mark, .close = form->close_mark};
+    reader->bare.is_raw = true;
+    reader->bare.open = reader->bare.close = gb_express_empty(reader->expressions);
+    reader->quoted.patterns = json_object();
+    reader->bare.patterns = json_object();
+    return reader->quoted.patterns && reader->bare.patterns;
 }
 
 /* Takes a name for the rules of this schema that no other one has in these expressions. */
@@ -94,7 +113,8 @@ static void free_reader(gb_schema_reader *reader) {
         json_decref(reader->made[i].schema);
     for (size_t i = 0; i < reader->waiting_count; i++)
         gb_alternatives_free(&reader->waiting[i].alternatives);
-    json_decref(reader->patterns);
+    json_decref(reader->quoted.patterns);
+    json_decref(reader->bare.patterns);
     gb_free(reader->made);
     gb_free(reader->waiting);
 }
@@ -110,7 +130,9 @@ static gb_expression express_root(gb_schema_reader *reader) {
     express_parts(reader);
     if (!gb_terms_add(&terms, reader->root))
         return gb_schema_no_memory(reader);
-    const gb_expression value = gb_express_value(reader, &terms);
+    const bool is_tagged = reader->options.form && reader->options.form->is_tagged;
+    const gb_expression value =
+        is_tagged ? gb_express_tagged(reader, &terms) : gb_express_value(reader, &terms);
     gb_terms_free(&terms);
     gb_express_waiting(reader);
     if (value == reader->nothing && !gb_schema_failed(reader))
@@ -120,10 +142,10 @@ static gb_expression express_root(gb_schema_reader *reader) {
 
 gb_expression gb_schema_express(gb_expressions *expressions, const json_t *schema,
                                 const gb_schema_options *options, gumbel_error *error) {
-    gb_schema_reader reader = {.expressions = expressions, .root = schema, .patterns = json_object()};
+    gb_schema_reader reader = {.expressions = expressions, .root = schema};
     if (options)
         reader.options = *options;
-    if (!reader.patterns)
+    if (!choose_strings(&reader))
         gb_schema_no_memory(&reader);
     const gb_expression value = gb_schema_failed(&reader) ? 0 : express_root(&reader);
     free_reader(&reader);

@@ -153,15 +153,18 @@ static void copy_numbers(const gumbel_submission *submission, gb_answer *answer)
 /* It ends at the program's stop tokens, also where the request ignores them, and at its own. */
 static gumbel_status make_constraint(const gb_slots_of_engine *slots, const gumbel_submission *submission,
                                      gb_answer *answer, gumbel_error *error) {
-    if (!submission->grammar)
+    if (!submission->grammar && !submission->has_reasoning_budget)
         return GUMBEL_OK;
     const bool ignores = submission->ignore_stop && submission->stop_token_count == 0;
     const gb_constraint_options options = {
         .grammar = submission->grammar,
+        .tokenizer = submission->tokenizer,
         .vocab_size = slots->vocab_size,
         .prompt = submission->tokens,
         .prompt_count = submission->token_count,
         .reasons = submission->reasons,
+        .has_reasoning_budget = submission->has_reasoning_budget,
+        .reasoning_budget = submission->reasoning_budget,
         .end_tokens = ignores ? slots->stop_tokens.ids : answer->stop_tokens,
         .end_token_count = ignores ? slots->stop_tokens.count : answer->stop_token_count};
     return gb_constraint_create(&options, &answer->constraint, error);

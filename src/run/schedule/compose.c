@@ -54,7 +54,7 @@ static bool nobody_joins(const gb_serving_schedule *schedule) {
 static void announce_following(gb_serving_schedule *schedule, size_t count) {
     const gb_answer *answer = schedule->part_answers[0];
     gb_step_part *part = &schedule->parts[0];
-    if (count != 1 || !part->draws || answer->constraint || !nobody_joins(schedule))
+    if (count != 1 || !part->draws || part->mask.make || !nobody_joins(schedule))
         return;
     part->following = gb_answer_following(answer);
     part->stop_tokens = (gb_token_list){answer->stop_tokens, answer->stop_token_count};

@@ -118,6 +118,8 @@ static void set_defaults(const server_model *model, server_request *request) {
     request->sampling = model->sampling;
     memcpy(request->origins, model->origins, sizeof request->origins);
     request->thinking = model->chat.thinking;
+    request->has_reasoning_budget = model->has_reasoning_budget;
+    request->reasoning_budget = model->reasoning_budget;
     request->answers = 1;
     request->is_stored = true;
 }
@@ -143,10 +145,8 @@ bool server_read_request(server_route route, json_t *body, server_find_model fin
         return server_refuse(failure, "top_logprobs", "top_logprobs: needs logprobs: true");
     if (request->wants_echo && request->wants_logprobs)
         return server_refuse(failure, "echo", "echo: not with logprobs in this version");
-    if (request->grammar.kind != 0 && request->tools && !request->no_tools)
-        return server_refuse(failure, request->grammar_field,
-                             "%s: not with tools in this version, but with tool_choice none",
-                             request->grammar_field);
+    if (!request->tools && request->tool_choice == GUMBEL_TOOLS_REQUIRED)
+        return server_refuse(failure, "tool_choice", "tool_choice: there are no tools");
     return true;
 }
 

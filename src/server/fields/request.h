@@ -36,6 +36,11 @@ typedef struct server_request {
     json_t *template_kwargs; /* owned; NULL: none */
     gumbel_thinking thinking;
     bool no_generation_prompt, continue_final_message, no_tools, no_special;
+    gumbel_tool_choice tool_choice;
+    const char *tool_name; /* NULL: any */
+    bool single_call;
+    bool has_reasoning_budget;
+    uint32_t reasoning_budget;
 
     /* how it is answered */
     gumbel_sampling sampling;

@@ -29,16 +29,10 @@ static void tell_deltas(server_answer *answer, const server_sink *sink) {
     while (gumbel_reply_next(answer->reply, &delta)) {
         if (delta.call >= 0 && (uint32_t)delta.call >= answer->calls)
             answer->calls = (uint32_t)delta.call + 1;
+        answer->reasoning_tokens += delta.type == GUMBEL_PART_REASONING ? answer->untold_tokens : 0;
+        answer->untold_tokens = 0;
         sink->delta(sink->user, answer, &delta);
     }
-}
-
-/* Whether what the reply has last is a thought. */
-static bool is_thinking(const gumbel_reply *reply) {
-    gumbel_reply_part part = {.size = sizeof part};
-    const size_t count = gumbel_reply_part_count(reply);
-    return count > 0 && gumbel_reply_get_part(reply, count - 1, &part, NULL) == GUMBEL_OK &&
-           part.type == GUMBEL_PART_REASONING;
 }
 
 /* An error of the reply, such as one that is too long, ends the answer's text, not the answer. */
@@ -59,7 +53,7 @@ static void add_to_reply(server_answer *answer, const server_event *event, const
         status = gumbel_reply_add_token(answer->reply, token, &error);
     if (status != GUMBEL_OK)
         note_error(answer, &error);
-    answer->reasoning_tokens += token >= 0 && is_thinking(answer->reply);
+    answer->untold_tokens += token >= 0;
     tell_deltas(answer, sink);
 }
 

@@ -16,7 +16,8 @@ typedef struct server_answer {
     bool has_begun, has_ended;
     uint64_t seed; /* of its first token */
     uint32_t tokens, reasoning_tokens, calls;
-    double last_time; /* of its last token */
+    uint32_t untold_tokens; /* since the last delta: they belong to the part of the next one */
+    double last_time;       /* of its last token */
     gumbel_finish finish;
     int32_t stop_string;
     gumbel_status status; /* not OK: it has failed, */

@@ -38,27 +38,68 @@ static gumbel_submission submission_of(const server_generation *generation, size
         .priority = request->priority,
         .grammar = generation->grammar ? server_compiled_grammar(generation->grammar) : NULL,
         .reasons = generation->reasons,
+        .has_reasoning_budget = request->has_reasoning_budget,
+        .reasoning_budget = request->reasoning_budget,
     };
+}
+
+/* What the answer is held to, with its tools, whose text is the caller's to free; kind 0: nothing. */
+static gumbel_grammar_options grammar_of(const server_request *request, char **tools) {
+    gumbel_grammar_options options = request->grammar;
+    *tools = request->tools ? json_dumps(request->tools, JSON_COMPACT) : NULL;
+    if (!*tools)
+        return options;
+    options.size = sizeof options;
+    options.kind = options.kind ? options.kind : GUMBEL_GRAMMAR_TEXT;
+    options.tools = *tools;
+    options.tool_choice = request->tool_choice;
+    options.tool_name = request->tool_name;
+    options.single_call = request->single_call;
+    return options;
+}
+
+static bool has_strict_tool(const server_request *request) {
+    const json_t *tool;
+    size_t i;
+    json_array_foreach(request->tools, i, tool) {
+        const json_t *function = json_object_get(tool, "function");
+        if (json_is_true(json_object_get(function ? function : tool, "strict")))
+            return true;
+    }
+    return false;
+}
+
+/* Whether nobody asks for what the grammar gives: calls are written as the model likes where there is none.
+ */
+static bool is_optional(const server_request *request) {
+    return request->grammar.kind == 0 && request->tool_choice != GUMBEL_TOOLS_REQUIRED &&
+           !request->single_call && !has_strict_tool(request);
 }
 
 /* Compiles the request's grammar, unless that was done for another request. */
 static bool constrain(server_generation *generation, server_failure *failure) {
     const server_request *request = &generation->request;
+    const char *field = request->grammar.kind ? request->grammar_field : "tools";
+    const bool may_do_without = is_optional(request);
+    char *tools;
+    const gumbel_grammar_options options = grammar_of(request, &tools);
     gumbel_error error;
-    if (request->grammar.kind == 0)
-        return true;
-    if (!generation->model->info.has_mask)
-        return server_refuse(failure, request->grammar_field,
+    gumbel_status status = GUMBEL_OK;
+    const bool has_mask = generation->model->info.has_mask;
+    if (options.kind != 0 && has_mask)
+        status = server_grammars_take(generation->model->grammars, &options, generation->metrics,
+                                      &generation->grammar, &error);
+    free(tools);
+    if (options.kind != 0 && !has_mask && !may_do_without)
+        return server_refuse(failure, field,
                              "%s: the program has no input mask; export it again, without --sampler minimal",
-                             request->grammar_field);
-    const gumbel_status status = server_grammars_take(generation->model->grammars, &request->grammar,
-                                                      generation->metrics, &generation->grammar, &error);
+                             field);
     if (status == GUMBEL_ERROR_MEMORY)
-        return server_fail_with(failure, request->grammar_field, &error);
-    if (status != GUMBEL_OK)
-        return server_refuse(failure, request->grammar_field, "%s: %s", request->grammar_field,
-                             error.message);
-    return server_is_thinking(request, generation->model, &generation->reasons, failure);
+        return server_fail_with(failure, field, &error);
+    if (status != GUMBEL_OK && !may_do_without)
+        return server_refuse(failure, field, "%s: %s", field, error.message);
+    return !generation->grammar || may_do_without ||
+           server_is_thinking(request, generation->model, &generation->reasons, failure);
 }
 
 static bool begin_answers(server_generation *generation, server_failure *failure) {

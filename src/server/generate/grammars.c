@@ -9,10 +9,10 @@
 
 struct server_grammar {
     gumbel_grammar_options options;
-    char *text; /* owned, that of options; NULL: there is none */
-    size_t text_length;
-    gumbel_grammar *grammar; /* NULL: it is being compiled, or that has failed */
-    gumbel_error error;      /* why */
+    char *text, *tools, *tool_name; /* owned, those of options; NULL: there is none */
+    size_t text_length;             /* of all of them */
+    gumbel_grammar *grammar;        /* NULL: it is being compiled, or that has failed */
+    gumbel_error error;             /* why */
     bool is_done;
     bool is_kept; /* it is in the list; otherwise it goes with its last user */
     unsigned users;
@@ -34,11 +34,16 @@ static bool is_same_text(const char *a, const char *b) {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+static bool is_same(const gumbel_grammar_options *a, const gumbel_grammar_options *b) {
+    return a->kind == b->kind && a->in_order == b->in_order && a->compact == b->compact &&
+           a->tool_choice == b->tool_choice && a->single_call == b->single_call &&
+           is_same_text(a->text, b->text) && is_same_text(a->tools, b->tools) &&
+           is_same_text(a->tool_name, b->tool_name);
+}
+
 static server_grammar *find(const server_grammars *grammars, const gumbel_grammar_options *options) {
     for (size_t i = 0; i < grammars->count; i++) {
-        const gumbel_grammar_options *known = &grammars->kept[i]->options;
-        if (known->kind == options->kind && known->in_order == options->in_order &&
-            known->compact == options->compact && is_same_text(known->text, options->text))
+        if (is_same(&grammars->kept[i]->options, options))
             return grammars->kept[i];
     }
     return NULL;
@@ -47,6 +52,8 @@ static server_grammar *find(const server_grammars *grammars, const gumbel_gramma
 static void destroy_grammar(server_grammar *grammar) {
     gumbel_grammar_destroy(grammar->grammar);
     free(grammar->text);
+    free(grammar->tools);
+    free(grammar->tool_name);
     free(grammar);
 }
 
@@ -73,18 +80,27 @@ static void make_room(server_grammars *grammars, size_t bytes) {
         drop(grammars, find_oldest(grammars));
 }
 
+/* Has the grammar own a text of its options. */
+static bool keep_text(server_grammar *grammar, const char *text, char **kept) {
+    *kept = text ? strdup(text) : NULL;
+    grammar->text_length += text ? strlen(text) : 0;
+    return *kept || !text;
+}
+
 /* NULL: there is no memory. */
 static server_grammar *add(server_grammars *grammars, const gumbel_grammar_options *options) {
     server_grammar *added = calloc(1, sizeof *added);
-    char *text = options->text ? strdup(options->text) : NULL;
-    if (!added || (options->text && !text)) {
-        free(added);
-        free(text);
+    if (!added)
+        return NULL;
+    if (!keep_text(added, options->text, &added->text) || !keep_text(added, options->tools, &added->tools) ||
+        !keep_text(added, options->tool_name, &added->tool_name)) {
+        destroy_grammar(added);
         return NULL;
     }
     added->options = *options;
-    added->options.text = added->text = text;
-    added->text_length = text ? strlen(text) : 0;
+    added->options.text = added->text;
+    added->options.tools = added->tools;
+    added->options.tool_name = added->tool_name;
     make_room(grammars, added->text_length);
     added->is_kept = true;
     grammars->kept[grammars->count++] = added;

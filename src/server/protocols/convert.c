@@ -28,12 +28,15 @@ void server_add_call(json_t *message, const char *id, const char *name, json_t *
                                            "function", "name", name, "arguments", arguments));
 }
 
-json_t *server_make_tool(json_t *name, json_t *description, json_t *parameters) {
+json_t *server_make_tool(const json_t *tool, json_t *name, json_t *parameters) {
     json_t *function = json_pack("{s:O}", "name", name);
+    json_t *description = json_object_get(tool, "description");
     if (description && !json_is_null(description))
         json_object_set(function, "description", description);
     if (parameters && !json_is_null(parameters))
         json_object_set(function, "parameters", parameters);
+    if (json_is_true(json_object_get(tool, "strict")))
+        json_object_set_new(function, "strict", json_true());
     return json_pack("{s:s, s:o}", "type", "function", "function", function);
 }
 

@@ -25,8 +25,8 @@ json_t *server_assistant_message(json_t *messages);
 /* Adds a call to an assistant's message. The values are borrowed. */
 void server_add_call(json_t *message, const char *id, const char *name, json_t *arguments);
 
-/* A tool of OpenAI's chats. The values are borrowed; NULL: none. */
-json_t *server_make_tool(json_t *name, json_t *description, json_t *parameters);
+/* A tool of OpenAI's chats, of another API's `tool` with this name. The values are borrowed; NULL: none. */
+json_t *server_make_tool(const json_t *tool, json_t *name, json_t *parameters);
 
 /* The text of a part; NULL, with failure: it is of no type in types. place: "messages[0].content[1]". */
 const char *server_part_text(const char *place, const json_t *part, const char *types,

@@ -134,8 +134,7 @@ static bool convert_tools(server_request *request, server_failure *failure) {
             json_decref(tools);
             return server_refuse(failure, "tools", "tools[%zu]: expected a function with a name", i);
         }
-        json_array_append_new(tools, server_make_tool(name, json_object_get(tool, "description"),
-                                                      json_object_get(tool, "parameters")));
+        json_array_append_new(tools, server_make_tool(tool, name, json_object_get(tool, "parameters")));
     }
     json_decref(request->tools);
     request->tools = tools;

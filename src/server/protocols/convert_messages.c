@@ -154,8 +154,7 @@ static bool convert_tools(server_request *request, server_failure *failure) {
             return server_refuse(failure, "tools", "tools[%zu]: expected a tool with name and input_schema%s",
                                  i, type ? "; the server has none of its own" : "");
         }
-        json_array_append_new(tools, server_make_tool(name, json_object_get(tool, "description"),
-                                                      json_object_get(tool, "input_schema")));
+        json_array_append_new(tools, server_make_tool(tool, name, json_object_get(tool, "input_schema")));
     }
     json_decref(request->tools);
     request->tools = tools;

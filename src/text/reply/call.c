@@ -140,9 +140,7 @@ static bool are_calls(const json_t *list) {
 
 static bool is_known(const json_t *tools, const char *name) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *tool = json_array_get(tools, i), *function = json_object_get(tool, "function");
-        const json_t *known = json_object_get(function ? function : tool, "name");
-        if (strcmp(json_string_value(known), name) == 0)
+        if (strcmp(gb_tool_name(json_array_get(tools, i)), name) == 0)
             return true;
     }
     return !tools;
@@ -165,7 +163,8 @@ static void add_call(gumbel_reply *reply, const gb_reply_field *field, const jso
     const char *name;
     gb_byte_buffer text = {0};
     json_t *arguments = arguments_of(call, &name);
-    gb_type_arguments(reply->tools, name, arguments);
+    const bool is_text = field->parser.kind == GB_FIELD_TAGS || field->parser.kind == GB_FIELD_LINES;
+    gb_type_arguments(reply->tools, name, is_text, arguments);
     gb_append_json(&text, arguments);
     char *id = id_of(reply, call, behind), *copy = gb_copy_string(name, strlen(name));
     reply->parts.failed |= text.failed || !id || !copy;

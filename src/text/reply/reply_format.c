@@ -103,22 +103,10 @@ static gumbel_status read_shape(const json_t *object, const char *where, gb_repl
 }
 
 /* What else may stand in a field: it is taken as transformers takes it, or means nothing here. */
-static const char *const field_keys[] = {"open",
-                                         "open_pattern",
-                                         "close",
-                                         "close_pattern",
-                                         "content",
-                                         "content_args",
-                                         "repeats",
-                                         "join",
-                                         "optional",
-                                         "transform",
-                                         "transform_each",
-                                         "body_pattern",
-                                         "unclosed_pattern",
-                                         "within",
-                                         "ends",
-                                         NULL};
+static const char *const field_keys[] = {
+    "open", "open_pattern", "close",     "close_pattern",  "content",      "content_args",     "repeats",
+    "join", "optional",     "transform", "transform_each", "body_pattern", "unclosed_pattern", "within",
+    "ends", "written",      NULL};
 
 static gumbel_status read_field(const char *name, const json_t *object, const char *source,
                                 gb_reply_field *field, gumbel_error *error) {
@@ -133,6 +121,9 @@ static gumbel_status read_field(const char *name, const json_t *object, const ch
     GB_TRY(gb_read_value_parser(json_object_get(object, "content"), json_object_get(object, "content_args"),
                                 where, &field->parser, error));
     GB_TRY(read_shape(object, where, field, error));
+    if (json_object_get(object, "written"))
+        GB_TRY(gb_read_call_form(json_object_get(object, "written"), field->parser.kind == GB_FIELD_TAGS,
+                                 where, &field->written, error));
     const bool is_text = field->type == GUMBEL_PART_CONTENT || field->type == GUMBEL_PART_REASONING;
     field->is_streamed = is_text && field->parser.kind == GB_FIELD_TEXT && !field->transform && !field->body;
     return GUMBEL_OK;

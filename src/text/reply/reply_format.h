@@ -7,6 +7,7 @@
 #ifndef GUMBEL_TEXT_REPLY_REPLY_FORMAT_H
 #define GUMBEL_TEXT_REPLY_REPLY_FORMAT_H
 
+#include "text/reply/call_form.h"
 #include "text/reply/lenient_json.h"
 #include "text/reply/pattern.h"
 
@@ -48,6 +49,7 @@ typedef struct gb_reply_field {
     gb_text_pattern *body;     /* NULL, or what its text is, once or several times */
     gb_text_pattern *unclosed; /* NULL, or what must be in its text where the closing is missing */
     gb_value_parser parser;
+    gb_call_form written;    /* of a field of calls */
     const json_t *transform; /* NULL: the value stays as it is */
     bool transforms_each;
     const char *join; /* between the texts of several parts in the message */

@@ -10,13 +10,22 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_REFERENCES = 8, MAX_TYPES = 16 };
+enum { MAX_REFERENCES = 8 };
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
 
 static const json_t *function_of(const json_t *tool) {
     const json_t *function = json_object_get(tool, "function");
     return function ? function : tool;
+}
+
+const char *gb_tool_name(const json_t *tool) {
+    return json_string_value(json_object_get(function_of(tool), "name"));
+}
+
+const json_t *gb_tool_schema(const json_t *tool) {
+    const json_t *function = function_of(tool), *schema = json_object_get(function, "parameters");
+    return schema ? schema : json_object_get(function, "input_schema");
 }
 
 gumbel_status gb_read_tools(const char *text, json_t **tools, gumbel_error *error) {
@@ -33,7 +42,7 @@ gumbel_status gb_read_tools(const char *text, json_t **tools, gumbel_error *erro
     gumbel_status status =
         json_is_array(read) ? GUMBEL_OK : gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: not a list");
     for (size_t i = 0; status == GUMBEL_OK && i < json_array_size(read); i++)
-        if (!json_is_string(json_object_get(function_of(json_array_get(read, i)), "name")))
+        if (!gb_tool_name(json_array_get(read, i)))
             status = gb_fail(error, GUMBEL_ERROR_ARGUMENT, "tools: number %zu has no name", i);
     if (status == GUMBEL_OK)
         *tools = read;
@@ -44,24 +53,16 @@ gumbel_status gb_read_tools(const char *text, json_t **tools, gumbel_error *erro
 
 /* ---- What a schema allows ------------------------------------------------------------------------------ */
 
-typedef struct type_list {
-    const char *names[MAX_TYPES];
-    size_t count;
-} type_list;
-
-static void add_type(type_list *types, const char *name) {
-    for (size_t i = 0; i < types->count; i++)
-        if (strcmp(types->names[i], name) == 0)
-            return;
-    if (types->count < MAX_TYPES)
-        types->names[types->count++] = name;
-}
-
-static bool has_type(const type_list *types, const char *name) {
+bool gb_has_type(const gb_type_list *types, const char *name) {
     for (size_t i = 0; i < types->count; i++)
         if (strcmp(types->names[i], name) == 0)
             return true;
     return false;
+}
+
+static void add_type(gb_type_list *types, const char *name) {
+    if (!gb_has_type(types, name) && types->count < sizeof types->names / sizeof types->names[0])
+        types->names[types->count++] = name;
 }
 
 /* What "#/$defs/name" means in the root schema; NULL: nothing. */
@@ -96,9 +97,9 @@ static const char *type_of(const json_t *value) {
     }
 }
 
-static void add_types(const json_t *root, const json_t *schema, int references, type_list *types);
+static void add_types(const json_t *root, const json_t *schema, int references, gb_type_list *types);
 
-static void add_choices(const json_t *root, const json_t *schema, int references, type_list *types) {
+static void add_choices(const json_t *root, const json_t *schema, int references, gb_type_list *types) {
     static const char *const unions[] = {"anyOf", "oneOf", "allOf"};
     for (size_t i = 0; i < sizeof unions / sizeof unions[0]; i++) {
         const json_t *choices = json_object_get(schema, unions[i]);
@@ -108,8 +109,9 @@ static void add_choices(const json_t *root, const json_t *schema, int references
 }
 
 /* Adds the types that the schema allows, in its order. */
-static void add_types(const json_t *root, const json_t *schema, int references, type_list *types) {
+static void add_types(const json_t *root, const json_t *schema, int references, gb_type_list *types) {
     const json_t *type = json_object_get(schema, "type"), *values = json_object_get(schema, "enum");
+    const json_t *only = json_object_get(schema, "const");
     const char *reference = json_string_value(json_object_get(schema, "$ref"));
     if (references == MAX_REFERENCES)
         return;
@@ -122,6 +124,8 @@ static void add_types(const json_t *root, const json_t *schema, int references, 
             add_type(types, json_string_value(json_array_get(type, i)));
     for (size_t i = 0; !type && i < json_array_size(values); i++)
         add_type(types, type_of(json_array_get(values, i)));
+    if (!type && only)
+        add_type(types, type_of(only));
     add_choices(root, schema, references, types);
     if (json_is_true(json_object_get(schema, "nullable")))
         add_type(types, "null");
@@ -164,15 +168,22 @@ static json_t *read_as(const char *type, const char *text, size_t length) {
     return number;
 }
 
-static json_t *type_text(const json_t *text, const type_list *types) {
+/* 0 and 1 are truth values only where they are no numbers. */
+static bool is_tried(const gb_type_list *types, const char *name, size_t length) {
+    const bool is_truth = strcmp(name, "boolean") == 0;
+    return strcmp(name, "string") != 0 &&
+           !(is_truth && length == 1 && (gb_has_type(types, "integer") || gb_has_type(types, "number")));
+}
+
+static json_t *type_text(const json_t *text, const gb_type_list *types) {
     const char *bytes = json_string_value(text);
     size_t start = 0, end = json_string_length(text);
     if (end > 0)
         gb_utf8_strip(bytes, &start, &end);
     for (size_t i = 0; i < types->count; i++) {
-        json_t *value = strcmp(types->names[i], "string") == 0
-                            ? NULL
-                            : read_as(types->names[i], bytes + start, end - start);
+        json_t *value = is_tried(types, types->names[i], end - start)
+                            ? read_as(types->names[i], bytes + start, end - start)
+                            : NULL;
         if (value)
             return value;
     }
@@ -189,13 +200,13 @@ static json_t *spell(const json_t *value) {
 }
 
 /* The value that the argument becomes, owned by the caller; NULL: it stays. */
-static json_t *typed(const json_t *argument, const type_list *types) {
+static json_t *typed(const json_t *argument, const gb_type_list *types, bool is_text) {
     if (json_is_string(argument))
-        return type_text(argument, types);
-    if (types->count == 1 && has_type(types, "string") &&
+        return is_text || !gb_has_type(types, "string") ? type_text(argument, types) : NULL;
+    if (types->count == 1 && gb_has_type(types, "string") &&
         (json_is_number(argument) || json_is_boolean(argument)))
         return spell(argument);
-    return json_is_real(argument) && has_type(types, "integer") && !has_type(types, "number")
+    return json_is_real(argument) && gb_has_type(types, "integer") && !gb_has_type(types, "number")
                ? as_number(argument, true)
                : NULL;
 }
@@ -204,36 +215,38 @@ static json_t *typed(const json_t *argument, const type_list *types) {
 
 static const json_t *schema_of(const json_t *tools, const char *name) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
-        const json_t *function = function_of(json_array_get(tools, i));
-        if (strcmp(json_string_value(json_object_get(function, "name")), name) != 0)
-            continue;
-        const json_t *schema = json_object_get(function, "parameters");
-        return schema ? schema : json_object_get(function, "input_schema");
+        const json_t *tool = json_array_get(tools, i);
+        if (strcmp(gb_tool_name(tool), name) == 0)
+            return gb_tool_schema(tool);
     }
     return NULL;
 }
 
+void gb_argument_types(const json_t *schema, const char *name, gb_type_list *types) {
+    add_types(schema, json_object_get(json_object_get(schema, "properties"), name), 0, types);
+}
+
 /* Values that stood under one key several times are a list, where none was asked for. */
-static void type_items(json_t *list, const type_list *types) {
+static void type_items(json_t *list, const gb_type_list *types, bool is_text) {
     for (size_t i = 0; i < json_array_size(list); i++) {
-        json_t *value = typed(json_array_get(list, i), types);
+        json_t *value = typed(json_array_get(list, i), types, is_text);
         if (value)
             json_array_set_new(list, i, value);
     }
 }
 
-void gb_type_arguments(const json_t *tools, const char *name, json_t *arguments) {
+void gb_type_arguments(const json_t *tools, const char *name, bool is_text, json_t *arguments) {
     const char *key;
     json_t *argument;
-    const json_t *root = schema_of(tools, name), *properties = json_object_get(root, "properties");
+    const json_t *schema = schema_of(tools, name);
     json_object_foreach(arguments, key, argument) {
-        type_list types = {.count = 0};
-        add_types(root, json_object_get(properties, key), 0, &types);
-        if (json_is_array(argument) && types.count > 0 && !has_type(&types, "array")) {
-            type_items(argument, &types);
+        gb_type_list types = {.count = 0};
+        gb_argument_types(schema, key, &types);
+        if (json_is_array(argument) && types.count > 0 && !gb_has_type(&types, "array")) {
+            type_items(argument, &types, is_text);
             continue;
         }
-        json_t *value = typed(argument, &types);
+        json_t *value = typed(argument, &types, is_text);
         if (value)
             json_object_set_new(arguments, key, value);
     }

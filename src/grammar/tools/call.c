@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One call: its name, and arguments by the tool's schema.
+ */
+#include "base/memory.h"
+#include "grammar/grammar.h"
+#include "grammar/schema/schema.h"
+#include "grammar/tools/tools.h"
+#include "text/reply/reply_format.h"
+#include "text/reply/tool_types.h"
+
+#include <string.h>
+
+/* ---- The schema ---------------------------------------------------------------------------------------- */
+
+static bool has_any(const json_t *schema, const char *const *keywords) {
+    for (; *keywords; keywords++)
+        if (json_object_get(schema, *keywords))
+            return true;
+    return false;
+}
+
+/* Arguments are an object, and those that a tool does not declare are not written unless it says otherwise.
+ */
+static json_t *close_schema(const json_t *parameters) {
+    static const char *const open[] = {"additionalProperties",
+                                       "patternProperties",
+                                       "$ref",
+                                       "allOf",
+                                       "anyOf",
+                                       "unevaluatedProperties",
+                                       "oneOf",
+                                       "const",
+                                       "enum",
+                                       NULL};
+    json_t *schema = json_is_object(parameters) ? json_copy((json_t *)(uintptr_t)parameters) : json_object();
+    if (!json_object_get(schema, "type"))
+        json_object_set_new(schema, "type", json_string("object"));
+    if (!has_any(schema, open))
+        json_object_set_new(schema, "additionalProperties", json_false());
+    return schema;
+}
+
+static bool is_type(const char *name) {
+    static const char *const types[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object",  NULL};
+    for (const char *const *type = types; *type; type++)
+        if (strcmp(*type, name) == 0)
+            return true;
+    return false;
+}
+
+/* The declared names with their types alone. */
+static json_t *loosen_schema(const json_t *parameters) {
+    json_t *members = json_object(), *value;
+    const char *name;
+    json_object_foreach(json_object_get(parameters, "properties"), name, value) {
+        gb_type_list types = {.count = 0};
+        json_t *names = json_array();
+        gb_argument_types(parameters, name, &types);
+        for (size_t i = 0; i < types.count; i++)
+            if (is_type(types.names[i]))
+                json_array_append_new(names, json_string(types.names[i]));
+        json_object_set_new(members, name,
+                            json_array_size(names) ? json_pack("{s:O}", "type", names) : json_object());
+        json_decref(names);
+    }
+    return json_pack("{s:s, s:o, s:b}", "type", "object", "properties", members, "additionalProperties", 0);
+}
+
+/* ---- Arguments ----------------------------------------------------------------------------------------- */
+
+static gb_expression of_text(const gb_tool_writer *writer, gb_form_text text) {
+    return gb_express_marked(writer, text.text, text.length);
+}
+
+static gb_expression of_mark(const gb_tool_writer *writer, const char *mark) {
+    return gb_express_marked(writer, mark, strlen(mark));
+}
+
+void gb_prepare_writer(gb_tool_writer *writer) {
+    const struct gb_reply_field *field = writer->field;
+    const gb_json_dialect *dialect = &field->parser.dialect;
+    gb_argument_form *form = &writer->arguments;
+    *form = (gb_argument_form){.bare_keys = dialect->unquoted_keys,
+                               .reserved = field->written.reserved,
+                               .is_tagged = field->parser.kind == GB_FIELD_TAGS};
+    for (size_t i = 0; i < 3; i++)
+        writer->call[i] = of_text(writer, field->written.call[i]);
+    if (dialect->mark_count > 0) {
+        form->open_mark = of_mark(writer, dialect->marks[0].open);
+        form->close_mark = of_mark(writer, dialect->marks[0].close);
+    }
+    if (form->is_tagged) {
+        form->before_name = of_text(writer, field->written.argument[0]);
+        form->behind_name = of_text(writer, field->written.argument[1]);
+        form->behind_value = of_text(writer, field->written.argument[2]);
+    }
+}
+
+static gb_expression express_arguments(const gb_tool_writer *writer, const json_t *schema,
+                                       gumbel_error *error) {
+    const gb_schema_options options = {.space = writer->arguments.bare_keys ? GB_SPACE_NONE : GB_SPACE_LINES,
+                                       .form = &writer->arguments};
+    return gb_schema_express(writer->expressions, schema, &options, error);
+}
+
+/* Whether a grammar of the arguments alone can be had. */
+static bool can_be_had(const gb_tool_writer *writer, const json_t *schema) {
+    gb_tool_writer alone = *writer;
+    gb_grammar *grammar = NULL;
+    alone.expressions = gb_expressions_create();
+    if (!alone.expressions)
+        return true; /* the caller finds that there is no memory */
+    gb_prepare_writer(&alone);
+    const gb_expression arguments = express_arguments(&alone, schema, NULL);
+    const bool is_good =
+        arguments && gb_grammar_compile(alone.expressions, arguments, NULL, &grammar, NULL) == GUMBEL_OK;
+    gb_grammar_destroy(grammar);
+    gb_expressions_destroy(alone.expressions);
+    return is_good;
+}
+
+static bool is_strict(const json_t *tool) {
+    const json_t *function = json_object_get(tool, "function");
+    return json_is_true(json_object_get(function ? function : tool, "strict"));
+}
+
+/* ---- Calls --------------------------------------------------------------------------------------------- */
+
+/* Names go between marks of the format. */
+static gumbel_status check_name(const char *name, gumbel_error *error) {
+    if (*name && name[strcspn(name, " \t\r\n{}<>:\"")] == 0)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                   "tools: \"%.80s\": a name is not empty and has no blanks and none of {}<>:\"", name);
+}
+
+gb_expression gb_express_call(const gb_tool_writer *writer, const json_t *tool, bool loosened,
+                              gumbel_error *error) {
+    const char *name = gb_tool_name(tool);
+    gumbel_error reason = {0};
+    if (check_name(name, error) != GUMBEL_OK)
+        return 0;
+    json_t *schema = close_schema(gb_tool_schema(tool));
+    if (loosened && !is_strict(tool) && !can_be_had(writer, schema)) {
+        json_decref(schema);
+        schema = loosen_schema(gb_tool_schema(tool));
+    }
+    const gb_expression arguments = schema ? express_arguments(writer, schema, &reason) : 0;
+    if (!schema)
+        gb_fail(&reason, GUMBEL_ERROR_MEMORY, "no memory for its schema");
+    json_decref(schema);
+    if (!arguments) {
+        gb_fail(error, reason.status, "tool \"%.80s\": %s", name, reason.message);
+        return 0;
+    }
+    const gb_expression parts[] = {writer->call[0], gb_express_bytes(writer->expressions, name, strlen(name)),
+                                   writer->call[1], arguments, writer->call[2]};
+    return gb_express_sequence(writer->expressions, parts, 5);
+}
