@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/file/storage.h"
 #include "program/signature.h"
+#include "tensor/cache_codes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,7 @@ bool gb_type_equal(const gb_type *a, const gb_type *b) {
 }
 
 bool gb_type_valid(const gb_type *type) {
-    bool has_dtype = gb_dtype_size(type->dtype) > 0 || type->dtype == GB_QUANTIZED;
-    if (!has_dtype || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
+    if (type->dtype <= GB_DTYPE_NONE || type->dtype >= GB_DTYPE_COUNT || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
         return false;
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
@@ -65,8 +65,14 @@ bool gb_shape_elements(const gb_shape *shape, uint64_t *elements) {
 
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes) {
     uint64_t elements;
-    return type->dtype != GB_QUANTIZED && gb_shape_elements(&type->shape, &elements) &&
-           gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+    if (type->dtype == GB_QUANTIZED || !gb_shape_elements(&type->shape, &elements))
+        return false;
+    if (!gb_dtype_has_codes(type->dtype))
+        return gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+    const size_t group = gb_code_bytes(type->dtype, GB_CODE_GROUP) + gb_code_scale_bytes(GB_CODE_GROUP);
+    const int32_t rank = type->shape.rank;
+    return rank > 0 && type->shape.dims[rank - 1] % GB_CODE_GROUP == 0 &&
+           gb_multiply_size(elements / GB_CODE_GROUP, group, bytes);
 }
 
 bool gb_constant_matrix(const gb_constant *constant, uint64_t *rows, uint64_t *columns) {

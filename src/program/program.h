@@ -46,8 +46,8 @@ const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]);
 /* Elements of a shape without symbols; false on overflow or a symbol. */
 bool gb_shape_elements(const gb_shape *shape, uint64_t *elements);
 
-/* Bytes of a value of a type without symbols; false on overflow, a symbol, or a quantized type, whose bytes
- * its format tells. */
+/* Bytes of a value of a type without symbols; false on overflow, a symbol, a quantized type, whose bytes its
+ * format tells, or rows of codes (q8, q4) that are no whole groups. */
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 /* ---- Ops ----------------------------------------------------------------------------------------------- */
@@ -91,7 +91,8 @@ enum {
     X(11, NORMALIZE, normalize)                                                                              \
     X(12, ACTIVATION, activation)                                                                            \
     X(13, TILED, tiled)                                                                                      \
-    X(14, ROTATION, rotation)
+    X(14, ROTATION, rotation)                                                                                \
+    X(15, VALUE_ROTATION, value_rotation)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,

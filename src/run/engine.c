@@ -129,6 +129,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const char *name,
                                     const gb_backend_options *options, gumbel_error *error) {
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(name, &entry, error));
+    GB_TRY(gb_backend_check_caches(entry, engine->program, error));
     engine->backend_name = entry->name;
     return entry->create(engine->program, options, &engine->backend, error);
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "plan/plan.h"
+#include "program/caches.h"
 #include "program/costs.h"
 #include "program/file/format.h"
 #include "program/file/reader.h"
@@ -38,6 +39,14 @@ gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gu
     opened->program = read;
     *program = opened;
     return GUMBEL_OK;
+}
+
+gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache, gumbel_error *error) {
+    const gb_cache_choice *choice;
+    if (!cache)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "cache is NULL");
+    GB_TRY(gb_cache_find(cache, &choice, error));
+    return gb_program_set_caches((gb_program *)(uintptr_t)program->program, choice, error);
 }
 
 void gumbel_program_close(gumbel_program *program) {
@@ -131,6 +140,7 @@ gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const 
                                         .fuse = true};
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(backend, &entry, error));
+    GB_TRY(gb_backend_check_caches(entry, program->program, error));
     if (!entry->describe_plan)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend %s has no plan of its own: it executes the nodes of the graph", entry->name);

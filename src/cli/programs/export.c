@@ -7,6 +7,7 @@
 #include "cli/checkpoint/checkpoint.h"
 #include "cli/command.h"
 #include "cli/model/exporter.h"
+#include "cli/model/program.h"
 
 typedef struct export_arguments {
     const char *checkpoint, *output, *quantize, *backend, *sampler, *activations, *cache;
@@ -64,8 +65,8 @@ static const cli_option quantize_table[] = {
     {.names = "--cache",
      .argument = "DTYPE",
      .help =
-         "What attention's caches hold: float32 or bfloat16. The default is the recipe's; without --quantize "
-         "it is bfloat16 where the checkpoint is quantized already.",
+         "What attention's caches hold: " CLI_CACHES ". The default is the recipe's; without --quantize it is "
+         "bfloat16 where the checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, cache)},
     {.names = "--list-recipes",

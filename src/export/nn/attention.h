@@ -11,7 +11,6 @@
 typedef struct gb_context {
     int64_t max_context;   /* positions of a session */
     int64_t prefill_chunk; /* tokens of one session in one step, at most */
-    gb_dtype cache_dtype;  /* of keys and values: f32 or bf16; GB_DTYPE_NONE counts as f32 */
 } gb_context;
 
 /* The chunk for a model whose smallest window is smallest_window positions (0: it has no windows): a power of
@@ -20,8 +19,8 @@ typedef struct gb_context {
 int64_t gb_prefill_chunk(int64_t most, int64_t smallest_window, int64_t max_context);
 
 /* query f32[N, H, D], key f32[N, G, D], value f32[N, G, E], already normalized and rotated -> f32[N, H, E].
- * The caches are states called NAME.keys and NAME.values in the
- * context's dtype. window > 0: a token sees itself and the
+ * The caches are states called NAME.keys and NAME.values of f32, which gb_program_set_caches changes.
+ * window > 0: a token sees itself and the
  * window - 1 before it, from a ring of window + prefill_chunk positions, or from a plain cache where that is
  * no longer. window = 0: it sees all before it. */
 gb_ref gb_cached_attention(const gb_scope *scope, const gb_context *context, const char *name, gb_ref query,
