@@ -122,10 +122,10 @@ GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **
 GUMBEL_API void gumbel_program_close(gumbel_program *program);
 
 /* Lets attention's caches hold numbers of another kind, before engines are made of the program and while no
- * other thread uses it. cache is "float32", "bfloat16", "q8" (8-bit codes, a scale for 32 of them), "q4" (4-bit
- * codes in layers that attend to everything, q8 in those with a window) or "q4-all"; others' names for these
- * are understood. Keys and values are rotated where codes need it, see docs/quantization.md. Sizes, costs and
- * descriptions are then those of the changed program, and so is its id, by which session files are
+ * other thread uses it. cache is "float32", "bfloat16", "q8" (8-bit codes, a scale for 32 of them), "q4"
+ * (4-bit codes in layers that attend to everything, q8 in those with a window) or "q4-all"; others' names for
+ * these are understood. Keys and values are rotated where codes need it, see docs/quantization.md. Sizes,
+ * costs and descriptions are then those of the changed program, and so is its id, by which session files are
  * recognized; a program that has such caches already stays as it is. The file is not changed. Errors:
  * ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole groups), MEMORY. */
 GUMBEL_API gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache,

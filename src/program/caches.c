@@ -68,11 +68,11 @@ static gumbel_status set_cache(gb_program *program, gb_node *node, uint32_t oper
     if (state->type.dtype == dtype && gb_node_int(node, key) == rotation)
         return GUMBEL_OK;
     if (gb_dtype_has_codes(dtype) && (size % GB_CODE_GROUP != 0 || size > GB_MAX_CODED_HEAD))
-        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                       "cache: state %s has heads of %lld elements; %s takes a multiple of %d, at most %d: use "
-                       "bfloat16",
-                       state->name, (long long)size, gb_dtype_name(dtype), (int)GB_CODE_GROUP,
-                       (int)GB_MAX_CODED_HEAD);
+        return gb_fail(
+            error, GUMBEL_ERROR_UNSUPPORTED,
+            "cache: state %s has heads of %lld elements; %s takes a multiple of %d, at most %d: use "
+            "bfloat16",
+            state->name, (long long)size, gb_dtype_name(dtype), (int)GB_CODE_GROUP, (int)GB_MAX_CODED_HEAD);
     state->type.dtype = value->type.dtype = dtype;
     set_attribute(node, key, rotation);
     *changed = true;

@@ -24,7 +24,8 @@ bool gb_type_equal(const gb_type *a, const gb_type *b) {
 }
 
 bool gb_type_valid(const gb_type *type) {
-    if (type->dtype <= GB_DTYPE_NONE || type->dtype >= GB_DTYPE_COUNT || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
+    if (type->dtype <= GB_DTYPE_NONE || type->dtype >= GB_DTYPE_COUNT || type->shape.rank < 0 ||
+        type->shape.rank > GB_MAX_RANK)
         return false;
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
@@ -225,6 +226,11 @@ uint64_t gb_state_bytes(const gb_state *state) {
     return gb_type_bytes(&state->type, &bytes) ? bytes : UINT64_MAX;
 }
 
+uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens) {
+    const uint64_t bytes = gb_state_bytes(state), rows = (uint64_t)state->type.shape.dims[0];
+    return state->kind == GB_STATE_RECURRENT || tokens >= rows ? bytes : bytes / rows * tokens;
+}
+
 bool gb_has_recurrent_state(const gb_program *program) {
     for (uint32_t i = 0; i < program->state_count; i++)
         if (program->states[i].kind == GB_STATE_RECURRENT)
@@ -248,6 +254,13 @@ uint64_t gb_program_state_bytes(const gb_program *program) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < program->state_count; i++)
         bytes += gb_state_bytes(&program->states[i]);
+    return bytes;
+}
+
+uint64_t gb_program_state_bytes_at(const gb_program *program, uint64_t tokens) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        bytes += gb_state_bytes_at(&program->states[i], tokens);
     return bytes;
 }
 

@@ -285,6 +285,9 @@ gb_ref gb_program_output(const gb_program *program, gb_role role);
 /* Bytes of one slot's state. */
 uint64_t gb_state_bytes(const gb_state *state);
 
+/* Bytes of it that a conversation of so many tokens fills. */
+uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens);
+
 /* Whether a state of a slot can only be restored, not truncated. */
 bool gb_has_recurrent_state(const gb_program *program);
 
@@ -294,6 +297,7 @@ const char *gb_state_kind_name(gb_state_kind kind);
 /* Sums over the whole program: bytes of the constants, bytes of one session's states, nodes of an op. */
 uint64_t gb_program_weight_bytes(const gb_program *program);
 uint64_t gb_program_state_bytes(const gb_program *program);
+uint64_t gb_program_state_bytes_at(const gb_program *program, uint64_t tokens);
 uint32_t gb_program_op_count(const gb_program *program, gb_op op);
 
 #endif

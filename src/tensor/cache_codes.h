@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The dtypes q8 and q4 of caches: codes of 8 or 4 bits in groups of 32 elements with a float16 scale each. A
- * row of n elements, a multiple of 32, is its codes and then its scales, both in the order of groups. A code c
- * with the scale s is the element s * c, which float32 holds exactly. q8: c is -127 .. 127, a byte. q4: c is
- * -8 .. 7, stored as c + 8; byte b of a group has element b in its low four bits and element b + 16 in the
+ * row of n elements, a multiple of 32, is its codes and then its scales, both in the order of groups. A code
+ * c with the scale s is the element s * c, which float32 holds exactly. q8: c is -127 .. 127, a byte. q4: c
+ * is -8 .. 7, stored as c + 8; byte b of a group has element b in its low four bits and element b + 16 in the
  * others. This is the definition; backends have kernels with the same bits.
  */
 #ifndef GUMBEL_TENSOR_CACHE_CODES_H

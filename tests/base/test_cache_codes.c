@@ -98,8 +98,8 @@ static void what_has_no_codes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_stay),          cmocka_unit_test(ties_go_to_even_codes),
-        cmocka_unit_test(bytes_of_four_bits),     cmocka_unit_test(errors_are_half_a_step),
+        cmocka_unit_test(integers_stay),      cmocka_unit_test(ties_go_to_even_codes),
+        cmocka_unit_test(bytes_of_four_bits), cmocka_unit_test(errors_are_half_a_step),
         cmocka_unit_test(what_has_no_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,7 @@ enum { SLOTS = 2 };
 static const double SCALE = 0.37;
 
 static gb_cpu_tensor new_cache(const layer *l, size_t size) {
-    const gb_type type = {l->cache_dtype,
-                          {3, {(int64_t)l->capacity, (int64_t)l->kv_heads, (int64_t)size}}};
+    const gb_type type = {l->cache_dtype, {3, {(int64_t)l->capacity, (int64_t)l->kv_heads, (int64_t)size}}};
     gb_cpu_tensor cache = {.dtype = l->cache_dtype, .rank = 3, .dims = {l->capacity, l->kv_heads, size}};
     uint64_t bytes;
     assert_true(gb_type_bytes(&type, &bytes));
@@ -38,12 +37,12 @@ static void new_layer(uint64_t *state, layer *l) {
         set_element(&l->query, i, 4 * element(&l->query, i));
     l->key_cache = new_cache(l, l->key_size);
     l->value_cache = new_cache(l, l->value_size);
-    l->node = (gb_node){
-        .op = GB_OP_ATTENTION,
-        .attribute_count = 4,
-        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, SCALE), gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)l->window),
-                       gb_int(GB_ATTRIBUTE_ROTATION, l->rotation),
-                       gb_int(GB_ATTRIBUTE_VALUE_ROTATION, l->value_rotation)}};
+    l->node = (gb_node){.op = GB_OP_ATTENTION,
+                        .attribute_count = 4,
+                        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, SCALE),
+                                       gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)l->window),
+                                       gb_int(GB_ATTRIBUTE_ROTATION, l->rotation),
+                                       gb_int(GB_ATTRIBUTE_VALUE_ROTATION, l->value_rotation)}};
 }
 
 static void free_layer(layer *l) {
@@ -262,9 +261,8 @@ static void codes_are_the_numbers_they_stand_for(void **unused) {
     (void)unused;
     check_codes((layer){1, 1, 32, 32, 0, 70, 70, .cache_dtype = GB_Q8}, 70, 0.02);
     check_codes((layer){6, 2, 96, 32, 0, 150, 141, .cache_dtype = GB_Q8, .rotation = 32}, 141, 0.05);
-    check_codes(
-        (layer){10, 1, 64, 96, 0, 80, 80, .cache_dtype = GB_Q8, .rotation = 64, .value_rotation = 16}, 80,
-        0.05);
+    check_codes((layer){10, 1, 64, 96, 0, 80, 80, .cache_dtype = GB_Q8, .rotation = 64, .value_rotation = 16},
+                80, 0.05);
     check_codes(
         (layer){2, 1, 512, 256, 0, 66, 66, .cache_dtype = GB_Q8, .rotation = 256, .value_rotation = 128}, 66,
         0.2);

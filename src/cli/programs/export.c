@@ -64,9 +64,9 @@ static const cli_option quantize_table[] = {
      .offset = offsetof(export_arguments, activations)},
     {.names = "--cache",
      .argument = "DTYPE",
-     .help =
-         "What attention's caches hold: " CLI_CACHES ". The default is the recipe's; without --quantize it is "
-         "bfloat16 where the checkpoint is quantized already.",
+     .help = "What attention's caches hold: " CLI_CACHES
+             ". The default is the recipe's; without --quantize it is "
+             "bfloat16 where the checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, cache)},
     {.names = "--list-recipes",

@@ -84,11 +84,11 @@ static gumbel_status check_packing(const gb_constant *constant, gumbel_error *er
 static gumbel_status check_constant(const gb_constant *constant, gumbel_error *error) {
     uint64_t bytes;
     char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
-    if (constant->type.dtype != GB_QUANTIZED)
-        GB_TRY(check_data_type("constant", constant->name, &constant->type, &bytes, error));
     if (gb_dtype_has_codes(constant->type.dtype))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: dtype %s, which only states have",
                        constant->name, gb_dtype_name(constant->type.dtype));
+    if (constant->type.dtype != GB_QUANTIZED)
+        GB_TRY(check_data_type("constant", constant->name, &constant->type, &bytes, error));
     if (!gb_constant_bytes(constant, &bytes))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: %s cannot have the weight format %s",
                        constant->name, gb_type_text(&constant->type, text),

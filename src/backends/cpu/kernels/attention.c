@@ -79,8 +79,7 @@ static void attend_tile(const gb_kernel_call *call, const gb_worker *worker, con
     const gb_node *node = call->node;
     gb_attend attend = {
         .keys = rows_of(keys, slot, t->kv_head, (uint32_t)gb_node_int(node, GB_ATTRIBUTE_ROTATION)),
-        .values =
-            rows_of(values, slot, t->kv_head, (uint32_t)gb_node_int(node, GB_ATTRIBUTE_VALUE_ROTATION)),
+        .values = rows_of(values, slot, t->kv_head, (uint32_t)gb_node_int(node, GB_ATTRIBUTE_VALUE_ROTATION)),
         .capacity = keys->dims[0],
         .scale = (float)gb_node_float(node, GB_ATTRIBUTE_SCALE),
     };

@@ -127,7 +127,9 @@ static void attend_in_parts(const gb_attend *a) {
 
 static void attend_any(const gb_attend *a, void *scratch) {
     const bool fits = a->keys.size <= GB_ATTEND_PANEL_SIZE && a->values.size <= GB_ATTEND_PANEL_SIZE;
-    if (a->query_count > FEW_QUERIES && fits)
+    const bool has_codes = gb_dtype_has_codes(a->keys.dtype) || gb_dtype_has_codes(a->values.dtype);
+    const size_t few = has_codes ? GB_TILE_COLUMNS : FEW_QUERIES;
+    if (a->query_count > few && fits)
         GB_FOR_ISA(gb_attend_many)(a, scratch);
     else
         attend_in_parts(a);

@@ -96,8 +96,8 @@ GB_INLINE void gb_add_values(const gb_attend *a, gb_dtype dtype, int queries, si
     const void *values = gb_matrix_row(a->values.rows, dtype, a->values.stride, row);
     size_t r = 0, ahead = gb_attend_ahead(dtype, &a->values);
     for (; count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
-        gb_add_value_rows(a, dtype, GB_TILE_ROWS, queries,
-                          gb_matrix_row(values, dtype, a->values.stride, r), y, weights + r, ahead);
+        gb_add_value_rows(a, dtype, GB_TILE_ROWS, queries, gb_matrix_row(values, dtype, a->values.stride, r),
+                          y, weights + r, ahead);
     for (; r < count; r++)
         gb_add_value_rows(a, dtype, 1, queries, gb_matrix_row(values, dtype, a->values.stride, r), y,
                           weights + r, ahead);

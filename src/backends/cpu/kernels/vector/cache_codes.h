@@ -10,7 +10,8 @@
 #include "tensor/cache_codes.h"
 
 enum { GB_GROUP_LANES = GB_CODE_GROUP / GB_LANES };
-_Static_assert((int)GB_GROUP_LANES == 2, "the low and the high four bits of a group's bytes are 16 lanes each");
+_Static_assert((int)GB_GROUP_LANES == 2,
+               "the low and the high four bits of a group's bytes are 16 lanes each");
 
 /* A float16 in all lanes. */
 GB_INLINE gb_vector gb_load_scale(const uint8_t *from) {
@@ -42,8 +43,7 @@ GB_INLINE void gb_load_group(const gb_cache_rows *head, gb_dtype dtype, const vo
             group[0].part[p] = gb_to_floats(gb_widen_signed_bytes(codes + p * GB_VECTOR_LANES)) * scale;
             group[1].part[p] = gb_to_floats(gb_widen_signed_bytes(high + p * GB_VECTOR_LANES)) * scale;
         } else {
-            const gb_vector_integers bytes =
-                (gb_vector_integers)gb_widen_bytes(codes + p * GB_VECTOR_LANES);
+            const gb_vector_integers bytes = (gb_vector_integers)gb_widen_bytes(codes + p * GB_VECTOR_LANES);
             group[0].part[p] = gb_to_floats((bytes & 15) - 8) * scale;
             group[1].part[p] = gb_to_floats((bytes >> 4) - 8) * scale;
         }
