@@ -121,6 +121,16 @@ GUMBEL_API gumbel_status gumbel_program_open(const char *path, gumbel_program **
 /* Engines made from the program must be destroyed first. NULL is allowed. */
 GUMBEL_API void gumbel_program_close(gumbel_program *program);
 
+/* Lets attention's caches hold numbers of another kind, before engines are made of the program and while no
+ * other thread uses it. cache is "float32", "bfloat16", "q8" (8-bit codes, a scale for 32 of them), "q4"
+ * (4-bit codes in layers that attend to everything, q8 in those with a window) or "q4-all"; others' names for
+ * these are understood. Keys and values are rotated where codes need it, see docs/quantization.md. Sizes,
+ * costs and descriptions are then those of the changed program, and so is its id, by which session files are
+ * recognized; a program that has such caches already stays as it is. The file is not changed. Errors:
+ * ARGUMENT (an unknown name), UNSUPPORTED (heads that are no whole groups), MEMORY. */
+GUMBEL_API gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache,
+                                                  gumbel_error *error);
+
 /* Added to the logit of a token: a finite number, or -inf, which bans the token. */
 typedef struct gumbel_bias {
     int32_t token;
@@ -1126,8 +1136,8 @@ typedef struct gumbel_export_options {
     const char *quantize;    /* recipe: a built-in one or a file; NULL or "none": weights stay as they are */
     const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
                                 for a checkpoint that is quantized and given no recipe */
-    const char *cache;   /* of attention: "float32" or "bfloat16"; NULL: what the recipe says, and bfloat16
-                            for such a checkpoint */
+    const char *cache;   /* of attention, as gumbel_program_set_cache takes it; NULL: what the recipe says,
+                            and bfloat16 for such a checkpoint */
     const char *backend; /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */
     /* what the program can do */
     uint32_t max_context; /* 0: the smaller of the model's own and 8192 */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan},
-    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {
@@ -22,6 +22,18 @@ gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, 
         }
     }
     return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "backend \"%s\": expected cpu, cuda or mlx", name);
+}
+
+gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_program *program,
+                                      gumbel_error *error) {
+    for (uint32_t i = 0; i < program->state_count && !entry->has_codes; i++) {
+        const gb_dtype dtype = program->states[i].type.dtype;
+        if (gb_dtype_has_codes(dtype))
+            return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                           "backend %s: state %s is %s, which only the cpu reads; use --cache bfloat16",
+                           entry->name, program->states[i].name, gb_dtype_name(dtype));
+    }
+    return GUMBEL_OK;
 }
 
 void gumbel_describe_backends(gumbel_write_callback write, void *user) {

@@ -17,9 +17,14 @@ typedef struct gb_backend_entry {
     /* Writes the steps that it would execute and their kernels; NULL: it executes the graph's nodes. */
     gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error);
+    bool has_codes; /* it reads caches of q8 and q4 */
 } gb_backend_entry;
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error);
+
+/* UNSUPPORTED naming the first cache of the program whose dtype the backend does not read. */
+gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_program *program,
+                                      gumbel_error *error);
 
 #endif

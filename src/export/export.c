@@ -152,8 +152,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     gb_model_options model_options = {.max_context = options->max_context,
                                       .prefill_chunk = gb_backend_prefill_chunk(options->backend),
                                       .layers = options->layers,
-                                      .sampler = sampler_options(options),
-                                      .cache_dtype = gb_recipe_cache_dtype(job->recipe)};
+                                      .sampler = sampler_options(options)};
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
     report_unstacked(job);
     return gb_recipe_check_used(job->recipe, error);
@@ -274,6 +273,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     set_metadata(job);
     set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
     GB_TRY(gb_builder_finish(job->builder, &job->program, error));
+    GB_TRY(gb_program_set_caches(job->program, gb_recipe_cache(job->recipe), error));
     GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};

@@ -78,6 +78,12 @@ static double attended_positions(double position, double tokens, double window) 
     return growing * (position + (growing + 1) / 2) + (tokens - growing) * window;
 }
 
+/* Of a cache's position. */
+static double position_bytes(const gb_type *cache) {
+    uint64_t bytes;
+    return gb_type_bytes(cache, &bytes) ? (double)bytes / (double)cache->shape.dims[0] : 0;
+}
+
 /* A sequence's keys and values are counted once for all of its tokens in the step. */
 static void add_attention(const costing *c, const gb_node *node) {
     const gb_type *query = operand_type(c, node, 0), *keys = operand_type(c, node, 5),
@@ -85,9 +91,7 @@ static void add_attention(const costing *c, const gb_node *node) {
     double position = c->shape->position, tokens = c->shape->tokens, sequences = c->shape->sequences;
     double window = (double)gb_node_int(node, GB_ATTRIBUTE_WINDOW), end = position + tokens;
     double first = window > 0 ? fmax(position + 1 - window, 0) : 0;
-    double row_bytes =
-        (double)gb_dtype_size(keys->dtype) * (double)(keys->shape.dims[1] * keys->shape.dims[2]) +
-        (double)gb_dtype_size(values->dtype) * (double)(values->shape.dims[1] * values->shape.dims[2]);
+    const double row_bytes = position_bytes(keys) + position_bytes(values);
     c->costs->state_bytes += sequences * (end - first) * row_bytes;
     double per_position =
         (double)query->shape.dims[1] * (double)(query->shape.dims[2] + values->shape.dims[2]);

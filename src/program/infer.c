@@ -33,7 +33,7 @@ static const char *pattern_type_name(const gb_type_pattern *pattern) {
     case GB_PATTERN_MATRIX:
         return "a float or quantized constant ";
     case GB_PATTERN_CACHE:
-        return "an f32 or bf16 state ";
+        return "an f32, bf16, q8 or q4 state ";
     case GB_PATTERN_STATE:
         return "an f32 state ";
     case GB_PATTERN_I32_STATE:
@@ -85,7 +85,7 @@ static bool match_kind(const gb_type_pattern *pattern, const gb_operand_type *op
     case GB_PATTERN_MATRIX:
         return operand->kind == GB_VALUE_CONSTANT && (gb_dtype_is_float(dtype) || dtype == GB_QUANTIZED);
     case GB_PATTERN_CACHE:
-        return is_state && (dtype == GB_F32 || dtype == GB_BF16);
+        return is_state && (dtype == GB_F32 || dtype == GB_BF16 || gb_dtype_has_codes(dtype));
     case GB_PATTERN_STATE:
         return is_state && dtype == GB_F32;
     case GB_PATTERN_I32_STATE:

@@ -2,11 +2,23 @@
 #include "program/infer_rules.h"
 
 #include "base/memory.h"
+#include "program/infer.h"
 
 static gumbel_status norm(const gb_op_info *op, const gb_node *node, gumbel_error *error) {
     double epsilon = gb_node_float(node, GB_ATTRIBUTE_EPSILON);
     if (!(epsilon >= 0))
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: epsilon = %g is negative", op->name, epsilon);
+    return GUMBEL_OK;
+}
+
+static gumbel_status check_rotation(const gb_op_info *op, gb_attribute_key key, int64_t rotation,
+                                    int64_t columns, gumbel_error *error) {
+    if (rotation < 2 || rotation > GB_MAX_ROTATION || (rotation & (rotation - 1)) != 0 ||
+        columns % rotation != 0)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "%s: %s = %lld, expected a power of two from 2 to %d that divides rows of %lld",
+                       op->name, gb_attribute_name(key), (long long)rotation, (int)GB_MAX_ROTATION,
+                       (long long)columns);
     return GUMBEL_OK;
 }
 
@@ -18,12 +30,7 @@ static gumbel_status rotation_of(const gb_op_info *op, int64_t columns, const gb
     if (gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_INT8_PER_TOKEN)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: rotation = %lld without activation = %d", op->name,
                        (long long)rotation, (int)GB_ACTIVATION_INT8_PER_TOKEN);
-    if (rotation < 2 || rotation > GB_MAX_ROTATION || (rotation & (rotation - 1)) != 0 ||
-        columns % rotation != 0)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "%s: rotation = %lld, expected a power of two from 2 to %d that divides rows of %lld",
-                       op->name, (long long)rotation, (int)GB_MAX_ROTATION, (long long)columns);
-    return GUMBEL_OK;
+    return check_rotation(op, GB_ATTRIBUTE_ROTATION, rotation, columns, error);
 }
 
 /* A sum of 8-bit products stays an integer where each weight is one, and fits where rows are not too long. */
@@ -107,6 +114,25 @@ static gumbel_status head_groups(const gb_op_info *op, const char *kind, const g
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %lld %s heads are not a multiple of %lld key heads",
                        op->name, (long long)heads, kind, (long long)key_heads);
     return GUMBEL_OK;
+}
+
+/* Rotation is what codes need; other caches hold keys and values as they are. */
+static gumbel_status cache_rotation(const gb_op_info *op, gb_attribute_key key, const gb_node *node,
+                                    const gb_type *cache, gumbel_error *error) {
+    const int64_t rotation = gb_node_int(node, key);
+    if (rotation == 0)
+        return GUMBEL_OK;
+    if (!gb_dtype_has_codes(cache->dtype))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: %s = %lld with a cache of %s, expected q8 or q4",
+                       op->name, gb_attribute_name(key), (long long)rotation, gb_dtype_name(cache->dtype));
+    return check_rotation(op, key, rotation, cache->shape.dims[2], error);
+}
+
+static gumbel_status attention(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
+                               gumbel_error *error) {
+    GB_TRY(head_groups(op, "query", &operands[0].type.shape, &operands[1].type.shape, error));
+    GB_TRY(cache_rotation(op, GB_ATTRIBUTE_ROTATION, node, &operands[5].type, error));
+    return cache_rotation(op, GB_ATTRIBUTE_VALUE_ROTATION, node, &operands[6].type, error);
 }
 
 /* Which key head a value head has is a choice of two. */
@@ -245,7 +271,7 @@ static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operan
     case GB_OP_ROPE:
         return rope(operands, node, error);
     case GB_OP_ATTENTION:
-        return head_groups(op, "query", &operands[0].type.shape, &operands[1].type.shape, error);
+        return attention(op, operands, node, error);
     case GB_OP_SLICE:
         return slice(operands, node, &results[0], error);
     case GB_OP_CAUSAL_CONV:

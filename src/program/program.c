@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/file/storage.h"
 #include "program/signature.h"
+#include "tensor/cache_codes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,8 @@ bool gb_type_equal(const gb_type *a, const gb_type *b) {
 }
 
 bool gb_type_valid(const gb_type *type) {
-    bool has_dtype = gb_dtype_size(type->dtype) > 0 || type->dtype == GB_QUANTIZED;
-    if (!has_dtype || type->shape.rank < 0 || type->shape.rank > GB_MAX_RANK)
+    if (type->dtype <= GB_DTYPE_NONE || type->dtype >= GB_DTYPE_COUNT || type->shape.rank < 0 ||
+        type->shape.rank > GB_MAX_RANK)
         return false;
     for (int32_t i = 0; i < type->shape.rank; i++) {
         int64_t dim = type->shape.dims[i];
@@ -65,8 +66,14 @@ bool gb_shape_elements(const gb_shape *shape, uint64_t *elements) {
 
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes) {
     uint64_t elements;
-    return type->dtype != GB_QUANTIZED && gb_shape_elements(&type->shape, &elements) &&
-           gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+    if (type->dtype == GB_QUANTIZED || !gb_shape_elements(&type->shape, &elements))
+        return false;
+    if (!gb_dtype_has_codes(type->dtype))
+        return gb_multiply_size(elements, gb_dtype_size(type->dtype), bytes);
+    const size_t group = gb_code_bytes(type->dtype, GB_CODE_GROUP) + gb_code_scale_bytes(GB_CODE_GROUP);
+    const int32_t rank = type->shape.rank;
+    return rank > 0 && type->shape.dims[rank - 1] % GB_CODE_GROUP == 0 &&
+           gb_multiply_size(elements / GB_CODE_GROUP, group, bytes);
 }
 
 bool gb_constant_matrix(const gb_constant *constant, uint64_t *rows, uint64_t *columns) {
@@ -219,6 +226,11 @@ uint64_t gb_state_bytes(const gb_state *state) {
     return gb_type_bytes(&state->type, &bytes) ? bytes : UINT64_MAX;
 }
 
+uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens) {
+    const uint64_t bytes = gb_state_bytes(state), rows = (uint64_t)state->type.shape.dims[0];
+    return state->kind == GB_STATE_RECURRENT || tokens >= rows ? bytes : bytes / rows * tokens;
+}
+
 bool gb_has_recurrent_state(const gb_program *program) {
     for (uint32_t i = 0; i < program->state_count; i++)
         if (program->states[i].kind == GB_STATE_RECURRENT)
@@ -242,6 +254,13 @@ uint64_t gb_program_state_bytes(const gb_program *program) {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < program->state_count; i++)
         bytes += gb_state_bytes(&program->states[i]);
+    return bytes;
+}
+
+uint64_t gb_program_state_bytes_at(const gb_program *program, uint64_t tokens) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->state_count; i++)
+        bytes += gb_state_bytes_at(&program->states[i], tokens);
     return bytes;
 }
 

@@ -46,8 +46,8 @@ const char *gb_type_text(const gb_type *type, char text[GB_TYPE_TEXT]);
 /* Elements of a shape without symbols; false on overflow or a symbol. */
 bool gb_shape_elements(const gb_shape *shape, uint64_t *elements);
 
-/* Bytes of a value of a type without symbols; false on overflow, a symbol, or a quantized type, whose bytes
- * its format tells. */
+/* Bytes of a value of a type without symbols; false on overflow, a symbol, a quantized type, whose bytes its
+ * format tells, or rows of codes (q8, q4) that are no whole groups. */
 bool gb_type_bytes(const gb_type *type, uint64_t *bytes);
 
 /* ---- Ops ----------------------------------------------------------------------------------------------- */
@@ -91,7 +91,8 @@ enum {
     X(11, NORMALIZE, normalize)                                                                              \
     X(12, ACTIVATION, activation)                                                                            \
     X(13, TILED, tiled)                                                                                      \
-    X(14, ROTATION, rotation)
+    X(14, ROTATION, rotation)                                                                                \
+    X(15, VALUE_ROTATION, value_rotation)
 
 typedef enum gb_attribute_key {
     GB_ATTRIBUTE_NONE = 0,
@@ -284,6 +285,9 @@ gb_ref gb_program_output(const gb_program *program, gb_role role);
 /* Bytes of one slot's state. */
 uint64_t gb_state_bytes(const gb_state *state);
 
+/* Bytes of it that a conversation of so many tokens fills. */
+uint64_t gb_state_bytes_at(const gb_state *state, uint64_t tokens);
+
 /* Whether a state of a slot can only be restored, not truncated. */
 bool gb_has_recurrent_state(const gb_program *program);
 
@@ -293,6 +297,7 @@ const char *gb_state_kind_name(gb_state_kind kind);
 /* Sums over the whole program: bytes of the constants, bytes of one session's states, nodes of an op. */
 uint64_t gb_program_weight_bytes(const gb_program *program);
 uint64_t gb_program_state_bytes(const gb_program *program);
+uint64_t gb_program_state_bytes_at(const gb_program *program, uint64_t tokens);
 uint32_t gb_program_op_count(const gb_program *program, gb_op op);
 
 #endif

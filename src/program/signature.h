@@ -13,7 +13,7 @@ typedef enum gb_pattern_kind {
     GB_PATTERN_ANY,    /* T: any dtype, the same wherever T stands */
     GB_PATTERN_WEIGHT, /* a constant of a float dtype */
     GB_PATTERN_MATRIX, /* a constant of a float dtype or quantized */
-    GB_PATTERN_CACHE,  /* a state of f32 or bf16 */
+    GB_PATTERN_CACHE,  /* a state of f32, bf16, q8 or q4 */
     GB_PATTERN_STATE,  /* a state of f32 */
     GB_PATTERN_I32_STATE,
     GB_PATTERN_RULE /* a result whose type a function of infer.c makes */

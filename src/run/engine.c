@@ -132,6 +132,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const char *name,
                                     const gb_backend_options *options, gumbel_error *error) {
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(name, &entry, error));
+    GB_TRY(gb_backend_check_caches(entry, engine->program, error));
     engine->backend_name = entry->name;
     GB_TRY(entry->create(engine->program, options, &engine->backend, error));
     if (engine->backend->threads > 0 || gb_program_input(engine->program, GB_ROLE_MASK) == GB_NO_VALUE)

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "plan/plan.h"
+#include "program/caches.h"
 #include "program/costs.h"
 #include "program/file/format.h"
 #include "program/file/reader.h"
@@ -15,6 +16,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <string.h>
+#include <unistd.h>
 
 const char *gumbel_version(void) {
     return GUMBEL_VERSION;
@@ -38,6 +40,14 @@ gumbel_status gumbel_program_open(const char *path, gumbel_program **program, gu
     opened->program = read;
     *program = opened;
     return GUMBEL_OK;
+}
+
+gumbel_status gumbel_program_set_cache(gumbel_program *program, const char *cache, gumbel_error *error) {
+    const gb_cache_choice *choice;
+    if (!cache)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "cache is NULL");
+    GB_TRY(gb_cache_find(cache, &choice, error));
+    return gb_program_set_caches((gb_program *)(uintptr_t)program->program, choice, error);
 }
 
 void gumbel_program_close(gumbel_program *program) {
@@ -99,6 +109,12 @@ static gumbel_status scratch_bytes(const gb_program *program, uint64_t *bytes, g
     return gb_plan_scratch_bytes(program, &options, bytes, error);
 }
 
+/* Of memory; 0 where the system does not say. */
+static uint64_t machine_bytes(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
 gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspect_part part,
                                      gumbel_write_callback write, void *user, gumbel_error *error) {
     gb_text_sink sink = {write, user};
@@ -106,7 +122,7 @@ gumbel_status gumbel_program_inspect(const gumbel_program *program, gumbel_inspe
     switch (part) {
     case GUMBEL_INSPECT_SUMMARY:
         GB_TRY(scratch_bytes(program->program, &scratch, error));
-        gb_print_summary(program->program, scratch, &sink);
+        gb_print_summary(program->program, &(gb_summary_sizes){scratch, machine_bytes()}, &sink);
         return GUMBEL_OK;
     case GUMBEL_INSPECT_GRAPH:
         return gb_print_graph(program->program, &sink, error);
@@ -132,6 +148,7 @@ gumbel_status gumbel_program_describe_plan(const gumbel_program *program, const 
                                         .fuse = true};
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(backend, &entry, error));
+    GB_TRY(gb_backend_check_caches(entry, program->program, error));
     if (!entry->describe_plan)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
                        "backend %s has no plan of its own: it executes the nodes of the graph", entry->name);

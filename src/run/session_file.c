@@ -130,7 +130,8 @@ static gumbel_status check_file(const gumbel_session *session, session_reader *r
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "session file version %u: this version reads %d",
                        header->version, SESSION_FILE_VERSION);
     if (memcmp(header->program_id, engine->program->id, sizeof header->program_id) != 0)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "saved from another program");
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "saved from another program, or with other caches (--cache)");
     if (header->position > engine->max_context)
         return gb_fail(error, GUMBEL_ERROR_LIMIT, "%u positions: this engine's context holds %u",
                        header->position, engine->max_context);

@@ -105,6 +105,8 @@ static void stats_name_values_and_origins(void **state) {
                                         "first token ",
                                         "generated        8 tokens",
                                         "finish           length\n",
+                                        "caches           ",
+                                        " MB when the context is full\n",
                                         "peak memory "};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_has(result.errors, parts[i]);

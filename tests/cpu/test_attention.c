@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/kernel_check.h"
+#include "tensor/cache_codes.h"
+#include "tensor/hadamard.h"
 
 #include <math.h>
 
@@ -7,6 +9,7 @@
 typedef struct layer {
     size_t heads, kv_heads, key_size, value_size, window, capacity, context;
     gb_dtype cache_dtype;
+    uint32_t rotation, value_rotation;
     gb_cpu_tensor query, key, value;      /* [2 * context, ...]: slot 0's tokens, then slot 1's */
     gb_cpu_tensor key_cache, value_cache; /* [2, capacity, ...] */
     gb_node node;
@@ -16,9 +19,12 @@ enum { SLOTS = 2 };
 static const double SCALE = 0.37;
 
 static gb_cpu_tensor new_cache(const layer *l, size_t size) {
-    gb_cpu_tensor cache = new_tensor(l->cache_dtype, 3, SLOTS * l->capacity, l->kv_heads, size);
-    cache.dims[0] = l->capacity;
-    cache.slot_bytes = tensor_bytes(&cache);
+    const gb_type type = {l->cache_dtype, {3, {(int64_t)l->capacity, (int64_t)l->kv_heads, (int64_t)size}}};
+    gb_cpu_tensor cache = {.dtype = l->cache_dtype, .rank = 3, .dims = {l->capacity, l->kv_heads, size}};
+    uint64_t bytes;
+    assert_true(gb_type_bytes(&type, &bytes));
+    cache.slot_bytes = (size_t)bytes;
+    cache.data = new_guarded(SLOTS * cache.slot_bytes);
     return cache;
 }
 
@@ -31,10 +37,12 @@ static void new_layer(uint64_t *state, layer *l) {
         set_element(&l->query, i, 4 * element(&l->query, i));
     l->key_cache = new_cache(l, l->key_size);
     l->value_cache = new_cache(l, l->value_size);
-    l->node = (gb_node){
-        .op = GB_OP_ATTENTION,
-        .attribute_count = 2,
-        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, SCALE), gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)l->window)}};
+    l->node = (gb_node){.op = GB_OP_ATTENTION,
+                        .attribute_count = 4,
+                        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, SCALE),
+                                       gb_int(GB_ATTRIBUTE_WINDOW, (int64_t)l->window),
+                                       gb_int(GB_ATTRIBUTE_ROTATION, l->rotation),
+                                       gb_int(GB_ATTRIBUTE_VALUE_ROTATION, l->value_rotation)}};
 }
 
 static void free_layer(layer *l) {
@@ -127,13 +135,29 @@ static void run_text(const layer *l, size_t chunk, const gb_vector_kernels *vect
     assert_guarded(l->value_cache.data, SLOTS * l->value_cache.slot_bytes);
 }
 
+/* Every instruction set, chunk and team gives these bits. */
+static void check_sets(const layer *l, size_t longest_chunk, const float *expected) {
+    const size_t size = SLOTS * l->context * l->heads * l->value_size, chunks[] = {1, 3, longest_chunk};
+    float *found = malloc(size * sizeof *found);
+    const gb_vector_kernels *vector;
+    assert_non_null(found);
+    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+        for (size_t c = 0; c < 3; c++) {
+            run_text(l, chunks[c], vector, 1 + c, found);
+            if (memcmp(found, expected, size * sizeof *found) != 0)
+                fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], 1 + c);
+        }
+    }
+    free(found);
+}
+
 static void check_layer(layer l, size_t longest_chunk) {
     uint64_t state = l.heads * 1000 + l.context;
     new_layer(&state, &l);
     size_t size = SLOTS * l.context * l.heads * l.value_size;
-    float *expected = malloc(size * sizeof *expected), *found = malloc(size * sizeof *found);
+    float *expected = malloc(size * sizeof *expected);
     double *exact = malloc(l.value_size * sizeof *exact);
-    assert_true(expected && found && exact);
+    assert_true(expected && exact);
     run_text(&l, 1, gb_available_vector_kernels(0), 1, expected);
     for (size_t row = 0; row < SLOTS * l.context * l.heads; row++) {
         size_t token = row / l.heads;
@@ -141,17 +165,8 @@ static void check_layer(layer l, size_t longest_chunk) {
         for (size_t d = 0; d < l.value_size; d++)
             assert_near(expected[row * l.value_size + d], exact[d], 2e-5, "attention");
     }
-    const size_t chunks[] = {1, 3, longest_chunk};
-    const gb_vector_kernels *vector;
-    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
-        for (size_t c = 0; c < 3; c++) {
-            run_text(&l, chunks[c], vector, 1 + c, found);
-            if (memcmp(found, expected, size * sizeof *found) != 0)
-                fail_msg("%s in chunks of %zu on %zu threads differs", vector->name, chunks[c], 1 + c);
-        }
-    }
+    check_sets(&l, longest_chunk, expected);
     free(expected);
-    free(found);
     free(exact);
     free_layer(&l);
 }
@@ -173,10 +188,132 @@ static void windows(void **unused) {
     check_layer((layer){2, 2, 16, 16, 50, 200, 180, .cache_dtype = GB_F32}, 180); /* window in a full cache */
 }
 
+/* ---- Codes --------------------------------------------------------------------------------------------- */
+
+static void rotate(float *x, size_t count, size_t rotation) {
+    for (size_t at = 0; rotation > 0 && at < count; at += rotation) {
+        gb_hadamard(x + at, rotation);
+        for (size_t i = 0; i < rotation; i++)
+            x[at + i] *= gb_hadamard_scale(rotation);
+    }
+}
+
+/* What is read back of what was stored. */
+static void round_to_codes(float *x, size_t count, gb_dtype dtype) {
+    uint8_t codes[GB_CODE_GROUP], scale[2];
+    for (size_t at = 0; at < count; at += GB_CODE_GROUP) {
+        gb_round_group(x + at, dtype, codes, scale);
+        for (size_t i = 0; i < GB_CODE_GROUP; i++)
+            x[at + i] = gb_group_element(dtype, codes, scale, i);
+    }
+}
+
+/* The layer with the numbers that its codes stand for, in float32. */
+static void new_decoded(const layer *l, layer *decoded) {
+    uint64_t state = l->heads * 1000 + l->context;
+    *decoded = *l;
+    decoded->cache_dtype = GB_F32;
+    decoded->rotation = decoded->value_rotation = 0;
+    new_layer(&state, decoded);
+    rotate(decoded->query.data, gb_elements(&l->query), l->rotation);
+    rotate(decoded->key.data, gb_elements(&l->key), l->rotation);
+    rotate(decoded->value.data, gb_elements(&l->value), l->value_rotation);
+    round_to_codes(decoded->key.data, gb_elements(&l->key), l->cache_dtype);
+    round_to_codes(decoded->value.data, gb_elements(&l->value), l->cache_dtype);
+}
+
+/* Largest difference from attention over caches that hold everything. */
+static double error_of(const layer *l, const float *found) {
+    double worst = 0, *exact = malloc(l->value_size * sizeof *exact);
+    layer plain = *l;
+    assert_non_null(exact);
+    plain.cache_dtype = GB_F32;
+    for (size_t row = 0; row < SLOTS * l->context * l->heads; row++) {
+        const size_t token = row / l->heads;
+        reference(&plain, token / l->context, token % l->context, row % l->heads, exact);
+        for (size_t d = 0; d < l->value_size; d++)
+            worst = fmax(worst, fabs(exact[d] - (double)found[row * l->value_size + d]));
+    }
+    free(exact);
+    return worst;
+}
+
+static void check_codes(layer l, size_t longest_chunk, double tolerance) {
+    uint64_t state = l.heads * 1000 + l.context;
+    layer decoded;
+    new_layer(&state, &l);
+    new_decoded(&l, &decoded);
+    const size_t size = SLOTS * l.context * l.heads * l.value_size;
+    float *expected = malloc(size * sizeof *expected);
+    assert_non_null(expected);
+    run_text(&decoded, 1, gb_available_vector_kernels(0), 1, expected);
+    rotate(expected, size, l.value_rotation);
+    check_sets(&l, longest_chunk, expected);
+    const double error = error_of(&l, expected);
+    if (error > tolerance)
+        fail_msg("%s: an error of %g, expected at most %g", gb_dtype_name(l.cache_dtype), error, tolerance);
+    free(expected);
+    free_layer(&l);
+    free_layer(&decoded);
+}
+
+static void codes_are_the_numbers_they_stand_for(void **unused) {
+    (void)unused;
+    check_codes((layer){1, 1, 32, 32, 0, 70, 70, .cache_dtype = GB_Q8}, 70, 0.02);
+    check_codes((layer){6, 2, 96, 32, 0, 150, 141, .cache_dtype = GB_Q8, .rotation = 32}, 141, 0.05);
+    check_codes((layer){10, 1, 64, 96, 0, 80, 80, .cache_dtype = GB_Q8, .rotation = 64, .value_rotation = 16},
+                80, 0.05);
+    check_codes(
+        (layer){2, 1, 512, 256, 0, 66, 66, .cache_dtype = GB_Q8, .rotation = 256, .value_rotation = 128}, 66,
+        0.2);
+    check_codes((layer){1, 1, 32, 32, 0, 70, 70, .cache_dtype = GB_Q4}, 70, 0.3);
+    check_codes((layer){3, 3, 32, 64, 0, 90, 75, .cache_dtype = GB_Q4, .value_rotation = 2}, 33, 0.5);
+    check_codes(
+        (layer){12, 2, 128, 64, 0, 70, 70, .cache_dtype = GB_Q4, .rotation = 128, .value_rotation = 64}, 70,
+        0.9);
+}
+
+static void codes_in_rings(void **unused) {
+    (void)unused;
+    check_codes((layer){4, 2, 32, 32, 8, 12, 60, .cache_dtype = GB_Q8, .rotation = 32}, 4, 0.05);
+    check_codes((layer){3, 1, 64, 32, 100, 137, 300, .cache_dtype = GB_Q8, .value_rotation = 32}, 37, 0.05);
+    check_codes((layer){2, 1, 32, 96, 70, 90, 260, .cache_dtype = GB_Q4, .rotation = 32}, 20, 0.5);
+}
+
+/* Numbers of all sizes, whole groups of zeros, and what is no number, in every position. */
+static void sets_store_the_same_codes(void **unused) {
+    (void)unused;
+    enum { COUNT = 768, ROUNDS = 60 };
+    static const uint32_t rotations[] = {0, 2, 16, 32, 64, 128, 256};
+    uint64_t state = 5;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        const gb_dtype dtype = round % 2 ? GB_Q8 : GB_Q4;
+        const uint32_t rotation = rotations[round % 7];
+        float x[COUNT], rotated[COUNT];
+        uint8_t expected[2 * COUNT] = {0}, found[2 * COUNT] = {0};
+        for (size_t i = 0; i < COUNT; i++)
+            x[i] = ldexpf(random_float(&state), (int)(i / 32 * 5 % 60) - 40) * (i / 96 % 5 ? 1 : 0);
+        x[random_below(&state, COUNT)] = round % 3 == 0 ? NAN : round % 3 == 1 ? INFINITY : 3e38f;
+        memcpy(rotated, x, sizeof x);
+        rotate(rotated, COUNT, rotation);
+        for (size_t g = 0; g < COUNT / GB_CODE_GROUP; g++)
+            gb_round_group(rotated + g * GB_CODE_GROUP, dtype, expected + gb_code_bytes(dtype, g * 32),
+                           expected + gb_code_bytes(dtype, COUNT) + 2 * g);
+        const gb_vector_kernels *vector;
+        for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+            vector->store_codes(x, COUNT, dtype, rotation, found);
+            assert_memory_equal(found, expected, sizeof found);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_caches),
         cmocka_unit_test(windows),
+        cmocka_unit_test(codes_are_the_numbers_they_stand_for),
+        cmocka_unit_test(codes_in_rings),
+        cmocka_unit_test(sets_store_the_same_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void built_in_recipes(void **unused) {
         gb_recipe *recipe = open_recipe(cases[i].recipe);
         assert_string_equal(gb_recipe_name(recipe), cases[i].recipe);
         assert_int_equal(gb_recipe_has_int8_activations(recipe), i > 0);
-        assert_int_equal(gb_recipe_cache_dtype(recipe), i > 0 ? GB_BF16 : GB_F32);
+        assert_int_equal(gb_recipe_cache(recipe)->full, i > 0 ? GB_BF16 : GB_F32);
         assert_choice(recipe, "model.embed_tokens.weight", 256, cases[i].embedding);
         assert_choice(recipe, "lm_head.weight", 256, cases[i].head);
         assert_choice(recipe, "model.layers.4.self_attn.v_proj.weight", 256, cases[i].value);
@@ -118,7 +118,7 @@ static void a_users_file(void **unused) {
                  "recipe mine: the pattern \"nothing\" matches no weight");
     assert_ok(gb_recipe_override(recipe, "int8", "bfloat16", &error), &error);
     assert_true(gb_recipe_has_int8_activations(recipe));
-    assert_int_equal(gb_recipe_cache_dtype(recipe), GB_BF16);
+    assert_int_equal(gb_recipe_cache(recipe)->full, GB_BF16);
     assert_fails(gb_recipe_override(recipe, "int7", NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "int7");
     assert_fails(gb_recipe_override(recipe, NULL, "f8", &error), GUMBEL_ERROR_ARGUMENT, &error, "f8");
     gb_recipe_close(recipe);
@@ -207,7 +207,7 @@ static void bad_files(void **unused) {
          "\"rotation\": 48}]}",
          "rotation: expected 0 or a power of two from 2 to 256, found 48"},
         {"{\"name\": \"a\", \"cache\": \"int8\", \"rules\": []}",
-         "cache: expected \"float32\" or \"bfloat16\""},
+         "cache: expected \"float32\", \"bfloat16\", \"q8\", \"q4\" or \"q4-all\""},
         {"{\"name\": ", "line 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -23,7 +23,7 @@ static void ignore(void *user, const char *text, size_t length) {
 /* What the runtime does with any program that was accepted. */
 static void use(const gb_program *program) {
     gb_text_sink sink = {ignore, NULL};
-    gb_print_summary(program, 1, &sink);
+    gb_print_summary(program, &(gb_summary_sizes){1, 1}, &sink);
     gb_print_graph(program, &sink, NULL);
     gb_print_tensors(program, &sink);
     gb_print_json(program, 1, &sink);

@@ -27,9 +27,9 @@ static void the_summary_has_limits_memory_and_ops(void **state) {
     gb_program *program = tiny_program_build(true);
     text_buffer printed = {0};
     gb_text_sink sink = text_buffer_sink(&printed);
-    gb_print_summary(program, 0, &sink);
+    gb_print_summary(program, &(gb_summary_sizes){0}, &sink);
     assert_null(strstr(printed.text, "scratch"));
-    gb_print_summary(program, 3 << 20, &sink);
+    gb_print_summary(program, &(gb_summary_sizes){.scratch = 3 << 20}, &sink);
     char in_all[40];
     sprintf(in_all, "in all             %d\n", TINY_NODES);
     const char *const parts[] = {
@@ -241,7 +241,7 @@ static void text_never_commands_the_terminal(void **state) {
     gb_program *program = hostile_program();
     text_buffer printed = {0};
     gb_text_sink sink = text_buffer_sink(&printed);
-    gb_print_summary(program, 0, &sink);
+    gb_print_summary(program, &(gb_summary_sizes){0}, &sink);
     assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
     gb_print_tensors(program, &sink);
     static const char *const parts[] = {
@@ -303,9 +303,37 @@ static void names_are_escaped(void **state) {
     gb_program_destroy(program);
 }
 
+/* Caches grow up to the context, rings up to their capacity. */
+static void lengths_of_conversations(void **state) {
+    (void)state;
+    gb_program *program = tiny_program_build(true);
+    text_buffer printed = {0};
+    gb_text_sink sink = text_buffer_sink(&printed);
+    const gb_summary_sizes sizes = {.machine = 1 << 20};
+    for (uint32_t i = 0; i < program->state_count; i++)
+        if (program->states[i].kind == GB_STATE_CACHE)
+            program->states[i].type.shape.dims[0] = 2048;
+    program->metadata.max_context = 2048;
+    gb_print_summary(program, &sizes, &sink);
+    uint64_t bytes = gb_program_state_bytes_at(program, 1024), all = gb_program_state_bytes(program);
+    const uint64_t weights = gb_program_weight_bytes(program);
+    assert_true(bytes < all && gb_program_state_bytes_at(program, 9999) == all);
+    char line[64];
+    snprintf(line, sizeof line, "(%llu bytes)\n", (unsigned long long)bytes);
+    assert_contains(&printed, "at 1024 tokens     ");
+    assert_contains(&printed, line);
+    snprintf(line, sizeof line, " %llu sessions beside the weights\n",
+             (unsigned long long)(((1 << 20) - weights) / bytes));
+    assert_contains(&printed, line);
+    assert_null(strstr(printed.text, "at 8192 tokens"));
+    free(printed.text);
+    gb_program_destroy(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_has_limits_memory_and_ops),
+        cmocka_unit_test(lengths_of_conversations),
         cmocka_unit_test(the_graph_is_readable),
         cmocka_unit_test(several_results_are_printed),
         cmocka_unit_test(tensors_are_a_table),

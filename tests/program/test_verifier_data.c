@@ -186,6 +186,8 @@ static void set_constant(gb_program *program, int64_t which) {
         constant->type.shape.rank = 5;
     else if (which == 4)
         constant->type.dtype = (gb_dtype)99;
+    else if (which == 6)
+        constant->type.dtype = GB_Q8;
     else
         constant->type.shape = (gb_shape){4, {INT32_MAX, INT32_MAX, INT32_MAX, 1}};
 }
@@ -196,6 +198,7 @@ static void rule_09_constants(void **state) {
     refuse(set_constant, 1, "constant embedding: f32[N,16] is not a type with sizes");
     for (int64_t i = 2; i < 6; i++)
         refuse(set_constant, i, "is not a type with sizes");
+    refuse(set_constant, 6, "constant embedding: dtype q8, which only states have");
 }
 
 static void set_state(gb_program *program, int64_t which) {
@@ -207,6 +210,29 @@ static void set_state(gb_program *program, int64_t which) {
         program->states[2].window = 3;
     else
         program->states[2].type.shape.dims[0] = 0;
+}
+
+/* Codes of heads that are no whole groups, that are too long, that have no heads, and where nothing has rows.
+ */
+static void set_codes(gb_program *program, int64_t which) {
+    gb_state *state = &program->states[0];
+    state->type.dtype = which % 2 ? GB_Q4 : GB_Q8;
+    if (which == 1)
+        state->type.shape.dims[2] = 544;
+    else if (which == 2)
+        state->type.shape.rank = 2;
+    else if (which == 3)
+        state->kind = GB_STATE_RECURRENT;
+}
+
+static void rule_10_codes(void **state) {
+    (void)state;
+    refuse(set_codes, 0,
+           "state layers.0.key_cache: q8[12,1,8], expected rank 3 and heads of a multiple of 32");
+    refuse(set_codes, 1,
+           "state layers.0.key_cache: q4[12,1,544], expected rank 3 and heads of a multiple of");
+    refuse(set_codes, 2, "state layers.0.key_cache: q8[12,1], expected rank 3 and heads of a multiple of 32");
+    refuse(set_codes, 3, "state layers.0.key_cache: dtype q4, which only caches and rings have");
 }
 
 static void rule_10_states(void **state) {
@@ -272,6 +298,7 @@ int main(void) {
         cmocka_unit_test(rule_08_names),
         cmocka_unit_test(rule_09_constants),
         cmocka_unit_test(rule_10_states),
+        cmocka_unit_test(rule_10_codes),
         cmocka_unit_test(rule_11_cache_length),
         cmocka_unit_test(rule_12_rings),
         cmocka_unit_test(rule_13_session_size),

@@ -394,16 +394,19 @@ static void compare_all(gumbel_program *program, uint32_t tokens) {
 
 /* ---- Tests --------------------------------------------------------------------------------------------- */
 
-/* *state: a configuration, and after a colon a recipe. */
+/* *state: a configuration, and after a colon a recipe, or a kind of caches behind two. */
 static void test_random_weights(void **state) {
     char config[64];
     snprintf(config, sizeof config, "%s", (const char *)*state);
     char *recipe = strchr(config, ':');
     if (recipe)
         *recipe++ = 0;
-    compare_all(
-        export_random_program(config, (gumbel_export_options){.quantize = recipe, .max_top_logprobs = TOP}),
-        48);
+    gumbel_export_options options = {.quantize = recipe, .max_top_logprobs = TOP};
+    if (recipe && *recipe == ':') {
+        options.quantize = NULL;
+        options.cache = recipe + 1;
+    }
+    compare_all(export_random_program(config, options), 48);
 }
 
 static void test_bundled_model(void **state) {
@@ -428,6 +431,8 @@ int main(int argument_count, char **arguments) {
         of(test_random_weights, "small.json"),
         of(test_random_weights, "small_groups.json:int4-affine"),
         of(test_random_weights, "qwen_groups.json:int4"),
+        of(test_random_weights, "small_heads.json::q8"),
+        of(test_random_weights, "qwen_wide.json::q4"),
         of(test_bundled_model, "gemma4-tiny"),
         of(test_bundled_model, "qwen3_5-moe-tiny"),
     };

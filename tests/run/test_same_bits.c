@@ -61,13 +61,16 @@ static void compute_expected(bench *b) {
     gumbel_engine_destroy(engine);
 }
 
-static int set_up(void **state, const char *config, const char *recipe) {
+static int set_up_with(void **state, const char *config, const char *recipe, const char *cache) {
     bench *b = calloc(1, sizeof *b);
-    b->program = export_random_program(config, (gumbel_export_options){.quantize = recipe});
+    b->program = export_random_program(config, (gumbel_export_options){.quantize = recipe, .cache = cache});
     random_tokens(1, VOCAB, b->prompt, PROMPT);
     compute_expected(b);
     *state = b;
     return 0;
+}
+static int set_up(void **state, const char *config, const char *recipe) {
+    return set_up_with(state, config, recipe, NULL);
 }
 static int set_up_f32(void **state) {
     return set_up(state, "small.json", NULL);
@@ -92,6 +95,15 @@ static int set_up_qwen_affine(void **state) {
 }
 static int set_up_qwen_int4(void **state) {
     return set_up(state, "qwen_groups.json", "int4");
+}
+static int set_up_q8(void **state) {
+    return set_up_with(state, "small_heads.json", NULL, "q8");
+}
+static int set_up_q4(void **state) {
+    return set_up_with(state, "small_heads.json", NULL, "q4-all");
+}
+static int set_up_qwen_q4(void **state) {
+    return set_up_with(state, "qwen_wide.json", "int4", "q4");
 }
 static int tear_down(void **state) {
     bench *b = *state;
@@ -240,7 +252,7 @@ static void test_fork_and_unfused(void **state) {
 }
 
 /* With float32 weights; with bfloat16 ones; with delta nets and experts; with 8-bit activations and bfloat16
- * caches and weights of 4 and 8 bits, whose sums are exact or have one order. */
+ * caches and weights of 4 and 8 bits, whose sums are exact or have one order; with caches of codes. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
@@ -249,7 +261,10 @@ static void test_fork_and_unfused(void **state) {
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \
         cmocka_unit_test_setup_teardown(test, set_up_qwen_affine, tear_down),                                \
-        cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down)
+        cmocka_unit_test_setup_teardown(test, set_up_qwen_int4, tear_down),                                  \
+        cmocka_unit_test_setup_teardown(test, set_up_q8, tear_down),                                         \
+        cmocka_unit_test_setup_teardown(test, set_up_q4, tear_down),                                         \
+        cmocka_unit_test_setup_teardown(test, set_up_qwen_q4, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

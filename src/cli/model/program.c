@@ -20,6 +20,12 @@ const cli_option cli_program_table[] = {
      .help = "The recipe with which a checkpoint is exported, as in gumbel export. Each has its own program.",
      .type = CLI_STRING,
      .offset = offsetof(cli_program_options, quantize)},
+    {.names = "--cache",
+     .argument = "DTYPE",
+     .help = "What attention's caches hold here, whatever the program was exported with: " CLI_CACHES
+             ". Sessions are saved for one of them.",
+     .type = CLI_STRING,
+     .offset = offsetof(cli_program_options, cache)},
     {0},
 };
 
@@ -46,6 +52,12 @@ gumbel_status cli_open_program(const cli_program_options *options, uint32_t max_
     if (status == GUMBEL_OK)
         status = checkpoint.path ? cli_cache_open(&checkpoint, &cache_options, program, seconds, error)
                                  : open_file(options, program, seconds, error);
+    if (status == GUMBEL_OK && options->cache)
+        status = gumbel_program_set_cache(*program, options->cache, error);
+    if (status != GUMBEL_OK) {
+        gumbel_program_close(*program);
+        *program = NULL;
+    }
     cli_checkpoint_free(&checkpoint);
     return status;
 }

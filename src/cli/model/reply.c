@@ -83,6 +83,15 @@ static double rate(size_t tokens, double seconds) {
     return seconds > 0 ? (double)tokens / seconds : 0;
 }
 
+/* What the states of that many positions take, as far as attention reads them. */
+static double state_megabytes(const cli_model *model, uint32_t positions) {
+    const gumbel_step_shape shape = {
+        .size = sizeof shape, .sequences = 1, .tokens = 1, .position = positions > 0 ? positions - 1 : 0};
+    gumbel_step_costs costs = {.size = sizeof costs};
+    const bool is_known = gumbel_program_get_costs(model->program, &shape, &costs, NULL) == GUMBEL_OK;
+    return is_known ? costs.state_bytes / 1e6 : 0;
+}
+
 void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const cli_reply *reply,
                      FILE *file) {
     fflush(stdout);
@@ -96,7 +105,9 @@ void cli_print_stats(const cli_model *model, const cli_sampling *sampling, const
     fprintf(file, "generated        %zu tokens, %.1f tokens/s\n", generated,
             rate(decoded, reply->decode_seconds));
     fprintf(file, "finish           %s\n", cli_reply_finish(reply));
-    fprintf(file, "context          %u of %u positions\n", gumbel_session_position(model->session, NULL),
-            model->max_context);
+    const uint32_t positions = gumbel_session_position(model->session, NULL);
+    fprintf(file, "context          %u of %u positions\n", positions, model->max_context);
+    fprintf(file, "caches           %.3f MB, %.3f MB when the context is full\n",
+            state_megabytes(model, positions), state_megabytes(model, model->max_context));
     fprintf(file, "peak memory      %.1f MB\n", cli_peak_megabytes());
 }

@@ -6,6 +6,7 @@
 #include "cli/base/report.h"
 #include "cli/command.h"
 #include "cli/model/exporter.h"
+#include "cli/model/program.h"
 #include "cli/pull/get.h"
 
 typedef struct export_arguments {
@@ -69,9 +70,9 @@ static const cli_option quantize_table[] = {
      .offset = offsetof(export_arguments, activations)},
     {.names = "--cache",
      .argument = "DTYPE",
-     .help =
-         "What attention's caches hold: float32 or bfloat16. The default is the recipe's; without --quantize "
-         "it is bfloat16 where the checkpoint is quantized already.",
+     .help = "What attention's caches hold: " CLI_CACHES
+             ". The default is the recipe's; without --quantize it is "
+             "bfloat16 where the checkpoint is quantized already.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, cache)},
     {.names = "--list-recipes",

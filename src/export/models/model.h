@@ -17,7 +17,6 @@ typedef struct gb_model_options {
     int64_t prefill_chunk; /* tokens of a session in one step, at most; 0: 512 */
     uint32_t layers;       /* keep the first layers only; 0: all */
     gb_sampler_options sampler;
-    gb_dtype cache_dtype; /* of attention's caches: f32 or bf16 */
 } gb_model_options;
 
 typedef struct gb_model {

@@ -26,8 +26,7 @@ static gb_ref cache(const gb_scope *scope, const gb_context *context, const char
     int64_t ring = window + context->prefill_chunk;
     bool is_ring = window > 0 && ring < context->max_context;
     const int64_t dims[] = {is_ring ? ring : context->max_context, type.shape.dims[1], type.shape.dims[2]};
-    gb_dtype dtype = context->cache_dtype == GB_BF16 ? GB_BF16 : GB_F32;
-    return gb_build_state(scope->builder, full, is_ring ? GB_STATE_RING : GB_STATE_CACHE, dtype, 3, dims,
+    return gb_build_state(scope->builder, full, is_ring ? GB_STATE_RING : GB_STATE_CACHE, GB_F32, 3, dims,
                           is_ring ? (uint32_t)window : 0);
 }
 

@@ -11,7 +11,6 @@
 typedef struct gb_context {
     int64_t max_context;   /* positions of a session */
     int64_t prefill_chunk; /* tokens of one session in one step, at most */
-    gb_dtype cache_dtype;  /* of keys and values: f32 or bf16; GB_DTYPE_NONE counts as f32 */
 } gb_context;
 
 /* The chunk for a model whose smallest window is smallest_window positions (0: it has no windows): a power of
@@ -26,9 +25,9 @@ typedef struct gb_cached_keys {
     int64_t window;
 } gb_cached_keys;
 
-/* The caches are states called NAME.keys and NAME.values in the context's dtype. window > 0: a token sees
- * itself and the window - 1 before it, from a ring of window + prefill_chunk positions, or from a plain cache
- * where that is no longer. window = 0: it sees all before it. */
+/* The caches are states called NAME.keys and NAME.values of f32, which gb_program_set_caches changes. window
+ * > 0: a token sees itself and the window - 1 before it, from a ring of window + prefill_chunk positions, or
+ * from a plain cache where that is no longer. window = 0: it sees all before it. */
 gb_cached_keys gb_cache_keys(const gb_scope *scope, const gb_context *context, const char *name, gb_ref key,
                              gb_ref value, int64_t window);
 

@@ -79,13 +79,7 @@ gumbel_status gb_recipe_override(gb_recipe *recipe, const char *activations, con
             return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "activations: \"%s\", expected none or int8",
                            activations);
     }
-    if (cache) {
-        recipe->cache = strcmp(cache, "bfloat16") == 0 ? GB_BF16 : GB_F32;
-        if (recipe->cache == GB_F32 && strcmp(cache, "float32") != 0)
-            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "cache: \"%s\", expected float32 or bfloat16",
-                           cache);
-    }
-    return GUMBEL_OK;
+    return cache ? gb_cache_find(cache, &recipe->cache, error) : GUMBEL_OK;
 }
 
 void gumbel_describe_recipes(gumbel_write_callback write, void *user) {
@@ -104,7 +98,7 @@ bool gb_recipe_has_int8_activations(const gb_recipe *recipe) {
     return recipe->int8_activations;
 }
 
-gb_dtype gb_recipe_cache_dtype(const gb_recipe *recipe) {
+const gb_cache_choice *gb_recipe_cache(const gb_recipe *recipe) {
     return recipe->cache;
 }
 

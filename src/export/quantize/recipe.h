@@ -4,7 +4,7 @@
  *
  *     {"name": "mine", "description": "one line",
  *      "activations": "int8",        "none" (default) or "int8": what linear does with its input
- *      "cache": "bfloat16",          "float32" (default) or "bfloat16"
+ *      "cache": "bfloat16",          of attention: "float32" (default), "bfloat16", "q8", "q4" or "q4-all"
  *      "rules": [
  *        {"pattern": "*.v_proj.weight", "bits": 8, "group": 64, "first_layers": 2, "last_layers": 2},
  *        {"pattern": "*.gate.weight", "keep": true, "optional": true},
@@ -28,7 +28,7 @@
 #include "base/status.h"
 #include "base/text_sink.h"
 #include "export/quantize/quantizer.h"
-#include "program/program.h"
+#include "program/caches.h"
 
 typedef struct gb_recipe gb_recipe;
 
@@ -52,14 +52,14 @@ gumbel_status gb_recipe_open(const char *name, gb_recipe **recipe, gumbel_error 
 /* NULL is allowed. */
 void gb_recipe_close(gb_recipe *recipe);
 
-/* Sets what linear nodes do with their input ("none", "int8") and what caches hold ("float32", "bfloat16");
- * NULL leaves what the recipe says. Errors: ARGUMENT. */
+/* Sets what linear nodes do with their input ("none", "int8") and what caches hold (as gb_cache_find
+ * takes it); NULL leaves what the recipe says. Errors: ARGUMENT. */
 gumbel_status gb_recipe_override(gb_recipe *recipe, const char *activations, const char *cache,
                                  gumbel_error *error);
 
 const char *gb_recipe_name(const gb_recipe *recipe);
 bool gb_recipe_has_int8_activations(const gb_recipe *recipe);
-gb_dtype gb_recipe_cache_dtype(const gb_recipe *recipe);
+const gb_cache_choice *gb_recipe_cache(const gb_recipe *recipe);
 
 /* What the recipe says of the matrix of that name, with rows of that many columns, in a model of that many
  * layers. Remembers which rules have matched. Errors: ARGUMENT naming the tensor whose rows no group of its

@@ -194,11 +194,12 @@ static gumbel_status parse_rule(const char *from, size_t index, const json_t *ob
 
 gumbel_status gb_recipe_parse(const char *from, const json_t *root, gb_recipe *recipe, gumbel_error *error) {
     static const char *const known[] = {"name", "description", "activations", "cache", "rules", NULL};
+    static const char *const caches[] = {"float32", "bfloat16", "q8", "q4", "q4-all", NULL};
     reader r = {.from = from, .object = root, .error = error};
     GB_TRY(check_keys(&r, known));
     take_text(&r, "name", recipe->name, sizeof recipe->name);
     recipe->int8_activations = take_choice(&r, "activations", "none", "int8");
-    recipe->cache = take_choice(&r, "cache", "float32", "bfloat16") ? GB_BF16 : GB_F32;
+    GB_TRY(gb_cache_find(caches[take_word(&r, "cache", caches)], &recipe->cache, error));
     const json_t *rules = take(&r, "rules");
     if (!json_is_array(rules) || json_array_size(rules) > GB_MAX_RECIPE_RULES)
         refuse(&r, "rules", rules, "a list of at most 64 rules");

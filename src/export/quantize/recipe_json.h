@@ -24,7 +24,7 @@ typedef struct gb_recipe_rule {
 struct gb_recipe {
     char name[GB_RECIPE_NAME];
     bool int8_activations;
-    gb_dtype cache;
+    const gb_cache_choice *cache;
     size_t rule_count;
     gb_recipe_rule rules[GB_MAX_RECIPE_RULES];
 };

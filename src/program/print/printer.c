@@ -88,12 +88,31 @@ static void print_generation(const gb_metadata *metadata, const gb_text_sink *si
     gb_print(sink, "%s\n", metadata->stop_tokens.count ? "" : "none");
 }
 
-static void print_memory(const gb_program *program, uint64_t scratch_bytes, const gb_text_sink *sink) {
+/* What a conversation takes at some lengths, and how many have room beside the weights. */
+static void print_conversations(const gb_program *program, uint64_t machine_bytes, const gb_text_sink *sink) {
+    static const uint32_t lengths[] = {1024, 8192, 32768};
+    const uint64_t weights = gb_program_weight_bytes(program);
+    const uint64_t room = machine_bytes > weights ? machine_bytes - weights : 0;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const uint64_t bytes = gb_program_state_bytes_at(program, lengths[i]);
+        char label[32];
+        if (lengths[i] > program->metadata.max_context || bytes == 0)
+            break;
+        snprintf(label, sizeof label, "at %u tokens", (unsigned)lengths[i]);
+        print_bytes_line(sink, label, bytes);
+        if (machine_bytes > 0)
+            gb_print(sink, "  %-18s %llu sessions beside the weights\n", "",
+                     (unsigned long long)(room / bytes));
+    }
+}
+
+static void print_memory(const gb_program *program, const gb_summary_sizes *sizes, const gb_text_sink *sink) {
     gb_print(sink, "memory\n");
     print_bytes_line(sink, "weights", gb_program_weight_bytes(program));
     print_bytes_line(sink, "state per session", gb_program_state_bytes(program));
-    if (scratch_bytes)
-        print_bytes_line(sink, "scratch", scratch_bytes);
+    print_conversations(program, sizes->machine, sink);
+    if (sizes->scratch)
+        print_bytes_line(sink, "scratch", sizes->scratch);
 }
 
 static void print_ops(const gb_program *program, const gb_text_sink *sink) {
@@ -106,11 +125,11 @@ static void print_ops(const gb_program *program, const gb_text_sink *sink) {
     print_number_line(sink, "in all", program->node_count);
 }
 
-void gb_print_summary(const gb_program *program, uint64_t scratch_bytes, const gb_text_sink *sink) {
+void gb_print_summary(const gb_program *program, const gb_summary_sizes *sizes, const gb_text_sink *sink) {
     print_identity(program, sink);
     print_limits(&program->metadata, sink);
     print_generation(&program->metadata, sink);
-    print_memory(program, scratch_bytes, sink);
+    print_memory(program, sizes, sink);
     print_ops(program, sink);
     gb_print(sink,
              "same bits\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/memory.h"
 #include "program/verify/verify.h"
+#include "tensor/cache_codes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,9 @@ static gumbel_status check_packing(const gb_constant *constant, gumbel_error *er
 static gumbel_status check_constant(const gb_constant *constant, gumbel_error *error) {
     uint64_t bytes;
     char text[GB_TYPE_TEXT], format[GB_FORMAT_TEXT];
+    if (gb_dtype_has_codes(constant->type.dtype))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "constant %s: dtype %s, which only states have",
+                       constant->name, gb_dtype_name(constant->type.dtype));
     if (constant->type.dtype != GB_QUANTIZED)
         GB_TRY(check_data_type("constant", constant->name, &constant->type, &bytes, error));
     if (!gb_constant_bytes(constant, &bytes))
@@ -110,13 +114,29 @@ static gumbel_status check_ring(const gb_state *state, uint64_t chunk, gumbel_er
     return GUMBEL_OK;
 }
 
+/* Rule 10, of codes: rows of heads that are whole groups, and that a kernel has room for. */
+static gumbel_status check_coded_state(const gb_state *state, gumbel_error *error) {
+    const gb_shape *shape = &state->type.shape;
+    char text[GB_TYPE_TEXT];
+    if (state->kind == GB_STATE_RECURRENT)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: dtype %s, which only caches and rings have",
+                       state->name, gb_dtype_name(state->type.dtype));
+    if (shape->rank != 3 || shape->dims[2] % GB_CODE_GROUP != 0 || shape->dims[2] > GB_MAX_CODED_HEAD)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT,
+                       "state %s: %s, expected rank 3 and heads of a multiple of %d, at most %d", state->name,
+                       gb_type_text(&state->type, text), (int)GB_CODE_GROUP, (int)GB_MAX_CODED_HEAD);
+    return GUMBEL_OK;
+}
+
 /* Rules 10-12. */
 static gumbel_status check_state(const gb_state *state, const gb_metadata *metadata, uint64_t *bytes,
                                  gumbel_error *error) {
-    GB_TRY(check_data_type("state", state->name, &state->type, bytes, error));
     gb_dtype dtype = state->type.dtype;
-    if (dtype != GB_F32 && dtype != GB_BF16 && dtype != GB_I32)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: dtype %s, expected f32, bf16 or i32",
+    if (gb_dtype_has_codes(dtype))
+        GB_TRY(check_coded_state(state, error));
+    GB_TRY(check_data_type("state", state->name, &state->type, bytes, error));
+    if (dtype != GB_F32 && dtype != GB_BF16 && dtype != GB_I32 && !gb_dtype_has_codes(dtype))
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "state %s: dtype %s, expected f32, bf16, i32, q8 or q4",
                        state->name, gb_dtype_name(dtype));
     if (state->kind < GB_STATE_CACHE || state->kind > GB_STATE_RECURRENT)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "state %s: kind %u is not known to this version",

@@ -126,6 +126,10 @@ static void what_is_ours_by_another_name_works(void **state) {
     assert_refused(RUN("--max-model-len"), "--max-model-len needs a value: --max-model-len N");
     assert_int_equal(RUN("--perf", "--log-disable"), CLI_PARSED);
     assert_true(parsed.run.stats && parsed.run.quiet);
+    assert_int_equal(RUN("-ctk", "q8_0"), CLI_PARSED);
+    assert_string_equal(parsed.model.source.cache, "q8_0");
+    assert_int_equal(RUN("--kv-bits", "4"), CLI_PARSED);
+    assert_string_equal(parsed.model.source.cache, "4");
     assert_int_equal(RUN("-jf", "a.json", "--grammar-file", "b.gbnf"), CLI_PARSED);
     assert_string_equal(parsed.grammar.schema, "a.json");
     assert_string_equal(parsed.grammar.grammar, "b.gbnf");
@@ -140,12 +144,12 @@ static void what_is_missing_says_what_to_use(void **state) {
     static const char *const refused[][2] = {
         {"-hff", "-hff: the file stands behind the repository"},
         {"-sysf", "-sysf: --system \"$(cat FILE)\""},
-        {"-ctk", "-ctk: the type of the caches is chosen at export"},
+        {"--kv-group-size", "--kv-group-size: codes of --cache q8 and q4 have a scale for 32 of them"},
         {"--mirostat", "--mirostat: the sampler has no such filter"},
         {"-md", "-md: there is no speculative decoding"},
         {"--lora", "--lora: adapters are not read"},
         {"--list-devices", "--list-devices: gumbel inspect --backends"},
-        {"--kv-bits", "--kv-bits: the type of the caches is chosen at export"},
+        {"--quantized-kv-start", "--quantized-kv-start: with --cache q8 or q4 all positions are codes"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         assert_refused(RUN(refused[i][0], "7"), refused[i][1]);

@@ -2,19 +2,36 @@
 #include "backends/cpu/kernels/vector/attend_block.h"
 #include "backends/cpu/kernels/vector/attend_scores.h"
 #include "backends/cpu/kernels/vector/attend_values.h"
+#include "backends/cpu/kernels/vector/hadamard.h"
+
+_Static_assert((int)GB_MAX_CODED_HEAD <= (int)GB_ATTEND_PANEL_SIZE, "rotated queries fit the scratch");
 
 /* A block of keys and values meets all queries while it is in the cache. */
 
 enum { FEW_QUERIES = 8 };
 
+/* Each dtype has loops of its own. */
+static void score_rows(const gb_attend *a, gb_run_of_rows rows, float *scores) {
+    switch (a->keys.dtype) {
+    case GB_F32:
+        gb_score_queries(a, GB_F32, rows.row, rows.count, scores);
+        break;
+    case GB_Q8:
+        gb_score_queries(a, GB_Q8, rows.row, rows.count, scores);
+        break;
+    case GB_Q4:
+        gb_score_queries(a, GB_Q4, rows.row, rows.count, scores);
+        break;
+    default:
+        gb_score_queries(a, GB_BF16, rows.row, rows.count, scores);
+    }
+}
+
 /* Scores of the positions of the block; those that a query does not read are not used. */
 static void score_block(const gb_attend *a, size_t block, gb_positions read, float *scores) {
     while (read.first < read.end) {
         gb_run_of_rows rows = gb_rows_of(read, a->capacity);
-        if (a->key_dtype == GB_F32)
-            gb_score_queries(a, GB_F32, rows.row, rows.count, scores + (read.first - block));
-        else
-            gb_score_queries(a, GB_BF16, rows.row, rows.count, scores + (read.first - block));
+        score_rows(a, rows, scores + (read.first - block));
         read.first += rows.count;
     }
 }
@@ -54,16 +71,29 @@ GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const gb_running *s
         add_together(a, dtype, 1, q, state + q, block, weights);
 }
 
+static void add_values(const gb_attend *a, const gb_running *state, size_t block, const float *weights) {
+    switch (a->values.dtype) {
+    case GB_F32:
+        add_block(a, GB_F32, state, block, weights);
+        break;
+    case GB_Q8:
+        add_block(a, GB_Q8, state, block, weights);
+        break;
+    case GB_Q4:
+        add_block(a, GB_Q4, state, block, weights);
+        break;
+    default:
+        add_block(a, GB_BF16, state, block, weights);
+    }
+}
+
 static void attend_block(const gb_attend *a, size_t block, gb_running *state) {
     _Alignas(64) float scores[FEW_QUERIES][GB_ATTEND_BLOCK];
     score_block(a, block, gb_begin_block(a, block, state), scores[0]);
     for (size_t q = 0; q < a->query_count; q++)
         if (state[q].read.first < state[q].read.end)
-            gb_weigh(&state[q], a->scale, scores[q] + (state[q].read.first - block), a->y[q], a->value_size);
-    if (a->value_dtype == GB_F32)
-        add_block(a, GB_F32, state, block, scores[0]);
-    else
-        add_block(a, GB_BF16, state, block, scores[0]);
+            gb_weigh(&state[q], a->scale, scores[q] + (state[q].read.first - block), a->y[q], a->values.size);
+    add_values(a, state, block, scores[0]);
 }
 
 /* At most FEW_QUERIES. */
@@ -72,12 +102,12 @@ static void attend_few(const gb_attend *a) {
     const gb_positions read = gb_attend_positions(a);
     for (size_t q = 0; q < a->query_count; q++) {
         state[q] = (gb_running){.largest = -INFINITY};
-        memset(a->y[q], 0, a->value_size * sizeof(float));
+        memset(a->y[q], 0, a->values.size * sizeof(float));
     }
     for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
         attend_block(a, block, state);
     for (size_t q = 0; q < a->query_count; q++)
-        for (size_t d = 0; d < a->value_size; d++)
+        for (size_t d = 0; d < a->values.size; d++)
             a->y[q][d] /= state[q].sum;
 }
 
@@ -95,10 +125,24 @@ static void attend_in_parts(const gb_attend *a) {
     }
 }
 
-void GB_FOR_ISA(gb_attend)(const gb_attend *a, void *scratch) {
-    const bool fits = a->key_size <= GB_ATTEND_PANEL_SIZE && a->value_size <= GB_ATTEND_PANEL_SIZE;
-    if (a->query_count > FEW_QUERIES && fits)
+static void attend_any(const gb_attend *a, void *scratch) {
+    const bool fits = a->keys.size <= GB_ATTEND_PANEL_SIZE && a->values.size <= GB_ATTEND_PANEL_SIZE;
+    const bool has_codes = gb_dtype_has_codes(a->keys.dtype) || gb_dtype_has_codes(a->values.dtype);
+    const size_t few = has_codes ? GB_TILE_COLUMNS : FEW_QUERIES;
+    if (a->query_count > few && fits)
         GB_FOR_ISA(gb_attend_many)(a, scratch);
     else
         attend_in_parts(a);
+}
+
+void GB_FOR_ISA(gb_attend)(const gb_attend *a, void *scratch) {
+    gb_attend rotated = *a;
+    float *query = (float *)((uint8_t *)scratch + GB_ATTEND_COPIES);
+    for (size_t q = 0; a->keys.rotation > 0 && q < a->query_count; q++, query += a->keys.size) {
+        gb_hadamard_orthonormal(a->query[q], a->keys.size, a->keys.rotation, query);
+        rotated.query[q] = query;
+    }
+    attend_any(&rotated, scratch);
+    for (size_t q = 0; a->values.rotation > 0 && q < a->query_count; q++)
+        gb_hadamard_orthonormal(a->y[q], a->values.size, a->values.rotation, a->y[q]);
 }

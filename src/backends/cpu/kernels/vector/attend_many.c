@@ -24,7 +24,7 @@ typedef struct workspace {
     size_t key_width, value_width;
 } workspace;
 
-_Static_assert(sizeof(workspace) <= GB_ATTEND_SCRATCH, "the scratch holds a workspace");
+_Static_assert(sizeof(workspace) <= GB_ATTEND_COPIES, "the scratch holds a workspace");
 _Static_assert((int)KEYS *(int)GB_ATTEND_PANEL_SIZE <= (int)PANEL, "a panel holds whole keys");
 _Static_assert((int)GB_ATTEND_PANEL_SIZE % (int)COLUMNS == 0, "panels of values are whole");
 
@@ -35,6 +35,27 @@ static size_t round_up(size_t size, size_t unit) {
 /* Elements as float32, and zeros up to width. */
 static void widen_row(const void *from, gb_dtype dtype, size_t count, size_t width, float *to) {
     GB_FOR_ISA(gb_widen)(from, dtype, count, to);
+    memset(to + count, 0, (width - count) * sizeof *to);
+}
+
+/* Elements first .. first + count - 1 of a row of the cache, and zeros up to width. first is a multiple of
+ * GB_CODE_GROUP. */
+static void widen_cached(const gb_cache_rows *head, size_t row, size_t first, size_t count, size_t width,
+                         float *to) {
+    const void *from = gb_matrix_row(head->rows, head->dtype, head->stride, row);
+    if (!gb_dtype_has_codes(head->dtype)) {
+        widen_row(gb_matrix_row(from, head->dtype, 1, first), head->dtype, count, width, to);
+        return;
+    }
+    for (size_t i = 0; i < count; i += GB_CODE_GROUP) {
+        gb_lanes group[GB_GROUP_LANES];
+        if (head->dtype == GB_Q8)
+            gb_load_group(head, GB_Q8, from, (first + i) / GB_CODE_GROUP, group);
+        else
+            gb_load_group(head, GB_Q4, from, (first + i) / GB_CODE_GROUP, group);
+        gb_store_lanes(to + i, group[0]);
+        gb_store_lanes(to + i + GB_LANES, group[1]);
+    }
     memset(to + count, 0, (width - count) * sizeof *to);
 }
 
@@ -65,16 +86,20 @@ GB_INLINE void score_keys(const workspace *w, int queries, size_t keys, size_t q
         score_tile(w, 1, queries, k, query, scores);
 }
 
+static size_t head_bytes(const gb_cache_rows *head) {
+    return gb_dtype_has_codes(head->dtype) ? gb_code_bytes(head->dtype, head->size)
+                                           : head->size * gb_dtype_size(head->dtype);
+}
+
 /* Asks for the values of some positions, and for the keys that come after them. They are used soon, not next:
  * so only the second cache is to have them. */
 static void fetch_rows(const gb_attend *a, gb_run_of_rows rows, size_t keys) {
     enum { LINE = 64, SECOND_CACHE = 2 };
-    const size_t key_bytes = a->key_size * gb_dtype_size(a->key_dtype);
-    const size_t value_bytes = a->value_size * gb_dtype_size(a->value_dtype);
+    const size_t key_bytes = head_bytes(&a->keys), value_bytes = head_bytes(&a->values);
     for (size_t k = 0; k < keys; k++) {
-        const uint8_t *value = gb_matrix_row(a->values, a->value_dtype, a->value_stride, rows.row + k);
+        const uint8_t *value = gb_matrix_row(a->values.rows, a->values.dtype, a->values.stride, rows.row + k);
         const uint8_t *key =
-            gb_matrix_row(a->keys, a->key_dtype, a->key_stride, (rows.row + keys + k) % a->capacity);
+            gb_matrix_row(a->keys.rows, a->keys.dtype, a->keys.stride, (rows.row + keys + k) % a->capacity);
         for (size_t at = 0; at < value_bytes; at += LINE)
             __builtin_prefetch(value + at, 0, SECOND_CACHE);
         for (size_t at = 0; at < key_bytes; at += LINE)
@@ -90,8 +115,7 @@ static void score_block(const gb_attend *a, workspace *w, size_t block, gb_posit
         fetch_rows(a, rows, keys);
         float *scores = w->scores[0] + (read.first - block);
         for (size_t k = 0; k < keys; k++)
-            widen_row(gb_matrix_row(a->keys, a->key_dtype, a->key_stride, rows.row + k), a->key_dtype,
-                      a->key_size, w->key_width, w->keys + k * w->key_width);
+            widen_cached(&a->keys, rows.row + k, 0, a->keys.size, w->key_width, w->keys + k * w->key_width);
         size_t q = 0;
         for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
             score_keys(w, GB_TILE_COLUMNS, keys, q, scores);
@@ -149,19 +173,17 @@ GB_INLINE void add_together(workspace *w, int queries, size_t query, size_t bloc
 /* A row goes to all panels at once, so that memory is read in long stretches. */
 static void widen_values(const gb_attend *a, workspace *w, size_t block, gb_positions read) {
     for (size_t p = read.first; p < read.end; p++) {
-        const void *row = gb_matrix_row(a->values, a->value_dtype, a->value_stride, p % a->capacity);
-        for (size_t column = 0; column < a->value_size; column += COLUMNS) {
-            const size_t left = a->value_size - column;
-            widen_row(gb_matrix_row(row, a->value_dtype, 1, column), a->value_dtype,
-                      left < COLUMNS ? left : COLUMNS, COLUMNS,
-                      w->values[column / COLUMNS] + (p - block) * COLUMNS);
+        for (size_t column = 0; column < a->values.size; column += COLUMNS) {
+            const size_t left = a->values.size - column;
+            widen_cached(&a->values, p % a->capacity, column, left < COLUMNS ? left : COLUMNS, COLUMNS,
+                         w->values[column / COLUMNS] + (p - block) * COLUMNS);
         }
     }
 }
 
 static void add_block(const gb_attend *a, workspace *w, size_t block, gb_positions read) {
     widen_values(a, w, block, read);
-    for (size_t panel = 0; panel * COLUMNS < a->value_size; panel++) {
+    for (size_t panel = 0; panel * COLUMNS < a->values.size; panel++) {
         size_t q = 0;
         for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
             add_together(w, GB_TILE_COLUMNS, q, block, panel);
@@ -179,7 +201,7 @@ static void attend_block(const gb_attend *a, workspace *w, size_t block) {
         gb_running *state = &w->state[q];
         if (state->read.first < state->read.end)
             gb_weigh(state, a->scale, w->scores[q] + (state->read.first - block), w->y + q * w->value_width,
-                     a->value_size);
+                     a->values.size);
     }
     add_block(a, w, block, read);
 }
@@ -187,16 +209,16 @@ static void attend_block(const gb_attend *a, workspace *w, size_t block) {
 void GB_FOR_ISA(gb_attend_many)(const gb_attend *a, void *scratch) {
     workspace *w = scratch;
     const gb_positions read = gb_attend_positions(a);
-    w->key_width = round_up(a->key_size, GB_LANES);
-    w->value_width = round_up(a->value_size, COLUMNS);
+    w->key_width = round_up(a->keys.size, GB_LANES);
+    w->value_width = round_up(a->values.size, COLUMNS);
     memset(w->y, 0, a->query_count * w->value_width * sizeof *w->y);
     for (size_t q = 0; q < a->query_count; q++) {
         w->state[q] = (gb_running){.largest = -INFINITY};
-        widen_row(a->query[q], GB_F32, a->key_size, w->key_width, w->query + q * w->key_width);
+        widen_row(a->query[q], GB_F32, a->keys.size, w->key_width, w->query + q * w->key_width);
     }
     for (size_t block = read.first - read.first % GB_ATTEND_BLOCK; block < read.end; block += GB_ATTEND_BLOCK)
         attend_block(a, w, block);
     for (size_t q = 0; q < a->query_count; q++)
-        for (size_t d = 0; d < a->value_size; d++)
+        for (size_t d = 0; d < a->values.size; d++)
             a->y[q][d] = w->y[q * w->value_width + d] / w->state[q].sum;
 }

@@ -25,7 +25,7 @@ GB_INLINE void gb_add_value_tile(const gb_attend *a, gb_dtype dtype, int rows, i
 #pragma GCC unroll 8
         for (int q = 0; q < queries; q++)
             weight[r][q] = (gb_vector){0} + weights[q * GB_ATTEND_BLOCK + r];
-    const size_t size = a->value_size, stride = a->value_stride;
+    const size_t size = a->values.size, stride = a->values.stride;
     size_t d = 0;
     for (; size - d >= GB_VECTOR_LANES; d += GB_VECTOR_LANES) {
         gb_vector sums[GB_TILE_COLUMNS];
@@ -52,16 +52,54 @@ GB_INLINE void gb_add_value_tile(const gb_attend *a, gb_dtype dtype, int rows, i
                            weights[q * GB_ATTEND_BLOCK + r];
 }
 
+/* The same of codes. */
+GB_INLINE void gb_add_coded_values(const gb_cache_rows *head, gb_dtype dtype, int rows, int queries,
+                                   const void *values, float *const *y, const float *weights, size_t ahead) {
+    for (size_t g = 0; g < head->size / GB_CODE_GROUP; g++) {
+        gb_lanes sums[GB_TILE_COLUMNS][GB_GROUP_LANES];
+#pragma GCC unroll 8
+        for (int q = 0; q < queries; q++)
+#pragma GCC unroll 2
+            for (size_t l = 0; l < GB_GROUP_LANES; l++)
+                sums[q][l] = gb_load_lanes(y[q], GB_F32, g * GB_CODE_GROUP + l * GB_LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const void *row = gb_matrix_row(values, dtype, head->stride, (size_t)r);
+            gb_lanes value[GB_GROUP_LANES];
+            gb_load_group(head, dtype, row, g, value);
+            gb_fetch_ahead((const uint8_t *)row + gb_code_bytes(dtype, g * GB_CODE_GROUP), ahead);
+#pragma GCC unroll 8
+            for (int q = 0; q < queries; q++)
+#pragma GCC unroll 2
+                for (size_t l = 0; l < GB_GROUP_LANES; l++)
+                    sums[q][l] = gb_add_scaled(sums[q][l], weights[q * GB_ATTEND_BLOCK + r], value[l]);
+        }
+#pragma GCC unroll 8
+        for (int q = 0; q < queries; q++)
+#pragma GCC unroll 2
+            for (size_t l = 0; l < GB_GROUP_LANES; l++)
+                gb_store_lanes(y[q] + g * GB_CODE_GROUP + l * GB_LANES, sums[q][l]);
+    }
+}
+
+GB_INLINE void gb_add_value_rows(const gb_attend *a, gb_dtype dtype, int rows, int queries,
+                                 const void *values, float *const *y, const float *weights, size_t ahead) {
+    if (gb_dtype_has_codes(dtype))
+        gb_add_coded_values(&a->values, dtype, rows, queries, values, y, weights, ahead);
+    else
+        gb_add_value_tile(a, dtype, rows, queries, values, y, weights, ahead);
+}
+
 /* `count` rows from row `row` on, for a few queries; weights begin with that row's. */
 GB_INLINE void gb_add_values(const gb_attend *a, gb_dtype dtype, int queries, size_t row, size_t count,
                              float *const *y, const float *weights) {
-    const void *values = gb_matrix_row(a->values, dtype, a->value_stride, row);
-    size_t r = 0, ahead = gb_attend_ahead(dtype, a->value_stride, a->value_size);
+    const void *values = gb_matrix_row(a->values.rows, dtype, a->values.stride, row);
+    size_t r = 0, ahead = gb_attend_ahead(dtype, &a->values);
     for (; count - r >= GB_TILE_ROWS; r += GB_TILE_ROWS)
-        gb_add_value_tile(a, dtype, GB_TILE_ROWS, queries, gb_matrix_row(values, dtype, a->value_stride, r),
+        gb_add_value_rows(a, dtype, GB_TILE_ROWS, queries, gb_matrix_row(values, dtype, a->values.stride, r),
                           y, weights + r, ahead);
     for (; r < count; r++)
-        gb_add_value_tile(a, dtype, 1, queries, gb_matrix_row(values, dtype, a->value_stride, r), y,
+        gb_add_value_rows(a, dtype, 1, queries, gb_matrix_row(values, dtype, a->values.stride, r), y,
                           weights + r, ahead);
 }
 

@@ -75,7 +75,7 @@ GB_INLINE void gb_hadamard_blocks(const float *from, size_t count, int size, flo
         gb_hadamard_block(from + at, size, to + at);
 }
 
-/* Transforms each block of a row, count elements, into `to`. */
+/* Transforms each block of a row, count elements, into `to`, which may be `from`. */
 GB_INLINE void gb_hadamard_row(const float *from, size_t count, size_t size, float *to) {
     if (size == 256) {
         gb_hadamard_blocks(from, count, 256, to);
@@ -88,10 +88,19 @@ GB_INLINE void gb_hadamard_row(const float *from, size_t count, size_t size, flo
     } else if (size == 16) {
         gb_hadamard_blocks(from, count, 16, to);
     } else {
-        memcpy(to, from, count * sizeof *to);
+        if (to != from)
+            memcpy(to, from, count * sizeof *to);
         for (size_t at = 0; at < count; at += size)
             gb_hadamard(to + at, size);
     }
+}
+
+/* The same with the division: its own inverse but for rounding. */
+GB_INLINE void gb_hadamard_orthonormal(const float *from, size_t count, size_t size, float *to) {
+    const float scale = gb_hadamard_scale(size);
+    gb_hadamard_row(from, count, size, to);
+    for (size_t i = 0; i < count; i++)
+        to[i] *= scale;
 }
 
 #endif

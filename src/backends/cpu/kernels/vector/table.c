@@ -15,6 +15,7 @@ const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
     .linear_exact = GB_FOR_ISA(gb_linear_exact),
     .dequantize = GB_FOR_ISA(gb_dequantize),
     .attend = GB_FOR_ISA(gb_attend),
+    .store_codes = GB_FOR_ISA(gb_store_codes),
     .rotate = GB_FOR_ISA(gb_rotate),
     .conv = GB_FOR_ISA(gb_conv),
     .delta = GB_FOR_ISA(gb_delta),

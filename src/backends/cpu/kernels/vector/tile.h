@@ -18,9 +18,9 @@ enum { GB_TILE_ROWS = 2, GB_TILE_COLUMNS = 3 };
 enum { GB_TILE_ROWS = 2, GB_TILE_COLUMNS = 1 };
 #endif
 
-/* The first element of row r of a matrix. */
+/* The first element of row r of a matrix; the stride of codes is in bytes. */
 GB_INLINE const void *gb_matrix_row(const void *matrix, gb_dtype dtype, size_t stride, size_t r) {
-    size_t size = dtype == GB_F32 ? sizeof(float) : sizeof(uint16_t);
+    size_t size = dtype == GB_F32 ? sizeof(float) : gb_dtype_has_codes(dtype) ? 1 : sizeof(uint16_t);
     return (const uint8_t *)matrix + r * stride * size;
 }
 

@@ -89,28 +89,42 @@ enum { GB_LINEAR_SCRATCH = 704 * 1024 /* bytes, 64-byte aligned, content arbitra
 /* Keys come in blocks that start at multiples of this position. */
 enum { GB_ATTEND_BLOCK = 64, GB_ATTEND_QUERIES = 32 };
 
+/* The keys or values of one kv head in one slot. */
+typedef struct gb_cache_rows {
+    const void *rows;  /* the head's elements of row 0; of q8 and q4 their codes */
+    gb_dtype dtype;    /* f32, bf16, q8 or q4 */
+    size_t stride;     /* from one row to the next; of q8 and q4 in bytes */
+    size_t scales;     /* q8, q4: bytes from the head's codes of a row to their scales */
+    size_t size;       /* elements of a head */
+    uint32_t rotation; /* q8, q4: the block of the Hadamard transform of what was stored, or 0 */
+} gb_cache_rows;
+
 /* Some queries (of several heads and tokens) over the cache of one kv head in one slot; row r of the cache
  * holds the position that is r mod capacity. y[q] = sum over j in first[q] .. last[q] of
  * softmax_j(scale * query[q] . key[j]) * value[j]: for each block of positions in turn the running maximum m
  * becomes that of its scores too, the running sum and y are multiplied by exp(m_before - m), weights
  * exp(score - m) are added to the sum (as 16 partial sums from the block's first key on) and weighted values
- * to y in the order of positions; at last y is divided by the sum. */
+ * to y in the order of positions; at last y is divided by the sum. Codes count as the elements that they
+ * stand for (tensor/cache_codes.h): the result has the bits of a cache of these in float32. Where keys have a
+ * rotation b, each block of b elements of a query becomes gb_hadamard_scale(b) * (H x), both steps rounded,
+ * and where values have one, so does y at the end. */
 typedef struct gb_attend {
     size_t query_count; /* 1 .. GB_ATTEND_QUERIES */
     const float *query[GB_ATTEND_QUERIES];
     float *y[GB_ATTEND_QUERIES];
     size_t first[GB_ATTEND_QUERIES], last[GB_ATTEND_QUERIES];
-    const void *keys, *values;
-    gb_dtype key_dtype, value_dtype; /* f32 or bf16 */
-    size_t key_stride, value_stride; /* from one row to the next */
-    size_t key_size, value_size;     /* elements of a head */
-    size_t capacity;                 /* rows of the cache */
+    gb_cache_rows keys, values;
+    size_t capacity; /* rows of the cache */
     float scale;
 } gb_attend;
 
-/* Many queries of heads up to so long go through copies of keys and values in scratch: bytes, 64-byte
- * aligned, content arbitrary. */
-enum { GB_ATTEND_PANEL_SIZE = 512, GB_ATTEND_SCRATCH = 320 * 1024 };
+/* Many queries of heads up to so long go through copies of keys and values in scratch, of so many bytes,
+ * behind which rotated queries lie: bytes in all, 64-byte aligned, content arbitrary. */
+enum {
+    GB_ATTEND_PANEL_SIZE = 512,
+    GB_ATTEND_COPIES = 320 * 1024,
+    GB_ATTEND_SCRATCH = GB_ATTEND_COPIES + GB_ATTEND_QUERIES * GB_ATTEND_PANEL_SIZE * 4
+};
 
 /* One token's heads [heads, size]; see ops.def. */
 typedef struct gb_rotation {
@@ -196,6 +210,11 @@ typedef struct gb_vector_kernels {
 
     /* scratch: GB_ATTEND_SCRATCH bytes. */
     void (*attend)(const gb_attend *attend, void *scratch);
+
+    /* Stores elements in a row of a q8 or q4 cache. Each block of `rotation` of them (0: none) becomes
+     * gb_hadamard_scale(rotation) * (H x), both steps rounded; then groups are rounded by gb_round_group of
+     * tensor/cache_codes.h. count is a multiple of rotation and of GB_CODE_GROUP. */
+    void (*store_codes)(const float *x, size_t count, gb_dtype dtype, uint32_t rotation, void *row);
     void (*rotate)(const gb_rotation *rotation);
 
     /* Channels first .. end - 1. scratch: GB_CONV_SCRATCH bytes. */
