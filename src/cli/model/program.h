@@ -12,7 +12,7 @@
 typedef struct cli_program_options {
     const char *path;
     const char *quantize;
-    int pull; /* see cli/pull/get.h */
+    int pull;          /* see cli/pull/get.h */
     const char *cache; /* of attention; NULL: the program's own */
 } cli_program_options;
 
