@@ -210,7 +210,8 @@ class Limits(unittest.TestCase):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.connect(("127.0.0.1", server.port))
             connection.settimeout(300)
-            body = json.dumps({"prompt": [5] * 2, "max_tokens": 1000, "n": 8, "logprobs": 20, "ignore_eos": True})
+            body = json.dumps({"prompt": [5] * 2, "max_tokens": 1100, "n": 8, "logprobs": 20, "ignore_eos": True,
+                               "seed": 1})
             connection.sendall(request_text(body, f"Content-Length: {len(body)}", "Connection: close"))
             length = len(connection.recv(1))
             end = time.monotonic() + 4
