@@ -259,6 +259,12 @@ static void settle_epilogue(gb_cuda_launch *launch, prepared_rows *held) {
     }
 }
 
+/* Whether a step's products round their rows to where prepared ones are. */
+static bool rounds_rows(const gb_step *step) {
+    const gb_node *product = product_of(step);
+    return product && gb_cuda_is_int8_per_token(product);
+}
+
 /* Finds the products whose input the launches before have prepared. */
 static void find_prepared(gb_cuda_lowered *lowered) {
     prepared_rows held = {NULL, 0};
@@ -275,6 +281,8 @@ static void find_prepared(gb_cuda_lowered *lowered) {
             const prepared_rows wanted = {x, gb_cuda_prepared_kind(call, x, call->operands[1])};
             call->has_prepared_rows = held.x == wanted.x && held.kind == wanted.kind;
             held = wanted;
+        } else if (rounds_rows(launch->step)) {
+            held.x = NULL;
         }
         settle_epilogue(launch, &held);
     }
