@@ -70,7 +70,7 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
     return gb_node2(scope, GB_OP_ADD, x, h);
 }
 
-/* Logits of the rows asked for, f32[B, V]. */
+/* Logits of the rows whose next token is wanted, f32[B, V]. */
 static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope *head) {
     const gb_dense_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);

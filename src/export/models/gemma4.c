@@ -163,7 +163,7 @@ static gb_ref decoder_layer(gemma4 *model, int64_t index, const gb_scope *scope,
     return gb_node2(scope, GB_OP_SCALE, x, gb_gain(scope, "layer_scalar", 1));
 }
 
-/* Soft-capped logits of the rows asked for, f32[B, V]. */
+/* Soft-capped logits of the rows whose next token is wanted, f32[B, V]. */
 static gb_ref forward(gemma4 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_gemma4_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);

@@ -91,7 +91,7 @@ static gb_ref decoder_layer(const qwen3_5 *model, int64_t index, const gb_scope 
     return gb_node2(scope, GB_OP_ADD, x, h);
 }
 
-/* Logits of the rows asked for, f32[B, V]. */
+/* Logits of the rows whose next token is wanted, f32[B, V]. */
 static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_qwen3_5_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);

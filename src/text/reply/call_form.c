@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* Cuts a text at two placeholders. */
+/* Cuts the text of `key` into the parts before, between and after two placeholders that it must have, in that
+ * order. */
 static gumbel_status cut(const json_t *value, const char *key, const char *first, const char *second,
                          const char *where, gb_form_text parts[3], gumbel_error *error) {
     const char *text = json_string_value(value);

@@ -266,7 +266,8 @@ struct int8_sums {
 
 } // namespace gb_cuda
 
-/* The product of the rows of x, or of the entries of lists; scratch: gb_cuda_int8_gemm_scratch. */
+/* The product of the rows of x, or of the entries of lists; partial sums take gb_cuda_gemm_wgmma_int8_scratch
+ * bytes. */
 gb_cuda::int8_gemm gb_cuda_int8_gemm(const gb_cuda_call *const *calls, uint32_t count,
                                      const gb_cuda::int8_rows &x, const gb_cuda::row_lists &lists,
                                      size_t row_tiles);
