@@ -13,7 +13,7 @@ GB_INLINE void expand_groups(int bits, size_t groups, size_t spans, gb_code_plac
             gb_span_codes span;
 #pragma GCC unroll 8
             for (int s = 0; s < GB_SPAN_STEPS; s++, to += GB_CHUNK) {
-                const gb_codes codes = gb_scale_codes(gb_next_codes(bits, 1, s, &at, &span), &by);
+                const gb_codes codes = gb_scale_codes(gb_next_codes(bits, s, &at, &span), &by);
                 memcpy(to, &codes, sizeof codes);
             }
         }

@@ -60,16 +60,16 @@ typedef struct gb_span_codes {
     gb_codes chunk, high; /* of this step and the next one or the one before; bits over 4 */
 } gb_span_codes;
 
-GB_INLINE gb_codes gb_next_codes(int bits, int tokens, int s, gb_code_place *at, gb_span_codes *span) {
+GB_INLINE gb_codes gb_next_codes(int bits, int s, gb_code_place *at, gb_span_codes *span) {
     if (bits > 4 && s % GB_UNIT_STEPS == 0)
         span->high = gb_high_of_unit(bits, at, s > 0);
     if (s % 2 == 0) {
-        gb_fetch_codes(tokens, at->low, at->low_ahead);
+        gb_fetch(at->low, at->low_ahead);
         span->chunk = gb_load_codes(at->low);
         at->low += GB_CHUNK;
     }
     if (bits > 4 && (s + 1 == GB_SPAN_STEPS || (bits == 6 && (s + 1) % GB_UNIT_STEPS == 0))) {
-        gb_fetch_codes(tokens, at->high, at->high_ahead);
+        gb_fetch(at->high, at->high_ahead);
         at->high += GB_CHUNK;
     }
     return gb_codes_of_step(bits, span->chunk, span->high, s % GB_UNIT_STEPS);

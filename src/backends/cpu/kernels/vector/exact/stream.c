@@ -27,7 +27,7 @@ GB_INLINE void add_span(int bits, int tokens, gb_code_place *at, const gb_group_
     }
 #pragma GCC unroll 8
     for (int s = 0; s < GB_SPAN_STEPS; s++) {
-        const gb_codes codes = gb_next_codes(bits, tokens, s, at, &span);
+        const gb_codes codes = gb_next_codes(bits, s, at, &span);
         const int8_t *four = x + s / GB_UNIT_STEPS * tokens * GB_UNIT + 4 * (s % GB_UNIT_STEPS);
 #pragma GCC unroll 8
         for (int t = 0; t < tokens; t++) {
@@ -51,7 +51,7 @@ GB_INLINE void add_span_bytes(int bits, int tokens, gb_code_place *at, const gb_
     gb_span_codes span;
 #pragma GCC unroll 8
     for (int s = 0; s < GB_SPAN_STEPS; s++) {
-        const gb_codes bytes = gb_scale_codes(gb_next_codes(bits, tokens, s, at, &span), group);
+        const gb_codes bytes = gb_scale_codes(gb_next_codes(bits, s, at, &span), group);
         const int8_t *four = x + s / GB_UNIT_STEPS * tokens * GB_UNIT + 4 * (s % GB_UNIT_STEPS);
 #pragma GCC unroll 8
         for (int t = 0; t < tokens; t++)

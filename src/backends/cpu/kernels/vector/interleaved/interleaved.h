@@ -51,14 +51,10 @@ void GB_FOR_ISA(gb_add_piece)(int bits, const gb_piece *piece);
 void GB_FOR_ISA(gb_expand_scales)(const gb_quantized_matrix *matrix, size_t row, size_t first_group,
                                   size_t groups, float *scales, float *biases);
 
-/* Asks for memory that is `ahead` bytes further on; it may lie past the end. */
+/* Asks for memory that is `ahead` bytes further on; it may lie past the end. Into all caches, even what is
+ * used once: past them (prefetchnta) Zen reads 2 to 4 % faster, but Intel at half the speed. */
 GB_INLINE void gb_fetch(const void *from, size_t ahead) {
     __builtin_prefetch((const void *)((uintptr_t)from + ahead));
-}
-
-/* The same for what is used once. */
-GB_INLINE void gb_fetch_once(const void *from, size_t ahead) {
-    __builtin_prefetch((const void *)((uintptr_t)from + ahead), 0, 0);
 }
 
 /* So far ahead that a page has been found by the time its first bytes are prefetched: where a machine is a

@@ -57,14 +57,6 @@ typedef struct gb_code_place {
     size_t low_ahead, high_ahead;
 } gb_code_place;
 
-/* One token uses codes once: they need not push anything out of the caches that other cores share. */
-GB_INLINE void gb_fetch_codes(int tokens, const void *from, size_t ahead) {
-    if (tokens == 1)
-        gb_fetch_once(from, ahead);
-    else
-        gb_fetch(from, ahead);
-}
-
 /* 5 bits: the odd unit is the second one of its bytes of high bits. */
 GB_INLINE gb_codes gb_high_of_unit(int bits, const gb_code_place *at, bool is_odd) {
     const gb_codes high = gb_load_codes(at->high);
@@ -99,7 +91,7 @@ GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_code_plac
         for (int b = 0; b < blocks; b++) {
             if (s % 2 == 0) {
                 const uint8_t *from = at[b].low + GB_CHUNK * (s / 2);
-                gb_fetch_codes(tokens, from, at[b].low_ahead);
+                gb_fetch(from, at[b].low_ahead);
                 chunk[b] = gb_load_codes(from);
             }
             codes[b] = gb_codes_of_step(bits, chunk[b], high[b], s);
@@ -117,7 +109,7 @@ GB_INLINE void gb_add_nibble_unit(int bits, int tokens, int blocks, gb_code_plac
     for (int b = 0; b < blocks; b++) {
         at[b].low += 2 * GB_CHUNK;
         if (bits > 4)
-            gb_fetch_codes(tokens, at[b].high, at[b].high_ahead);
+            gb_fetch(at[b].high, at[b].high_ahead);
         if (bits == 6 || (bits == 5 && is_odd))
             at[b].high += GB_CHUNK;
     }
@@ -131,7 +123,7 @@ GB_INLINE void gb_add_byte_steps(int steps, int tokens, int blocks, gb_code_plac
         gb_codes codes[GB_BLOCKS];
 #pragma GCC unroll 2
         for (int b = 0; b < blocks; b++) {
-            gb_fetch_codes(tokens, at[b].low, at[b].low_ahead);
+            gb_fetch(at[b].low, at[b].low_ahead);
             codes[b] = gb_load_codes(at[b].low);
             at[b].low += GB_CHUNK;
         }
