@@ -141,7 +141,7 @@ static void an_object_for_programs(void **state) {
 
 #define SEVERAL(format)                                                                                      \
     output_of(GUMBEL(NULL, "bench", program, other, "-t", "1,2", "-p", "4", "-n", "3", "-d", "0,5", "-r",    \
-                     "1", "-o", format))
+                     "1", "--no-limits", "-o", format))
 enum { TESTS = 4, RUNS = 4 }; /* prompt, two of decoding, answer; two programs on one and two threads */
 
 static const char *test_names[TESTS] = {"prompt 4", "decode 3 at 0", "decode 3 at 5", "answer 4 + 3"};
@@ -195,11 +195,24 @@ static void a_line_for_each_test(void **state) {
             assert_true(number(record, "threads") == threads_of(run));
             assert_true(number(record, "tokens_per_second_mean") > 0);
             assert_true(number(record, "seconds_count") == 1);
-            assert_true(number(record, "read_bytes_per_second_count") == 2); /* the test's own */
+            assert_true(number(record, "read_bytes_per_second_count") == 0); /* not measured */
             assert_true(number(record, "sampling_temperature") == 0.8);
             json_decref(record);
         }
     assert_null(rest);
+    free(text);
+}
+
+static void a_line_has_the_limits_of_its_test(void **state) {
+    (void)state;
+    char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "4,9", "-n", "0", "-r", "1", "-o", "jsonl")),
+         *rest = text;
+    for (int i = 0; i < 2; i++) {
+        json_t *record = json_loads(next_line(&rest), 0, NULL);
+        assert_true(number(record, "read_bytes_per_second_count") == 2); /* before it and after it */
+        assert_true(number(record, "fraction_of_limit") > 0);
+        json_decref(record);
+    }
     free(text);
 }
 
@@ -251,7 +264,7 @@ static void an_array_of_all(void **state) {
 static void a_program_that_is_not_there(void **state) {
     (void)state;
     command_result result = GUMBEL(NULL, "bench", program, "nowhere.gumbel", "-p", "4", "-n", "0", "-r", "1",
-                                   "-t", "1", "--json");
+                                   "-t", "1", "--no-limits", "--json");
     assert_status(result, 1);
     assert_one_error_line(&result, "nowhere.gumbel");
     json_decref(only_object(result.output));
@@ -262,8 +275,9 @@ static void a_program_that_is_not_there(void **state) {
 static void sampling_settings_are_told(void **state) {
     (void)state;
 #define SETTINGS                                                                                             \
-    "-p", "4", "-n", "3", "-d", "0,5", "--batch", "1,3", "-r", "1", "--top-k", "5", "--top-p", "0.5",        \
-        "--seed", "18446744073709551615", "--repeat-penalty", "1.5", "--logit-bias", "3=1,4=-inf"
+    "-p", "4", "-n", "3", "-d", "0,5", "--batch", "1,3", "-r", "1", "--no-limits", "--top-k", "5",           \
+        "--top-p", "0.5", "--seed", "18446744073709551615", "--repeat-penalty", "1.5", "--logit-bias",       \
+        "3=1,4=-inf"
     char *table = output_of(GUMBEL(NULL, "bench", program, SETTINGS));
     assert_has(table, "sampling             seed 18446744073709551615, temperature 0.8, top-k 5, top-p 0.5, "
                       "repetition-penalty 1.5, biases 2\n");
@@ -284,12 +298,13 @@ static void sampling_settings_are_told(void **state) {
 /* Depths of one token and of none both begin after one: a prompt's last token is not decoded. */
 static void decoding_fills_the_context(void **state) {
     (void)state;
-    char *table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "255", "-d", "0,1", "-r", "1"));
+    char *table = output_of(
+        GUMBEL(NULL, "bench", program, "-p", "0", "-n", "255", "-d", "0,1", "-r", "1", "--no-limits"));
     assert_has(table, "decode 255 at 0 ");
     assert_has(table, "decode 255 at 1 ");
     free(table);
-    table = output_of(
-        GUMBEL(NULL, "bench", program, "-p", "0", "-n", "6", "-d", "250", "--batch", "2", "-r", "1"));
+    table = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "6", "-d", "250", "--batch", "2", "-r",
+                             "1", "--no-limits"));
     assert_has(table, "decode 6 at 250, 2 sequences");
     free(table);
 }
@@ -298,7 +313,7 @@ static void decoding_fills_the_context(void **state) {
 static void rows_of_one_sequence(void **state) {
     (void)state;
     char *text = output_of(GUMBEL(NULL, "bench", program, "-p", "0", "-n", "4", "-d", "5", "--batch", "1,2",
-                                  "--rows", "1,3", "-r", "1", "--json"));
+                                  "--rows", "1,3", "-r", "1", "--no-limits", "--json"));
     json_t *object = only_object(text);
     static const char *const names[] = {"decode 4 at 5", "decode 4 at 5, 3 rows",
                                         "decode 4 at 5, 2 sequences", "decode 4 at 5, 2 sequences, 3 rows"};
@@ -353,7 +368,8 @@ static void what_does_not_fit_is_refused(void **state) {
 static void programs_without_a_sampler(void **state) {
     (void)state;
     const char *logits = export_program("bench-logits.gumbel", "64", true);
-    char *table = output_of(GUMBEL(NULL, "bench", logits, "-p", "4", "-n", "2", "-d", "3", "-r", "1"));
+    char *table =
+        output_of(GUMBEL(NULL, "bench", logits, "-p", "4", "-n", "2", "-d", "3", "-r", "1", "--no-limits"));
     assert_has(table, "answer 4 + 2");
     free(table);
 }
@@ -367,6 +383,7 @@ int main(void) {
         cmocka_unit_test(an_object_for_programs),
         cmocka_unit_test(a_table_of_markdown),
         cmocka_unit_test(a_line_for_each_test),
+        cmocka_unit_test(a_line_has_the_limits_of_its_test),
         cmocka_unit_test(a_file_for_spreadsheets),
         cmocka_unit_test(an_array_of_all),
         cmocka_unit_test(a_program_that_is_not_there),

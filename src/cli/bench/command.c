@@ -61,6 +61,12 @@ static const cli_option bench_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 1, .high = 1000},
      .offset = offsetof(bench_arguments, tests.repetitions)},
+    {.names = "--no-limits",
+     .help =
+         "Do not measure what memory and arithmetic allow: quicker, without the bandwidth, the peak and the "
+         "parts of them.",
+     .type = CLI_FLAG,
+     .offset = offsetof(bench_arguments, tests.no_limits)},
     {.names = "--profile",
      .help = "Also run prompts and decoding once more and tell how long each op took.",
      .type = CLI_FLAG,

@@ -38,6 +38,7 @@ static void settle_options(const cli_bench_options *options, cli_bench_program *
     run->depths = options->depths;
     run->batches = options->batches;
     run->rows = options->rows;
+    run->no_limits = options->no_limits;
     run->tokens = options->tokens.given ? (uint32_t)options->tokens.value : DEFAULT_TOKENS;
     run->repetitions =
         options->repetitions.given ? (uint32_t)options->repetitions.value : DEFAULT_REPETITIONS;
@@ -133,6 +134,8 @@ static gumbel_status open_model(const cli_model_options *options, cli_bench_prog
 static gumbel_status measure_limits(cli_bench_program *run, gumbel_machine_limits *limits,
                                     gumbel_error *error) {
     *limits = (gumbel_machine_limits){.size = sizeof *limits};
+    if (run->no_limits)
+        return GUMBEL_OK;
     gumbel_status status = gumbel_engine_measure_limits(run->bench.model.engine, limits, error);
     if (status == GUMBEL_ERROR_UNSUPPORTED)
         return GUMBEL_OK;

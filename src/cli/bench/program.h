@@ -11,13 +11,14 @@
 typedef struct cli_bench_options {
     cli_integers prompts, depths, batches, rows;
     cli_integer tokens, repetitions;
-    bool profile;
+    bool profile, no_limits;
 } cli_bench_options;
 
 /* The options with their defaults, the program, and what comes of it. */
 typedef struct cli_bench_program {
     cli_integers prompts, depths, batches, rows;
     uint32_t tokens, repetitions;
+    bool no_limits; /* they are not measured, and so not known */
     cli_bench bench;
     cli_bench_results results;
     cli_profile collected; /* what the engine's callback adds to */
