@@ -25,3 +25,6 @@ if(GUMBEL_SANITIZE)
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+if(GUMBEL_SANITIZE)
+  set(CMAKE_C_FLAGS_DEBUG "-O1 -g1") # reports name lines, not variables
+endif()

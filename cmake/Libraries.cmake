@@ -50,10 +50,12 @@ set_target_properties(gumbel-export-static PROPERTIES OUTPUT_NAME gumbel-export)
 foreach(library gumbel gumbel-export)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     LINKER_LANGUAGE C)
-  target_link_options(${library} PRIVATE LINKER:--as-needed LINKER:--no-undefined)
+  target_link_options(${library} PRIVATE LINKER:--as-needed)
   target_link_libraries(${library} PRIVATE ${private_libraries})
   if(GUMBEL_SANITIZE)
     target_link_options(${library} PRIVATE -fsanitize=${GUMBEL_SANITIZE} LINKER:--undefined-version)
+  else() # with clang a sanitizer's own functions are the program's to bring
+    target_link_options(${library} PRIVATE LINKER:--no-undefined)
   endif()
 endforeach()
 set_target_properties(gumbel PROPERTIES LINKER_LANGUAGE ${run_language})

@@ -6,6 +6,8 @@
 #ifndef GUMBEL_TESTS_CLI_FIXTURE_H
 #define GUMBEL_TESTS_CLI_FIXTURE_H
 
+#include "cli/program_path.h"
+#include "support/paths.h"
 #include "support/run_command.h"
 #include "support/temporary.h"
 
@@ -20,7 +22,7 @@
 #include <cmocka.h>
 
 /* Runs gumbel with the given words and input (NULL: none). */
-#define GUMBEL(input, ...) run_command((const char *const[]){GUMBEL_COMMAND, __VA_ARGS__, NULL}, (input))
+#define GUMBEL(input, ...) run_command((const char *const[]){gumbel_command_path, __VA_ARGS__, NULL}, (input))
 
 static inline void copy_file(const char *from, const char *to) {
     FILE *file = fopen(from, "rb");
@@ -39,10 +41,10 @@ static inline const char *checkpoint_directory(void) {
     static const char *const names[] = {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja"};
     if (path[0])
         return path;
-    copy_file(GUMBEL_TEST_DATA "/cli/config.json", temporary_path("checkpoint/config.json"));
+    copy_file(test_data("cli/config.json"), temporary_path("checkpoint/config.json"));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char from[4096], to[64];
-        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", GUMBEL_MODELS, names[i]);
+        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", test_models_folder, names[i]);
         snprintf(to, sizeof to, "checkpoint/%s", names[i]);
         copy_file(from, temporary_path(to));
     }

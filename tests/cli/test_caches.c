@@ -3,8 +3,9 @@
  * --cache: a program that was exported with it, and another one that is run with it.
  */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
-#define MODEL GUMBEL_MODELS "/gemma4-tiny"
+#define MODEL bundled_model("gemma4-tiny")
 
 static const char *exported(const char *name, const char *cache) {
     static char paths[2][4096];

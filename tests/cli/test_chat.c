@@ -4,6 +4,7 @@
  * in it are cut by looking at the whole output only.
  */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -127,7 +128,7 @@ static void zero_bytes_are_refused(void **state) {
     (void)state;
     static const char input[] = "Hel\0lo\n/re\0set\nHello\n";
     running_command started;
-    start_command(&started, (const char *const[]){GUMBEL_COMMAND, "chat", program, "-n", "12", "--temp",
+    start_command(&started, (const char *const[]){gumbel_command_path, "chat", program, "-n", "12", "--temp",
                                                   "1.2", "--seed", "5", NULL});
     assert_int_equal(write(started.input, input, sizeof input - 1), sizeof input - 1);
     feed_command(&started, NULL);
@@ -164,7 +165,7 @@ static void system_messages_matter(void **state) {
  * first reply is one long thought. The second turn must be that of a conversation without it. */
 static void thoughts_are_not_replayed(void **state) {
     (void)state;
-    static const char format[] = GUMBEL_TEST_DATA "/cli/thinks.jinja";
+    const char *format = test_data("cli/thinks.jinja");
     const char *json = temporary_path("thought.json");
     write_text(json, "[{\"role\":\"user\",\"content\":\"Hello\"},{\"role\":\"assistant\",\"content\":\"\"},"
                      "{\"role\":\"user\",\"content\":\"Why?\"}]");
@@ -250,8 +251,8 @@ static void interrupt_in_a_pipe_ends_it(void **state) {
     (void)state;
     const char *path = export_program("long.gumbel", "60000", false);
     running_command started;
-    start_command(&started,
-                  (const char *const[]){GUMBEL_COMMAND, "chat", path, "--temp", "3", "--seed", "5", NULL});
+    start_command(&started, (const char *const[]){gumbel_command_path, "chat", path, "--temp", "3", "--seed",
+                                                  "5", NULL});
     feed_command(&started, "Hello\nHello\nHello\nHello\n");
     await_output(&started, 100, 60);
     assert_int_equal(kill(started.process, SIGINT), 0);
@@ -264,8 +265,8 @@ static void interrupt_in_a_pipe_ends_it(void **state) {
 static void without_a_tokenizer_it_says_what_to_do(void **state) {
     (void)state;
     const char *bare = temporary_path("bare.gumbel");
-    char *nothing = output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/cli/config.json", "--random-weights",
-                                     "7", "-o", bare, "-q"));
+    char *nothing = output_of(
+        GUMBEL(NULL, "export", test_data("cli/config.json"), "--random-weights", "7", "-o", bare, "-q"));
     free(nothing);
     command_result result = GUMBEL("Hello\n", "chat", bare);
     assert_status(result, 1);

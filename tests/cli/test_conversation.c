@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cli/fixture.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -48,7 +49,7 @@ static cli_conversation new_conversation(void) {
     cli_conversation conversation = {.model = &model, .generator = {.model = &model}, .max_new_tokens = 5};
     const cli_sampling_options greedy = temperature_zero();
     assert_ok(cli_settle_sampling(&greedy, &model, &conversation.sampling, &error), &error);
-    cli_template_options template = {.file = GUMBEL_TEST_DATA "/cli/thinks.jinja"};
+    cli_template_options template = {.file = test_data("cli/thinks.jinja")};
     assert_ok(cli_template_read(&template, model.tokenizer, &conversation.template, &error), &error);
     assert_ok(cli_output_open(&conversation.output, model.tokenizer, &error), &error);
     assert_ok(cli_conversation_apply(&conversation, &error), &error);

@@ -69,10 +69,10 @@ static void a_signal_leaves_nothing_of_an_export(void **state) {
     setenv("XDG_CACHE_HOME", temporary_path("caches"), 1);
     static const int numbers[] = {SIGTERM, SIGHUP, SIGINT};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        assert_leaves_nothing((const char *const[]){GUMBEL_COMMAND, "export", checkpoint, "-o", program,
+        assert_leaves_nothing((const char *const[]){gumbel_command_path, "export", checkpoint, "-o", program,
                                                     "--quantize", "int4", NULL},
                               numbers[i], output);
-    assert_leaves_nothing((const char *const[]){GUMBEL_COMMAND, "run", checkpoint, "--tokens", "2",
+    assert_leaves_nothing((const char *const[]){gumbel_command_path, "run", checkpoint, "--tokens", "2",
                                                 "--print-tokens", "--quantize", "int4", NULL},
                           SIGTERM, cache);
 }
@@ -80,7 +80,7 @@ static void a_signal_leaves_nothing_of_an_export(void **state) {
 /* Runs gumbel with that command line and its output on a device that is always full. */
 static void assert_output_is_missed(const char *words) {
     char line[8192];
-    snprintf(line, sizeof line, "exec '%s' %s >/dev/full", GUMBEL_COMMAND, words);
+    snprintf(line, sizeof line, "exec '%s' %s >/dev/full", gumbel_command_path, words);
     command_result result = run_command((const char *const[]){"/bin/sh", "-c", line, NULL}, NULL);
     assert_status(result, 1);
     assert_one_error_line(&result, "standard output cannot be written");

@@ -3,6 +3,7 @@
  * Answers held to a schema, a regular expression or a grammar by the flags of run and chat.
  */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 #include <jansson.h>
 
@@ -13,7 +14,7 @@ static const char *export_model(const char *name, const char *flag, const char *
     static size_t next;
     char *path = paths[next++ % 2];
     snprintf(path, sizeof paths[0], "%s", temporary_path(name));
-    free(output_of(GUMBEL(NULL, "export", GUMBEL_MODELS "/gemma4-tiny", "-o", path, "--quiet", flag, value)));
+    free(output_of(GUMBEL(NULL, "export", bundled_model("gemma4-tiny"), "-o", path, "--quiet", flag, value)));
     return path;
 }
 
@@ -23,8 +24,8 @@ static int set_up(void **state) {
     model = export_model("model.gumbel", NULL, NULL);
     minimal = export_model("minimal.gumbel", "--sampler", "minimal");
     snprintf(path, sizeof path, "%s", temporary_path("bare.gumbel"));
-    free(output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small.json", "--random-weights", "1", "-o",
-                          path, "--quiet")));
+    free(output_of(
+        GUMBEL(NULL, "export", test_data("run/small.json"), "--random-weights", "1", "-o", path, "--quiet")));
     bare = path;
     return 0;
 }
@@ -113,10 +114,10 @@ static void tools_are_called(void **state) {
 /* A thought that the prompt has opened ends at once. */
 static void thoughts_have_a_budget(void **state) {
     (void)state;
-    char *free_answer = output_of(GUMBEL(NULL, "run", GUMBEL_MODELS "/qwen3_5-moe-tiny", "What is 3 + 4?",
+    char *free_answer = output_of(GUMBEL(NULL, "run", bundled_model("qwen3_5-moe-tiny"), "What is 3 + 4?",
                                          "--think", "--json", "--temperature", "0", "-q"));
     char *short_answer =
-        output_of(GUMBEL(NULL, "run", GUMBEL_MODELS "/qwen3_5-moe-tiny", "What is 3 + 4?", "--think",
+        output_of(GUMBEL(NULL, "run", bundled_model("qwen3_5-moe-tiny"), "What is 3 + 4?", "--think",
                          "--json", "--temperature", "0", "-q", "--reasoning-budget", "0"));
     assert_non_null(strstr(free_answer, "reasoning_content"));
     assert_null(strstr(short_answer, "reasoning_content"));

@@ -3,14 +3,14 @@
  * gumbel pack: the layout of a program's weights changes, what it says does not.
  */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 /* A quantized program. */
 static const char *export_quantized(const char *name) {
     static char path[4096];
     snprintf(path, sizeof path, "%s", temporary_path(name));
-    command_result result =
-        GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small_groups.json", "--random-weights", "7", "-o", path,
-               "--quantize", "int4", "--backend", "none", "-q");
+    command_result result = GUMBEL(NULL, "export", test_data("run/small_groups.json"), "--random-weights",
+                                   "7", "-o", path, "--quantize", "int4", "--backend", "none", "-q");
     assert_status(result, 0);
     free_result(&result);
     return path;

@@ -6,18 +6,19 @@
  */
 #include "cli/fixture.h"
 
+#include "support/paths.h"
 #include "support/run_terminal.h"
 
 static const char *thinker, *caller;
 
 #define CALL_TOKEN "8" /* <tool_call|> */
-#define CALLS "--chat-template-file", GUMBEL_TEST_DATA "/cli/calls.jinja", "--logit-bias", CALL_TOKEN "=100"
+#define CALLS "--chat-template-file", test_data("cli/calls.jinja"), "--logit-bias", CALL_TOKEN "=100"
 
 static int set_up(void **state) {
     (void)state;
     static char path[4096];
     snprintf(path, sizeof path, "%s", temporary_path("thinker.gumbel"));
-    command_result result = GUMBEL(NULL, "export", GUMBEL_MODELS "/qwen3_5-moe-tiny", "-o", path);
+    command_result result = GUMBEL(NULL, "export", bundled_model("qwen3_5-moe-tiny"), "-o", path);
     assert_status(result, 0);
     free_result(&result);
     thinker = path;
@@ -66,9 +67,9 @@ static void a_thought_that_is_cut_off_is_noted(void **state) {
 static void a_terminal_shows_thoughts_dimmed(void **state) {
     (void)state;
     terminal_run run;
-    start_on_terminal(
-        &run, 80,
-        (const char *const[]){GUMBEL_COMMAND, "run", thinker, "-p", "What is 3 + 4?", "--temp", "0", NULL});
+    start_on_terminal(&run, 80,
+                      (const char *const[]){gumbel_command_path, "run", thinker, "-p", "What is 3 + 4?",
+                                            "--temp", "0", NULL});
     assert_int_equal(finish_on_terminal(&run), 0);
     const char *begin = strstr(run.output, "\033[2m"), *end = strstr(run.output, "\033[0m");
     assert_non_null(begin);
@@ -159,7 +160,7 @@ static void a_terminal_asks_for_results(void **state) {
     (void)state;
     terminal_run run;
     start_on_terminal(&run, 80,
-                      (const char *const[]){GUMBEL_COMMAND, "chat", caller, "-n", "1", "--no-history",
+                      (const char *const[]){gumbel_command_path, "chat", caller, "-n", "1", "--no-history",
                                             "--temp", "0", CALLS, NULL});
     await_text(&run, "> ");
     type_text(&run, "Hi\r");

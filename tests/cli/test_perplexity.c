@@ -4,6 +4,7 @@
  * print: one run of the program for each prefix of the text, all in double precision.
  */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -215,7 +216,7 @@ static void other_tokens_cannot_be_compared(void **state) {
     (void)state;
     const char *whole = temporary_path("whole.gumbel");
     free(output_of(
-        GUMBEL(NULL, "export", GUMBEL_MODELS "/qwen3_5-moe-tiny", "-o", whole, "--quiet", "--layers", "4")));
+        GUMBEL(NULL, "export", bundled_model("qwen3_5-moe-tiny"), "-o", whole, "--quiet", "--layers", "4")));
     command_result result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", whole);
     assert_status(result, 1);
     assert_one_error_line(&result, "its tokenizer gives other tokens for the text than that of ");
@@ -223,8 +224,8 @@ static void other_tokens_cannot_be_compared(void **state) {
     assert_has(result.errors, whole);
     free_result(&result);
     const char *small = temporary_path("small.gumbel");
-    free(output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small.json", "--random-weights", "1", "-o",
-                          small, "--quiet")));
+    free(output_of(GUMBEL(NULL, "export", test_data("run/small.json"), "--random-weights", "1", "-o", small,
+                          "--quiet")));
     result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--against", small);
     assert_status(result, 1);
     assert_one_error_line(&result, "small.gumbel: a vocabulary of 160 tokens, expected 2048 as in ");
@@ -234,14 +235,14 @@ static void other_tokens_cannot_be_compared(void **state) {
 /* The bundled models on the beginning of a text of their language. The bounds are twice what is measured. */
 static void four_bits_cost_little(void **state) {
     (void)state;
-    static const char *const models[] = {GUMBEL_MODELS "/gemma4-tiny", GUMBEL_MODELS "/qwen3_5-moe-tiny"};
+    const char *const models[] = {bundled_model("gemma4-tiny"), bundled_model("qwen3_5-moe-tiny")};
     const char *whole = temporary_path("whole.gumbel"), *small = temporary_path("small.gumbel");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         free(output_of(GUMBEL(NULL, "export", models[i], "-o", whole, "--quiet")));
         free(output_of(GUMBEL(NULL, "export", models[i], "-o", small, "--quiet", "--quantize", "int4")));
-        scores s = printed_scores(GUMBEL(NULL, "perplexity", small, "--against", whole, "-f",
-                                         GUMBEL_TEST_DATA "/quantize/perplexity.txt", "-n", "600",
-                                         "--threads", "1"));
+        scores s =
+            printed_scores(GUMBEL(NULL, "perplexity", small, "--against", whole, "-f",
+                                  test_data("quantize/perplexity.txt"), "-n", "600", "--threads", "1"));
         assert_true(s.divergence > 0 && s.divergence < 0.005);
         assert_true(s.agreement > 90);
     }

@@ -274,8 +274,8 @@ static void interrupt_ends_the_answer(void **state) {
     const char *path = export_program("long.gumbel", "60000", false);
     running_command started;
     start_command(&started,
-                  (const char *const[]){GUMBEL_COMMAND, "run", path, "--tokens", "2,17", "--print-tokens",
-                                        "-n", "-1", "--temp", "0", "--ignore-eos", NULL});
+                  (const char *const[]){gumbel_command_path, "run", path, "--tokens", "2,17",
+                                        "--print-tokens", "-n", "-1", "--temp", "0", "--ignore-eos", NULL});
     feed_command(&started, NULL);
     await_output(&started, 40, 60);
     assert_int_equal(kill(started.process, SIGINT), 0);

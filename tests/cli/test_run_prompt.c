@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE /* posix_openpt */
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -100,7 +101,7 @@ static void an_unknown_template_is_told(void **state) {
     free(output_of(ODD("hi", "--plain")));
     free(output_of(ODD("hi", "--raw")));
     free(output_of(ODD("--tokens", "2,17")));
-    char *ours = output_of(ODD("hi", "--chat-template-file", GUMBEL_TEST_DATA "/cli/turns.jinja"));
+    char *ours = output_of(ODD("hi", "--chat-template-file", test_data("cli/turns.jinja")));
     char *same = output_of(ODD("hi", "--chat-template",
                                "{{ bos_token }}<|turn>user\n"
                                "{{ messages[0].content }}<turn|>\n<|turn>model\n\n"));
@@ -176,8 +177,8 @@ static int on_terminal(const char *const *words, const char *typed, char *text, 
 }
 
 #define ON_TERMINAL(typed, text, ...)                                                                        \
-    on_terminal((const char *const[]){GUMBEL_COMMAND, "run", program, __VA_ARGS__, NULL}, (typed), (text),   \
-                sizeof(text))
+    on_terminal((const char *const[]){gumbel_command_path, "run", program, __VA_ARGS__, NULL}, (typed),      \
+                (text), sizeof(text))
 
 static void it_chats_on_a_terminal(void **state) {
     (void)state;

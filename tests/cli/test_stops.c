@@ -5,6 +5,7 @@
 #include "cli/fixture.h"
 
 #include "cli/model/stops.h"
+#include "support/paths.h"
 
 static const char *model, *logits_model, *bare;
 
@@ -13,7 +14,7 @@ static const char *export_model(const char *name, const char *flag) {
     static size_t next;
     char *path = paths[next++ % 2];
     snprintf(path, sizeof paths[0], "%s", temporary_path(name));
-    free(output_of(GUMBEL(NULL, "export", GUMBEL_MODELS "/gemma4-tiny", "-o", path, "--quiet", flag)));
+    free(output_of(GUMBEL(NULL, "export", bundled_model("gemma4-tiny"), "-o", path, "--quiet", flag)));
     return path;
 }
 
@@ -23,8 +24,8 @@ static int set_up(void **state) {
     model = export_model("model.gumbel", NULL);
     logits_model = export_model("logits.gumbel", "--logits");
     snprintf(path, sizeof path, "%s", temporary_path("bare.gumbel"));
-    free(output_of(GUMBEL(NULL, "export", GUMBEL_TEST_DATA "/run/small.json", "--random-weights", "1", "-o",
-                          path, "--quiet")));
+    free(output_of(
+        GUMBEL(NULL, "export", test_data("run/small.json"), "--random-weights", "1", "-o", path, "--quiet")));
     bare = path;
     return 0;
 }

@@ -18,7 +18,7 @@ static gb_schedule schedule;
 
 static int set_up(void **state) {
     (void)state;
-    gb_schedule_meet(&schedule);
+    gb_schedule_begin(&schedule, memory[VALUES - 1]);
     for (size_t i = 0; i < VALUES; i++)
         values[i] = (gb_cpu_tensor){
             .data = memory[i], .dtype = GB_F32, .rank = 2, .dims = {TOKENS, WIDTH}, .slot_bytes = 0};

@@ -6,6 +6,7 @@
 #include "backends/cuda/lowering/activations.h"
 #include "backends/math.h"
 #include "cuda/launching.h"
+#include "support/test_arguments.h"
 #include "tensor/convert.h"
 #include "tensor/packing.h"
 
@@ -150,7 +151,9 @@ static void chooses_the_largest(void **state) {
     (void)state;
     static const struct { size_t experts, count; } others[] = {{31, 31}, {256, 9}, {257, 8}, {300, 40}};
     uint64_t random = 21;
-    for (size_t experts = 1; experts <= 256; experts += experts < 40 || experts > 250 ? 1 : 7)
+    for (size_t experts = 1; experts <= 256; experts += is_short_run()                  ? 17
+                                                        : experts < 40 || experts > 250 ? 1
+                                                                                        : 7)
         for (size_t count = 1; count <= 8 && count <= experts; count++)
             check_all_kinds(experts, count, (experts + count) % 2, &random);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -404,7 +407,7 @@ static bool mix(const mixture *c, const inputs *in, size_t first, size_t tokens,
 
 static void has_the_bits_of_the_steps(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i += is_short_run() ? 2 : 1) {
         const mixture *c = &mixtures[i];
         inputs in = new_inputs(c);
         float expected[MOST_TOKENS * 2048], found[MOST_TOKENS * 2048];

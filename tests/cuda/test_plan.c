@@ -3,6 +3,7 @@
  * The launch lists as they are printed: what they contain, and that steps launch just that.
  */
 #include "backends/cuda/lowering/kernels.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/text_buffer.h"
 
@@ -122,8 +123,7 @@ static uint32_t count_name(const launch_list *list, const char *name) {
 /* A model that mlx-lm or llama.cpp has quantized, beside gumbel's program of the same model. */
 static void sources_have_the_same_kernels(void **unused) {
     (void)unused;
-    static const char *const recipes[] = {GUMBEL_TEST_DATA "/run/mlx_4bit.json",
-                                          GUMBEL_TEST_DATA "/run/gguf_q4_0.json"};
+    const char *const recipes[] = {test_data("run/mlx_4bit.json"), test_data("run/gguf_q4_0.json")};
     static const char *const classes[] = {"one token", "decode"};
     /* Output projections of this model are too narrow to be packed. */
     static const char *const counted[] = {"expert_mlp", "route_top_k",    "expert_gemv",

@@ -5,6 +5,7 @@
  * backends.
  */
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
@@ -21,8 +22,8 @@
 enum { VOCAB = 160, PROMPT = 44, ANSWER = 10, MOST_SLOTS = 3, PIECE = 8 };
 
 typedef struct program_case {
-    const char *config, *recipe, *activations;
-    double tolerance; /* of logits beside the CPU's, of the largest one */
+    const char *config, *recipe, *activations; /* recipe: a name, or a file of the tests' data */
+    double tolerance;                          /* of logits beside the CPU's, of the largest one */
 } program_case;
 
 static const program_case programs[] = {
@@ -38,7 +39,7 @@ static const program_case programs[] = {
      */
     {"qwen_long_rows.json", "int4-affine", "int8", 0.06},
     /* The shared expert's gate is one row of 8 bits. */
-    {"qwen_long_rows.json", GUMBEL_TEST_DATA "/run/mlx_4bit.json", "int8", 0.06},
+    {"qwen_long_rows.json", "run/mlx_4bit.json", "int8", 0.06},
 };
 
 static gumbel_program *program;
@@ -303,9 +304,12 @@ static void forks_and_snapshots_go_on(void **unused) {
 static int open_program(void **state) {
     of_program = *state;
     random_tokens(1, VOCAB, prompt, PROMPT);
+    const char *recipe = of_program->recipe;
+    if (recipe && strchr(recipe, '/'))
+        recipe = test_data(recipe);
     program = export_random_program(
         of_program->config,
-        (gumbel_export_options){.quantize = of_program->recipe, .activations = of_program->activations});
+        (gumbel_export_options){.quantize = recipe, .activations = of_program->activations});
     return 0;
 }
 

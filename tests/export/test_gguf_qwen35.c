@@ -6,6 +6,7 @@
 #include "program/file/reader.h"
 #include "support/assertions.h"
 #include "support/checkpoints/qwen35_gguf.h"
+#include "support/paths.h"
 #include "support/programs/model_logits.h"
 #include "support/temporary.h"
 
@@ -18,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define GOLDEN(name) GUMBEL_TEST_DATA "/export/gguf/" name
+#define GOLDEN(name) test_data("export/gguf/" name)
 enum { GOLDEN_VOCABULARY = 300, GREEDY = 12 };
 
 static gb_program *random_model;

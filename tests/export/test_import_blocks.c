@@ -8,6 +8,7 @@
 #include "export/quantize/import_blocks.h"
 #include "export/quantize/write_imported.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -133,7 +134,7 @@ static void every_type_keeps_its_bits(void **unused) {
     (void)unused;
     gb_file_map map;
     gumbel_error error;
-    assert_ok(gb_map_file(GUMBEL_TEST_DATA "/quantize/blocks.bin", &map, &error), &error);
+    assert_ok(gb_map_file(test_data("quantize/blocks.bin"), &map, &error), &error);
     int types = 0;
     for (const uint8_t *at = map.data; at < map.data + map.size; types++)
         at = check_type(at);

@@ -8,6 +8,7 @@
  */
 #include "program/file/reader.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 #include "tensor/convert.h"
 #include "tensor/format.h"
@@ -33,7 +34,7 @@ typedef struct logit_row {
 } logit_row;
 
 static void data_path(char path[512], const char *name, const char *file) {
-    snprintf(path, 512, "%s/export/packed/%s%s", GUMBEL_TEST_DATA, name, file);
+    snprintf(path, 512, "%s/export/packed/%s%s", test_data_folder, name, file);
 }
 
 static json_t *read_golden(const char *name) {

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "export/text/reply_families.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/programs/program_file.h"
 #include "support/temporary.h"
 
@@ -25,7 +26,7 @@ static gumbel_error error;
 
 static void export_model(const char *model, const char *path) {
     char checkpoint[512];
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
 }
 

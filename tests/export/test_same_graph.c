@@ -5,6 +5,7 @@
  */
 #include "program/file/reader.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -15,8 +16,8 @@
 
 #include <cmocka.h>
 
-#define PACKED(name) GUMBEL_TEST_DATA "/export/packed/" name
-#define GGUF(name) GUMBEL_TEST_DATA "/export/gguf/" name
+#define PACKED(name) "export/packed/" name
+#define GGUF(name) "export/gguf/" name
 
 static const char SLOWER[] = "the experts' gate and up of 2 layers have different formats and stay two "
                              "matrices; those layers run slower";
@@ -26,7 +27,8 @@ static void keep_notice(void *user, gumbel_log_level level, const char *line) {
         snprintf(user, 256, "%s", line);
 }
 
-/* The program of a checkpoint, with float32 products and caches. notice gets what is said of experts. */
+/* The program of a checkpoint of the tests' data, with float32 products and caches. notice gets what is said
+ * of experts. */
 static gb_program *export_program(const char *source, bool is_random, char notice[256]) {
     gumbel_error error;
     gb_program *program = NULL;
@@ -38,7 +40,7 @@ static gb_program *export_program(const char *source, bool is_random, char notic
                                            .log = keep_notice,
                                            .log_user = notice};
     notice[0] = '\0';
-    assert_ok(gumbel_export(source, path, &options, &error), &error);
+    assert_ok(gumbel_export(test_data(source), path, &options, &error), &error);
     assert_ok(gb_program_read(path, &program, &error), &error);
     return program;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bundled.h"
 
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <stdio.h>
@@ -50,7 +51,7 @@ void export_bundled(void) {
         gumbel_error error;
         char checkpoint[512];
         options.size = sizeof options;
-        snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, programs[i].model);
+        snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, programs[i].model);
         if (gumbel_export(checkpoint, bundled_path(i), &options, &error) != GUMBEL_OK) {
             fprintf(stderr, "%s: %s\n", programs[i].name, error.message);
             exit(1);

@@ -5,6 +5,7 @@
  */
 #include "bundled.h"
 #include "cases.h"
+#include "support/paths.h"
 #include "support/run_command.h"
 #include "support/temporary.h"
 
@@ -54,7 +55,7 @@ static const char *path_of(const char *word) {
     if (strcmp(word, "$LOGITS") == 0)
         return bundled_path(BUNDLED_QWEN_LOGITS);
     if (strcmp(word, "$CHECKPOINT") == 0)
-        return GUMBEL_MODELS "/gemma4-tiny";
+        return bundled_model("gemma4-tiny");
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (strcmp(word, paths[i].name) == 0)
             return temporary_path(paths[i].file);

@@ -5,6 +5,7 @@
  * up to the first zero byte.
  */
 #include "export/text/reply_families.h"
+#include "support/paths.h"
 #include "support/reply_text.h"
 #include "text/base/utf8.h"
 #include "text/reply/use_format.h"
@@ -33,7 +34,7 @@ static gumbel_tokenizer *tokenizer_once(void) {
     static gumbel_tokenizer *tokenizer;
     gumbel_error error;
     if (!tokenizer)
-        require(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &tokenizer, &error), &error);
+        require(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &tokenizer, &error), &error);
     return tokenizer;
 }
 

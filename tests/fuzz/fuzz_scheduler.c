@@ -7,6 +7,7 @@
  */
 #include "run/schedule/scheduler.h"
 #include "support/fake_slots.h"
+#include "support/paths.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -125,7 +126,7 @@ static const gumbel_tokenizer *tokenizer_once(void) {
     static gumbel_tokenizer *tokenizer;
     gumbel_error error;
     if (!tokenizer &&
-        gumbel_export_tokenizer(GUMBEL_MODELS "/qwen3_5-moe-tiny", &tokenizer, &error) != GUMBEL_OK)
+        gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &tokenizer, &error) != GUMBEL_OK)
         must_be(false, error.message);
     return tokenizer;
 }

@@ -6,6 +6,7 @@
 #include "server/fields/fields.h"
 #include "server/generate/prompt.h"
 #include "server/protocols/convert.h"
+#include "support/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static server_model *model_once(void) {
     gumbel_error error;
     if (model.tokenizer)
         return &model;
-    if (gumbel_export_tokenizer(GUMBEL_MODELS "/qwen3_5-moe-tiny", &tokenizer, &error) != GUMBEL_OK) {
+    if (gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &tokenizer, &error) != GUMBEL_OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();
     }

@@ -4,6 +4,7 @@
  * dead end; an answer of calls is read as calls.
  */
 #include "gumbel.h"
+#include "support/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const gumbel_tokenizer *tokenizer_of(bool is_qwen) {
     static gumbel_tokenizer *tokenizers[2];
     gumbel_error error;
-    const char *path = is_qwen ? GUMBEL_MODELS "/qwen3_5-moe-tiny" : GUMBEL_MODELS "/gemma4-tiny";
+    const char *path = is_qwen ? bundled_model("qwen3_5-moe-tiny") : bundled_model("gemma4-tiny");
     if (!tokenizers[is_qwen] && gumbel_export_tokenizer(path, &tokenizers[is_qwen], &error) != GUMBEL_OK)
         abort();
     return tokenizers[is_qwen];

@@ -2,6 +2,7 @@
 #include "lives.h"
 
 #include "bundled.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ static gumbel_status export_model(const char *model, const char *quantize, const
     const char *path = temporary_path("exported.gumbel");
     const gumbel_export_options options = {
         .size = sizeof options, .layers = 4, .max_context = 256, .quantize = quantize, .backend = backend};
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     unlink(path);
     gumbel_status status = gumbel_export(checkpoint, path, &options, error);
     return status == GUMBEL_OK ? add_file(made, path, error) : status;

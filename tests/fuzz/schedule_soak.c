@@ -6,6 +6,7 @@
  */
 #include "cases.h"
 #include "run/handles.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <pthread.h>
@@ -346,7 +347,7 @@ static void export_programs(void) {
         char config[512];
         const gumbel_export_options options = {
             .size = sizeof options, .random_weights = true, .random_seed = 5};
-        snprintf(config, sizeof config, "%s/run/%s.json", GUMBEL_TEST_DATA, configs[i]);
+        snprintf(config, sizeof config, "%s/run/%s.json", test_data_folder, configs[i]);
         if (gumbel_export(config, path_of(i), &options, &error) != GUMBEL_OK) {
             fprintf(stderr, "%s: %s\n", config, error.message);
             exit(1);

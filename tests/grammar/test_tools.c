@@ -5,6 +5,7 @@
  */
 #include "gumbel.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -34,8 +35,8 @@ static const char tools[] =
 
 static int set_up(void **state) {
     (void)state;
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &gemma, &error), &error);
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/qwen3_5-moe-tiny", &qwen, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &gemma, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen, &error), &error);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "small_vocabulary.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "text/golden.h"
 #include "text/trie/section.h"
 #include "text/trie/tokenizer_trie.h"
@@ -143,8 +144,8 @@ static void check_token(const gumbel_tokenizer *tokenizer, const gb_token_trie *
 
 static void test_tokenizers(void **state) {
     (void)state;
-    static const char *const paths[] = {GUMBEL_MODELS "/gemma4-tiny/tokenizer.json",
-                                        GUMBEL_MODELS "/qwen3_5-moe-tiny/tokenizer.json"};
+    const char *const paths[] = {bundled_model("gemma4-tiny/tokenizer.json"),
+                                 bundled_model("qwen3_5-moe-tiny/tokenizer.json")};
     for (int i = 0; i < 2; i++) {
         gumbel_tokenizer *tokenizer = load_tokenizer(paths[i]);
         gb_byte_buffer section = {0};

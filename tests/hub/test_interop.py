@@ -18,7 +18,7 @@ class Interop(PullTest):
         """What huggingface_hub prints for a call; its settings are those of the environment."""
         result = subprocess.run([sys.executable, "-c", f"from huggingface_hub import *; print({call})"],
                                 env={**self.environment, "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_TELEMETRY": "1"},
-                                capture_output=True, text=True, timeout=120)
+                                capture_output=True, text=True, timeout=600)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.strip()
 

@@ -55,7 +55,7 @@ class PullTest(unittest.TestCase):
     def command(self, *words, status=0, **environment):
         """(standard output, standard error) of a command that must end with status."""
         process = self.start(*words, **environment)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=600)
         self.assertEqual(process.returncode, status, errors)
         return output, errors
 
@@ -285,7 +285,8 @@ class Interrupted(PullTest):
     def test_killed_at_random(self):
         chance = random.Random(11)
         kills, self.hub.faults.delay = 0, 0.05
-        for _ in range(20):
+        rounds = 6 if "GUMBEL_SHORT_TESTS" in os.environ else 20
+        for _ in range(rounds):
             process = self.start("pull", "org/name")
             try:
                 process.communicate(timeout=chance.uniform(0.05, 0.35))
@@ -297,7 +298,7 @@ class Interrupted(PullTest):
         self.hub.faults.delay = 0
         self.pull("org/name")
         self.check_snapshot(self.files, self.commit)
-        self.assertGreaterEqual(kills, 15)
+        self.assertGreaterEqual(kills, rounds * 3 // 4)
         self.assertEqual([path for path in (self.folder() / "blobs").iterdir() if "incomplete" in path.name], [])
 
     def test_goes_on_where_it_was(self):
@@ -343,7 +344,7 @@ class Interrupted(PullTest):
 
     def test_two_at_once(self):
         first, second = self.start("pull", "org/name"), self.start("pull", "org/name")
-        errors = [process.communicate(timeout=60)[1] for process in (first, second)]
+        errors = [process.communicate(timeout=600)[1] for process in (first, second)]
         self.assertEqual([first.returncode, second.returncode], [0, 0])
         self.assertIn("another gumbel downloads org/name; waiting for it", "".join(errors))
         self.check_snapshot(self.files, self.commit)
@@ -390,7 +391,7 @@ class Commands(PullTest):
         process = subprocess.Popen([COMMAND, "run", "org/tiny", "Hello", "-n", "4", "--seed", "1"], stdin=terminal,
                                    stdout=subprocess.PIPE, stderr=terminal, env=self.environment)
         os.close(terminal)
-        output = process.communicate(timeout=60)[0]
+        output = process.communicate(timeout=600)[0]
         self.assertEqual(process.returncode, 0)
         self.assertGreater(len(output), 4)
         shown = os.read(keyboard, 65536).decode()

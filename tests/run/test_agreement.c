@@ -7,6 +7,7 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 
@@ -34,7 +35,7 @@ typedef struct golden_answers {
 } golden_answers;
 
 static void data_path(char path[512], const char *name, const char *ending) {
-    snprintf(path, 512, "%s/export/agreement/%s%s", GUMBEL_TEST_DATA, name, ending);
+    snprintf(path, 512, "%s/export/agreement/%s%s", test_data_folder, name, ending);
 }
 
 static token_list read_tokens(const json_t *json, const char *key) {

@@ -4,6 +4,7 @@
  * an error and no leak (AddressSanitizer's build looks for those).
  */
 #include "base/memory.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 
 #include <setjmp.h>
@@ -128,7 +129,7 @@ static void test_text_is_allocated_first(void **state) {
     int32_t prompt[PROMPT];
     const char *const stops[] = {"not in the text", "\n\n"};
     gumbel_program *program = open_random_program("small.json", false);
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &tokenizer, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &tokenizer, &error), &error);
     assert_ok(gumbel_engine_create(program, NULL, &engine, &error), &error);
     assert_ok(gumbel_session_create(engine, &session, &error), &error);
     gumbel_session_set_seed(session, 1); /* of an answer without the stop strings */

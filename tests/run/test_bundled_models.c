@@ -5,6 +5,7 @@
  */
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 
@@ -29,7 +30,7 @@ typedef struct chatbot {
 static void open_chatbot(chatbot *bot, const char *model, const char *recipe, const char *path) {
     gumbel_error error;
     char checkpoint[512];
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     gumbel_export_options options = {.size = sizeof options, .quantize = recipe};
     assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &bot->program, &error), &error);
@@ -85,10 +86,10 @@ static void answers_its_questions(const char *model, const char *recipe) {
     const int most = 2 * shortened(QUESTIONS, 2);
     int asked = 0, wrong = 0;
     open_chatbot(&bot, model, recipe, temporary_path("bundled.gumbel"));
-    snprintf(line, sizeof line, "%s/%s/questions.txt", GUMBEL_MODELS, model);
+    snprintf(line, sizeof line, "%s/%s/questions.txt", test_models_folder, model);
     FILE *questions = fopen(line, "r");
     assert_non_null(questions);
-    while ((asked < most || !is_short_run) && fgets(line, sizeof line, questions)) {
+    while ((asked < most || !is_short_run()) && fgets(line, sizeof line, questions)) {
         char *expected = strchr(line, '\t');
         assert_non_null(expected);
         *expected++ = 0;

@@ -5,6 +5,7 @@
  */
 #include "support/assertions.h"
 #include "support/naive_stops.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -32,7 +33,7 @@ static void open_storyteller(storyteller *s, const char *model) {
     const gumbel_encode_options plain = {.size = sizeof plain, .add_special = true};
     char checkpoint[512];
     const char *path = temporary_path("bundled.gumbel");
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
     assert_ok(gumbel_program_open(path, &s->program, &error), &error);
     assert_ok(gumbel_tokenizer_create(s->program, &s->tokenizer, &error), &error);

@@ -68,8 +68,8 @@ static void what_is_refused(void **state) {
                  "caches of 16 bits are bfloat16");
     assert_fails(gumbel_program_set_cache(program, "q8", &error), GUMBEL_ERROR_UNSUPPORTED, &error,
                  ".keys has heads of 16 elements; q8 takes a multiple of 32");
-    const gumbel_program_info after = info_of(program);
-    assert_memory_equal(&after, &before, sizeof after);
+    assert_memory_equal(info_of(program).id, before.id, sizeof before.id);
+    assert_int_equal(info_of(program).session_state_bytes, before.session_state_bytes);
     gumbel_program_close(program);
 }
 

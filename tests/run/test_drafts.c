@@ -8,6 +8,7 @@
 #include "base/byte_buffer.h"
 #include "run/handles.h"
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
@@ -387,7 +388,7 @@ static void compare_all(gumbel_program *program, uint32_t tokens) {
     const uint32_t most = b.info.prefill_chunk - 1;
     for (int c = 0; c < shortened(sizeof counts / sizeof *counts, 1); c++)
         for (int d = 0; d < shortened(sizeof drafts / sizeof *drafts, 1); d++)
-            compare(&b, is_short_run ? b.sequence_count : counts[c], 1 + (c + d) % 2,
+            compare(&b, is_short_run() ? b.sequence_count : counts[c], 1 + (c + d) % 2,
                     drafts[d] < most ? drafts[d] : most);
     tear_down_bench(&b);
 }
@@ -412,7 +413,7 @@ static void test_random_weights(void **state) {
 static void test_bundled_model(void **state) {
     char checkpoint[512];
     gumbel_program *program;
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, (const char *)*state);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, (const char *)*state);
     const char *path = temporary_path("bundled.gumbel");
     gumbel_export_options options = {.size = sizeof options, .quantize = "int4", .max_context = 128};
     assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);

@@ -6,7 +6,9 @@
 #include "run/constraint.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { ANSWERS = 12, MOST_TOKENS = 400, MOST_PROMPT = 256, MOST_TEXT = 8192 };
+enum { MOST_ANSWERS = 12, MOST_TOKENS = 400, MOST_PROMPT = 256, MOST_TEXT = 8192 };
 
 static gumbel_error error;
 
@@ -130,6 +132,10 @@ static void hear(void *user, const gumbel_event *event) {
 }
 
 /* In one batch, from the same seeds: answer i of a submission has the seed of that number. */
+static uint32_t answer_count(void) {
+    return (uint32_t)shortened(MOST_ANSWERS, 4);
+}
+
 static void answer_together(bundled *b, uint64_t seed, answer *answers) {
     gumbel_scheduler *scheduler;
     gumbel_grammar *own;
@@ -145,7 +151,7 @@ static void answer_together(bundled *b, uint64_t seed, answer *answers) {
                                           .sampling = &sampling,
                                           .has_seed = true,
                                           .seed = seed,
-                                          .answers = ANSWERS,
+                                          .answers = answer_count(),
                                           .max_new_tokens = MOST_TOKENS,
                                           .tokenizer = b->tokenizer,
                                           .grammar = own};
@@ -156,15 +162,15 @@ static void answer_together(bundled *b, uint64_t seed, answer *answers) {
 }
 
 static void check_answers(const char *checkpoint) {
-    static answer alone[ANSWERS], together[ANSWERS];
+    static answer alone[MOST_ANSWERS], together[MOST_ANSWERS];
     bundled b = open_bundled(checkpoint, "full");
-    for (uint32_t i = 0; i < ANSWERS; i++) {
+    for (uint32_t i = 0; i < answer_count(); i++) {
         answer_alone(&b, b.grammar, gumbel_answer_seed(5, i), &alone[i]);
         check_person(&alone[i]);
     }
     memset(together, 0, sizeof together);
     answer_together(&b, 5, together);
-    for (uint32_t i = 0; i < ANSWERS; i++) {
+    for (uint32_t i = 0; i < answer_count(); i++) {
         assert_int_equal(together[i].status, GUMBEL_OK);
         assert_int_equal(together[i].count, alone[i].count);
         assert_memory_equal(together[i].tokens, alone[i].tokens, alone[i].count * sizeof(int32_t));
@@ -174,8 +180,8 @@ static void check_answers(const char *checkpoint) {
 
 static void answers_are_what_the_schema_says(void **state) {
     (void)state;
-    check_answers(GUMBEL_MODELS "/gemma4-tiny");
-    check_answers(GUMBEL_MODELS "/qwen3_5-moe-tiny");
+    check_answers(bundled_model("gemma4-tiny"));
+    check_answers(bundled_model("qwen3_5-moe-tiny"));
 }
 
 static void every_kind_holds_its_answers(void **state) {
@@ -186,7 +192,7 @@ static void every_kind_holds_its_answers(void **state) {
     } cases[] = {{GUMBEL_GRAMMAR_REGEX, "[a-c]{3}-\\d{2}", NULL},
                  {GUMBEL_GRAMMAR_GBNF, "root ::= \"yes\" | \"no\"", NULL},
                  {GUMBEL_GRAMMAR_CHOICES, "[\"north\"]", "north"}};
-    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gumbel_grammar *grammar;
         const gumbel_grammar_options options = {
@@ -253,7 +259,7 @@ static size_t count_allowed(gb_constraint *constraint, int32_t vocab_size) {
 /* All is allowed up to the token that closes reasoning, but for the end of an answer that cannot be empty. */
 static void the_grammar_begins_behind_reasoning(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
     gb_constraint *constraint = constrain_reasoning(&b, (gb_constraint_options){.grammar = b.grammar});
     gumbel_program_info info = {.size = sizeof info};
     assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
@@ -277,7 +283,7 @@ static void an_answer_without_tokens_says_where(void **state) {
     (void)state;
     enum { WORDS = 4096, MOST_BIASES = 64 };
     static const char message[] = "no token may be drawn at $: the grammar expects ";
-    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     gumbel_matcher *matcher;
     gumbel_session *session;
     gumbel_generated next = {.size = sizeof next};
@@ -310,7 +316,7 @@ static void an_answer_without_tokens_says_where(void **state) {
 /* With a grammar and without one: so many tokens, then the one that closes reasoning. */
 static void reasoning_has_a_budget(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
     const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
                   end = gumbel_token_id(b.tokenizer, "</think>");
     gumbel_program_info info = {.size = sizeof info};
@@ -338,7 +344,7 @@ static void reasoning_has_a_budget(void **state) {
 /* What is not used of a budget holds for a thought that the answer opens later. */
 static void a_budget_is_for_the_whole_answer(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/qwen3_5-moe-tiny", "full");
+    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
     const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
                   end = gumbel_token_id(b.tokenizer, "</think>");
     gb_constraint *constraint =
@@ -357,7 +363,7 @@ static void a_budget_is_for_the_whole_answer(void **state) {
 /* A call ends reasoning, where the grammar has calls; elsewhere it is not drawn there. */
 static void calls_within_reasoning(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     const int32_t open = gumbel_token_id(b.tokenizer, "<|channel>");
     const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
     gumbel_grammar_options options = {.size = sizeof options,
@@ -389,7 +395,7 @@ static void calls_within_reasoning(void **state) {
 /* Free text with tools needs no mask until a call begins. */
 static void text_with_tools_is_free(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "full");
+    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
     const gumbel_grammar_options options = {
         .size = sizeof options, .kind = GUMBEL_GRAMMAR_TEXT, .tools = "[{\"name\": \"clock\"}]"};
@@ -409,7 +415,7 @@ static void text_with_tools_is_free(void **state) {
 
 static void programs_without_masks_refuse(void **state) {
     (void)state;
-    bundled b = open_bundled(GUMBEL_MODELS "/gemma4-tiny", "minimal");
+    bundled b = open_bundled(bundled_model("gemma4-tiny"), "minimal");
     gumbel_session *session;
     assert_ok(gumbel_session_create(b.engine, &session, &error), &error);
     const gumbel_generate_options options = {.size = sizeof options, .grammar = b.grammar};

@@ -5,6 +5,7 @@
  */
 #include "base/file_map.h"
 #include "program/file/reader.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 
@@ -32,7 +33,7 @@ static const char *export_for(const char *config, const char *backend, const cha
                                      .backend = backend,
                                      .random_weights = true,
                                      .random_seed = 5};
-    snprintf(source, sizeof source, "%s/run/%s", GUMBEL_TEST_DATA, config);
+    snprintf(source, sizeof source, "%s/run/%s", test_data_folder, config);
     assert_ok(gumbel_export(source, path, &options, &error), &error);
     return path;
 }

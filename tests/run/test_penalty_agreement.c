@@ -6,6 +6,7 @@
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 
@@ -56,9 +57,9 @@ static gumbel_program *open_program(const json_t *golden) {
         .random_weights = config != NULL,
         .random_seed = (uint64_t)json_integer_value(json_object_get(golden, "weights_seed"))};
     if (config)
-        snprintf(source, sizeof source, "%s/export/agreement/%s.json", GUMBEL_TEST_DATA, config);
+        snprintf(source, sizeof source, "%s/export/agreement/%s.json", test_data_folder, config);
     else
-        snprintf(source, sizeof source, "%s/%s", GUMBEL_MODELS,
+        snprintf(source, sizeof source, "%s/%s", test_models_folder,
                  json_string_value(json_object_get(golden, "model")));
     const char *path = temporary_path("penalties.gumbel");
     gumbel_program *program;
@@ -100,7 +101,7 @@ static json_t *goldens;
 static int load_goldens(void **unused) {
     json_error_t reason;
     (void)unused;
-    goldens = json_load_file(GUMBEL_TEST_DATA "/run/penalties.golden.json", 0, &reason);
+    goldens = json_load_file(test_data("run/penalties.golden.json"), 0, &reason);
     if (!goldens)
         print_error("%s\n", reason.text);
     else if (json_array_size(goldens) != sizeof tests / sizeof *tests)

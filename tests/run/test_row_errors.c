@@ -5,6 +5,7 @@
 #include "support/backend.h"
 #include "support/poison.h"
 #include "support/programs/random_program.h"
+#include "support/test_arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,29 +13,34 @@
 
 #include <cmocka.h>
 
-enum { ROWS = 64, VICTIM = 17, POISON = 3, PROMPT = 5, STEPS = 8, POISONED_STEP = 4 };
+enum { MOST_ROWS = 64, VICTIM = 17, POISON = 3, PROMPT = 5, STEPS = 8, POISONED_STEP = 4 };
 
 static gumbel_error error;
 
 /* The tokens of all rows and steps; -1 where a row failed. */
 typedef struct answers {
-    int32_t tokens[STEPS][ROWS];
+    int32_t tokens[STEPS][MOST_ROWS];
 } answers;
+
+/* The victim among them. */
+static uint32_t rows(void) {
+    return (uint32_t)shortened(MOST_ROWS, VICTIM + 3);
+}
 
 static gumbel_engine *make_engine(const gumbel_program *program) {
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options,
-                                     .slots = ROWS,
+                                     .slots = (int)rows(),
                                      .threads = 2,
                                      .max_context = 32,
-                                     .step_tokens = ROWS * PROMPT,
+                                     .step_tokens = rows() * PROMPT,
                                      .backend = GUMBEL_TEST_BACKEND};
     assert_ok(gumbel_engine_create(program, &options, &engine, &error), &error);
     return engine;
 }
 
-static void make_sessions(gumbel_engine *engine, gumbel_session *sessions[ROWS]) {
-    for (uint32_t i = 0; i < ROWS; i++) {
+static void make_sessions(gumbel_engine *engine, gumbel_session *sessions[MOST_ROWS]) {
+    for (uint32_t i = 0; i < rows(); i++) {
         assert_ok(gumbel_session_create(engine, &sessions[i], &error), &error);
         gumbel_session_set_seed(sessions[i], 100 * i);
     }
@@ -42,12 +48,12 @@ static void make_sessions(gumbel_engine *engine, gumbel_session *sessions[ROWS])
 
 /* The first step runs prompts, the others what was drawn; the victim is given the poison in one of them, and
  * ends there. */
-static gumbel_status run_step(gumbel_engine *engine, gumbel_session *sessions[ROWS], int at, bool poisoned,
-                              gumbel_result results[ROWS], answers *given) {
-    static int32_t tokens[ROWS][PROMPT];
-    gumbel_request requests[ROWS];
+static gumbel_status run_step(gumbel_engine *engine, gumbel_session *sessions[MOST_ROWS], int at,
+                              bool poisoned, gumbel_result results[MOST_ROWS], answers *given) {
+    static int32_t tokens[MOST_ROWS][PROMPT];
+    gumbel_request requests[MOST_ROWS];
     size_t count = 0;
-    for (uint32_t i = 0; i < ROWS; i++) {
+    for (uint32_t i = 0; i < rows(); i++) {
         if (i == VICTIM && poisoned && at > POISONED_STEP)
             continue;
         if (at == 0)
@@ -64,14 +70,14 @@ static gumbel_status run_step(gumbel_engine *engine, gumbel_session *sessions[RO
                                              .result = &results[i]};
     }
     const gumbel_status status = gumbel_step(engine, requests, count, &error);
-    for (uint32_t i = 0; i < ROWS; i++)
+    for (uint32_t i = 0; i < rows(); i++)
         given->tokens[at][i] = results[i].token;
     return status;
 }
 
-static void assert_row_failed(const gumbel_result results[ROWS]) {
+static void assert_row_failed(const gumbel_result results[MOST_ROWS]) {
     assert_non_null(strstr(error.message, "request 17: the logits have a NaN"));
-    for (uint32_t i = 0; i < ROWS; i++) {
+    for (uint32_t i = 0; i < rows(); i++) {
         assert_int_equal(results[i].status, i == VICTIM ? GUMBEL_ERROR_NUMERIC : GUMBEL_OK);
         assert_true((results[i].problem != NULL) == (i == VICTIM));
         assert_true((results[i].token == -1) == (i == VICTIM));
@@ -80,8 +86,8 @@ static void assert_row_failed(const gumbel_result results[ROWS]) {
 
 static void run_all(const gumbel_program *program, bool poisoned, answers *given) {
     gumbel_engine *engine = make_engine(program);
-    gumbel_session *sessions[ROWS];
-    gumbel_result results[ROWS];
+    gumbel_session *sessions[MOST_ROWS];
+    gumbel_result results[MOST_ROWS];
     make_sessions(engine, sessions);
     for (int at = 0; at < STEPS; at++) {
         const gumbel_status status = run_step(engine, sessions, at, poisoned, results, given);
@@ -102,7 +108,7 @@ static void others_stand(const char *config) {
     run_all(program, false, &clean);
     run_all(program, true, &poisoned);
     for (int at = 0; at < STEPS; at++)
-        for (uint32_t i = 0; i < ROWS; i++)
+        for (uint32_t i = 0; i < rows(); i++)
             if (i != VICTIM || at < POISONED_STEP)
                 assert_int_equal(poisoned.tokens[at][i], clean.tokens[at][i]);
     gumbel_program_close(program);

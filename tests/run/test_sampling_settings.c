@@ -4,6 +4,7 @@
  * inputs, and structures of other versions.
  */
 #include "support/backend.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 
@@ -272,7 +273,7 @@ static void test_minimal_and_full(void **state) {
 /* Recommended settings travel from generation_config.json, and only to programs that have their inputs. */
 static void test_recommended(void **state) {
     (void)state;
-    FILE *from = fopen(GUMBEL_TEST_DATA "/run/small.json", "rb");
+    FILE *from = fopen(test_data("run/small.json"), "rb");
     assert_non_null(from);
     static char config[4096];
     size_t size = fread(config, 1, sizeof config, from);

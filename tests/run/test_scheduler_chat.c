@@ -4,6 +4,7 @@
  * gumbel_chat_encode makes of them, and what they have in common is run once.
  */
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static void begin(server *s, const char *model) {
     const gumbel_export_options options = {.size = sizeof options, .quantize = "int4"};
     const gumbel_engine_options many = {.size = sizeof many, .slots = 6, .threads = 2},
                                 one = {.size = sizeof one, .threads = 2};
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, model);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, model);
     assert_ok(gumbel_export(checkpoint, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &s->program, &error), &error);
     assert_ok(gumbel_tokenizer_create(s->program, &s->tokenizer, &error), &error);

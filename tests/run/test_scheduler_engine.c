@@ -5,6 +5,7 @@
  */
 #include "support/backend.h"
 #include "support/programs/random_program.h"
+#include "support/test_arguments.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { VOCAB = 160, USERS = 3, TURNS = 2, ANSWER = 6, FIRST = 66, MORE = 9, CONTEXT = 128 };
+enum { VOCAB = 160, MOST_USERS = 3, TURNS = 2, ANSWER = 6, FIRST = 66, MORE = 9, CONTEXT = 128 };
 
 static gumbel_error error;
 
@@ -97,27 +98,31 @@ static uint32_t kept_tokens(void) {
     return strcmp(GUMBEL_TEST_BACKEND, "mlx") == 0 ? 0 : FIRST + ANSWER - 1;
 }
 
+static uint32_t users(void) {
+    return (uint32_t)shortened(MOST_USERS, 2);
+}
+
 static void converse(const char *config, int slots, gumbel_scheduler_options options) {
     gumbel_program *program = open_random_program(config, false);
     gumbel_engine *engine = make_engine(program, slots), *other = make_engine(program, 1);
     gumbel_scheduler *scheduler;
     gumbel_session *session;
-    int32_t tokens[USERS][CONTEXT];
+    int32_t tokens[MOST_USERS][CONTEXT];
     uint32_t count = FIRST;
     options.size = sizeof options;
     assert_ok(gumbel_scheduler_create(engine, &options, &scheduler, &error), &error);
     assert_ok(gumbel_session_create(other, &session, &error), &error);
-    for (uint32_t i = 0; i < USERS; i++)
+    for (uint32_t i = 0; i < users(); i++)
         random_tokens(50 + i, VOCAB, tokens[i], FIRST);
     for (uint32_t t = 0; t < TURNS; t++) {
-        turn turns[USERS] = {{.count = 0}};
-        for (uint32_t i = 0; i < USERS; i++)
+        turn turns[MOST_USERS] = {{.count = 0}};
+        for (uint32_t i = 0; i < users(); i++)
             ask(scheduler, tokens[i], count, 10 * t + i, &turns[i]);
-        wait_until_idle(scheduler, USERS * (t + 1));
-        for (uint32_t i = 0; i < USERS; i++) {
+        wait_until_idle(scheduler, users() * (t + 1));
+        for (uint32_t i = 0; i < users(); i++) {
             assert_as_alone(session, tokens[i], count, 10 * t + i, &turns[i]);
             assert_true(turns[i].usage.cached_tokens <= (t == 0 ? 0 : kept_tokens()));
-            if (t > 0 && slots > USERS)
+            if (t > 0 && slots > (int)users())
                 assert_int_equal(turns[i].usage.cached_tokens, kept_tokens());
             memcpy(tokens[i] + count, turns[i].tokens, sizeof turns[i].tokens);
             random_tokens(70 + i, VOCAB, tokens[i] + count + ANSWER, MORE);
@@ -132,18 +137,18 @@ static void converse(const char *config, int slots, gumbel_scheduler_options opt
 
 static void conversations_with_caches(void **state) {
     (void)state;
-    converse("small.json", USERS + 1, (gumbel_scheduler_options){0});
+    converse("small.json", (int)users() + 1, (gumbel_scheduler_options){0});
 }
 
 static void conversations_with_recurrent_states(void **state) {
     (void)state;
-    converse("qwen.json", USERS + 1, (gumbel_scheduler_options){0});
+    converse("qwen.json", (int)users() + 1, (gumbel_scheduler_options){0});
 }
 
 /* One slot for all: kept states go to host memory and come back. */
 static void conversations_on_one_slot(void **state) {
     (void)state;
-    converse("qwen.json", 1, (gumbel_scheduler_options){0});
+    converse(is_short_run() ? "small.json" : "qwen.json", 1, (gumbel_scheduler_options){0});
 }
 
 /* Room for hardly more than one: the youngest answers wait in host memory. */
@@ -153,7 +158,7 @@ static void conversations_in_little_memory(void **state) {
     gumbel_program_info info = {.size = sizeof info};
     assert_ok(gumbel_program_get_info(program, &info, &error), &error);
     gumbel_program_close(program);
-    converse("small.json", USERS,
+    converse("small.json", (int)users(),
              (gumbel_scheduler_options){.state_bytes = info.session_state_bytes, .answer_reserve = 1});
 }
 

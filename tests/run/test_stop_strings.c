@@ -7,6 +7,7 @@
 #include "run/handles.h"
 #include "support/backend.h"
 #include "support/naive_stops.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/test_arguments.h"
 #include "text/tokenizer/tokenizer.h"
@@ -15,7 +16,7 @@ enum { VOCAB = 160, PROMPT = 20, ANSWER = 32, MOST_BYTES = 4 * ANSWER, SEED = 11
 
 /* Every case on the CPU; every so-many-th on backends whose tests also run on an emulated device. */
 static size_t stride(size_t others) {
-    return strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0 && !is_short_run ? 1 : others;
+    return strcmp(GUMBEL_TEST_BACKEND, "cpu") == 0 && !is_short_run() ? 1 : others;
 }
 
 static gumbel_error error;
@@ -265,7 +266,7 @@ static void bad_options_are_refused(void **state) {
 
 static int open_tokenizer(void **state) {
     (void)state;
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/qwen3_5-moe-tiny", &tokenizer, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &tokenizer, &error), &error);
     return 0;
 }
 

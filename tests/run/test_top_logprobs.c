@@ -4,6 +4,7 @@
  */
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "support/paths.h"
 #include "support/programs/random_program.h"
 #include "support/temporary.h"
 
@@ -71,13 +72,13 @@ static void wrong_numbers_are_refused(void **state) {
     for (size_t i = 0; i < 2; i++) {
         gumbel_export_options options = {
             .size = sizeof options, .random_weights = true, .max_top_logprobs = wrong[i]};
-        assert_fails(gumbel_export(GUMBEL_TEST_DATA "/run/small.json", path, &options, &error),
+        assert_fails(gumbel_export(test_data("run/small.json"), path, &options, &error),
                      GUMBEL_ERROR_ARGUMENT, &error, "expected -1 to 128");
     }
     gumbel_export_options options = {
         .size = sizeof options, .random_weights = true, .max_top_logprobs = 1, .logits = true};
-    assert_fails(gumbel_export(GUMBEL_TEST_DATA "/run/small.json", path, &options, &error),
-                 GUMBEL_ERROR_ARGUMENT, &error, "part of the full sampler");
+    assert_fails(gumbel_export(test_data("run/small.json"), path, &options, &error), GUMBEL_ERROR_ARGUMENT,
+                 &error, "part of the full sampler");
 }
 
 /* There are no more likeliest tokens than tokens. */
@@ -87,7 +88,7 @@ static void small_vocabularies_have_fewer(void **state) {
     char *config, source[4096];
     gumbel_program *program;
     snprintf(source, sizeof source, "%s", temporary_path("few.json"));
-    assert_ok(gb_read_file(GUMBEL_TEST_DATA "/run/small.json", 1 << 16, &config, NULL, &error), &error);
+    assert_ok(gb_read_file(test_data("run/small.json"), 1 << 16, &config, NULL, &error), &error);
     assert_non_null(strstr(config, found));
     memcpy(strstr(config, found), put, sizeof put - 1);
     write_text(source, config);

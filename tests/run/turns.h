@@ -7,6 +7,7 @@
 #define GUMBEL_TESTS_RUN_TURNS_H
 
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 #include "support/test_arguments.h"
 
@@ -38,7 +39,7 @@ static inline int set_up(void **state) {
     for (size_t i = 0; i < 2; i++) {
         char checkpoint[512];
         family *f = &families[i];
-        snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, f->name);
+        snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, f->name);
         const char *path = temporary_path(f->path);
         assert_ok(gumbel_export(checkpoint, path, NULL, &error), &error);
         assert_ok(gumbel_program_open(path, &f->program, &error), &error);

@@ -8,6 +8,7 @@
 
 #include "server/generate/grammars.h"
 #include "server/models.h"
+#include "support/paths.h"
 #include "support/temporary.h"
 
 #include <pthread.h>
@@ -138,7 +139,7 @@ static inline server_model fake_model(const char *name, fake_generator *fake) {
     static server_grammars *grammars;
     gumbel_error error = {.status = GUMBEL_OK};
     char checkpoint[4096];
-    snprintf(checkpoint, sizeof checkpoint, "%s/%s", GUMBEL_MODELS, name);
+    snprintf(checkpoint, sizeof checkpoint, "%s/%s", test_models_folder, name);
     const char *path = temporary_path("fake.gumbel");
     server_model model = {.names = "tiny,other", .backend = "cpu", .max_context = 512};
     model.info.size = sizeof model.info;

@@ -12,6 +12,12 @@ import time
 
 COMMAND = os.environ["GUMBEL"]
 GEMMA, QWEN = os.environ["GUMBEL_PROGRAMS"].split(os.pathsep)
+PATIENCE = 600  # seconds; a sanitizer on a busy machine takes its time
+
+
+def shortened(most, few):
+    """Of requests or cases: most, or few in a short run (tests/Long.cmake)."""
+    return few if "GUMBEL_SHORT_TESTS" in os.environ else most
 
 
 class Server:
@@ -40,7 +46,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                status = self.process.wait(60)
+                status = self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 raise
@@ -52,7 +58,7 @@ class Server:
     def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def request(self, method, path, body=None, headers=None, timeout=60):
+    def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
         """(status, headers, value) of one request; the value is JSON where the reply is."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         data = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
@@ -68,7 +74,7 @@ class Server:
     def post(self, path, body, **more):
         return self.request("POST", path, body, **more)
 
-    def raw(self, data, timeout=10):
+    def raw(self, data, timeout=PATIENCE):
         """Sends bytes and reads until the server closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout) as connection:
             connection.sendall(data)
@@ -106,7 +112,7 @@ def events(text):
     return found
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=PATIENCE):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

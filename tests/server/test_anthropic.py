@@ -5,7 +5,7 @@ import unittest
 
 import anthropic
 
-from support import QWEN, Server, alone
+from support import PATIENCE, QWEN, Server, alone
 
 ASK = [{"role": "user", "content": "Who is the baker?"}]
 TEMPLATE = ("{% for t in tools or [] %}[{{ t.function.name }} {{ t.function.parameters.type }}]{% endfor %}"
@@ -19,7 +19,7 @@ class Messages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server()
-        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0, timeout=60)
+        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0, timeout=PATIENCE)
 
     @classmethod
     def tearDownClass(cls):
@@ -113,7 +113,7 @@ class Thinking(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server(program=QWEN)
-        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0, timeout=60)
+        cls.client = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0, timeout=PATIENCE)
 
     @classmethod
     def tearDownClass(cls):
@@ -145,7 +145,7 @@ class Templates(unittest.TestCase):
             file.write(TEMPLATE)
             file.flush()
             with Server("--chat-template-file", file.name) as server:
-                client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=60)
+                client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=PATIENCE)
                 tools = [{"name": "weather", "description": "d", "input_schema": {"type": "object", "properties": {}}}]
                 messages = [*ASK, {"role": "assistant", "content": [
                     {"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "I look."},

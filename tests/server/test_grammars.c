@@ -3,6 +3,7 @@
  * Compiled grammars that requests share.
  */
 #include "server/generate/grammars.h"
+#include "support/paths.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,7 +22,7 @@ static server_metrics metrics;
 
 static int set_up_group(void **state) {
     (void)state;
-    return gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &tokenizer, NULL) == GUMBEL_OK ? 0 : -1;
+    return gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &tokenizer, NULL) == GUMBEL_OK ? 0 : -1;
 }
 
 static int tear_down_group(void **state) {

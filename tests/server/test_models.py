@@ -6,7 +6,7 @@ import subprocess
 import threading
 import unittest
 
-from support import COMMAND, GEMMA, QWEN, Server, alone, chat, wait_until
+from support import COMMAND, GEMMA, PATIENCE, QWEN, Server, alone, chat, wait_until
 from test_http import LONG, open_stream
 
 ASK = "Who is the baker?"
@@ -19,7 +19,7 @@ def answer(server, model, **more):
 
 def refusal(*words):
     """What a server says that does not begin to serve."""
-    result = subprocess.run([COMMAND, "serve", *words, "--port", "0"], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([COMMAND, "serve", *words, "--port", "0"], capture_output=True, text=True, timeout=PATIENCE)
     return result.returncode, result.stderr
 
 
@@ -86,7 +86,7 @@ class Models(unittest.TestCase):
             stream = open_stream(server, {**LONG, "n": 8})
             self.assertEqual(answer(server, "other"), 503)
             stream.close()
-            self.assertTrue(wait_until(lambda: answer(server, "other") != 503, 20))
+            self.assertTrue(wait_until(lambda: answer(server, "other") != 503))
 
     def test_together(self):
         """Clients of both models at once: each is answered, or told to come again."""

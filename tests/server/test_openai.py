@@ -5,7 +5,7 @@ import unittest
 
 import openai
 
-from support import GEMMA, QWEN, Server, alone, alone_in_parts
+from support import GEMMA, PATIENCE, QWEN, Server, alone, alone_in_parts
 
 WEATHER = {"type": "function", "function": {"name": "weather", "description": "The weather of a town.",
                                             "parameters": {"type": "object", "properties": {
@@ -14,7 +14,7 @@ ASK = [{"role": "user", "content": "Who is the baker?"}]
 
 
 def client_of(server):
-    return openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=60)
+    return openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE)
 
 
 class Chat(unittest.TestCase):

@@ -13,9 +13,9 @@ import sys
 import threading
 import unittest
 
-from support import GEMMA, QWEN, Server, events, wait_until
+from support import GEMMA, PATIENCE, QWEN, Server, events, shortened, wait_until
 
-REQUESTS, CLIENTS = int(os.environ.get("GUMBEL_LOAD_REQUESTS", "200")), 64
+REQUESTS, CLIENTS = int(os.environ.get("GUMBEL_LOAD_REQUESTS", shortened(200, 70))), 64
 WORDS = "Mira Ben Fernhill baker goat lake mill story dog night who where why tell me about the a of".split()
 
 
@@ -58,7 +58,7 @@ def outcome(path, reply):
 
 
 def ask(server, path, body):
-    status, _, reply = server.post(path, body, timeout=300)
+    status, _, reply = server.post(path, body, timeout=PATIENCE)
     if status != 200:
         raise AssertionError(f"{path} {body}: {status} {reply}")
     return outcome(path, reply)

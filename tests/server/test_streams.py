@@ -8,7 +8,7 @@ import socket
 import tempfile
 import unittest
 
-from support import Server, chat, events, read_all
+from support import PATIENCE, Server, chat, events, read_all
 
 BODY = chat("Who is the baker?", seed=7, stream=True)
 
@@ -35,7 +35,7 @@ class Streams(unittest.TestCase):
 
     def test_one_after_another(self):
         """A connection goes on behind a stream."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         for body in (BODY, BODY, {**BODY, "stream": False}, BODY):
             connection.request("POST", "/v1/chat/completions", json.dumps(body))
             reply = connection.getresponse()
@@ -49,13 +49,13 @@ class Streams(unittest.TestCase):
         connection.close()
 
     def test_closed_behind(self):
-        head, _, body = self.server.raw(request_bytes("1.1"), timeout=60).partition(b"\r\n\r\n")
+        head, _, body = self.server.raw(request_bytes("1.1"), timeout=PATIENCE).partition(b"\r\n\r\n")
         self.assertIn(b"chunked", head)
         self.assertTrue(body.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), body[-60:])
 
     def test_version_1_0(self):
         """Which knows no chunks: the end of the connection is the end."""
-        head, _, body = self.server.raw(request_bytes("1.0"), timeout=60).partition(b"\r\n\r\n")
+        head, _, body = self.server.raw(request_bytes("1.0"), timeout=PATIENCE).partition(b"\r\n\r\n")
         self.assertNotIn(b"chunked", head)
         self.assertEqual(text_of(events(body.decode())), self.text)
 

@@ -15,9 +15,9 @@ import jsonschema
 import openai
 import pydantic
 
-from support import COMMAND, GEMMA, QWEN, Server, chat, events
+from support import COMMAND, GEMMA, PATIENCE, QWEN, Server, chat, events, shortened
 
-REQUESTS = int(os.environ.get("GUMBEL_STRUCTURED_REQUESTS", "48"))
+REQUESTS = int(os.environ.get("GUMBEL_STRUCTURED_REQUESTS", shortened(48, 16)))
 ASK = [{"role": "user", "content": "Who is the baker?"}]
 GOAT = {"type": "object", "properties": {
     "name": {"type": "string", "maxLength": 8}, "age": {"type": "integer", "minimum": 0, "maximum": 30},
@@ -79,7 +79,7 @@ class Structured(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server("--parallel", "8")
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=60)
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE)
 
     @classmethod
     def tearDownClass(cls):
@@ -143,7 +143,7 @@ class Structured(unittest.TestCase):
         self.assertTrue(is_valid(NUMBERS, reply.output_text))
 
     def test_messages(self):
-        client = anthropic.Anthropic(base_url=self.server.url, api_key="none", max_retries=0, timeout=60)
+        client = anthropic.Anthropic(base_url=self.server.url, api_key="none", max_retries=0, timeout=PATIENCE)
         body = {"model": "tiny", "messages": ASK, "max_tokens": 300}
         reply = client.messages.parse(**body, output_format=Goat, extra_body={"seed": 3})
         self.assertIsInstance(reply.parsed_output, Goat)

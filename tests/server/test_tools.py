@@ -10,9 +10,9 @@ import anthropic
 import jsonschema
 import openai
 
-from support import GEMMA, QWEN, Server, chat
+from support import GEMMA, PATIENCE, QWEN, Server, chat, shortened
 
-REQUESTS = int(os.environ.get("GUMBEL_TOOL_REQUESTS", "32"))
+REQUESTS = int(os.environ.get("GUMBEL_TOOL_REQUESTS", shortened(32, 12)))
 ASK = [{"role": "user", "content": "How is the weather in Rome?"}]
 TOWN = {"type": "string", "maxLength": 10}
 SCHEMAS = {
@@ -54,7 +54,7 @@ class Tools(unittest.TestCase):
         if cls.program is None:
             raise unittest.SkipTest("one program at a time")
         cls.server = Server("--parallel", "8", program=cls.program)
-        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=300)
+        cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0, timeout=PATIENCE)
 
     @classmethod
     def tearDownClass(cls):
@@ -179,7 +179,7 @@ class Tools(unittest.TestCase):
             jsonschema.validate(json.loads(calls[0].arguments), SCHEMAS[calls[0].name])
 
     def test_messages(self):
-        client = anthropic.Anthropic(base_url=self.server.url, api_key="none", max_retries=0, timeout=300)
+        client = anthropic.Anthropic(base_url=self.server.url, api_key="none", max_retries=0, timeout=PATIENCE)
         tools = [{"name": name, "input_schema": schema} for name, schema in SCHEMAS.items()]
         for choice, names in (({"type": "any", "disable_parallel_tool_use": True}, set(SCHEMAS)),
                               ({"type": "tool", "name": "weather"}, {"weather"})):
@@ -240,7 +240,7 @@ class SameAnswers(unittest.TestCase):
             requests.append(request)
 
         def outcome(server, request):
-            status, _, reply = server.post("/v1/chat/completions", request, timeout=300)
+            status, _, reply = server.post("/v1/chat/completions", request, timeout=PATIENCE)
             self.assertEqual(status, 200, reply)
             for choice in reply["choices"]:
                 for call in choice["message"].get("tool_calls") or []:

@@ -4,7 +4,8 @@
  *
  *     test_program [NAMES [short]]
  *
- * NAMES are those of the tests that run (* and ? stand for others); short: with fewer tokens or cases.
+ * NAMES are those of the tests that run (* and ? stand for others); short, or GUMBEL_SHORT_TESTS in the
+ * environment (tests that tests/Long.cmake lists): with fewer tokens or cases.
  */
 #ifndef GUMBEL_TESTS_TEST_ARGUMENTS_H
 #define GUMBEL_TESTS_TEST_ARGUMENTS_H
@@ -20,14 +21,22 @@
 
 #include <cmocka.h>
 
-static bool is_short_run;
+/* Also where a program reads no arguments. */
+static inline bool is_short_run(void) {
+    static int is_short = -1;
+    if (is_short < 0)
+        is_short = getenv("GUMBEL_SHORT_TESTS") != NULL;
+    return is_short > 0;
+}
 
 /* Ends the program with status 2 where they are others. */
 static inline void read_test_arguments(int argument_count, char **arguments) {
     if (argument_count > 1)
         cmocka_set_test_filter(arguments[1]);
-    is_short_run = argument_count > 2 && strcmp(arguments[2], "short") == 0;
-    if (argument_count > (is_short_run ? 3 : 2)) {
+    const bool is_short = argument_count > 2 && strcmp(arguments[2], "short") == 0;
+    if (is_short)
+        setenv("GUMBEL_SHORT_TESTS", "1", 1);
+    if (argument_count > (is_short ? 3 : 2)) {
         fprintf(stderr, "usage: %s [NAMES [short]]\n", arguments[0]);
         exit(2);
     }
@@ -35,7 +44,7 @@ static inline void read_test_arguments(int argument_count, char **arguments) {
 
 /* Of tokens or cases: all, or so few in a short run. */
 static inline int shortened(int all, int few) {
-    return is_short_run && few < all ? few : all;
+    return is_short_run() && few < all ? few : all;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/text/tokenizer_json.h"
+#include "support/paths.h"
 #include "text/base/utf8.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -23,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DATA(name) GUMBEL_TEST_DATA "/text/" name
+#define DATA(name) test_data("text/" name)
 
 /* ---- Numbers: splitmix64 ---- */
 

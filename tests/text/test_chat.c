@@ -7,6 +7,7 @@
 #include "golden.h"
 
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "text/chat/chat_render.h"
 
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static gumbel_tokenizer *tokenizer_with(const char *path, const char *bos, const
 static gumbel_tokenizer *tokenizer_of_model(const char *path, const char *model) {
     char file[4096], *text;
     size_t length;
-    snprintf(file, sizeof file, "%s/%s/chat_template.jinja", GUMBEL_MODELS, model);
+    snprintf(file, sizeof file, "%s/%s/chat_template.jinja", test_models_folder, model);
     assert_ok(gb_read_file(file, 1 << 20, &text, &length, &error), &error);
     gumbel_tokenizer *tokenizer = tokenizer_with(path, "<bos>", text, length);
     gb_free(text);

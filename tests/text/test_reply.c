@@ -6,6 +6,7 @@
 
 #include "export/text/reply_families.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/reply_text.h"
 #include "text/reply/use_format.h"
 
@@ -21,8 +22,8 @@ static int set_up(void **state) {
     data = load_json(DATA("replies.json"));
     tools = json_object_get(data, "tools");
     tools_text = json_dumps(tools, 0);
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &gemma, &error), &error);
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/qwen3_5-moe-tiny", &qwen, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &gemma, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen, &error), &error);
     return 0;
 }
 
@@ -333,9 +334,11 @@ static void test_held_back(void **state) {
 
 static void insert(gb_byte_buffer *text, size_t at, const char *what, size_t length) {
     gb_byte_buffer made = {0};
-    gb_buffer_append(&made, text->data, at);
+    if (at > 0)
+        gb_buffer_append(&made, text->data, at);
     gb_buffer_append(&made, what, length);
-    gb_buffer_append(&made, text->data + at, text->size - at);
+    if (at < text->size)
+        gb_buffer_append(&made, text->data + at, text->size - at);
     gb_buffer_free(text);
     *text = made;
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "export/text/reply_families.h"
 #include "support/assertions.h"
+#include "support/paths.h"
 #include "support/reply_text.h"
 #include "support/temporary.h"
 #include "text/reply/lenient_json.h"
@@ -17,7 +18,7 @@ static gumbel_tokenizer *tokenizer;
 
 static int set_up(void **state) {
     (void)state;
-    assert_ok(gumbel_export_tokenizer(GUMBEL_MODELS "/gemma4-tiny", &tokenizer, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &tokenizer, &error), &error);
     return 0;
 }
 

@@ -208,8 +208,8 @@ static void strings_can_be_changed(void **state) {
 }
 
 #define FOR_BOTH(test)                                                                                       \
-    cmocka_unit_test_prestate(test, DATA("gemma.tokenizer.json")),                                           \
-        cmocka_unit_test_prestate(test, DATA("qwen.tokenizer.json"))
+    cmocka_unit_test_prestate(test, (void *)(uintptr_t)DATA("gemma.tokenizer.json")),                        \
+        cmocka_unit_test_prestate(test, (void *)(uintptr_t)DATA("qwen.tokenizer.json"))
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -6,6 +6,7 @@
 #include "cli/fixture.h"
 
 #include "support/checkpoints/large_checkpoint.h"
+#include "support/paths.h"
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -69,7 +70,7 @@ static void outputs_are_regular_files(void **state) {
 /* A copy of the bundled model in "copy", which the test may damage. */
 static const char *copy_model(void) {
     char from[4096];
-    snprintf(from, sizeof from, "%s/gemma4-tiny/.", GUMBEL_MODELS);
+    snprintf(from, sizeof from, "%s/gemma4-tiny/.", test_models_folder);
     const char *to = temporary_path("copy");
     command_result result = run_command((const char *const[]){"/bin/cp", "-r", from, to, NULL}, NULL);
     assert_status(result, 0);
@@ -159,7 +160,7 @@ static void a_prompt_may_come_from_a_fifo(void **state) {
     char line[20000];
     char *expected = output_of(GUMBEL(NULL, "run", program, "-p", "Hello", "--temp", "0", "-n", "4"));
     snprintf(line, sizeof line, "echo Hello >'%s' & exec '%s' run '%s' -f '%s' --temp 0 -n 4", fifo,
-             GUMBEL_COMMAND, program, fifo);
+             gumbel_command_path, program, fifo);
     char *found = output_of(run_command((const char *const[]){"/bin/sh", "-c", line, NULL}, NULL));
     assert_string_equal(found, expected);
     free(expected), free(found);
@@ -192,12 +193,12 @@ static void a_program_cut_short_is_named(void **state) {
     (void)state;
     const char *copy = temporary_path("cut me.gumbel");
     static const char part[] = "/cut me.gumbel: was cut short while it was in use";
-    assert_named(
-        cut_while_running((const char *const[]){GUMBEL_COMMAND, "chat", copy, "--temp", "0", "-n", "3", NULL},
-                          copy, "Hello\n", "Again\n"),
-        part);
-    assert_named(cut_while_running((const char *const[]){GUMBEL_COMMAND, "run", copy, "-p", "Hello", "--temp",
-                                                         "0", "-n", "-1", "--ignore-eos", NULL},
+    assert_named(cut_while_running(
+                     (const char *const[]){gumbel_command_path, "chat", copy, "--temp", "0", "-n", "3", NULL},
+                     copy, "Hello\n", "Again\n"),
+                 part);
+    assert_named(cut_while_running((const char *const[]){gumbel_command_path, "run", copy, "-p", "Hello",
+                                                         "--temp", "0", "-n", "-1", "--ignore-eos", NULL},
                                    copy, NULL, NULL),
                  part);
 }
@@ -212,7 +213,7 @@ static void wait_a_millisecond(void) {
 static void kill_export(const char *checkpoint, const char *output, const char *folder) {
     running_command started;
     size_t before = count_files(folder);
-    start_command(&started, (const char *const[]){GUMBEL_COMMAND, "export", checkpoint, "-o", output,
+    start_command(&started, (const char *const[]){gumbel_command_path, "export", checkpoint, "-o", output,
                                                   "--quantize", "int4", NULL});
     feed_command(&started, NULL);
     for (int i = 0; i < LAST_SECONDS * 1000 && count_files(folder) == before; i++)

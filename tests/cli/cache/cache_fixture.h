@@ -7,6 +7,7 @@
 #define GUMBEL_TESTS_CLI_CACHE_CACHE_FIXTURE_H
 
 #include "cli/fixture.h"
+#include "support/paths.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,13 +41,13 @@ static inline const char *make_checkpoint(const char *name) {
                                          "chat_template.jinja", "generation_config.json"};
     char from[4096], to[128];
     for (size_t i = 0; i < sizeof linked / sizeof *linked; i++) {
-        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", GUMBEL_MODELS, linked[i]);
+        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", test_models_folder, linked[i]);
         snprintf(to, sizeof to, "%s/%s", name, linked[i]);
         unlink(temporary_path(to));
         assert_int_equal(symlink(from, temporary_path(to)), 0);
     }
     snprintf(to, sizeof to, "%s/config.json", name);
-    copy_file(GUMBEL_MODELS "/gemma4-tiny/config.json", temporary_path(to));
+    copy_file(bundled_model("gemma4-tiny/config.json"), temporary_path(to));
     return temporary_path(name);
 }
 

@@ -4,6 +4,7 @@
  * never half.
  */
 #include "cli/cache/cache_fixture.h"
+#include "support/paths.h"
 
 static char checkpoint[4096];
 
@@ -92,7 +93,7 @@ static void recipes_have_programs_of_their_own(void **state) {
 /* Of a quantized checkpoint the recipe none, when it is given, makes another program than no recipe. */
 static void a_given_none_is_not_the_default(void **state) {
     (void)state;
-    const char *quantized = GUMBEL_TEST_DATA "/export/packed/mlx_gemma4_int4";
+    const char *quantized = test_data("export/packed/mlx_gemma4_int4");
     for (int i = 0; i < 2; i++) {
         command_result result = GUMBEL(NULL, "inspect", quantized, "--graph");
         assert_has(result.output, "layers.1.keys: cache bf16[");

@@ -23,7 +23,7 @@ static int set_up(void **state) {
 }
 
 static void start_answer(running_command *started) {
-    const char *const words[] = {GUMBEL_COMMAND, "run", checkpoint, ANSWER, NULL};
+    const char *const words[] = {gumbel_command_path, "run", checkpoint, ANSWER, NULL};
     start_command(started, words);
     feed_command(started, NULL);
 }
@@ -134,7 +134,7 @@ static void await_temporary(void) {
 
 static void a_killed_export_blocks_nobody(void **state) {
     (void)state;
-    const char *const words[] = {GUMBEL_COMMAND, "inspect", large, "--quantize", "int4", NULL};
+    const char *const words[] = {gumbel_command_path, "inspect", large, "--quantize", "int4", NULL};
     running_command started;
     start_command(&started, words);
     feed_command(&started, NULL);
@@ -157,7 +157,7 @@ static void a_killed_export_blocks_nobody(void **state) {
 /* The lock goes with the process, and whoever waits makes the program himself. */
 static void who_waits_for_a_killed_export_takes_over(void **state) {
     (void)state;
-    const char *const words[] = {GUMBEL_COMMAND, "inspect", large, "--quantize", "int4", NULL};
+    const char *const words[] = {gumbel_command_path, "inspect", large, "--quantize", "int4", NULL};
     running_command first, second;
     start_command(&first, words);
     feed_command(&first, NULL);

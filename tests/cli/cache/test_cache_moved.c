@@ -3,6 +3,7 @@
  * Checkpoints that were moved take their programs with them; others that look like them do not.
  */
 #include "cli/cache/cache_fixture.h"
+#include "support/paths.h"
 
 static int set_up(void **state) {
     (void)state;
@@ -20,7 +21,7 @@ static int start_empty(void **state) {
 /* A checkpoint with files of its own, so that they can be changed. */
 static const char *copy_checkpoint(const char *name) {
     const char *path = temporary_path(name);
-    run_plainly((const char *const[]){"/bin/cp", "-r", GUMBEL_MODELS "/gemma4-tiny", path, NULL});
+    run_plainly((const char *const[]){"/bin/cp", "-r", bundled_model("gemma4-tiny"), path, NULL});
     return path;
 }
 

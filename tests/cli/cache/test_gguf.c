@@ -5,6 +5,7 @@
 #include "cli/fixture.h"
 
 #include "support/checkpoints/gguf_writer.h"
+#include "support/paths.h"
 
 static const char *vocabulary;
 
@@ -37,7 +38,7 @@ static void tokenizes(void **state) {
         output_of(GUMBEL("ab<|turn>", "tokenize", vocabulary, "-f", "-", "--add-special", "--parse-special"));
     assert_string_equal(ids, "1,4,5");
     free(ids);
-    ids = output_of(GUMBEL(NULL, "tokenize", GUMBEL_TEST_DATA "/export/gguf/qwen_dense.gguf", "the other"));
+    ids = output_of(GUMBEL(NULL, "tokenize", test_data("export/gguf/qwen_dense.gguf"), "the other"));
     assert_string_equal(ids, "257,220,78,257,81");
     free(ids);
 }

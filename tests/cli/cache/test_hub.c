@@ -3,6 +3,7 @@
  * Repositories as Hugging Face's tools keep them, and folders with GGUF files: found, opened and named.
  */
 #include "cli/cache/cache_fixture.h"
+#include "support/paths.h"
 
 #define COMMIT "2439f60ef33a0d46d85da5001d52aeda5b00ce9f"
 #define OTHER_COMMIT "bbc77c8132af1cc5cf678da3f1ddf2de43606d48"
@@ -41,12 +42,12 @@ static void add_model(const char *repository, const char *commit) {
                                         "tokenizer_config.json", "chat_template.jinja"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char from[4096];
-        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", GUMBEL_MODELS, names[i]);
+        snprintf(from, sizeof from, "%s/gemma4-tiny/%s", test_models_folder, names[i]);
         add_file(repository, commit, from, names[i]);
     }
 }
 
-#define GGUF(name) GUMBEL_TEST_DATA "/export/gguf/" name
+#define GGUF(name) test_data("export/gguf/" name)
 
 static int set_up(void **state) {
     (void)state;
@@ -75,9 +76,9 @@ static void assert_named(const char *model, const char *name) {
 /* Whatever way it is named: one program, called by its repository. */
 static void a_repository_is_a_checkpoint(void **state) {
     (void)state;
-    static const char *const names[] = {"org/tiny", "org/tiny@main", "org/tiny@" COMMIT};
+    static const char *const names[] = {"org/tiny", "org/tiny@main", ("org/tiny@" COMMIT)};
     static const char *const paths[] = {"models--org--tiny", "models--org--tiny/",
-                                        "models--org--tiny/snapshots/" COMMIT};
+                                        ("models--org--tiny/snapshots/" COMMIT)};
     command_result first = answer(names[0]);
     assert_has(first.errors, "gumbel: exporting org/tiny with recipe none to ");
     assert_has(first.errors, "/gumbel/org--tiny-");
@@ -174,7 +175,7 @@ static void says_how_to_get_what_is_missing(void **state) {
     assert_refuses(answer("org/tiny@v2"), "no revision v2, only " COMMIT);
     assert_refuses(answer("org/none.gumbel"), "gumbel: org/none.gumbel: No such file or directory");
     assert_refuses(answer("none"), "gumbel: none: No such file or directory");
-    add_file("models--org--half", COMMIT, GUMBEL_MODELS "/gemma4-tiny/config.json", "config.json");
+    add_file("models--org--half", COMMIT, bundled_model("gemma4-tiny/config.json"), "config.json");
     command_result result = answer("org/half");
     assert_status(result, 1);
     assert_has(result.errors,

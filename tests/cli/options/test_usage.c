@@ -43,7 +43,7 @@ static void every_command_gets_a_page(void **state) {
     char names[256] = "";
     for (const cli_command *const *command = cli_commands; *command; command++)
         strcat(strcat(names, names[0] ? " " : ""), (*command)->name);
-    assert_string_equal(names, GUMBEL_MANUAL_PAGES);
+    assert_string_equal(names, gumbel_manual_pages);
 }
 
 static void backends_need_no_program(void **state) {
@@ -67,7 +67,7 @@ static void wrong_usage_is_one_line_and_status_2(void **state) {
     assert_usage_error(GUMBEL(NULL, "help", "frob"), "there is no command \"frob\"");
     assert_usage_error(GUMBEL(NULL, "-m", "p", "-p", "hi"),
                        "a command comes first, such as gumbel run -m (see");
-    assert_usage_error(GUMBEL(NULL, GUMBEL_COMMAND), "a command comes first, such as gumbel run /");
+    assert_usage_error(GUMBEL(NULL, gumbel_command_path), "a command comes first, such as gumbel run /");
     assert_usage_error(GUMBEL(NULL, "run"), "run needs a PROGRAM");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--tmp", "1"), "did you mean --temp?");
     assert_usage_error(GUMBEL(NULL, "run", "p", "--top-p", "1.5"),
@@ -160,7 +160,7 @@ static void missing_files_are_one_line_and_status_1(void **state) {
 
 static void without_a_command_help_is_an_error(void **state) {
     (void)state;
-    command_result result = run_command((const char *const[]){GUMBEL_COMMAND, NULL}, NULL);
+    command_result result = run_command((const char *const[]){gumbel_command_path, NULL}, NULL);
     assert_status(result, 2);
     assert_has(result.errors, "usage: gumbel");
     free_result(&result);

@@ -5,6 +5,7 @@
  */
 #include "cli/fixture.h"
 
+#include "support/paths.h"
 #include "support/run_terminal.h"
 
 #include <signal.h>
@@ -27,7 +28,7 @@ static terminal_run start_chat(const char *new_tokens, const char *flag) {
     terminal_run run;
     start_on_terminal(
         &run, 80,
-        (const char *const[]){GUMBEL_COMMAND, "chat", program, SETTINGS, "-n", new_tokens, flag, NULL});
+        (const char *const[]){gumbel_command_path, "chat", program, SETTINGS, "-n", new_tokens, flag, NULL});
     await_text(&run, "/help lists the commands.");
     await_text(&run, "> ");
     return run;
@@ -266,7 +267,7 @@ static void a_stopped_program_leaves_the_terminal(void **state) {
         "set -m; \"$0\" chat \"$1\" -n 2 --seed 5; echo stopped; read line; fg; echo ended";
     terminal_run run;
     start_on_terminal(&run, 80,
-                      (const char *const[]){"/bin/sh", "-c", script, GUMBEL_COMMAND, program, NULL});
+                      (const char *const[]){"/bin/sh", "-c", script, gumbel_command_path, program, NULL});
     await_text(&run, "> ");
     type_text(&run, "Hel");
     await_text(&run, "Hel");
@@ -301,7 +302,7 @@ static char *drawn(unsigned short columns, const char *const *words) {
     return text;
 }
 
-#define DRAWN(columns, ...) drawn(columns, (const char *const[]){GUMBEL_COMMAND, __VA_ARGS__, NULL})
+#define DRAWN(columns, ...) drawn(columns, (const char *const[]){gumbel_command_path, __VA_ARGS__, NULL})
 
 /* OSC 52, which writes the clipboard, as single bytes: a terminal shows it, a pipe gets it. */
 static void sequences_of_tokens_are_escaped(void **state) {
@@ -340,7 +341,7 @@ static void replies_are_wrapped_at_words(void **state) {
     (void)state;
     static const unsigned short widths[] = {20, 33, 80};
     const char *story = temporary_path("story.gumbel");
-    char *nothing = output_of(GUMBEL(NULL, "export", GUMBEL_MODELS "/gemma4-tiny", "-o", story, "-q"));
+    char *nothing = output_of(GUMBEL(NULL, "export", bundled_model("gemma4-tiny"), "-o", story, "-q"));
 #define STORY "run", story, "-p", "Tell me a story.", "-n", "150", "--temp", "0"
     char *piped = output_of(GUMBEL(NULL, STORY)), *left = DRAWN(20, STORY, "--no-wrap");
     assert_true(strlen(piped) > 200);
@@ -382,7 +383,7 @@ static void names_are_escaped(void **state) {
     (void)state;
     const char *hostile = hostile_program();
     terminal_run run;
-    start_on_terminal(&run, 80, (const char *const[]){GUMBEL_COMMAND, "chat", hostile, NULL});
+    start_on_terminal(&run, 80, (const char *const[]){gumbel_command_path, "chat", hostile, NULL});
     await_text(&run, "ev\\x1b[2Jil\\u009b1m, 64 positions");
     await_text(&run, "> ");
     leave(&run);

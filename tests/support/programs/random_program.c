@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/programs/random_program.h"
+#include "support/paths.h"
 
 #include "support/temporary.h"
 
@@ -22,7 +23,7 @@ gumbel_program *export_random_program(const char *config, gumbel_export_options 
     gumbel_error error;
     gumbel_program *program;
     const char *path = random_program_path();
-    snprintf(source, sizeof source, "%s/run/%s", GUMBEL_TEST_DATA, config);
+    snprintf(source, sizeof source, "%s/run/%s", test_data_folder, config);
     options.size = sizeof options;
     options.random_weights = true;
     options.random_seed = 5;

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(GB_PORTABLE_ONLY)
-#elif defined(__x86_64__)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -14,17 +13,16 @@
 #include <sys/auxv.h>
 #endif
 
-extern const gb_vector_kernels gb_vector_kernels_portable;
+/* The build lists the sets that are compiled, from weak to strong. */
+#define GB_SET(name) extern const gb_vector_kernels gb_vector_kernels_##name;
+GB_INSTRUCTION_SETS
+#undef GB_SET
 
 static bool always(void) {
     return true;
 }
 
-#if defined(GB_PORTABLE_ONLY)
-#elif defined(__x86_64__)
-extern const gb_vector_kernels gb_vector_kernels_avx2, gb_vector_kernels_avxvnni, gb_vector_kernels_avx512,
-    gb_vector_kernels_avx512vnni;
-
+#if defined(__x86_64__)
 /* __builtin_cpu_supports also asks whether the system saves the registers. */
 static bool has_avx2(void) {
     unsigned a, b, c, d;
@@ -46,8 +44,6 @@ static bool has_avx512vnni(void) {
     return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
 #elif defined(__aarch64__)
-extern const gb_vector_kernels gb_vector_kernels_neon, gb_vector_kernels_neondot, gb_vector_kernels_neoni8mm;
-
 static bool has_dot(void) {
 #if defined(__APPLE__)
     return true; /* every 64-bit Mac has it */
@@ -67,27 +63,36 @@ static bool has_i8mm(void) {
 }
 #endif
 
-/* From weak to strong; each machine has a subset. */
-static const struct variant {
-    const gb_vector_kernels *kernels;
+static const struct machine_set {
+    const char *name;
     bool (*is_available)(void);
-} variants[] = {
-    {&gb_vector_kernels_portable, always},
-#if defined(GB_PORTABLE_ONLY)
-#elif defined(__x86_64__)
-    {&gb_vector_kernels_avx2, has_avx2},     {&gb_vector_kernels_avxvnni, has_avxvnni},
-    {&gb_vector_kernels_avx512, has_avx512}, {&gb_vector_kernels_avx512vnni, has_avx512vnni},
+} machine_sets[] = {
+    {"portable", always},
+#if defined(__x86_64__)
+    {"avx2", has_avx2},   {"avxvnni", has_avxvnni}, {"avx512", has_avx512}, {"avx512vnni", has_avx512vnni},
 #elif defined(__aarch64__)
-    {&gb_vector_kernels_neon, always},
-    {&gb_vector_kernels_neondot, has_dot},
-    {&gb_vector_kernels_neoni8mm, has_i8mm},
+    {"neon", always},
+    {"neondot", has_dot},
+    {"neoni8mm", has_i8mm},
 #endif
 };
 
+static bool machine_has(const char *name) {
+    for (size_t i = 0; i < sizeof machine_sets / sizeof *machine_sets; i++)
+        if (strcmp(machine_sets[i].name, name) == 0)
+            return machine_sets[i].is_available();
+    return false;
+}
+
 const gb_vector_kernels *gb_available_vector_kernels(size_t index) {
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
-        if (variants[i].is_available() && index-- == 0)
-            return variants[i].kernels;
+    static const gb_vector_kernels *const compiled[] = {
+#define GB_SET(name) &gb_vector_kernels_##name,
+        GB_INSTRUCTION_SETS
+#undef GB_SET
+    };
+    for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+        if (machine_has(compiled[i]->name) && index-- == 0)
+            return compiled[i];
     return NULL;
 }
 

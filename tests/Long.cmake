@@ -1,0 +1,22 @@
+# What takes over 20 s on two idle cores. The presets leave out the label "long", which tools/long.sh runs, as does
+# ctest -L '^long$'. Whole models on the emulated CUDA device have the label "longest" and are built for tools/long.sh alone
+# (-DGUMBEL_LONG_TESTS=ON).
+
+# Run with GUMBEL_SHORT_TESTS=1 in the environment, with which they take fewer tokens or cases; long.NAME is all of it.
+set(shortened_tests
+  cuda-emulated.experts cuda-emulated.products cuda-emulated.row_errors cuda-emulated.scheduler_engine cuda-emulated.soak
+  cuda-emulated.stop_tokens grammar.schema_answers hub.pull mlx.closeness server.tools)
+
+# Long as a whole: what they test has other, shorter tests.
+set(long_tests
+  cuda-emulated.attention_tensor_cores cuda-emulated.dense_products cuda-emulated.drafts cuda-emulated.run_ahead
+  cuda-emulated.same_tokens cuda-emulated.stop_strings)
+
+# Of these, the ones that take hours on the emulated device unless they are shortened.
+set(shortened_long_tests cuda-emulated.drafts)
+
+# The same of builds with a sanitizer.
+set(shortened_sanitized_tests
+  run.drafts run.grammar_answers run.same_bits run.stop_strings server.same_answers server.soak
+  server.structured)
+set(long_sanitized_tests server.http)
