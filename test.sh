@@ -5,14 +5,15 @@
 set -eu
 cd "$(dirname "$0")"
 
-# CUDA is built for one architecture, the GPU's where there is one: each takes minutes.
-case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
-8.*) architecture=80-real ;;
-9.* | "") architecture=90a-real ;;
-*) architecture=90-virtual ;;
-esac
+say() {
+    echo "== $* ($(date +%H:%M:%S))"
+}
 
+say "packages that the build and the tests need"
 tools/packages.sh build test
-cmake --preset release -G Ninja -DCMAKE_CUDA_ARCHITECTURES=$architecture "$@" >/dev/null
+say "configuring build/release"
+tools/configure.sh "$@"
+say "building: some minutes on two cores, half of them for CUDA where nvcc is found"
 cmake --build --preset release
-ctest --preset release --output-on-failure -j2
+say "running the tests"
+ctest --preset release -j "$(nproc)"

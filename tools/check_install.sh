@@ -1,10 +1,15 @@
 #!/bin/sh
-# Builds and installs as a user would (preset user) into a scratch folder and looks at what is there; then builds
-# programs against it in each way that embedders use: pkg-config, find_package, FetchContent; shared and static.
+# Installs a build into a scratch folder and looks at what is there; then builds programs against it in each way that embedders
+# use: pkg-config, find_package, FetchContent; shared and static.
 #
-#     tools/check_install.sh [CMAKE-ARGUMENT...]        for the builds of gumbel, e.g. -DGUMBEL_WERROR=ON
+#     tools/check_install.sh [BUILD [CMAKE-ARGUMENT...]]
+#
+# BUILD: build/release by default, which must have been built. Further arguments are FetchContent's, e.g. -DGUMBEL_WERROR=ON:
+# with those of BUILD the compiler cache has what is built once more.
 set -eu
 cd "$(dirname "$0")/.."
+build=${1:-build/release}
+[ $# -eq 0 ] || shift
 scratch="$PWD/build/install"
 prefix="$scratch/prefix"
 own="-DGUMBEL_MLX=OFF -DGUMBEL_CUDA=OFF"
@@ -16,10 +21,15 @@ fail() {
     exit 1
 }
 
-# shellcheck disable=SC2086 # a list of arguments
-cmake --preset user -B "$scratch/user" -DCMAKE_INSTALL_LIBDIR=lib $own "$@" >/dev/null
-cmake --build "$scratch/user" >/dev/null
-cmake --install "$scratch/user" --prefix "$prefix" >/dev/null
+cached() { # variable of BUILD's cache
+    sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"
+}
+
+[ "$(cached CMAKE_INSTALL_LIBDIR)" = lib ] || fail "$build installs into another folder than lib"
+# Static libraries name MLX's by its path, and leave it to the program where it is found when it runs.
+LD_LIBRARY_PATH="$(cached MLX_DIR)/../../../lib"
+export LD_LIBRARY_PATH
+cmake --install "$build" --prefix "$prefix" >/dev/null
 for file in bin/gumbel include/gumbel.h share/doc/gumbel/LICENSE share/doc/gumbel/examples/generate.c \
     share/doc/gumbel/examples/chat.c share/doc/gumbel/examples/chat.cpp \
     share/man/man1/gumbel.1 share/man/man1/gumbel-run.1 share/bash-completion/completions/gumbel \
@@ -73,17 +83,20 @@ for way in shared static; do
 done
 unset PKG_CONFIG_PATH
 
+# Beside BUILD, so that what is compiled again has the same relative paths.
 build_package() { # name, arguments
     name=$1
     shift
-    cmake -S tests/package -B "$scratch/$name" -G Ninja "$@" >/dev/null
-    cmake --build "$scratch/$name" --target generate chat chat_cpp exporter >/dev/null
-    check_programs "$scratch/$name" "$name"
+    cmake -S tests/package -B "build/$name" -G Ninja "$@" >/dev/null
+    cmake --build "build/$name" --target generate chat chat_cpp exporter >/dev/null
+    check_programs "build/$name" "$name"
 }
 build_package find-package-shared -DCMAKE_PREFIX_PATH="$prefix"
 build_package find-package-static -DCMAKE_PREFIX_PATH="$prefix" -DEMBEDDER_STATIC=ON
+cache=OFF
+! command -v ccache >/dev/null || cache=ON
 # shellcheck disable=SC2086
-build_package fetch-content -DGUMBEL_SOURCE="$PWD" $own "$@"
+build_package fetch-content -DGUMBEL_SOURCE="$PWD" -DGUMBEL_CCACHE=$cache $own "$@"
 
 # Without cmocka the tests are left out with a notice; a build that must have them says what is missing.
 rm -rf "$scratch/modules" "$scratch/no-cmocka"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the libFuzzer targets with clang and sanitizers and runs each for so many seconds (default 15) from
-# its corpus.
+# its corpus. ctest of the other builds runs each seed once.
 set -eu
 cd "$(dirname "$0")/.."
 

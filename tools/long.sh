@@ -147,8 +147,9 @@ build() { # folder, targets, arguments of cmake
 }
 
 begun=$SECONDS
-build build/long "harnesses long_tests" --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_LONG_TESTS=ON
-build build/asan "harnesses gumbel-program" --preset asan
+build build/long all --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_LONG_TESTS=ON \
+    -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
+build build/asan all --preset asan -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
 build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan
 built=$((SECONDS - begun))
 
@@ -166,21 +167,22 @@ state=$(git diff --quiet HEAD 2>/dev/null && echo "" || echo " with changes")
 say "commit $(git rev-parse --short HEAD)$state, $(date -u +%Y-%m-%d), $minutes minutes of tests, $((built / 60)) of builds before them"
 say "$(nproc) cores, load at the start $(cut -d' ' -f1-3 /proc/loadavg), $(uname -m)"
 begun=$SECONDS
-share 6 harness build/asan mutation
-share 6 harness build/long mutation
-share 6 harness build/asan soak
-share 6 harness build/long soak
+share 5 harness build/asan mutation
+share 5 harness build/long mutation
+share 5 harness build/asan soak
+share 5 harness build/long soak
 share 4 harness build/tsan soak
 share 6 harness build/long replay
 share 6 harness build/long allocation
 share 4 harness build/long command_allocation
 share 4 harness build/long schedule
-share 8 harness build/asan schedule_soak --cases 100 # of 500 requests
-share 8 harness build/tsan schedule_soak --cases 100
+share 7 harness build/asan schedule_soak --cases 100 # of 500 requests
+share 7 harness build/tsan schedule_soak --cases 100
 share 4 server_soak build/asan # 20,000 requests of each model, if there is time
 share 6 server_soak build/tsan
 share 8 fuzzers
-share 8 tests "long tests on the emulated CUDA device" build/long -L '^long$'
+share 8 tests "long tests" build/long -L '^long$'
+share 6 tests "long tests with AddressSanitizer and UndefinedBehaviorSanitizer" build/asan -L '^long$'
 share 4 tests "whole models on the emulated CUDA device" build/long -L '^longest$'
 share 3 neon
 share 3 cuda
