@@ -39,9 +39,13 @@ endif()
 
 add_library(gumbel SHARED ${run_objects})
 add_library(gumbel-export SHARED ${export_objects} ${core_objects})
-target_link_options(gumbel-export PRIVATE
-  "LINKER:--version-script=${CMAKE_CURRENT_LIST_DIR}/export.map")
-set_property(TARGET gumbel-export APPEND PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/export.map)
+# Kernels and MLX's templates are visible to the linker, whatever the compilers are told.
+function(gumbel_visible_names library map)
+  target_link_options(${library} PRIVATE "LINKER:--version-script=${map}")
+  set_property(TARGET ${library} APPEND PROPERTY LINK_DEPENDS ${map})
+endfunction()
+gumbel_visible_names(gumbel ${CMAKE_CURRENT_LIST_DIR}/run.map)
+gumbel_visible_names(gumbel-export ${CMAKE_CURRENT_LIST_DIR}/export.map)
 add_library(gumbel-static STATIC ${run_objects})
 add_library(gumbel-export-static STATIC ${export_objects})
 set_target_properties(gumbel-static PROPERTIES OUTPUT_NAME gumbel)
