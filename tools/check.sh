@@ -56,4 +56,4 @@ else
     chosen=(-L "^($(echo $labels | tr ' ' '|'))\$")
 fi
 echo "== short tests of" $labels
-ctest --preset release -j "$(nproc)" "${chosen[@]}"
+ctest --preset release -j "$(($(nproc) + 1))" "${chosen[@]}"

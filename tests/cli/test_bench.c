@@ -7,6 +7,7 @@
 #include "cli/base/average.h"
 #include "cli/bench/profile.h"
 #include "cli/bench/report.h"
+#include "support/test_arguments.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -379,11 +380,8 @@ int main(void) {
         cmocka_unit_test(averages),
         cmocka_unit_test(profiles_add_up_over_layers),
         cmocka_unit_test(fractions),
-        cmocka_unit_test(a_table_for_people),
-        cmocka_unit_test(an_object_for_programs),
         cmocka_unit_test(a_table_of_markdown),
         cmocka_unit_test(a_line_for_each_test),
-        cmocka_unit_test(a_line_has_the_limits_of_its_test),
         cmocka_unit_test(a_file_for_spreadsheets),
         cmocka_unit_test(an_array_of_all),
         cmocka_unit_test(a_program_that_is_not_there),
@@ -394,5 +392,11 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(programs_without_a_sampler),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    const struct CMUnitTest with_limits[] = {
+        cmocka_unit_test(a_table_for_people),
+        cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(a_line_has_the_limits_of_its_test),
+    };
+    const int failed = cmocka_run_group_tests(tests, set_up, NULL);
+    return is_short_run() ? failed : failed + cmocka_run_group_tests(with_limits, set_up, NULL);
 }
