@@ -7,6 +7,7 @@
 #include "run/handles.h"
 #include "support/backend.h"
 #include "support/programs/random_program.h"
+#include "support/test_arguments.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,9 +19,13 @@
 
 #include <cmocka.h>
 
-enum { SESSIONS = 3, VOCABULARY = 160, WORDS = VOCABULARY / 32, STEPS = 60 };
+enum { SESSIONS = 3, VOCABULARY = 160, WORDS = VOCABULARY / 32, MOST_STEPS = 60 };
 
 static gumbel_error error;
+
+static uint32_t steps(void) {
+    return (uint32_t)shortened(MOST_STEPS, 20);
+}
 
 typedef struct opened {
     gumbel_program *program;
@@ -99,7 +104,7 @@ static void masks_are_bans(void **state) {
     (void)state;
     opened masked = start("full"), banned = start("full");
     int32_t tokens[SESSIONS] = {3, 5, 8};
-    for (uint32_t n = 0; n < STEPS; n++) {
+    for (uint32_t n = 0; n < steps(); n++) {
         uint32_t mask[SESSIONS][WORDS];
         const uint32_t *masks[SESSIONS] = {NULL}, *const none[SESSIONS] = {NULL};
         gumbel_bias bias[SESSIONS][VOCABULARY];
@@ -143,7 +148,7 @@ static void late_masks_are_masks(void **state) {
     opened early = start("full"), late = start("full");
     int32_t tokens[SESSIONS] = {3, 5, 8};
     slow_mask slow = {0};
-    for (uint32_t n = 0; n < STEPS; n++) {
+    for (uint32_t n = 0; n < steps(); n++) {
         uint32_t mask[2][WORDS];
         const bool has_mask = n % 4 != 3;
         fill_mask(n + 7, mask[0]);
@@ -161,7 +166,7 @@ static void late_masks_are_masks(void **state) {
             tokens[i] = expected.results[i].token;
         }
     }
-    assert_int_equal(slow.made, STEPS * 3 / 4);
+    assert_int_equal(slow.made, steps() * 3 / 4);
     stop(&early);
     stop(&late);
 }
