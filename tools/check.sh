@@ -24,6 +24,8 @@ modules_of() {
     src/backends/*) echo run ;;
     tests/cpu/* | tests/mlx/* | tests/fuzz/* | tests/sampler/*) echo "$1" | cut -d/ -f2 ;;
     tests/support/* | tests/data/* | *CMakeLists.txt | *.cmake | CMakePresets.json | include/* | models/*) echo all ;;
+    examples/*) echo run ;;
+    packaging/*) echo server ;;
     src/*/* | tests/*/*) echo "$1" | cut -d/ -f2 ;;
     esac
 }

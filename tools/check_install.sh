@@ -26,7 +26,7 @@ cached() { # variable of BUILD's cache
 }
 
 [ "$(cached CMAKE_INSTALL_LIBDIR)" = lib ] || fail "$build installs into another folder than lib"
-# Static libraries name MLX's by its path, and leave it to the program where it is found when it runs.
+# Where MLX lies in this tree (tools/mlx.sh) nothing that is installed names its folder, which CMake does for folders elsewhere.
 LD_LIBRARY_PATH="$(cached MLX_DIR)/../../../lib"
 export LD_LIBRARY_PATH
 cmake --install "$build" --prefix "$prefix" >/dev/null

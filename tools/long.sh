@@ -146,11 +146,12 @@ build() { # folder, targets, arguments of cmake
         { tail -n 40 $out/build.txt && exit 1; }
 }
 
+# With the flags of .ci/run, so that the compiler cache has most of it.
 begun=$SECONDS
-build build/long all --preset release -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_LONG_TESTS=ON \
+build build/long all --preset release -DGUMBEL_WERROR=ON -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_LONG_TESTS=ON \
     -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
-build build/asan all --preset asan -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
-build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan
+build build/asan all --preset asan -DGUMBEL_WERROR=ON -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
+build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan -DGUMBEL_WERROR=ON
 built=$((SECONDS - begun))
 
 # ---- The stages and their shares, in percent -----------------------------------------------------------------
