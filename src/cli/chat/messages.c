@@ -16,11 +16,18 @@ static int add(const char *bytes, size_t length, void *text) {
     return 0;
 }
 
-static char *dump(const json_t *value) {
-    cli_text text = {0};
-    if (value && !json_is_null(value))
-        json_dump_callback(value, add, &text, JSON_COMPACT);
-    return text.bytes;
+static gumbel_status no_memory(gumbel_error *error) {
+    cli_refuse(error, "no memory for messages");
+    return error->status = GUMBEL_ERROR_MEMORY;
+}
+
+/* NULL for none. Free the text. */
+static gumbel_status dump(const json_t *value, char **text, gumbel_error *error) {
+    cli_text written = {0};
+    const bool failed =
+        value && !json_is_null(value) && json_dump_callback(value, add, &written, JSON_COMPACT) != 0;
+    *text = written.bytes;
+    return failed ? no_memory(error) : GUMBEL_OK;
 }
 
 gumbel_status cli_messages_parse(const char *name, const char *json, size_t length, cli_messages *messages,
@@ -35,11 +42,12 @@ gumbel_status cli_messages_parse(const char *name, const char *json, size_t leng
     const json_t *array = json_is_object(root) ? json_object_get(root, "messages") : root;
     const json_t *tools = json_object_get(root, "tools");
     bool good = json_array_size(array) > 0 && (!tools || json_is_array(tools) || json_is_null(tools));
-    if (good)
-        *messages = (cli_messages){dump(array), dump(tools)};
+    gumbel_status status = good ? dump(array, &messages->messages, error) : GUMBEL_OK;
+    if (good && status == GUMBEL_OK)
+        status = dump(tools, &messages->tools, error);
     json_decref(root);
     if (good)
-        return GUMBEL_OK;
+        return status;
     cli_refuse(error,
                "%s: expected an array of messages, or an object with one under \"messages\" and perhaps an "
                "array \"tools\"",
@@ -112,14 +120,18 @@ gumbel_status cli_messages_set_system(gumbel_conversation *conversation, const c
     json_t *array = json_loadb(before.bytes, before.length, JSON_ALLOW_NUL, NULL);
     if (is_system(json_array_get(array, 0)))
         json_array_remove(array, 0);
+    bool is_written = array != NULL;
     if (system)
-        json_array_insert_new(
-            array, 0,
-            json_pack("{s:s, s:o}", "role", "system", "content", cli_json_text(system, strlen(system))));
-    json_dump_callback(array, add, &after, JSON_COMPACT);
+        is_written = json_array_insert_new(array, 0,
+                                           json_pack("{s:s, s:o}", "role", "system", "content",
+                                                     cli_json_text(system, strlen(system)))) == 0;
+    is_written = is_written && json_dump_callback(array, add, &after, JSON_COMPACT) == 0;
     json_decref(array);
-    gumbel_conversation_truncate(conversation, 0);
-    status = gumbel_conversation_add_json(conversation, after.bytes, error);
+    if (is_written) {
+        gumbel_conversation_truncate(conversation, 0);
+        status = gumbel_conversation_add_json(conversation, after.bytes, error);
+    } else
+        status = no_memory(error);
     cli_text_free(&before);
     cli_text_free(&after);
     return status;

@@ -14,7 +14,7 @@ typedef struct cli_messages {
 } cli_messages;
 
 /* Reads length bytes of JSON; what the messages say is not looked at. name is what error messages call it.
- * Free with cli_messages_free. Errors: FORMAT, naming the place in the text. */
+ * Free with cli_messages_free, also after an error. Errors: FORMAT, naming the place in the text; MEMORY. */
 gumbel_status cli_messages_parse(const char *name, const char *json, size_t length, cli_messages *messages,
                                  gumbel_error *error);
 
