@@ -4,8 +4,8 @@
 
 # Run with GUMBEL_SHORT_TESTS=1 in the environment, with which they take fewer tokens or cases; long.NAME is all of it.
 set(shortened_tests
-  cuda-emulated.experts cuda-emulated.masks cuda-emulated.products cuda-emulated.row_errors cuda-emulated.scheduler_engine
-  cuda-emulated.soak cuda-emulated.stop_tokens grammar.schema_answers hub.pull mlx.closeness server.tools)
+  cuda-emulated.experts cuda-emulated.masks cuda-emulated.products cuda-emulated.row_errors cuda-emulated.sample
+  cuda-emulated.scheduler_engine cuda-emulated.soak cuda-emulated.stop_tokens grammar.schema_answers hub.pull mlx.closeness server.tools)
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests

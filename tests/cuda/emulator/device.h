@@ -20,7 +20,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
+#define __noinline__ /* libstdc++ has attributes of this name */
 #define __restrict__ __restrict
 #define __shared__ static
 #define __launch_bounds__(...)
