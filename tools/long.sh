@@ -131,7 +131,7 @@ cuda() { # seconds
     timeout "$1" cmake --build build/long-cuda --target gumbel_cuda >$output 2>&1 || status=$?
     case $status in
     0) say "CUDA for all architectures: built" ;;
-    124) say "CUDA for all architectures: no time for all of it ($(tail -n 1 $output | grep -o '^\[[0-9/]*\]') were built)" ;;
+    124) say "CUDA for all architectures: no time for all of it ($(grep -o '^\[[0-9/]*\]' $output | tail -n 1) were built)" ;;
     *) fail "CUDA for all architectures" $output ;;
     esac
 }

@@ -64,6 +64,9 @@ static bundled open_bundled(const char *checkpoint, const char *sampler) {
     return b;
 }
 
+/* Exported, opened and closed once for all tests. */
+static bundled gemma, qwen;
+
 static void close_bundled(bundled *b) {
     gumbel_grammar_destroy(b->grammar);
     gumbel_engine_destroy(b->engine);
@@ -161,27 +164,25 @@ static void answer_together(bundled *b, uint64_t seed, answer *answers) {
     gumbel_scheduler_destroy(scheduler);
 }
 
-static void check_answers(const char *checkpoint) {
+static void check_answers(bundled *b) {
     static answer alone[MOST_ANSWERS], together[MOST_ANSWERS];
-    bundled b = open_bundled(checkpoint, "full");
     for (uint32_t i = 0; i < answer_count(); i++) {
-        answer_alone(&b, b.grammar, gumbel_answer_seed(5, i), &alone[i]);
+        answer_alone(b, b->grammar, gumbel_answer_seed(5, i), &alone[i]);
         check_person(&alone[i]);
     }
     memset(together, 0, sizeof together);
-    answer_together(&b, 5, together);
+    answer_together(b, 5, together);
     for (uint32_t i = 0; i < answer_count(); i++) {
         assert_int_equal(together[i].status, GUMBEL_OK);
         assert_int_equal(together[i].count, alone[i].count);
         assert_memory_equal(together[i].tokens, alone[i].tokens, alone[i].count * sizeof(int32_t));
     }
-    close_bundled(&b);
 }
 
 static void answers_are_what_the_schema_says(void **state) {
     (void)state;
-    check_answers(bundled_model("gemma4-tiny"));
-    check_answers(bundled_model("qwen3_5-moe-tiny"));
+    check_answers(&gemma);
+    check_answers(&qwen);
 }
 
 static void every_kind_holds_its_answers(void **state) {
@@ -192,14 +193,13 @@ static void every_kind_holds_its_answers(void **state) {
     } cases[] = {{GUMBEL_GRAMMAR_REGEX, "[a-c]{3}-\\d{2}", NULL},
                  {GUMBEL_GRAMMAR_GBNF, "root ::= \"yes\" | \"no\"", NULL},
                  {GUMBEL_GRAMMAR_CHOICES, "[\"north\"]", "north"}};
-    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gumbel_grammar *grammar;
         const gumbel_grammar_options options = {
             .size = sizeof options, .kind = cases[i].kind, .text = cases[i].text};
         answer a;
-        assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
-        answer_alone(&b, grammar, i, &a);
+        assert_ok(gumbel_grammar_create(gemma.tokenizer, &options, &grammar, &error), &error);
+        answer_alone(&gemma, grammar, i, &a);
         assert_int_equal(a.finish, GUMBEL_FINISH_STOP);
         if (i == 0)
             assert_true(a.length == 6 && strspn(a.text, "abc") == 3 && a.text[3] == '-');
@@ -207,7 +207,6 @@ static void every_kind_holds_its_answers(void **state) {
             assert_true(strcmp(a.text, i == 1 && a.text[0] == 'y' ? "yes" : i == 1 ? "no" : "north") == 0);
         gumbel_grammar_destroy(grammar);
     }
-    close_bundled(&b);
 }
 
 /* A constraint behind a prompt that has opened reasoning; its grammar and budget stand in options. */
@@ -259,11 +258,10 @@ static size_t count_allowed(gb_constraint *constraint, int32_t vocab_size) {
 /* All is allowed up to the token that closes reasoning, but for the end of an answer that cannot be empty. */
 static void the_grammar_begins_behind_reasoning(void **state) {
     (void)state;
-    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
-    gb_constraint *constraint = constrain_reasoning(&b, (gb_constraint_options){.grammar = b.grammar});
+    gb_constraint *constraint = constrain_reasoning(&qwen, (gb_constraint_options){.grammar = qwen.grammar});
     gumbel_program_info info = {.size = sizeof info};
-    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
-    const int32_t end = gumbel_token_id(b.tokenizer, "</think>");
+    assert_ok(gumbel_program_get_info(qwen.program, &info, &error), &error);
+    const int32_t end = gumbel_token_id(qwen.tokenizer, "</think>");
     assert_true(end >= 0);
     for (int32_t token = 20; token < 40; token++) {
         assert_int_equal(count_allowed(constraint, (int32_t)info.vocab_size),
@@ -275,7 +273,6 @@ static void the_grammar_begins_behind_reasoning(void **state) {
     assert_true(gb_constraint_mask(constraint).make != NULL);
     assert_fails(gb_constraint_accept(constraint, end, &error), GUMBEL_ERROR_ARGUMENT, &error, "expects");
     gb_constraint_destroy(constraint);
-    close_bundled(&b);
 }
 
 /* Biases that ban all that the grammar allows. */
@@ -283,7 +280,6 @@ static void an_answer_without_tokens_says_where(void **state) {
     (void)state;
     enum { WORDS = 4096, MOST_BIASES = 64 };
     static const char message[] = "no token may be drawn at $: the grammar expects ";
-    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
     gumbel_matcher *matcher;
     gumbel_session *session;
     gumbel_generated next = {.size = sizeof next};
@@ -293,7 +289,7 @@ static void an_answer_without_tokens_says_where(void **state) {
     const gumbel_grammar_options of_array = {
         .size = sizeof of_array, .kind = GUMBEL_GRAMMAR_JSON_SCHEMA, .text = "{\"const\": [7]}"};
     gumbel_grammar *grammar;
-    assert_ok(gumbel_grammar_create(b.tokenizer, &of_array, &grammar, &error), &error);
+    assert_ok(gumbel_grammar_create(gemma.tokenizer, &of_array, &grammar, &error), &error);
     assert_ok(gumbel_matcher_create(grammar, NULL, 0, &matcher, &error), &error);
     assert_ok(gumbel_matcher_mask(matcher, words, WORDS, &error), &error);
     gumbel_matcher_destroy(matcher);
@@ -303,29 +299,27 @@ static void an_answer_without_tokens_says_where(void **state) {
             bias[banned.bias_count++] = (gumbel_bias){token, -INFINITY};
         }
     banned.bias = bias;
-    assert_ok(gumbel_session_create(b.engine, &session, &error), &error);
+    assert_ok(gumbel_session_create(gemma.engine, &session, &error), &error);
     const gumbel_generate_options options = {
-        .size = sizeof options, .sampling = &banned, .tokenizer = b.tokenizer, .grammar = grammar};
-    assert_ok(gumbel_generate(session, b.prompt, b.prompt_count, &options, &error), &error);
+        .size = sizeof options, .sampling = &banned, .tokenizer = gemma.tokenizer, .grammar = grammar};
+    assert_ok(gumbel_generate(session, gemma.prompt, gemma.prompt_count, &options, &error), &error);
     assert_fails(gumbel_next(session, &next, &error), GUMBEL_ERROR_NUMERIC, &error, message);
     gumbel_session_destroy(session);
     gumbel_grammar_destroy(grammar);
-    close_bundled(&b);
 }
 
 /* With a grammar and without one: so many tokens, then the one that closes reasoning. */
 static void reasoning_has_a_budget(void **state) {
     (void)state;
-    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
-    const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
-                  end = gumbel_token_id(b.tokenizer, "</think>");
+    const int32_t open = gumbel_token_id(qwen.tokenizer, "<think>"),
+                  end = gumbel_token_id(qwen.tokenizer, "</think>");
     gumbel_program_info info = {.size = sizeof info};
-    assert_ok(gumbel_program_get_info(b.program, &info, &error), &error);
+    assert_ok(gumbel_program_get_info(qwen.program, &info, &error), &error);
     for (uint32_t budget = 0; budget < 8; budget++) {
-        const gb_constraint_options options = {.grammar = budget % 2 ? b.grammar : NULL,
+        const gb_constraint_options options = {.grammar = budget % 2 ? qwen.grammar : NULL,
                                                .has_reasoning_budget = true,
                                                .reasoning_budget = budget};
-        gb_constraint *constraint = constrain_reasoning(&b, options);
+        gb_constraint *constraint = constrain_reasoning(&qwen, options);
         for (uint32_t i = 0; i < budget; i++) {
             assert_true(may_draw(constraint, 30) && may_draw(constraint, end));
             assert_ok(gb_constraint_accept(constraint, 30, &error), &error);
@@ -338,17 +332,15 @@ static void reasoning_has_a_budget(void **state) {
             assert_int_equal(count_allowed(constraint, (int32_t)info.vocab_size), info.vocab_size - 1);
         gb_constraint_destroy(constraint);
     }
-    close_bundled(&b);
 }
 
 /* What is not used of a budget holds for a thought that the answer opens later. */
 static void a_budget_is_for_the_whole_answer(void **state) {
     (void)state;
-    bundled b = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
-    const int32_t open = gumbel_token_id(b.tokenizer, "<think>"),
-                  end = gumbel_token_id(b.tokenizer, "</think>");
-    gb_constraint *constraint =
-        constrain_reasoning(&b, (gb_constraint_options){.has_reasoning_budget = true, .reasoning_budget = 3});
+    const int32_t open = gumbel_token_id(qwen.tokenizer, "<think>"),
+                  end = gumbel_token_id(qwen.tokenizer, "</think>");
+    gb_constraint *constraint = constrain_reasoning(
+        &qwen, (gb_constraint_options){.has_reasoning_budget = true, .reasoning_budget = 3});
     const int32_t tokens[] = {30, 31, end, 40, 41, open, 32};
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
         assert_null(gb_constraint_mask(constraint).make);
@@ -357,15 +349,13 @@ static void a_budget_is_for_the_whole_answer(void **state) {
     assert_true(may_draw(constraint, end));
     assert_false(may_draw(constraint, 30));
     gb_constraint_destroy(constraint);
-    close_bundled(&b);
 }
 
 /* A call ends reasoning, where the grammar has calls; elsewhere it is not drawn there. */
 static void calls_within_reasoning(void **state) {
     (void)state;
-    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
-    const int32_t open = gumbel_token_id(b.tokenizer, "<|channel>");
-    const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
+    const int32_t open = gumbel_token_id(gemma.tokenizer, "<|channel>");
+    const int32_t call = gumbel_token_id(gemma.tokenizer, "<|tool_call>");
     gumbel_grammar_options options = {.size = sizeof options,
                                       .kind = GUMBEL_GRAMMAR_TEXT,
                                       .tools = "[{\"name\": \"clock\"}]",
@@ -373,9 +363,9 @@ static void calls_within_reasoning(void **state) {
     for (int is_called = 0; is_called < 2; is_called++) {
         gumbel_grammar *grammar = NULL;
         if (is_called)
-            assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
+            assert_ok(gumbel_grammar_create(gemma.tokenizer, &options, &grammar, &error), &error);
         gb_constraint *constraint = constrain_reasoning(
-            &b, (gb_constraint_options){.grammar = is_called ? grammar : b.grammar, .reasons = true});
+            &gemma, (gb_constraint_options){.grammar = is_called ? grammar : gemma.grammar, .reasons = true});
         assert_true(may_draw(constraint, open));
         assert_ok(gb_constraint_accept(constraint, open, &error), &error);
         assert_ok(gb_constraint_accept(constraint, 100, &error), &error);
@@ -389,19 +379,17 @@ static void calls_within_reasoning(void **state) {
         gb_constraint_destroy(constraint);
         gumbel_grammar_destroy(grammar);
     }
-    close_bundled(&b);
 }
 
 /* Free text with tools needs no mask until a call begins. */
 static void text_with_tools_is_free(void **state) {
     (void)state;
-    bundled b = open_bundled(bundled_model("gemma4-tiny"), "full");
-    const int32_t call = gumbel_token_id(b.tokenizer, "<|tool_call>");
+    const int32_t call = gumbel_token_id(gemma.tokenizer, "<|tool_call>");
     const gumbel_grammar_options options = {
         .size = sizeof options, .kind = GUMBEL_GRAMMAR_TEXT, .tools = "[{\"name\": \"clock\"}]"};
     gumbel_grammar *grammar;
-    assert_ok(gumbel_grammar_create(b.tokenizer, &options, &grammar, &error), &error);
-    gb_constraint *constraint = constrain_reasoning(&b, (gb_constraint_options){.grammar = grammar});
+    assert_ok(gumbel_grammar_create(gemma.tokenizer, &options, &grammar, &error), &error);
+    gb_constraint *constraint = constrain_reasoning(&gemma, (gb_constraint_options){.grammar = grammar});
     for (int32_t token = 100; token < 120; token++) {
         assert_null(gb_constraint_mask(constraint).make);
         assert_ok(gb_constraint_accept(constraint, token, &error), &error);
@@ -410,7 +398,6 @@ static void text_with_tools_is_free(void **state) {
     assert_non_null(gb_constraint_mask(constraint).make);
     gb_constraint_destroy(constraint);
     gumbel_grammar_destroy(grammar);
-    close_bundled(&b);
 }
 
 static void programs_without_masks_refuse(void **state) {
@@ -425,6 +412,20 @@ static void programs_without_masks_refuse(void **state) {
     close_bundled(&b);
 }
 
+static int open_both(void **state) {
+    (void)state;
+    gemma = open_bundled(bundled_model("gemma4-tiny"), "full");
+    qwen = open_bundled(bundled_model("qwen3_5-moe-tiny"), "full");
+    return 0;
+}
+
+static int close_both(void **state) {
+    (void)state;
+    close_bundled(&gemma);
+    close_bundled(&qwen);
+    return 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_what_the_schema_says),
@@ -437,5 +438,5 @@ int main(void) {
         cmocka_unit_test(text_with_tools_is_free),
         cmocka_unit_test(programs_without_masks_refuse),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_both, close_both);
 }
