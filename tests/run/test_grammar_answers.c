@@ -136,7 +136,7 @@ static void hear(void *user, const gumbel_event *event) {
 
 /* In one batch, from the same seeds: answer i of a submission has the seed of that number. */
 static uint32_t answer_count(void) {
-    return (uint32_t)shortened(MOST_ANSWERS, 4);
+    return (uint32_t)shortened(MOST_ANSWERS, 2);
 }
 
 static void answer_together(bundled *b, uint64_t seed, answer *answers) {

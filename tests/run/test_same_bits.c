@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum { VOCAB = 160, PROMPT = 60, CHUNK_LIMIT = 8 };
-enum { SHORT_STEP = 4 }; /* no divisor of the kinds of programs: in a short run each test has some of them */
+enum { SHORT_STEP = 7 }; /* no divisor of the kinds of programs: in a short run each test has some of them */
 
 typedef struct bench {
     gumbel_program *program;
