@@ -264,7 +264,7 @@ static void rows_do_not_depend_on_others(void **state) {
     const size_t step = is_short_run() ? 4 : 1;
     for (size_t i = first_case(is_prefill); i < case_count(is_prefill); i++) {
         const case_of *c = &cases[i];
-        size_t most = c->inputs > 2048 ? 17 : MOST_ROWS;
+        const size_t most = c->inputs > 2048 ? 17 : (size_t)shortened(MOST_ROWS, 130);
         matrix m = new_matrix(c, 1, &random);
         float *x = random_rows(MOST_ROWS, c->inputs, &random);
         float *all = malloc(MOST_ROWS * c->outputs * sizeof *all),
@@ -326,23 +326,24 @@ static void multiply_by_experts(const matrix *m, const float *x, size_t x_rows, 
 /* Few tokens go pair by pair, many are sorted by their experts. */
 static void experts_are_right(void **state) {
     const bool is_prefill = *state != NULL;
-    enum { FEW = 3, MANY = 120 };
+    enum { FEW = 3, MOST = 120 };
+    const size_t more = (size_t)shortened(MOST, 90); /* with more pairs than go one by one */
     uint64_t random = 7;
     for (size_t i = first_case(is_prefill); i < case_count(is_prefill); i += i == 4 ? FIRST_PACKED - 4 : 1) {
         const case_of *c = &cases[i];
         if (c->inputs > 2048 || (i >= FIRST_PACKED && c->outputs % GB_FRAGMENT_ROWS != 0))
             continue; /* experts have whole blocks */
         size_t x_rows = i % 2 ? CHOICES : 1, width = c->outputs * CHOICES;
-        int32_t experts[MANY * CHOICES];
+        int32_t experts[MOST * CHOICES];
         matrix m = new_matrix(c, EXPERTS, &random);
-        float *x = random_rows(MANY * x_rows, c->inputs, &random);
-        float *few = malloc(FEW * width * sizeof *few), *many = malloc(MANY * width * sizeof *many);
-        for (size_t p = 0; p < MANY * CHOICES; p++)
+        float *x = random_rows(more * x_rows, c->inputs, &random);
+        float *few = malloc(FEW * width * sizeof *few), *many = malloc(more * width * sizeof *many);
+        for (size_t p = 0; p < more * CHOICES; p++)
             experts[p] = (int32_t)(next_random(&random) % EXPERTS) * (p % 5 != 0);
-        multiply_by_experts(&m, x, x_rows, experts, MANY, is_prefill, many);
+        multiply_by_experts(&m, x, x_rows, experts, more, is_prefill, many);
         multiply_by_experts(&m, x, x_rows, experts, FEW, is_prefill, few);
         assert_memory_equal(few, many, FEW * width * sizeof *few);
-        for (size_t p = 0; p < MANY * CHOICES; p++)
+        for (size_t p = 0; p < more * CHOICES; p++)
             for (size_t o = 0; o < c->outputs; o += 5)
                 assert_sum(c, &m, (size_t)experts[p] * c->outputs + o,
                            x + (x_rows == 1 ? p / CHOICES : p) * c->inputs, is_prefill,

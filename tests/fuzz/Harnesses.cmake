@@ -23,7 +23,7 @@ endfunction()
 
 # A case takes longer with a sanitizer, and longest with ThreadSanitizer.
 if(GUMBEL_SANITIZE MATCHES "thread")
-  set(cases_of_soak 2)
+  set(cases_of_soak 1)
   set(cases_of_schedule 6)
   set(cases_of_schedule_soak 1)
 elseif(GUMBEL_SANITIZE)

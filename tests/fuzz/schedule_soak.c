@@ -8,6 +8,7 @@
 #include "run/handles.h"
 #include "support/paths.h"
 #include "support/temporary.h"
+#include "support/test_arguments.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +19,8 @@
 
 enum { REQUESTS, TOKENS, CANCELLED, LATE, FAILED, INJECTED, SPILLED };
 enum {
-    EACH = 500, /* requests of a case */
+    EACH = 500, /* requests of a case at most */
+    FEW = 150,  /* in a short run */
     KINDS = 24, /* different ones */
     CALLERS = 16,
     FAMILIES = 2,
@@ -62,6 +64,7 @@ typedef struct soak {
 } soak;
 
 static gumbel_error error;
+static unsigned request_count; /* of a case */
 
 static void must(gumbel_status status, const char *what) {
     if (status != GUMBEL_OK)
@@ -242,7 +245,7 @@ static void submit(soak *s, asked *a) {
 
 static void *submit_some(void *user) {
     soak *s = user;
-    for (unsigned i; (i = atomic_fetch_add(&s->next, 1)) < EACH;)
+    for (unsigned i; (i = atomic_fetch_add(&s->next, 1)) < request_count;)
         submit(s, &s->requests[i]);
     return NULL;
 }
@@ -287,7 +290,7 @@ static gumbel_scheduler_options draw_options(soak *s) {
 static void check_idle(const gumbel_scheduler_stats *stats) {
     if (stats->free_slots + stats->kept_slots != stats->slots || stats->running || stats->queued ||
         stats->spilled || stats->running_bytes || stats->spilled_bytes ||
-        stats->kept_bytes > stats->state_bytes || stats->finished + stats->failed != EACH)
+        stats->kept_bytes > stats->state_bytes || stats->finished + stats->failed != request_count)
         fail_case("idle: %u free and %u kept of %u slots, %u running, %u queued, %u spilled",
                   stats->free_slots, stats->kept_slots, stats->slots, stats->running, stats->queued,
                   stats->spilled);
@@ -362,10 +365,10 @@ static void run_soak(uint64_t seed, uint64_t *counts) {
     s->source = (random_source){seed};
     must(gumbel_program_open(path_of(seed % FAMILIES), &s->program, &error), "program");
     draw_kinds(s);
-    for (int i = 0; i < EACH; i++)
+    for (unsigned i = 0; i < request_count; i++)
         draw_request(s, &s->requests[i]);
     const bool is_cut_short = run_scheduler(s, counts);
-    for (int i = 0; i < EACH; i++)
+    for (unsigned i = 0; i < request_count; i++)
         check(&s->requests[i], is_cut_short, counts);
     gumbel_program_close(s->program);
     free(s);
@@ -377,5 +380,6 @@ int main(int argument_count, char **arguments) {
         .counted = {"requests", "tokens", "cancelled", "late", "failed", "failures injected", "spills"},
         .prepare = export_programs,
         .run_case = run_soak};
+    request_count = (unsigned)shortened(EACH, FEW);
     return run_harness(&h, argument_count, arguments);
 }

@@ -27,6 +27,11 @@ static uint32_t rows(void) {
     return (uint32_t)shortened(MOST_ROWS, VICTIM + 3);
 }
 
+/* Two after the poisoned one at least. */
+static int steps(void) {
+    return shortened(STEPS, POISONED_STEP + 3);
+}
+
 static gumbel_engine *make_engine(const gumbel_program *program) {
     gumbel_engine *engine;
     gumbel_engine_options options = {.size = sizeof options,
@@ -89,7 +94,7 @@ static void run_all(const gumbel_program *program, bool poisoned, answers *given
     gumbel_session *sessions[MOST_ROWS];
     gumbel_result results[MOST_ROWS];
     make_sessions(engine, sessions);
-    for (int at = 0; at < STEPS; at++) {
+    for (int at = 0; at < steps(); at++) {
         const gumbel_status status = run_step(engine, sessions, at, poisoned, results, given);
         if (!poisoned || at != POISONED_STEP) {
             assert_ok(status, &error);
@@ -107,7 +112,7 @@ static void others_stand(const char *config) {
     gumbel_program *program = open_poisoned_program(config, POISON);
     run_all(program, false, &clean);
     run_all(program, true, &poisoned);
-    for (int at = 0; at < STEPS; at++)
+    for (int at = 0; at < steps(); at++)
         for (uint32_t i = 0; i < rows(); i++)
             if (i != VICTIM || at < POISONED_STEP)
                 assert_int_equal(poisoned.tokens[at][i], clean.tokens[at][i]);

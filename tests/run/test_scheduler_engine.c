@@ -158,6 +158,8 @@ static void conversations_on_one_slot(void **state) {
 /* Room for hardly more than one: the youngest answers wait in host memory. */
 static void conversations_in_little_memory(void **state) {
     (void)state;
+    if (is_short_run())
+        skip(); /* on one slot states go to host memory, too */
     gumbel_program *program = open_random_program("small.json", false);
     gumbel_program_info info = {.size = sizeof info};
     assert_ok(gumbel_program_get_info(program, &info, &error), &error);
