@@ -231,8 +231,10 @@ static double error_of(const layer *l, const float *found) {
     for (size_t row = 0; row < SLOTS * l->context * l->heads; row++) {
         const size_t token = row / l->heads;
         reference(&plain, token / l->context, token % l->context, row % l->heads, exact);
-        for (size_t d = 0; d < l->value_size; d++)
-            worst = fmax(worst, fabs(exact[d] - (double)found[row * l->value_size + d]));
+        for (size_t d = 0; d < l->value_size; d++) {
+            const double difference = fabs(exact[d] - (double)found[row * l->value_size + d]);
+            worst = difference > worst ? difference : worst;
+        }
     }
     free(exact);
     return worst;
