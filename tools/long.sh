@@ -143,7 +143,8 @@ cuda() { # seconds
 build() { # folder, targets, arguments of cmake
     local folder=$1 targets=$2
     shift 2
-    cmake -B "$folder" "$@" >$out/build.txt 2>&1 && # shellcheck disable=SC2086 # a list of targets
+    # shellcheck disable=SC2086 # a list of targets
+    cmake -B "$folder" "$@" >$out/build.txt 2>&1 &&
         cmake --build "$folder" --target $targets >$out/build.txt 2>&1 ||
         { tail -n 40 $out/build.txt && exit 1; }
 }
