@@ -5,7 +5,8 @@
 # Run with GUMBEL_SHORT_TESTS=1 in the environment, with which they take fewer tokens or cases; long.NAME is all of it.
 set(shortened_tests
   cuda-emulated.experts cuda-emulated.masks cuda-emulated.products cuda-emulated.row_errors cuda-emulated.sample
-  cuda-emulated.scheduler_engine cuda-emulated.soak cuda-emulated.stop_tokens grammar.schema_answers hub.pull mlx.closeness server.tools)
+  cuda-emulated.scheduler_engine cuda-emulated.soak cuda-emulated.stop_tokens
+  grammar.schema_answers hub.pull mlx.closeness server.tools)
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests
@@ -17,6 +18,6 @@ set(shortened_long_tests cuda-emulated.drafts)
 
 # The same of builds with a sanitizer.
 set(shortened_sanitized_tests
-  cli.bench harness.schedule_soak program.hostile run.drafts run.grammar_answers run.same_bits run.stop_strings server.same_answers server.soak
-  server.structured)
+  cli.bench harness.schedule_soak program.hostile run.drafts run.grammar_answers run.same_bits run.stop_strings
+  server.same_answers server.soak server.structured)
 set(long_sanitized_tests hub.pull sampler.distribution sampler.fused server.http)
