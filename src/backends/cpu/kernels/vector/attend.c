@@ -36,55 +36,66 @@ static void score_block(const gb_attend *a, size_t block, gb_positions read, flo
     }
 }
 
-/* Adds the weighted values of positions of the block to a few queries. */
-GB_INLINE void add_positions(const gb_attend *a, gb_dtype dtype, int queries, size_t query, size_t block,
-                             gb_positions read, const float *weights) {
+/* One loop for as many queries as a tile has columns, one for two, one for one. */
+GB_INLINE void add_rows(const gb_attend *a, gb_dtype dtype, int queries, gb_run_of_rows rows, float *const *y,
+                        const float *weights) {
+    if (queries == GB_TILE_COLUMNS)
+        gb_add_values(a, dtype, GB_TILE_COLUMNS, rows.row, rows.count, y, weights);
+    else if (GB_TILE_COLUMNS > 2 && queries == 2)
+        gb_add_values(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, rows.row, rows.count, y, weights);
+    else
+        gb_add_values(a, dtype, 1, rows.row, rows.count, y, weights);
+}
+
+/* Adds weighted values to a few queries. Each dtype has loops of its own. */
+static void add_values(const gb_attend *a, int queries, gb_run_of_rows rows, float *const *y,
+                       const float *weights) {
+    switch (a->values.dtype) {
+    case GB_F32:
+        add_rows(a, GB_F32, queries, rows, y, weights);
+        break;
+    case GB_Q8:
+        add_rows(a, GB_Q8, queries, rows, y, weights);
+        break;
+    case GB_Q4:
+        add_rows(a, GB_Q4, queries, rows, y, weights);
+        break;
+    default:
+        add_rows(a, GB_BF16, queries, rows, y, weights);
+    }
+}
+
+/* The same of positions of the block. */
+static void add_positions(const gb_attend *a, int queries, size_t query, size_t block, gb_positions read,
+                          const float *weights) {
     while (read.first < read.end) {
         gb_run_of_rows rows = gb_rows_of(read, a->capacity);
-        gb_add_values(a, dtype, queries, rows.row, rows.count, a->y + query,
-                      weights + query * GB_ATTEND_BLOCK + (read.first - block));
+        add_values(a, queries, rows, a->y + query, weights + query * GB_ATTEND_BLOCK + (read.first - block));
         read.first += rows.count;
     }
 }
 
 /* Of a few queries: together what all of them read, and one by one what stands before and after it. */
-GB_INLINE void add_together(const gb_attend *a, gb_dtype dtype, int queries, size_t query,
-                            const gb_running *state, size_t block, const float *weights) {
+static void add_together(const gb_attend *a, int queries, size_t query, const gb_running *state, size_t block,
+                         const float *weights) {
     const gb_positions all = gb_read_together(state, (size_t)queries, block);
     for (size_t q = 0; q < (size_t)queries; q++)
-        add_positions(a, dtype, 1, query + q, block, gb_read_before(&state[q], all), weights);
-    add_positions(a, dtype, queries, query, block, all, weights);
+        add_positions(a, 1, query + q, block, gb_read_before(&state[q], all), weights);
+    add_positions(a, queries, query, block, all, weights);
     for (size_t q = 0; q < (size_t)queries; q++)
-        add_positions(a, dtype, 1, query + q, block, gb_read_after(&state[q], all), weights);
+        add_positions(a, 1, query + q, block, gb_read_after(&state[q], all), weights);
 }
 
-GB_INLINE void add_block(const gb_attend *a, gb_dtype dtype, const gb_running *state, size_t block,
-                         const float *weights) {
+static void add_block(const gb_attend *a, const gb_running *state, size_t block, const float *weights) {
     size_t q = 0;
     for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
-        add_together(a, dtype, GB_TILE_COLUMNS, q, state + q, block, weights);
+        add_together(a, GB_TILE_COLUMNS, q, state + q, block, weights);
     if (GB_TILE_COLUMNS > 2 && a->query_count - q >= 2) {
-        add_together(a, dtype, GB_TILE_COLUMNS > 2 ? 2 : 1, q, state + q, block, weights);
+        add_together(a, 2, q, state + q, block, weights);
         q += 2;
     }
-    for (; q < a->query_count; q++)
-        add_together(a, dtype, 1, q, state + q, block, weights);
-}
-
-static void add_values(const gb_attend *a, const gb_running *state, size_t block, const float *weights) {
-    switch (a->values.dtype) {
-    case GB_F32:
-        add_block(a, GB_F32, state, block, weights);
-        break;
-    case GB_Q8:
-        add_block(a, GB_Q8, state, block, weights);
-        break;
-    case GB_Q4:
-        add_block(a, GB_Q4, state, block, weights);
-        break;
-    default:
-        add_block(a, GB_BF16, state, block, weights);
-    }
+    if (q < a->query_count)
+        add_positions(a, 1, q, block, state[q].read, weights);
 }
 
 static void attend_block(const gb_attend *a, size_t block, gb_running *state) {
@@ -93,7 +104,7 @@ static void attend_block(const gb_attend *a, size_t block, gb_running *state) {
     for (size_t q = 0; q < a->query_count; q++)
         if (state[q].read.first < state[q].read.end)
             gb_weigh(&state[q], a->scale, scores[q] + (state[q].read.first - block), a->y[q], a->values.size);
-    add_values(a, state, block, scores[0]);
+    add_block(a, state, block, scores[0]);
 }
 
 /* At most FEW_QUERIES. */
