@@ -95,11 +95,16 @@ GB_INLINE void gb_score_last(const gb_attend *a, gb_dtype dtype, int rows, const
 
 /* A few keys with all queries, of which the first ones ask for later keys. */
 GB_INLINE void gb_score_rows(const gb_attend *a, gb_dtype dtype, int rows, const void *keys, float *scores) {
-    size_t q = 0, ahead = gb_attend_ahead(dtype, &a->keys);
-    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS, ahead = 0)
-        gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query + q, ahead,
-                      scores + q * GB_ATTEND_BLOCK);
-    gb_score_last(a, dtype, rows, keys, q, ahead, scores + q * GB_ATTEND_BLOCK);
+    const size_t ahead = gb_attend_ahead(dtype, &a->keys);
+    if (a->query_count < GB_TILE_COLUMNS) {
+        gb_score_last(a, dtype, rows, keys, 0, ahead, scores);
+        return;
+    }
+    gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query, ahead, scores);
+    size_t q = GB_TILE_COLUMNS;
+    for (; a->query_count - q >= GB_TILE_COLUMNS; q += GB_TILE_COLUMNS)
+        gb_score_tile(a, dtype, rows, GB_TILE_COLUMNS, keys, a->query + q, 0, scores + q * GB_ATTEND_BLOCK);
+    gb_score_last(a, dtype, rows, keys, q, 0, scores + q * GB_ATTEND_BLOCK);
 }
 
 /* scores[q][j] = query[q] . key in row `row` + j, for `count` rows. */
