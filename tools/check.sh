@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 since=${1:-$(git merge-base HEAD main 2>/dev/null || echo HEAD)}
+git rev-parse --verify --quiet "$since^{commit}" >/dev/null || { echo "check.sh: no such commit: $since" >&2; exit 2; }
 changed=$({ git diff --name-only "$since" && git ls-files --others --exclude-standard; } | sort -u)
 if [ -z "$changed" ]; then
     echo "check.sh: nothing has changed since $(git rev-parse --short "$since")"

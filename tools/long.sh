@@ -13,15 +13,20 @@ cd "$(dirname "$0")/.."
 minutes=240
 seed=$(($(date +%s) / 86400 * 1000000))
 record=false
+refuse() {
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
 while [ $# -gt 0 ]; do
     case $1 in
-    --minutes) minutes=$2 && shift ;;
-    --seed) seed=$2 && shift ;;
-    --record) record=true ;;
-    *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
-        exit 2
+    --minutes | --seed)
+        [[ ${2:-} =~ ^[1-9][0-9]{0,17}$ ]] || refuse
+        declare "${1#--}=$2"
+        shift
         ;;
+    --record) record=true ;;
+    *) refuse ;;
     esac
     shift
 done
@@ -82,7 +87,7 @@ tests() { # seconds, name, build, arguments of ctest that choose them
             late+=" $test"
         elif timeout -s KILL $left ctest --test-dir "$build" -R "^${test//./\\.}\$" --timeout 36000 --output-on-failure >$output 2>&1; then
             passed=$((passed + 1))
-        elif [ $? = 137 ]; then # KILL, since a leak check may hang where it is asked to end
+        elif [ $? = 137 ] && [ $SECONDS -ge $end ]; then # KILL, since a leak check may hang where it is asked to end
             late+=" $test (begun)"
         else
             fail "$title: $test" $output
