@@ -5,6 +5,7 @@
 #include "server/http/sender.h"
 #include "support/assertions.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -147,6 +148,12 @@ static void chunks_are_written(void **state) {
     server_sender_stop(&sender);
 }
 
+/* The stream's thread may start as late as it likes; nobody reads, so that its socket stays full. */
+static void wait_for_full_socket(stream *s) {
+    while (atomic_load(&s->peer.phase) != SERVER_SENDING)
+        sched_yield();
+}
+
 /* A socket that takes less than a chunk delays its stream alone. */
 static void slow_readers_wait_for_themselves(void **state) {
     (void)state;
@@ -155,6 +162,7 @@ static void slow_readers_wait_for_themselves(void **state) {
     assert_true(server_sender_start(&sender));
     begin(&slow, &sender, 400, BLOCK);
     allow(&slow.sayer, 400);
+    wait_for_full_socket(&slow);
     begin(&quick, &sender, 50, 5);
     allow(&quick.sayer, 50);
     assert_chunks(quick.other, 50, 5);
@@ -194,8 +202,7 @@ static void readers_leave(void **state) {
     allow(&full.sayer, 400);
     shutdown(idle.other, SHUT_WR);
     end(&idle, false);
-    while (atomic_load(&full.peer.phase) != SERVER_SENDING)
-        usleep(1000);
+    wait_for_full_socket(&full);
     shutdown(full.other, SHUT_RDWR);
     end(&full, false);
     server_sender_stop(&sender);
