@@ -216,11 +216,29 @@ static void elementwise(void **unused) {
     }
 }
 
+static void add_bias(void **unused) {
+    (void)unused;
+    uint64_t state = 8;
+    for (size_t round = 0; round < 30; round++) {
+        size_t rows = 1 + random_below(&state, 6), width = 1 + random_below(&state, 700);
+        gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, rows, width, 1);
+        gb_cpu_tensor bias = random_tensor(&state, dtypes[round % 3], 1, width, 1, 1);
+        gb_cpu_tensor y = new_tensor(GB_F32, 2, rows, width, 1);
+        gb_kernel_call call = {NULL, {&x, &bias}, {&y}, NULL, GB_SPLIT_OWN, NULL};
+        check_kernel(gb_kernel_add_bias, &call);
+        for (size_t at = 0; at < rows * width; at++)
+            assert_float_equal(element(&y, at), element(&x, at) + element(&bias, at % width), 0);
+        free_tensor(&x);
+        free_tensor(&bias);
+        free_tensor(&y);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rms_norm),    cmocka_unit_test(rope),        cmocka_unit_test(embedding),
         cmocka_unit_test(gather_rows), cmocka_unit_test(elementwise), cmocka_unit_test(l2_normalize),
-        cmocka_unit_test(slice),
+        cmocka_unit_test(slice),       cmocka_unit_test(add_bias),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,26 @@ static void attention_gate(chain *c) {
     prepare_for(c, gate(c, GB_OP_SIGMOID, x, rows_of(c, 16, 256)), 4096, 64);
 }
 
+/* Queries, keys and values after their products, and heads that are turned. */
+static gb_cuda_tensor *biased(chain *c, size_t width) {
+    return same_shape(c, GB_OP_ADD_BIAS, rows_of(c, 0, width), norm_weight(c, width));
+}
+static void biases(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    keep(c, biased(c, 896));
+    keep(c, biased(c, 128));
+    keep(c, biased(c, 128));
+}
+static void wide_bias(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    gb_cuda_tensor *x = keep(c, biased(c, 2560));
+    keep(c, same_shape(c, GB_OP_SILU, x, NULL));
+}
+static void bias_before_a_norm(chain *c) {
+    c->kind = GB_FUSED_ROWS;
+    keep(c, norm(c, biased(c, 1536), true));
+}
+
 /* The norm of x, if there is to be one, what is added to it and perhaps a factor, and the last norm. */
 static void norms(chain *c, size_t width, bool has_first, bool has_scale, uint32_t group) {
     c->kind = GB_FUSED_NORMS;
@@ -292,6 +312,9 @@ static const chain_case cases[] = {
     {"two gates", two_gates},
     {"attention's gate", attention_gate},
     {"unprepared gate", unprepared_gate},
+    {"biases", biases},
+    {"wide bias", wide_bias},
+    {"bias before a norm", bias_before_a_norm},
     {"residual", residual},
     {"norms around", norms_around},
     {"norms with scale", norms_with_scale},
@@ -320,7 +343,7 @@ static op_launch kernel_of(gb_op op) {
         {GB_OP_SCALE, gb_cuda_scale}, {GB_OP_GELU_TANH, gb_cuda_gelu_tanh},
         {GB_OP_SILU, gb_cuda_silu},   {GB_OP_SIGMOID, gb_cuda_sigmoid},
         {GB_OP_SLICE, gb_cuda_slice}, {GB_OP_RMS_NORM, gb_cuda_rms_norm},
-        {GB_OP_ROPE, gb_cuda_rope},
+        {GB_OP_ROPE, gb_cuda_rope},   {GB_OP_ADD_BIAS, gb_cuda_add_bias},
     };
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i].op == op)

@@ -27,6 +27,7 @@ static void operands_follow_from_signatures(void **state) {
         {GB_OP_ROPE, FIRST | SECOND, FIRST, 0},
         {GB_OP_ATTENTION, FIRST | SECOND | THIRD | FOURTH | FIFTH, THIRD | SEVENTH, SIXTH | SEVENTH},
         {GB_OP_ADD, FIRST | SECOND, FIRST | SECOND, 0},
+        {GB_OP_ADD_BIAS, FIRST, FIRST | SECOND, 0},
         {GB_OP_SCALE, FIRST, FIRST, 0},
         {GB_OP_GATHER_ROWS, SECOND, FIRST, 0},
         {GB_OP_SLICE, FIRST, 0, 0},

@@ -136,8 +136,9 @@ static void several_results_are_printed(void **state) {
     gb_text_sink sink = text_buffer_sink(&printed);
     assert_int_equal(gb_print_graph(program, &sink, NULL), GUMBEL_OK);
     assert_contains(&printed, "states\n  tail: recurrent f32[2,32]\n  memory: recurrent f32[2,8,8]\n");
-    assert_contains(&printed, ", %22 = route_top_k(%20) {count = 2} : i32[N,2], f32[N,2]\n"
-                              "  %23 = expert_linear(%19, up, %21) : f32[N,2,32]\n");
+    assert_contains(&printed, "  %21 = add_bias(%20, router_bias) : f32[N,5]\n"
+                              "  %22, %23 = route_top_k(%21) {count = 2} : i32[N,2], f32[N,2]\n"
+                              "  %24 = expert_linear(%19, up, %22) : f32[N,2,32]\n");
     free(printed.text);
     gb_program_destroy(program);
 }

@@ -183,6 +183,13 @@ static operation add(const gb_node &node, weights &) {
     };
 }
 
+/* MLX repeats the bias [K] along the rows. */
+static operation add_bias(const gb_node &node, weights &from) {
+    return [bias = from.numbers_of(node.operands[1]), x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, mx::add(s[x], bias));
+    };
+}
+
 /* Also scale_rows, whose factor [M,1] MLX repeats along the row. */
 static operation multiply(const gb_node &node, weights &) {
     return [a = node.operands[0], b = node.operands[1], y = node.results[0]](step &s) {
@@ -274,6 +281,7 @@ const op_entry model_ops[] = {
     {GB_OP_L2_NORMALIZE, l2_normalize},
     {GB_OP_ROPE, rope},
     {GB_OP_ADD, add},
+    {GB_OP_ADD_BIAS, add_bias},
     {GB_OP_MULTIPLY, multiply},
     {GB_OP_SCALE_ROWS, multiply},
     {GB_OP_SCALE, scale},

@@ -23,6 +23,7 @@ static bool is_on_rows(const gb_program *program, const gb_step *step) {
         return false;
     switch (step->node->op) {
     case GB_OP_ADD:
+    case GB_OP_ADD_BIAS:
     case GB_OP_MULTIPLY:
     case GB_OP_SCALE:
     case GB_OP_GELU_TANH:

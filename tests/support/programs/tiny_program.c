@@ -239,6 +239,7 @@ static gb_ref experts(gb_builder *b, gb_ref x) {
     const int64_t down[] = {TINY_EXPERTS, TINY_WIDTH, 2 * TINY_WIDTH};
     gb_attribute count = gb_int(GB_ATTRIBUTE_COUNT, TINY_CHOICES);
     gb_ref logits = PLAIN(LINEAR, x, constant(b, "", "router", TINY_EXPERTS, TINY_WIDTH)), routes[2];
+    logits = PLAIN(ADD_BIAS, logits, constant(b, "", "router_bias", TINY_EXPERTS, 0));
     gb_build_op_results(b, GB_OP_ROUTE_TOP_K, &logits, 1, &count, 1, routes, 2);
     gb_ref y = PLAIN(EXPERT_LINEAR, x, gb_build_constant(b, "up", GB_F32, 3, up), routes[0]);
     y = PLAIN(EXPERT_LINEAR, y, gb_build_constant(b, "down", GB_F32, 3, down), routes[0]);

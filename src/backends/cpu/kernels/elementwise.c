@@ -86,6 +86,21 @@ void gb_kernel_soft_cap(const gb_kernel_call *call, const gb_worker *worker) {
     for_stretches(call, worker, soft_cap);
 }
 
+/* operands: x [M,K], bias [K], which is widened once for all rows of the part. */
+void gb_kernel_add_bias(const gb_kernel_call *call, const gb_worker *worker) {
+    enum { AT_ONCE = 256 };
+    const gb_cpu_tensor *x = call->operands[0], *bias = call->operands[1], *y = call->results[0];
+    const size_t width = x->dims[1];
+    const gb_part part = gb_part_of(call, worker, y);
+    for (size_t k = part.columns.first; k < part.columns.end; k += AT_ONCE) {
+        float wide[AT_ONCE];
+        const size_t left = part.columns.end - k, count = left < AT_ONCE ? left : AT_ONCE;
+        call->vector->widen(gb_element(bias, k), bias->dtype, count, wide);
+        for (size_t m = part.rows.first; m < part.rows.end; m++)
+            call->vector->add(gb_floats(x) + m * width + k, wide, count, (float *)y->data + m * width + k);
+    }
+}
+
 void gb_kernel_move(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_cpu_tensor *from = call->operands[0], *to = call->results[0];
     size_t size = gb_dtype_size(to->dtype);

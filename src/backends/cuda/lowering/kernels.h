@@ -121,6 +121,7 @@ static inline bool gb_cuda_is_live(const gb_cuda_problem *problem, uint32_t part
 
 /* elementwise.cu; gb_cuda_move copies operand 0 to result 0. */
 void gb_cuda_add(const gb_cuda_call *call);
+void gb_cuda_add_bias(const gb_cuda_call *call);
 void gb_cuda_multiply(const gb_cuda_call *call);
 void gb_cuda_scale(const gb_cuda_call *call);
 void gb_cuda_gelu_tanh(const gb_cuda_call *call);

@@ -32,6 +32,15 @@ struct add_function {
         return a[i] + b[i];
     }
 };
+struct add_bias_function {
+    const float *x;
+    const void *bias;
+    gb_dtype dtype;
+    size_t width;
+    __device__ float operator()(size_t i) const {
+        return x[i] + load_float(bias, dtype, i % width);
+    }
+};
 struct multiply_function {
     const float *a, *b;
     __device__ float operator()(size_t i) const {
@@ -122,6 +131,10 @@ static __global__ void multiply_and_prepare(multiply_function function, size_t c
 
 void gb_cuda_add(const gb_cuda_call *call) {
     launch_map(call, add_function{operand(call, 0), operand(call, 1)});
+}
+void gb_cuda_add_bias(const gb_cuda_call *call) {
+    const gb_cuda_tensor *bias = call->operands[1];
+    launch_map(call, add_bias_function{operand(call, 0), bias->data, bias->dtype, bias->dims[0]});
 }
 void gb_cuda_multiply(const gb_cuda_call *call) {
     const multiply_function function = {operand(call, 0), operand(call, 1)};

@@ -33,10 +33,11 @@ __device__ static void put(const chain_op &op, const block_place &place, unsigne
         op.stored[place.row * op.width + i] = value;
 }
 
-/* The op's function of element i; y is b's element, or a norm's weight. */
+/* The op's function of element i; y is b's element, or a weight's. */
 __device__ static float function_of(const chain_op &op, float x, float y, float factor, unsigned i) {
     switch (op.kind) {
     case CHAIN_ADD:
+    case CHAIN_ADD_BIAS:
         return x + y;
     case CHAIN_MULTIPLY:
         return x * y;
@@ -65,7 +66,7 @@ __device__ static void map_elements(const chain_op &op, const block_place &place
                                     unsigned step, unsigned end, unsigned weight_begin, float factor) {
     const block_row a = place.row_of(op.a), b = place.row_of(op.b);
     const bool has_b = op.kind == CHAIN_ADD || op.kind == CHAIN_MULTIPLY;
-    const bool has_weight = op.kind == CHAIN_NORM && op.norm.weight;
+    const bool has_weight = op.kind == CHAIN_ADD_BIAS || (op.kind == CHAIN_NORM && op.norm.weight);
 #pragma unroll 1
     for (; first < end; first += BATCH * step) {
         float x[BATCH], y[BATCH];
@@ -274,6 +275,8 @@ static chain_kind kind_of(gb_op op) {
     switch (op) {
     case GB_OP_ADD:
         return CHAIN_ADD;
+    case GB_OP_ADD_BIAS:
+        return CHAIN_ADD_BIAS;
     case GB_OP_MULTIPLY:
         return CHAIN_MULTIPLY;
     case GB_OP_SCALE:
@@ -311,6 +314,7 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
     case CHAIN_NORM:
         op->norm = normalization_of(call);
         break;
+    case CHAIN_ADD_BIAS:
     case CHAIN_SCALE:
         set_weight(op, call->operands[1]);
         break;

@@ -16,6 +16,7 @@ enum { SHARED_COLUMNS = 1024 }; /* of a block that shares its row */
 
 enum chain_kind {
     CHAIN_ADD,
+    CHAIN_ADD_BIAS,
     CHAIN_MULTIPLY,
     CHAIN_SCALE,
     CHAIN_GELU,
