@@ -19,6 +19,10 @@ gb_uniform gb_random_difference(void) {
     return (gb_uniform){-0.25f, 0.25f};
 }
 
+gb_uniform gb_random_bias(void) {
+    return (gb_uniform){-1.0f, 1.0f};
+}
+
 /* The output function of SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
  * 2014), a bijection that turns a counter into random bits. */
 static uint64_t mix(uint64_t z) {

@@ -18,10 +18,11 @@ typedef struct gb_uniform {
 
 /* For a matrix with inputs columns: variance 1 / inputs, so that a product with values of unit size keeps
  * their size. For a norm's weight or a scale: around 1. For a norm's weight kept as its difference from 1:
- * around 0. */
+ * around 0. For a bias: around 0, of the size of the products that it is added to. */
 gb_uniform gb_random_matrix(int64_t inputs);
 gb_uniform gb_random_gain(void);
 gb_uniform gb_random_difference(void);
+gb_uniform gb_random_bias(void);
 
 /* The stream of one tensor: what the element function needs of seed and name. */
 uint64_t gb_random_stream(uint64_t seed, const char *name);

@@ -52,6 +52,7 @@ static void has_transformers_defaults(void **state) {
         int64_t vocab_size, intermediate_size, layers, kv_heads, head_dim, positions;
     } expected[] = {{"llama", 32000, 11008, 32, 32, 128, 2048},
                     {"mistral", 32000, 14336, 32, 8, 128, 131072},
+                    {"qwen2", 151936, 22016, 32, 32, 128, 32768},
                     {"qwen3", 151936, 22016, 32, 32, 128, 32768},
                     {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -63,7 +64,8 @@ static void has_transformers_defaults(void **state) {
         assert_int_equal(config.kv_heads, expected[i].kv_heads);
         assert_int_equal(config.head_dim, expected[i].head_dim);
         assert_int_equal(config.max_positions, expected[i].positions);
-        assert_int_equal(config.has_head_norms, expected[i].type[0] == 'q');
+        assert_int_equal(config.traits.has_head_norms, strncmp(expected[i].type, "qwen3", 5) == 0);
+        assert_int_equal(config.traits.has_head_biases, strcmp(expected[i].type, "qwen2") == 0);
         assert_false(config.has_tied_head);
         assert_true(config.rms_norm_eps == 1e-6);
         gb_dense_config_free(&config);
@@ -94,6 +96,13 @@ static void reads_windows(void **state) {
     accepts("qwen3", ",\"use_sliding_window\":true,\"max_window_layers\":30", &config);
     assert_false(config.layers[29].is_sliding);
     assert_true(config.layers[30].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("qwen2",
+            ",\"num_hidden_layers\":2,\"use_sliding_window\":true,\"sliding_window\":64,"
+            "\"layer_types\":[\"sliding_attention\",\"full_attention\"]",
+            &config);
+    assert_int_equal(config.sliding_window, 64);
+    assert_true(config.layers[0].is_sliding && !config.layers[1].is_sliding);
     gb_dense_config_free(&config);
     accepts("qwen3", ",\"sliding_window\":128", &config); /* without use_sliding_window */
     assert_false(config.layers[31].is_sliding);
@@ -204,6 +213,7 @@ static void reads_a_wrapper(void **state) {
 static void refuses_what_it_cannot_run(void **state) {
     (void)state;
     refuses("llama", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
+    refuses("qwen3", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
     refuses("llama", ",\"mlp_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "mlp_bias");
     refuses("qwen3", ",\"hidden_act\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED, "hidden_act: \"gelu\"");
     refuses("llama", ",\"num_key_value_heads\":3", GUMBEL_ERROR_FORMAT, "num_key_value_heads: 3");

@@ -15,6 +15,7 @@ static const char LLAMA[] = "{\"model_type\":\"llama\",\"tie_word_embeddings\":t
 static const char MISTRAL[] =
     "{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"mistral\",\"sliding_window\":16," SIZES
     "}}";
+static const char QWEN2[] = "{\"model_type\":\"qwen2\",\"tie_word_embeddings\":true," SIZES "}";
 static const char QWEN3[] =
     "{\"model_type\":\"qwen3\",\"head_dim\":16,\"use_sliding_window\":true,\"sliding_window\":20,"
     "\"max_window_layers\":2,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4}," SIZES "}";
@@ -45,7 +46,14 @@ static void has_the_released_names_and_shapes(void **state) {
     assert_constant(program, "model.language_model.layers.0.self_attn.q_proj.weight", "bf16[32,32]");
     assert_constant(program, "lm_head.weight", "bf16[50,32]");
     gb_program_destroy(program);
+    program = graph_of(QWEN2, 0);
+    assert_constant(program, "model.layers.0.self_attn.q_proj.bias", "bf16[32]");
+    assert_constant(program, "model.layers.2.self_attn.k_proj.bias", "bf16[16]");
+    assert_constant(program, "model.layers.2.self_attn.v_proj.bias", "bf16[16]");
+    assert_null(find_constant(program, "model.layers.2.self_attn.o_proj.bias"));
+    gb_program_destroy(program);
     program = graph_of(QWEN3, 0);
+    assert_null(find_constant(program, "model.layers.0.self_attn.q_proj.bias"));
     assert_constant(program, "model.layers.0.self_attn.q_proj.weight", "bf16[64,32]");
     assert_constant(program, "model.layers.0.self_attn.k_norm.weight", "bf16[16]");
     gb_program_destroy(program);
@@ -77,6 +85,7 @@ static void attends_as_configured(void **state) {
     const double factor = 0.1 * log(4) + 1; /* of queries and of keys */
     check_attention(LLAMA, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
     check_attention(MISTRAL, (const int64_t[]){16, 16, 16}, 1 / sqrt(8));
+    check_attention(QWEN2, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
     check_attention(QWEN3, (const int64_t[]){0, 0, 20}, factor * factor / 4);
 }
 
@@ -105,6 +114,7 @@ static void runs_the_end_on_gathered_rows_alone(void **state) {
 static void survives_every_bit_flip(void **state) {
     (void)state;
     assert_survives_bit_flips(LLAMA);
+    assert_survives_bit_flips(QWEN2);
     assert_survives_bit_flips(QWEN3);
     assert_survives_bit_flips(EXPERTS);
 }

@@ -47,6 +47,7 @@ static const dense_case CASES[] = {
      "{\"model_type\":\"qwen3\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"yarn\","
      "\"factor\":4.0,\"original_max_position_embeddings\":25}}",
      NULL, "yarn", ""},
+    {&gb_gguf_qwen2, "{\"model_type\":\"qwen2\"," SIZES ",\"rope_theta\":12345.0}", NULL, NULL, ""},
     {&gb_gguf_qwen3moe,
      "{\"model_type\":\"qwen3_moe\"," SIZES ",\"rope_theta\":12345.0,\"num_experts\":3,"
      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":256,\"norm_topk_prob\":true}",
@@ -249,15 +250,18 @@ static void refuses(const dense_case *c, const gb_program *program, gguf_writer 
 
 static void refuses_by_name(void **state) {
     (void)state;
-    gb_program *llama = random_program(&CASES[0]), *moe = random_program(&CASES[2]);
+    gb_program *llama = random_program(&CASES[0]), *qwen2 = random_program(&CASES[2]),
+               *moe = random_program(&CASES[3]);
     refuses(&CASES[0], llama, &(gguf_writer){0}, "context_length", "", GUMBEL_ERROR_FORMAT,
             "llama.context_length: the key is missing");
     refuses(&CASES[0], llama, &(gguf_writer){0}, "", "blk.1.attn_k.weight", GUMBEL_ERROR_FORMAT,
             "tensor blk.1.attn_k.weight is missing");
-    refuses(&CASES[2], moe, &(gguf_writer){0}, "expert_used_count", "", GUMBEL_ERROR_FORMAT,
+    refuses(&CASES[3], moe, &(gguf_writer){0}, "expert_used_count", "", GUMBEL_ERROR_FORMAT,
             "qwen3moe.expert_used_count: the key is missing");
-    refuses(&CASES[2], moe, &(gguf_writer){0}, "", "blk.0.ffn_up_exps.weight", GUMBEL_ERROR_FORMAT,
+    refuses(&CASES[3], moe, &(gguf_writer){0}, "", "blk.0.ffn_up_exps.weight", GUMBEL_ERROR_FORMAT,
             "tensor blk.0.ffn_up_exps.weight is missing");
+    refuses(&CASES[2], qwen2, &(gguf_writer){0}, "", "blk.1.attn_v.bias", GUMBEL_ERROR_FORMAT,
+            "tensor blk.1.attn_v.bias is missing");
     gguf_writer w = {0};
     gguf_add_u32(&w, "llama.expert_count", 8);
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, "llama.expert_count: 8: experts of this");
@@ -268,6 +272,7 @@ static void refuses_by_name(void **state) {
     refuses(&CASES[0], llama, &w, "rope.dimension_count", "", GUMBEL_ERROR_UNSUPPORTED,
             "llama.rope.dimension_count: 32, expected the 64");
     gb_program_destroy(llama);
+    gb_program_destroy(qwen2);
     gb_program_destroy(moe);
 }
 

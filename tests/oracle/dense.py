@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, and Qwen3 with and without experts, as mlx-lm has them."""
+"""Llama 3, Mistral, Qwen2, and Qwen3 with and without experts, as mlx-lm has them."""
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import llama, qwen3, qwen3_moe
+from mlx_lm.models import llama, qwen2, qwen3, qwen3_moe
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -15,6 +15,9 @@ DEFAULTS = dict(
                num_attention_heads=32, max_position_embeddings=2048),
     mistral=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32,
                  num_attention_heads=32, num_key_value_heads=8, max_position_embeddings=131072, sliding_window=4096),
+    qwen2=dict(COMMON, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
+               num_attention_heads=32, num_key_value_heads=32, max_position_embeddings=32768,
+               sliding_window=4096, max_window_layers=28, use_sliding_window=False),
     qwen3=dict(COMMON, vocab_size=151936, hidden_size=4096, intermediate_size=22016, num_hidden_layers=32,
                num_attention_heads=32, num_key_value_heads=32, head_dim=128, max_position_embeddings=32768,
                sliding_window=4096, max_window_layers=28, use_sliding_window=False),
@@ -22,7 +25,8 @@ DEFAULTS = dict(
                    num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=32768,
                    decoder_sparse_step=1, moe_intermediate_size=768, num_experts_per_tok=8, num_experts=128,
                    norm_topk_prob=False))
-MODULES = dict(llama=llama, mistral=llama, qwen3=qwen3, qwen3_moe=qwen3_moe)
+BIASES = (-1.0, 1.0)  # what random ones are drawn from
+MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe)
 
 
 def text_of(config):
@@ -56,7 +60,7 @@ def sliding_layers(text):
 
 
 def use_windows(model, text):
-    """Windows where mlx-lm has none: in every layer of Mistral, in some of Qwen3."""
+    """Windows where mlx-lm has none: in every layer of Mistral, in some of Qwen."""
     slides = sliding_layers(text)
 
     def make_cache():
@@ -94,8 +98,10 @@ def released_name(config, name):
 
 def tensors(config):
     """Shape of each tensor of a checkpoint, and what random weights are drawn from (None: as usual)."""
-    return expert_stacks.tensors((released_name(config, name), value.shape)
-                                 for name, value in tree_flatten(build(config).parameters()))
+    found = expert_stacks.tensors((released_name(config, name), value.shape)
+                                  for name, value in tree_flatten(build(config).parameters()))
+    return {name: (shape, BIASES if name.endswith("_proj.bias") else bounds)
+            for name, (shape, bounds) in found.items()}
 
 
 def adopt(model, config, weights):

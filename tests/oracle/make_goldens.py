@@ -171,6 +171,18 @@ CONFIGS.update({
         num_global_key_value_heads=2)), model_type="gemma4_unified"),
 })
 
+# Biases of queries, keys and values.
+CONFIGS.update({
+    "qwen2_released": dense("qwen2", torch_dtype="bfloat16", num_key_value_heads=2, tie_word_embeddings=True,
+                            rope_theta=1000000.0, use_sliding_window=False, sliding_window=32768, max_window_layers=21),
+    "qwen2_own_head": dense("qwen2", dtype="float16", vocab_size=389, hidden_size=72, num_attention_heads=6,
+                            num_key_value_heads=None, num_hidden_layers=3, rms_norm_eps=1e-5,
+                            rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
+    "qwen2_window": dense("qwen2", dtype="float32", num_attention_heads=8, num_key_value_heads=1, num_hidden_layers=5,
+                          use_sliding_window=True, sliding_window=24, max_window_layers=3,
+                          rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=32)),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

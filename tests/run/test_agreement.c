@@ -165,6 +165,7 @@ int main(int argument_count, char **arguments) {
         AGREES("qwen3_dense"),        AGREES("qwen3_yarn"),        AGREES("qwen3_experts"),
         AGREES("qwen3_some_experts"), AGREES("gemma_experts"),     AGREES("gemma_many_experts"),
         AGREES("gemma_unified"),      AGREES("gemma_shared_keys"), AGREES("gemma_layer_inputs"),
+        AGREES("qwen2_released"),     AGREES("qwen2_own_head"),    AGREES("qwen2_window"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `qwen3` and `qwen3moe`. What was
- * done to the weights: in `llama` the rows of attn_q and attn_k stand in pairs, so that the two dims which
- * turn together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands as the
- * tensor rope_freqs: what each pair's frequency is divided by.
+ * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `qwen2`, `qwen3` and `qwen3moe`.
+ * What was done to the weights: in `llama` the rows of attn_q and attn_k stand in pairs, so that the two dims
+ * which turn together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands
+ * as the tensor rope_freqs: what each pair's frequency is divided by.
  */
 #include "export/gguf/architecture.h"
 #include "export/gguf/settings.h"
@@ -14,6 +14,8 @@
 
 #define LAYER(file, original)                                                                                \
     { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original }
+#define BIAS(file, original)                                                                                 \
+    { .gguf = "blk.*." file ".bias", .checkpoint = "model.layers.*." original }
 #define PAIRED(file, original)                                                                               \
     { .gguf = "blk.*." file ".weight", .checkpoint = "model.layers.*." original, .has_row_pairs = true }
 #define COMMON                                                                                               \
@@ -29,6 +31,16 @@ static const gb_gguf_name LLAMA_NAMES[] = {
     COMMON,
     PAIRED("attn_q", "self_attn.q_proj.weight"),
     PAIRED("attn_k", "self_attn.k_proj.weight"),
+    {0},
+};
+
+static const gb_gguf_name QWEN2_NAMES[] = {
+    COMMON,
+    LAYER("attn_q", "self_attn.q_proj.weight"),
+    LAYER("attn_k", "self_attn.k_proj.weight"),
+    BIAS("attn_q", "self_attn.q_proj.bias"),
+    BIAS("attn_k", "self_attn.k_proj.bias"),
+    BIAS("attn_v", "self_attn.v_proj.bias"),
     {0},
 };
 
@@ -156,6 +168,11 @@ static void configure_llama(gb_gguf_metadata *metadata, json_t *config) {
         refuse_experts(metadata);
 }
 
+static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
+    if (configure_decoder(metadata, "qwen2", config) > 0)
+        refuse_experts(metadata);
+}
+
 static void configure_qwen3(gb_gguf_metadata *metadata, json_t *config) {
     if (configure_decoder(metadata, "qwen3", config) > 0)
         refuse_experts(metadata);
@@ -174,6 +191,9 @@ static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
 
 const gb_gguf_architecture gb_gguf_llama = {
     .name = "llama", .names = LLAMA_NAMES, .configure = configure_llama};
+
+const gb_gguf_architecture gb_gguf_qwen2 = {
+    .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_qwen2};
 
 const gb_gguf_architecture gb_gguf_qwen3 = {
     .name = "qwen3", .names = QWEN3_NAMES, .configure = configure_qwen3};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen3, and Qwen3 with experts. For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts. For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
  *
- * Queries and keys are rotated; Qwen3 normalizes them before, head by head with a weight. The MLP is a SwiGLU
- * or, in Qwen3 with experts, a mixture of them without a shared one. Norms multiply by w.
+ * Queries and keys are rotated; Qwen3 normalizes them before, head by head with a weight. Qwen2 adds biases
+ * to what queries, keys and values are projected to. The MLP is a SwiGLU or, in Qwen3 with experts, a mixture
+ * of them without a shared one. Norms multiply by w.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -25,23 +26,30 @@ typedef struct dense {
     gb_rotary rotary;
 } dense;
 
-/* Queries or keys: projected, split into heads, normalized where the model does so, and rotated. */
-static gb_ref rotated_heads(const dense *model, const gb_scope *scope, gb_ref x, const char *projection,
-                            const char *norm, int64_t heads) {
-    const gb_dense_config *config = model->config;
-    gb_ref y = gb_split_heads(scope, gb_linear(scope, projection, x, heads * config->head_dim), heads);
-    if (config->has_head_norms)
-        y = gb_rms_norm(scope, norm, y, config->rms_norm_eps);
-    return gb_rotate(scope, &model->rotary, y);
+static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref x, const char *name,
+                              int64_t heads) {
+    const gb_scope projection = gb_scope_in(scope, "%s.", name);
+    gb_ref y = gb_linear(&projection, "weight", x, heads * model->config->head_dim);
+    if (model->config->traits.has_head_biases)
+        y = gb_add_bias(&projection, "bias", y);
+    return gb_split_heads(scope, y, heads);
+}
+
+/* Queries or keys, normalized where the model does so, and rotated. */
+static gb_ref rotate(const dense *model, const gb_scope *scope, gb_ref x, const char *norm) {
+    if (model->config->traits.has_head_norms)
+        x = gb_rms_norm(scope, norm, x, model->config->rms_norm_eps);
+    return gb_rotate(scope, &model->rotary, x);
 }
 
 static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
     const double factor = config->rope.attention_factor;
-    gb_ref query = rotated_heads(model, scope, x, "q_proj.weight", "q_norm.weight", config->heads);
-    gb_ref key = rotated_heads(model, scope, x, "k_proj.weight", "k_norm.weight", config->kv_heads);
-    gb_ref value = gb_linear(scope, "v_proj.weight", x, config->kv_heads * config->head_dim);
-    value = gb_split_heads(scope, value, config->kv_heads);
+    gb_ref query = projected_heads(model, scope, x, "q_proj", config->heads);
+    gb_ref key = projected_heads(model, scope, x, "k_proj", config->kv_heads);
+    gb_ref value = projected_heads(model, scope, x, "v_proj", config->kv_heads);
+    query = rotate(model, scope, query, "q_norm.weight");
+    key = rotate(model, scope, key, "k_norm.weight");
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     gb_ref mixed = gb_cached_attention(scope, &model->context, name, query, key, value,
@@ -129,6 +137,9 @@ const gb_model gb_mistral = {.name = "mistral",
                              .eos_token = 2,
                              .bos_token = 1,
                              .build = build};
+
+const gb_model gb_qwen2 = {
+    .name = "qwen2", .text = "qwen2", .eos_token = -1, .bos_token = -1, .build = build};
 
 const gb_model gb_qwen3 = {
     .name = "qwen3", .text = "qwen3", .eos_token = -1, .bos_token = -1, .build = build};

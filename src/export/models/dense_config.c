@@ -9,6 +9,9 @@
 enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 20, MAX_HEADS = 1 << 12, MAX_HEAD_DIM = 1 << 12 };
 static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
 
+/* How a family says which layers have windows. */
+typedef enum window_rule { NO_WINDOWS, WINDOWS_IN_ALL, WINDOWS_FROM_A_LAYER } window_rule;
+
 /* transformers' defaults of a model_type, and what all of its models have. */
 typedef struct dense_family {
     const char *text, *wrapper; /* model_type of the text model, and around it; NULL: none */
@@ -17,14 +20,65 @@ typedef struct dense_family {
     int64_t head_dim; /* 0: hidden_size / heads */
     int64_t max_positions;
     int64_t sliding_window; /* 0: not unless it is given */
-    bool has_head_norms, has_experts;
+    window_rule windows;
+    bool has_experts;
+    gb_dense_traits traits;
 } dense_family;
 
 static const dense_family FAMILIES[] = {
-    {"llama", NULL, 32000, 4096, 11008, 32, 32, 0, 0, 2048, 0, false, false},
-    {"mistral", "mistral3", 32000, 4096, 14336, 32, 32, 8, 0, 131072, 4096, false, false},
-    {"qwen3", NULL, 151936, 4096, 22016, 32, 32, 32, 128, 32768, 4096, true, false},
-    {"qwen3_moe", NULL, 151936, 2048, 6144, 24, 32, 4, 0, 32768, 4096, true, true},
+    {.text = "llama",
+     .vocab_size = 32000,
+     .hidden_size = 4096,
+     .intermediate_size = 11008,
+     .layers = 32,
+     .heads = 32,
+     .max_positions = 2048},
+    {.text = "mistral",
+     .wrapper = "mistral3",
+     .vocab_size = 32000,
+     .hidden_size = 4096,
+     .intermediate_size = 14336,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .sliding_window = 4096,
+     .windows = WINDOWS_IN_ALL},
+    {.text = "qwen2",
+     .vocab_size = 151936,
+     .hidden_size = 4096,
+     .intermediate_size = 22016,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = WINDOWS_FROM_A_LAYER,
+     .traits = {.has_head_biases = true}},
+    {.text = "qwen3",
+     .vocab_size = 151936,
+     .hidden_size = 4096,
+     .intermediate_size = 22016,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .head_dim = 128,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = WINDOWS_FROM_A_LAYER,
+     .traits = {.has_head_norms = true}},
+    {.text = "qwen3_moe",
+     .vocab_size = 151936,
+     .hidden_size = 2048,
+     .intermediate_size = 6144,
+     .layers = 24,
+     .heads = 32,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = WINDOWS_FROM_A_LAYER,
+     .has_experts = true,
+     .traits = {.has_head_norms = true}},
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 
@@ -74,7 +128,7 @@ static void read_sizes(const gb_config *text, const dense_family *family, gb_den
         gb_config_integer(text, "max_position_embeddings", family->max_positions, 1, INT32_MAX);
     config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
     config->layer_count = gb_config_integer(text, "num_hidden_layers", family->layers, 1, MAX_LAYERS);
-    config->has_head_norms = family->has_head_norms;
+    config->traits = family->traits;
     read_heads(text, family, config);
 }
 
@@ -149,7 +203,7 @@ static void read_mistral_windows(const gb_config *text, const dense_family *fami
     }
 }
 
-/* Qwen3 lists its layers, or those from max_window_layers on slide; both only where use_sliding_window. */
+/* Qwen lists its layers, or those from max_window_layers on slide; both only where use_sliding_window. */
 static void read_qwen_windows(const gb_config *text, const dense_family *family, gb_dense_config *config) {
     const bool uses = gb_config_bool(text, "use_sliding_window", false);
     if (uses && family->has_experts)
@@ -179,12 +233,17 @@ static void read_llama_windows(const gb_config *text, gb_dense_config *config) {
 }
 
 static void read_windows(const gb_config *text, const dense_family *family, gb_dense_config *config) {
-    if (family->has_head_norms)
-        read_qwen_windows(text, family, config);
-    else if (family->sliding_window > 0)
-        read_mistral_windows(text, family, config);
-    else
+    switch (family->windows) {
+    case NO_WINDOWS:
         read_llama_windows(text, config);
+        break;
+    case WINDOWS_IN_ALL:
+        read_mistral_windows(text, family, config);
+        break;
+    case WINDOWS_FROM_A_LAYER:
+        read_qwen_windows(text, family, config);
+        break;
+    }
 }
 
 /* ---- The whole ----------------------------------------------------------------------------------------- */

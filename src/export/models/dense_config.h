@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen3 and Qwen3 with experts, in every form that
- * transformers has written. They differ by defaults and a few keys. Absent keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, in every
+ * form that transformers has written. They differ by defaults, a few keys, and what their layers have. Absent
+ * keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -9,15 +10,21 @@
 #include "export/models/rope_config.h"
 #include "export/nn/experts.h"
 
+/* What all models of a family have. */
+typedef struct gb_dense_traits {
+    bool has_head_norms;  /* queries and keys are normalized, head by head */
+    bool has_head_biases; /* products for queries, keys and values have biases */
+} gb_dense_traits;
+
 typedef struct gb_dense_layer {
     bool is_sliding;
     bool has_experts;
 } gb_dense_layer;
 
 typedef struct gb_dense_config {
-    bool is_wrapped;     /* the text model is part of a conditional-generation model */
-    bool has_tied_head;  /* the head is the embedding table */
-    bool has_head_norms; /* queries and keys are normalized, head by head */
+    gb_dense_traits traits;
+    bool is_wrapped;    /* the text model is part of a conditional-generation model */
+    bool has_tied_head; /* the head is the embedding table */
     int64_t vocab_size, hidden_size, max_positions;
     int64_t intermediate_size; /* of layers without experts */
     double rms_norm_eps;
@@ -30,8 +37,8 @@ typedef struct gb_dense_config {
 } gb_dense_config;
 
 /* Reads config.json from its root. Errors: FORMAT, MEMORY; UNSUPPORTED naming the key for what this version
- * cannot run (biases, other activations and rope types, layers that mix windows where implementations
- * differ, ...). Free with gb_dense_config_free, also after an error. */
+ * cannot run (biases that keys ask for, other activations and rope types, layers that mix windows where
+ * implementations differ, ...). Free with gb_dense_config_free, also after an error. */
 gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *config, gumbel_error *error);
 
 void gb_dense_config_free(gb_dense_config *config);

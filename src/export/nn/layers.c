@@ -15,6 +15,11 @@ gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outp
     return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
 }
 
+gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x) {
+    const int64_t size = width(scope, x);
+    return gb_node2(scope, GB_OP_ADD_BIAS, x, gb_weight(scope, name, 1, &size, gb_random_bias()));
+}
+
 gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref table, int64_t vocab_size,
                bool is_tied) {
     static const char NAME[] = "lm_head.weight";

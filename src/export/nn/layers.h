@@ -11,6 +11,9 @@
 /* x W^T with W = name [outputs, K]: f32[M, outputs]. */
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
+/* x + name [K], the same for every row. */
+gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x);
+
 /* Logits [M, vocab_size] of x: with the embedding table of the scope, "embed_tokens.weight", where the head
  * is tied to it, else with lm_head.weight of the scope head. A tied head that the checkpoint has quantized by
  * itself is that one. */
