@@ -317,6 +317,7 @@ int main(void) {
         KEEPS("mlx_qwen_moe_int4"),
         KEEPS("mlx_qwen_moe_even"),
         KEEPS("mlx_qwen_dense_int8"),
+        KEEPS("mlx_qwen2_int4"),
         KEEPS("torchao_gemma4"),
         KEEPS("torchao_gemma4_symmetric"),
         KEEPS("compressed_gemma4"),

@@ -28,6 +28,7 @@ static void test_tiny(void **) {
 static void test_dense(void **) {
     compare_program(*random_program("small.json", "none"));
     compare_program(*random_program("small_bf16.json", "none"));
+    compare_program(*random_program("biases.json", "none"));
     compare_program(*random_program("qwen.json", "none"));
 }
 

@@ -15,7 +15,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.utils import load_model, quantize_model, save_config, save_model
 
-from packed_checkpoints import explicit, gemma, qwen, qwen_moe, to_float32, write_golden, write_released
+from packed_checkpoints import explicit, gemma, qwen, qwen2, qwen_moe, to_float32, write_golden, write_released
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "packed"
 WIDE = dict(hidden_size=64, intermediate_size=64, head_dim=32)
@@ -51,6 +51,7 @@ CASES = {
     "mlx_qwen_dense_int8": (qwen("float16", intermediate_size=128, tie_word_embeddings=True, **WIDE_QWEN),
                             dict(down_proj=scheme(4, 128))),
     "mlx_qwen_moe_even": (qwen_moe("bfloat16", **WIDE_QWEN, **EXPERTS), {}),
+    "mlx_qwen2_int4": (qwen2("bfloat16", tie_word_embeddings=True), dict(q_proj=scheme(8, 32), v_proj=False)),
 }
 
 

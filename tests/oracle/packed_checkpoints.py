@@ -37,8 +37,16 @@ def qwen_moe(dtype, **keys):
                                  shared_expert_intermediate_size=32), **keys})
 
 
+def qwen2(dtype, **keys):
+    return dict(dict(
+        model_type="qwen2", dtype=dtype, vocab_size=VOCABULARY, hidden_size=64, intermediate_size=64,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256), **keys)
+
+
 def explicit(config):
     """The configuration with every key that mlx-lm reads, where its defaults are not transformers'."""
+    if "text_config" not in config:
+        return family_of(config).explicit(config)
     return dict(config, text_config=family_of(config).explicit(config),
                 tie_word_embeddings=family_of(config).explicit(config)["tie_word_embeddings"])
 
