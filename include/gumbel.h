@@ -75,9 +75,12 @@ typedef enum gumbel_status {
     GUMBEL_ERROR_DEADLINE = 10    /* the time given by the caller is over */
 } gumbel_status;
 
+enum { GUMBEL_MESSAGE_BYTES = 1532 };
+
 typedef struct gumbel_error {
     gumbel_status status;
-    char message[508]; /* one line of UTF-8, as of gumbel_escape: names from files can do no harm */
+    char message[GUMBEL_MESSAGE_BYTES]; /* one line of UTF-8, as of gumbel_escape: names from files can do no
+                                           harm */
 } gumbel_error;
 
 /* "0.1.0". */

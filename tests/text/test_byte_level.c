@@ -306,10 +306,11 @@ static void test_refused(void **state) {
     expect(WITH_MODEL(MODEL_OF("", VOCAB ",\"a b\":12")), refused, "token 12");
     expect(WITH_MODEL(MODEL_OF("", VOCAB ",\"\\u3042\":12")), refused, "token 12");
     expect(WITH_ADDED("{\"id\":8,\"content\":\"\\u0120ab\"," FLAGS("false") "}"), refused, "entry 0 (id 8)");
-    expect(WITH_ADDED("{\"id\":10,\"content\":\" ab\"," FLAGS("false") "}"), bad, "same spelling");
     expect(WITH_SPLITTER("{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"use_regex\":false}"), refused,
            "add_prefix_space");
-    expect(WITH_SPLITTER("{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"), refused, "use_regex");
+    expect(WITH_SPLITTER(SEQUENCE("{\"type\":\"Punctuation\",\"behavior\":\"Removed\"}," BYTES)), refused,
+           "the Punctuation behavior \"Removed\"");
+    expect(WITH_SPLITTER(SEQUENCE("{\"type\":\"Whitespace\"}," BYTES)), refused, "the type \"Whitespace\"");
     expect(WITH_SPLITTER(SEQUENCE(BYTES "," SPLIT_OF("a", "Isolated"))), refused, "Split after ByteLevel");
     expect(WITH_SPLITTER("null"), refused, "decoder: ByteLevel");
     expect(WITH_DECODER("{\"type\":\"Fuse\"}"), refused, "decoder: ByteLevel");

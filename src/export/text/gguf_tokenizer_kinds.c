@@ -6,79 +6,26 @@
 
 static const char MODEL[] = "tokenizer.ggml.model", PRE[] = "tokenizer.ggml.pre";
 
-/* llama.cpp makes some special tokens of Gemma 4 user-defined, so that they are shown; files from before it
- * added bos say false and are overruled. */
-#define GEMMA4_JSON                                                                                          \
-    "{\"model\":{\"type\":\"BPE\",\"byte_fallback\":true,\"fuse_unk\":true},"                                \
-    "\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},"     \
-    "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\" \"},"                                  \
-    "\"behavior\":\"MergedWithPrevious\",\"invert\":false},"                                                 \
-    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["                                                      \
-    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"                    \
-    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}}"
-
-/* Merges over bytes, of a text that an expression has split; model is what the model's object has besides. */
-#define BYTE_LEVEL_JSON(model, expression)                                                                   \
-    "{\"model\":{\"type\":\"BPE\"" model "},"                                                                \
-    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["                                           \
-    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" expression "\"},\"behavior\":\"Isolated\","              \
-    "\"invert\":false},"                                                                                     \
-    "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":false,\"use_regex\":false}]},"      \
-    "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true,\"trim_offsets\":true,"                   \
-    "\"use_regex\":true}}"
-
-/* Qwen's expressions, in JSON. From 3.5 on marks belong to words. */
-#define QWEN2_EXPRESSION                                                                                     \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}|"                         \
-    " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define QWEN35_EXPRESSION                                                                                    \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}|"               \
-    " ?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-/* Llama 3's: digits in threes. A text that is a token is that token, whatever the merges say. */
-#define LLAMA3_EXPRESSION                                                                                    \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"                    \
-    " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-/* Mistral's: case begins a word. */
-#define TEKKEN_EXPRESSION                                                                                    \
-    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
-    "Lo}\\\\p{M}]+|"                                                                                         \
-    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{" \
-    "Lo}\\\\p{M}]*|"                                                                                         \
-    "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define WHOLE_TOKENS ",\"ignore_merges\":true"
-#define QWEN_STOPS                                                                                           \
-    { "<|im_end|>", "<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>" }
-
-/* Qwen's own tokenizers make characters NFC first. The files do not say so, and llama.cpp does not do it. */
+/* Qwen's own tokenizers make characters NFC first; the files do not say so, and llama.cpp does not do it. It
+ * makes some special tokens of Gemma 4 user-defined, so that they are shown; files from before it added bos
+ * say false and are overruled. */
 static const gb_tokenizer_kind KINDS[] = {
     {.model = "gemma4",
-     .json = GEMMA4_JSON,
-     .adds_bos = true,
+     .alphabet = GB_ALPHABET_METASPACE,
+     .always_adds_bos = true,
+     .bos = -1,
+     .unknown = -1,
      .specials = {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>",
-                  "<tool_response|>", "<|\"|>"},
-     .stops = {"<eos>", "<turn|>", "<|tool_response>"}},
-    {.model = "gpt2",
-     .pre = {"qwen35"},
-     .json = BYTE_LEVEL_JSON("", QWEN35_EXPRESSION),
-     .unused_are_padding = true,
-     .stops = QWEN_STOPS},
-    {.model = "gpt2",
-     .pre = {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2"},
-     .json = BYTE_LEVEL_JSON("", QWEN2_EXPRESSION),
-     .unused_are_padding = true,
-     .stops = QWEN_STOPS},
-    {.model = "gpt2",
-     .pre = {"llama-bpe", "llama3", "llama-v3"},
-     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, LLAMA3_EXPRESSION),
+                  "<tool_response|>", "<|\"|>"}},
+    {.model = "gpt2", .has_pre_tokenizer = true, .unused_are_padding = true, .bos = -1, .unknown = -1},
+    {.model = "llama",
+     .alphabet = GB_ALPHABET_METASPACE,
+     .has_scores = true,
+     .has_space_prefix = true,
      .adds_bos = true,
      .unused_are_padding = true,
-     .stops = {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"}},
-    {.model = "gpt2",
-     .pre = {"tekken"},
-     .json = BYTE_LEVEL_JSON(WHOLE_TOKENS, TEKKEN_EXPRESSION),
-     .adds_bos = true,
-     .unused_are_padding = true,
-     .stops = {"</s>"}},
+     .bos = 1,
+     .unknown = 0},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 
@@ -87,53 +34,151 @@ bool gb_gguf_is_text(const gb_gguf_value *value, const char *text) {
            memcmp(value->data, text, (size_t)value->size) == 0;
 }
 
-const gb_tokenizer_kind *gb_tokenizer_kind_find(const gb_gguf *file) {
-    const gb_gguf_value *model = gb_gguf_find(file, MODEL), *pre = gb_gguf_find(file, PRE);
-    for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (!gb_gguf_is_text(model, KINDS[i].model))
-            continue;
-        if (!KINDS[i].pre[0])
+/* ---- Finding ------------------------------------------------------------------------------------------- */
+
+static const gb_tokenizer_kind *find_kind(const gb_gguf *file) {
+    const gb_gguf_value *model = gb_gguf_find(file, MODEL);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (gb_gguf_is_text(model, KINDS[i].model))
             return &KINDS[i];
-        for (size_t j = 0; j < GB_KIND_TEXTS && KINDS[i].pre[j]; j++)
-            if (gb_gguf_is_text(pre, KINDS[i].pre[j]))
-                return &KINDS[i];
-    }
     return NULL;
 }
 
-static void list(char *known, size_t size, const char *text) {
-    size_t used = strlen(known);
-    snprintf(known + used, size - used, "%s%s", used ? ", " : "", text);
+bool gb_gguf_tokenizer_find(const gb_gguf *file, gb_gguf_tokenizer *tokenizer) {
+    const gb_gguf_value *pre = gb_gguf_find(file, PRE);
+    *tokenizer = (gb_gguf_tokenizer){.kind = find_kind(file)};
+    if (!tokenizer->kind || !tokenizer->kind->has_pre_tokenizer)
+        return tokenizer->kind != NULL;
+    if (pre && pre->type == GB_GGUF_STRING)
+        tokenizer->pre = gb_pre_tokenizer_find((const char *)pre->data, (size_t)pre->size);
+    return tokenizer->pre != NULL;
 }
 
-/* Says of a key's value that it is none of those known. */
-static gumbel_status refuse(const gb_gguf_value *value, const char *key, const char *known,
-                            gumbel_error *error) {
+/* Says of a key's value that it is none of those known, and what to do. */
+static gumbel_status refuse(const gb_gguf_value *value, const char *key, const char *remedy,
+                            const char *known, gumbel_error *error) {
     if (!value || value->type != GB_GGUF_STRING)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected a string, found %s", key,
-                       value ? gb_gguf_type_name(value->type) : "nothing");
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: expected a string, found %s%s", key,
+                       value ? gb_gguf_type_name(value->type) : "nothing", remedy);
     return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
-                   "%s: \"%.*s\" is not supported in this version; known are %s", key,
-                   (int)(value->size < 60 ? value->size : 60), (const char *)value->data, known);
+                   "%s: \"%.*s\" is not supported in this version%s; known are %s", key,
+                   (int)(value->size < 60 ? value->size : 60), (const char *)value->data, remedy, known);
 }
 
-gumbel_status gb_tokenizer_kind_need(const gb_gguf *file, const gb_tokenizer_kind **kind,
-                                     gumbel_error *error) {
-    const gb_gguf_value *model = gb_gguf_find(file, MODEL);
-    char models[128] = "", names[256] = "";
-    bool is_known_model = false;
-    *kind = gb_tokenizer_kind_find(file);
-    if (*kind)
+static gumbel_status refuse_model(const gb_gguf *file, gumbel_error *error) {
+    char known[64] = "";
+    for (size_t i = 0, used = 0; i < KIND_COUNT; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", KINDS[i].model);
+    return refuse(gb_gguf_find(file, MODEL), MODEL, "", known, error);
+}
+
+gumbel_status gb_gguf_tokenizer_need(const gb_gguf *file, gb_gguf_tokenizer *tokenizer, gumbel_error *error) {
+    char known[1024] = "";
+    if (gb_gguf_tokenizer_find(file, tokenizer))
         return GUMBEL_OK;
-    for (size_t i = 0; i < KIND_COUNT; i++) {
-        if (i == 0 || strcmp(KINDS[i].model, KINDS[i - 1].model) != 0)
-            list(models, sizeof models, KINDS[i].model);
-        if (!gb_gguf_is_text(model, KINDS[i].model))
-            continue;
-        is_known_model = true;
-        for (size_t j = 0; j < GB_KIND_TEXTS && KINDS[i].pre[j]; j++)
-            list(names, sizeof names, KINDS[i].pre[j]);
+    if (!tokenizer->kind)
+        return refuse_model(file, error);
+    gb_pre_tokenizer_list(known, sizeof known);
+    return refuse(gb_gguf_find(file, PRE), PRE,
+                  "; export the model's own directory, whose tokenizer.json says how it splits texts, or set "
+                  "the key to the name of a tokenizer that splits alike",
+                  known, error);
+}
+
+/* ---- Single tokens ------------------------------------------------------------------------------------- */
+
+static bool is_one_of(const gb_gguf_value *token, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count && texts[i]; i++)
+        if (gb_gguf_is_text(token, texts[i]))
+            return true;
+    return false;
+}
+
+bool gb_gguf_is_special(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    return type == GB_GGUF_TOKEN_CONTROL || type == GB_GGUF_TOKEN_UNKNOWN ||
+           is_one_of(token, kind->specials, GB_KIND_TEXTS);
+}
+
+bool gb_gguf_is_stop(const gb_gguf_value *token) {
+    static const char *const stops[] = {"<|im_end|>",
+                                        "<|endoftext|>",
+                                        "<|end_of_text|>",
+                                        "<|eot_id|>",
+                                        "<|eom_id|>",
+                                        "<|end|>",
+                                        "<|return|>",
+                                        "<|call|>",
+                                        "<|flush|>",
+                                        "<|calls|>",
+                                        "<end_of_turn>",
+                                        "<eos>",
+                                        "<turn|>",
+                                        "<|tool_response>",
+                                        "</s>",
+                                        "<EOT>",
+                                        "_<EOT>",
+                                        "[EOT]",
+                                        "[EOS]",
+                                        "<end_of_utterance>",
+                                        "<｜end▁of▁sentence｜>",
+                                        "[e~[",
+                                        "<|fim_pad|>",
+                                        "<|repo_name|>",
+                                        "<|file_sep|>"};
+    return is_one_of(token, stops, sizeof stops / sizeof stops[0]);
+}
+
+/* ---- Rules --------------------------------------------------------------------------------------------- */
+
+/* The expressions' steps, then one more where last is not NULL, which is taken over. */
+static json_t *pre_tokenizer_steps(const gb_pre_tokenizer *pre, json_t *last) {
+    json_t *steps = json_array();
+    for (size_t i = 0; pre && i < GB_PRE_TOKENIZER_STEPS && pre->expressions[i]; i++)
+        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern",
+                                               "Regex", gb_expression_text(pre->expressions[i]), "behavior",
+                                               "Isolated", "invert", false));
+    if (last)
+        json_array_append_new(steps, last);
+    return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
+}
+
+static json_t *byte_rules(const gb_pre_tokenizer *pre) {
+    return json_pack("{s:{s:s, s:b}, s:o, s:{s:s}}", "model", "type", "BPE", "ignore_merges",
+                     pre->takes_whole_tokens, "pre_tokenizer",
+                     pre_tokenizer_steps(pre, json_pack("{s:s, s:b, s:b}", "type", "ByteLevel",
+                                                        "add_prefix_space", false, "use_regex", false)),
+                     "decoder", "type", "ByteLevel");
+}
+
+/* Spaces are U+2581 in the model. Gemma's own files split by spaces, of which then none are left. */
+static json_t *metaspace_rules(const gb_pre_tokenizer *pre, bool has_space_prefix) {
+    static const char METASPACE[] = "\xE2\x96\x81";
+    json_t *normalizers =
+        json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", "String", " ", "content", METASPACE);
+    if (has_space_prefix)
+        json_array_insert_new(normalizers, 0,
+                              json_pack("{s:s, s:s}", "type", "Prepend", "prepend", METASPACE));
+    json_t *split = json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "String", " ",
+                              "behavior", "MergedWithPrevious", "invert", false);
+    return json_pack("{s:{s:s, s:b, s:b}, s:{s:s, s:o}, s:o, s:{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s}, {s:s}]}}",
+                     "model", "type", "BPE", "byte_fallback", true, "fuse_unk", true, "normalizer", "type",
+                     "Sequence", "normalizers", normalizers, "pre_tokenizer", pre_tokenizer_steps(pre, split),
+                     "decoder", "type", "Sequence", "decoders", "type", "Replace", "pattern", "String",
+                     METASPACE, "content", " ", "type", "ByteFallback", "type", "Fuse");
+}
+
+static json_t *character_rules(const gb_pre_tokenizer *pre) {
+    return json_pack("{s:{s:s}, s:o, s:{s:s}}", "model", "type", "BPE", "pre_tokenizer",
+                     pre_tokenizer_steps(pre, NULL), "decoder", "type", "Fuse");
+}
+
+json_t *gb_gguf_tokenizer_rules(const gb_gguf_tokenizer *tokenizer, bool has_space_prefix) {
+    switch (tokenizer->pre ? tokenizer->pre->alphabet : tokenizer->kind->alphabet) {
+    case GB_ALPHABET_BYTES:
+        return byte_rules(tokenizer->pre);
+    case GB_ALPHABET_METASPACE:
+        return metaspace_rules(tokenizer->pre, has_space_prefix);
+    default:
+        return character_rules(tokenizer->pre);
     }
-    return is_known_model ? refuse(gb_gguf_find(file, PRE), PRE, names, error)
-                          : refuse(model, MODEL, models, error);
 }

@@ -3,6 +3,7 @@
 
 #include "export/text/byte_level.h"
 #include "export/text/split_expression.h"
+#include "text/tokenizer/expressions.h"
 #include "text/tokenizer/tokenizer_data.h"
 
 #include <string.h>
@@ -44,19 +45,34 @@ static gumbel_status check_text(const step_writer *w, const json_t *text, const 
     return GUMBEL_OK;
 }
 
-/* Appends a step; pattern and content are JSON strings or NULL for none. */
-static gumbel_status write_step(step_writer *w, uint32_t kind, uint32_t option, const json_t *pattern,
-                                const json_t *content, gumbel_error *error) {
+/* Begins a step, which its two texts are appended to. */
+static gumbel_status begin_step(step_writer *w, uint32_t kind, uint32_t option, gumbel_error *error) {
     if (w->count == GB_MAX_TEXT_STEPS)
         return REFUSED("%s: more than %d steps", w->list->key, GB_MAX_TEXT_STEPS);
     w->count++;
     gb_buffer_append_u32(w->bytes, kind);
     gb_buffer_append_u32(w->bytes, option);
+    return GUMBEL_OK;
+}
+
+/* Appends a step; pattern and content are JSON strings or NULL for none. */
+static gumbel_status write_step(step_writer *w, uint32_t kind, uint32_t option, const json_t *pattern,
+                                const json_t *content, gumbel_error *error) {
     const json_t *texts[] = {pattern, content};
+    GB_TRY(begin_step(w, kind, option, error));
     for (int i = 0; i < 2; i++) {
         const char *text = texts[i] ? json_string_value(texts[i]) : "";
         gb_buffer_append_text(w->bytes, text, texts[i] ? json_string_length(texts[i]) : 0);
     }
+    return GUMBEL_OK;
+}
+
+/* Appends a split by an expression that a type of pre-tokenizer stands for. */
+static gumbel_status write_expression(step_writer *w, gb_expression expression, gumbel_error *error) {
+    const char *text = gb_expression_text(expression);
+    GB_TRY(begin_step(w, GB_SPLIT_EXPRESSION, GB_SPLIT_ISOLATED, error));
+    gb_buffer_append_text(w->bytes, text, strlen(text));
+    gb_buffer_append_text(w->bytes, "", 0);
     return GUMBEL_OK;
 }
 
@@ -106,12 +122,35 @@ static gumbel_status write_split(step_writer *w, const json_t *step, gumbel_erro
 
 /* The model's spellings have become bytes, and so need not the text. */
 static gumbel_status enter_byte_level(step_writer *w, const json_t *step, gumbel_error *error) {
-    static const char *const keys[] = {"add_prefix_space", "use_regex"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (!json_is_false(json_object_get(step, keys[i])))
-            return REFUSED("%s: ByteLevel with \"%s\" is not supported", w->list->key, keys[i]);
+    if (json_is_true(json_object_get(step, "add_prefix_space")))
+        return REFUSED("%s: ByteLevel with \"add_prefix_space\" is not supported", w->list->key);
     w->is_byte_level = true;
-    return GUMBEL_OK;
+    return json_is_false(json_object_get(step, "use_regex")) ? GUMBEL_OK
+                                                             : write_expression(w, GB_EXPRESSION_GPT2, error);
+}
+
+static gumbel_status write_digits(step_writer *w, const json_t *step, gumbel_error *error) {
+    const bool is_individual = json_is_true(json_object_get(step, "individual_digits"));
+    return write_expression(w, is_individual ? GB_EXPRESSION_DIGIT : GB_EXPRESSION_DIGITS, error);
+}
+
+static gumbel_status write_punctuation(step_writer *w, const json_t *step, gumbel_error *error) {
+    const char *behavior = string_at(step, "behavior");
+    const bool is_contiguous = strcmp(behavior, "Contiguous") == 0;
+    if (!is_contiguous && strcmp(behavior, "Isolated") != 0)
+        return REFUSED(
+            "%s: the Punctuation behavior \"%.40s\" is not supported (Isolated and Contiguous are)",
+            w->list->key, behavior);
+    return write_expression(w, is_contiguous ? GB_EXPRESSION_PUNCTUATIONS : GB_EXPRESSION_PUNCTUATION, error);
+}
+
+/* A stream of text may go on from another one, and so keeps the space that it begins with. */
+static gumbel_status check_strip(const step_writer *w, const json_t *step, gumbel_error *error) {
+    if (strcmp(string_at(step, "content"), " ") == 0 &&
+        json_integer_value(json_object_get(step, "start")) <= 1 &&
+        json_integer_value(json_object_get(step, "stop")) == 0)
+        return GUMBEL_OK;
+    return REFUSED("%s: Strip of anything but the first space is not supported", w->list->key);
 }
 
 static gumbel_status refuse_type(const step_writer *w, const char *type, const char *known,
@@ -119,32 +158,62 @@ static gumbel_status refuse_type(const step_writer *w, const char *type, const c
     return REFUSED("%s: the type \"%.40s\" is not supported (%s)", w->list->key, type, known);
 }
 
+static gumbel_status write_prepend(step_writer *w, const json_t *step, gumbel_error *error) {
+    const json_t *content = json_object_get(step, "prepend");
+    GB_TRY(check_text(w, content, "prepend", 0, GB_MAX_PATTERN_BYTES, error));
+    return write_step(w, GB_NORMALIZE_PREPEND, 0, NULL, content, error);
+}
+
+static gumbel_status write_normalizer(step_writer *w, const char *type, const json_t *step,
+                                      gumbel_error *error) {
+    if (strcmp(type, "NFC") == 0)
+        return write_step(w, GB_NORMALIZE_NFC, 0, NULL, NULL, error);
+    if (strcmp(type, "Prepend") == 0)
+        return write_prepend(w, step, error);
+    return strcmp(type, "Replace") == 0 ? write_replace(w, GB_NORMALIZE_REPLACE, step, error)
+                                        : refuse_type(w, type, "Replace, Prepend and NFC are", error);
+}
+
+static gumbel_status write_pre_tokenizer(step_writer *w, const char *type, const json_t *step,
+                                         gumbel_error *error) {
+    if (w->is_byte_level)
+        return REFUSED("%s: %.40s after ByteLevel is not supported", w->list->key, type);
+    if (strcmp(type, "ByteLevel") == 0)
+        return enter_byte_level(w, step, error);
+    if (strcmp(type, "Digits") == 0)
+        return write_digits(w, step, error);
+    if (strcmp(type, "Punctuation") == 0)
+        return write_punctuation(w, step, error);
+    return strcmp(type, "Split") == 0
+               ? write_split(w, step, error)
+               : refuse_type(w, type, "Split, Digits, Punctuation and ByteLevel are", error);
+}
+
+static gumbel_status write_decoder(step_writer *w, const char *type, const json_t *step,
+                                   gumbel_error *error) {
+    if (strcmp(type, "ByteLevel") == 0)
+        return write_step(w, GB_DECODE_BYTE_LEVEL, 0, NULL, NULL, error);
+    if (strcmp(type, "Replace") == 0)
+        return write_replace(w, GB_DECODE_REPLACE, step, error);
+    if (strcmp(type, "ByteFallback") == 0)
+        return write_step(w, GB_DECODE_BYTE_FALLBACK, 0, NULL, NULL, error);
+    if (strcmp(type, "Strip") == 0)
+        return check_strip(w, step, error);
+    /* Fuse joins the tokens, which a stream of text does anyway. */
+    return strcmp(type, "Fuse") == 0
+               ? GUMBEL_OK
+               : refuse_type(w, type, "Replace, ByteFallback, ByteLevel, Strip and Fuse are", error);
+}
+
 static gumbel_status write_one(step_writer *w, const json_t *step, gumbel_error *error) {
     const char *type = string_at(step, "type");
     switch (w->list->part) {
     case GB_PART_NORMALIZER:
-        if (strcmp(type, "NFC") == 0)
-            return write_step(w, GB_NORMALIZE_NFC, 0, NULL, NULL, error);
-        return strcmp(type, "Replace") == 0 ? write_replace(w, GB_NORMALIZE_REPLACE, step, error)
-                                            : refuse_type(w, type, "Replace and NFC are", error);
+        return write_normalizer(w, type, step, error);
     case GB_PART_PRE_TOKENIZER:
-        if (w->is_byte_level)
-            return REFUSED("%s: %.40s after ByteLevel is not supported", w->list->key, type);
-        if (strcmp(type, "ByteLevel") == 0)
-            return enter_byte_level(w, step, error);
-        return strcmp(type, "Split") == 0 ? write_split(w, step, error)
-                                          : refuse_type(w, type, "Split and ByteLevel are", error);
+        return write_pre_tokenizer(w, type, step, error);
     default:
-        if (strcmp(type, "ByteLevel") == 0)
-            return write_step(w, GB_DECODE_BYTE_LEVEL, 0, NULL, NULL, error);
-        if (strcmp(type, "Replace") == 0)
-            return write_replace(w, GB_DECODE_REPLACE, step, error);
-        if (strcmp(type, "ByteFallback") == 0)
-            return write_step(w, GB_DECODE_BYTE_FALLBACK, 0, NULL, NULL, error);
-        /* Fuse joins the tokens, which a stream of text does anyway. */
-        return strcmp(type, "Fuse") == 0
-                   ? GUMBEL_OK
-                   : refuse_type(w, type, "Replace, ByteFallback, ByteLevel and Fuse are", error);
+        return write_decoder(w, type, step, error);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/file_map.h"
 #include "base/memory.h"
+#include "export/text/merges_json.h"
 #include "export/text/vocabulary_json.h"
 #include "text/base/load_json.h"
 #include "text/tokenizer/splitter.h"

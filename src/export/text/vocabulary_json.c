@@ -50,35 +50,52 @@ static json_t *mutable_json(const json_t *value) {
     return (json_t *)(uintptr_t)value;
 }
 
-/* Room for what the keys stand for, which is never longer than they are. */
-static gumbel_status allocate_bytes(const json_t *vocab, char **bytes, gumbel_error *error) {
+/* Room for what the spellings stand for, which is never longer than they are. */
+static gumbel_status allocate_bytes(const json_t *vocab, const json_t *repeated, char **bytes,
+                                    gumbel_error *error) {
     const char *key;
     json_t *value;
-    size_t total = 0;
+    size_t total = 0, index;
     json_object_foreach(mutable_json(vocab), key, value) total += strlen(key);
+    json_array_foreach(repeated, index, value) total += json_string_length(json_array_get(value, 1));
     *bytes = gb_allocate(total, 1);
     return *bytes ? GUMBEL_OK
                   : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu bytes of tokens", total);
 }
 
-static gumbel_status read_vocab(const json_t *vocab, size_t entries, gb_json_vocabulary *vocabulary,
+/* Adds a token of the model; at byte level *next is where its bytes go. */
+static gumbel_status read_token(const char *what, size_t index, const char *spelling, const json_t *id,
+                                size_t entries, char **next, gb_json_vocabulary *vocabulary,
                                 gumbel_error *error) {
+    const size_t length = strlen(spelling);
+    gb_json_token token = {.text = spelling, .length = length};
+    GB_TRY(check_id(id, entries, what, index, error));
+    GB_TRY(check_spelling(what, index, length, error));
+    if (*next) {
+        if (!gb_read_byte_level(spelling, length, *next, &token.length))
+            token.length = 0; /* an added token, perhaps */
+        token.text = *next;
+        *next += token.length;
+    }
+    return set_token(vocabulary, json_integer_value(id), token, what, index, error);
+}
+
+static gumbel_status read_vocab(const json_t *vocab, const json_t *repeated, size_t entries,
+                                gb_json_vocabulary *vocabulary, gumbel_error *error) {
     char *next = vocabulary->bytes;
     const char *key;
     json_t *value;
     size_t index = 0;
     json_object_foreach(mutable_json(vocab), key, value) {
-        GB_TRY(check_id(value, entries, "model.vocab", index, error));
-        GB_TRY(check_spelling("model.vocab", index, strlen(key), error));
-        gb_json_token token = {.text = key, .length = strlen(key)};
-        if (next) {
-            if (!gb_read_byte_level(key, strlen(key), next, &token.length))
-                token.length = 0; /* an added token, perhaps */
-            token.text = next;
-            next += token.length;
-        }
-        GB_TRY(set_token(vocabulary, json_integer_value(value), token, "model.vocab", index, error));
+        GB_TRY(read_token("model.vocab", index, key, value, entries, &next, vocabulary, error));
         index++;
+    }
+    json_array_foreach(repeated, index, value) {
+        const char *spelling = json_string_value(json_array_get(value, 1));
+        const json_t *id = json_array_get(value, 0);
+        GB_TRY(read_token("model.repeated", index, spelling ? spelling : "", id, entries, &next, vocabulary,
+                          error));
+        vocabulary->tokens[json_integer_value(id)].is_repeated = true;
     }
     return GUMBEL_OK;
 }
@@ -111,10 +128,16 @@ static gumbel_status read_added_token(const json_t *added, size_t index, size_t 
         return BROKEN("added_tokens: entry %zu has no string \"content\"", index);
     GB_TRY(check_id(id_value, entries, "added_tokens", index, error));
     json_int_t id = json_integer_value(id_value);
-    gb_json_token token = {json_string_value(content), json_string_length(content), 0, true};
+    gb_json_token token = {
+        .text = json_string_value(content), .length = json_string_length(content), .is_added = true};
     GB_TRY(check_spelling("added_tokens", index, token.length, error));
     GB_TRY(read_flags(added, index, &token.flags, error));
     int32_t in_model = gb_json_token_id(vocabulary, token.text, token.length);
+    if (vocabulary->tokens[id].is_repeated) {
+        token.flags |= GB_ADDED_OUTSIDE;
+        vocabulary->tokens[id] = token;
+        return GUMBEL_OK;
+    }
     if (in_model < 0) {
         token.flags |= GB_ADDED_OUTSIDE;
         return set_token(vocabulary, id, token, "added_tokens", index, error);
@@ -137,22 +160,23 @@ static gumbel_status read_added_token(const json_t *added, size_t index, size_t 
 
 gumbel_status gb_read_json_vocabulary(const json_t *root, gb_json_vocabulary *vocabulary,
                                       gumbel_error *error) {
-    const json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    const json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
+    const json_t *repeated = json_object_get(model, "repeated");
     const json_t *added = json_object_get(root, "added_tokens");
     *vocabulary = (gb_json_vocabulary){.model_vocab = vocab};
     if (!json_is_object(vocab))
         return BROKEN("model.vocab: not an object of tokens and ids");
     if (added && !json_is_array(added) && !json_is_null(added))
         return BROKEN("added_tokens: not an array");
-    size_t entries = json_object_size(vocab) + json_array_size(added);
+    size_t entries = json_object_size(vocab) + json_array_size(repeated) + json_array_size(added);
     if (entries == 0 || entries > GB_MAX_TOKENS)
         return BROKEN("model.vocab: %zu tokens; 1 to %d are possible", entries, GB_MAX_TOKENS);
     vocabulary->tokens = gb_allocate(allowed_ids(entries), sizeof *vocabulary->tokens);
     if (!vocabulary->tokens)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %zu tokens", entries);
     if (gb_json_has_byte_level(json_object_get(root, "pre_tokenizer"), "pretokenizers"))
-        GB_TRY(allocate_bytes(vocab, &vocabulary->bytes, error));
-    GB_TRY(read_vocab(vocab, entries, vocabulary, error));
+        GB_TRY(allocate_bytes(vocab, repeated, &vocabulary->bytes, error));
+    GB_TRY(read_vocab(vocab, repeated, entries, vocabulary, error));
     for (size_t i = 0; i < json_array_size(added); i++)
         GB_TRY(read_added_token(json_array_get(added, i), i, entries, vocabulary, error));
     for (uint32_t id = 0; id < vocabulary->count; id++)
@@ -190,70 +214,6 @@ void gb_write_vocabulary(const gb_json_vocabulary *vocabulary, gb_byte_buffer *b
     for (uint32_t id = 0; id < vocabulary->count; id++)
         gb_buffer_append(bytes, vocabulary->tokens[id].text, vocabulary->tokens[id].length);
     gb_end_part(bytes, part);
-}
-
-/* ---- Merges ---- */
-
-typedef struct merge_texts {
-    const char *left, *right;
-    size_t left_length, right_length;
-} merge_texts;
-
-/* A merge is ["a", "b"], or in older files "a b". */
-static bool read_merge(const json_t *merge, merge_texts *texts) {
-    if (json_is_string(merge)) {
-        const char *text = json_string_value(merge);
-        const char *space = strchr(text, ' ');
-        if (!space || strchr(space + 1, ' ') || strlen(text) != json_string_length(merge))
-            return false;
-        *texts = (merge_texts){text, space + 1, (size_t)(space - text), strlen(space + 1)};
-        return true;
-    }
-    const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
-    if (json_array_size(merge) != 2 || !json_is_string(left) || !json_is_string(right))
-        return false;
-    *texts = (merge_texts){json_string_value(left), json_string_value(right), json_string_length(left),
-                           json_string_length(right)};
-    return true;
-}
-
-static gumbel_status write_merge(const json_t *merge, size_t rank, const gb_json_vocabulary *vocabulary,
-                                 gb_byte_buffer *bytes, gumbel_error *error) {
-    merge_texts texts;
-    char joined[2 * GB_MAX_TOKEN_BYTES];
-    if (!read_merge(merge, &texts))
-        return BROKEN("model.merges: entry %zu is neither [\"a\", \"b\"] nor \"a b\"", rank);
-    int32_t left = gb_json_token_id(vocabulary, texts.left, texts.left_length);
-    int32_t right = gb_json_token_id(vocabulary, texts.right, texts.right_length);
-    if (left < 0 || right < 0)
-        return BROKEN("model.merges: the %s token of entry %zu is not in the vocabulary",
-                      left < 0 ? "left" : "right", rank);
-    memcpy(joined, texts.left, texts.left_length); /* both are tokens, and fit */
-    memcpy(joined + texts.left_length, texts.right, texts.right_length);
-    int32_t result = gb_json_token_id(vocabulary, joined, texts.left_length + texts.right_length);
-    if (result < 0)
-        return BROKEN("model.merges: the result of entry %zu (ids %d and %d) is not in the vocabulary", rank,
-                      left, right);
-    gb_buffer_append_u32(bytes, (uint32_t)left);
-    gb_buffer_append_u32(bytes, (uint32_t)right);
-    gb_buffer_append_u32(bytes, (uint32_t)result);
-    return GUMBEL_OK;
-}
-
-gumbel_status gb_write_merges(const json_t *root, const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes,
-                              gumbel_error *error) {
-    const json_t *merges = json_object_get(json_object_get(root, "model"), "merges");
-    if (!json_is_array(merges))
-        return BROKEN("model.merges: not an array");
-    size_t count = json_array_size(merges);
-    if (count > GB_MAX_MERGES)
-        return BROKEN("model.merges: %zu entries; at most %d are possible", count, GB_MAX_MERGES);
-    size_t part = gb_begin_part(bytes, GB_PART_MERGES);
-    gb_buffer_append_u32(bytes, (uint32_t)count);
-    for (size_t i = 0; i < count; i++)
-        GB_TRY(write_merge(json_array_get(merges, i), i, vocabulary, bytes, error));
-    gb_end_part(bytes, part);
-    return GUMBEL_OK;
 }
 
 void gb_write_added(const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes) {

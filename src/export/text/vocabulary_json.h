@@ -17,6 +17,7 @@ typedef struct gb_json_token {
     size_t length;    /* 0: a spelling that is not in the byte-level alphabet */
     uint32_t flags;   /* GB_ADDED_* */
     bool is_added;
+    bool is_repeated; /* spelled as an earlier token is: it decodes, but no text becomes it */
 } gb_json_token;
 
 typedef struct gb_json_vocabulary {
@@ -26,8 +27,10 @@ typedef struct gb_json_vocabulary {
     char *bytes;               /* owned; NULL unless the file is byte-level: what they stand for */
 } gb_json_vocabulary;
 
-/* Reads model.vocab and added_tokens; at byte level, turns the model's spellings into bytes. Errors: FORMAT,
- * LIMIT as FORMAT, MEMORY. Free with gb_json_vocabulary_free, also after an error. root must outlive it. */
+/* Reads model.vocab and added_tokens, and of a GGUF model.repeated: [[id, spelling], ...] of tokens that are
+ * spelled as earlier ones, which an object cannot have. At byte level, turns the model's spellings into
+ * bytes. Errors: FORMAT, LIMIT as FORMAT, MEMORY. Free with gb_json_vocabulary_free, also after an error.
+ * root must outlive it. */
 gumbel_status gb_read_json_vocabulary(const json_t *root, gb_json_vocabulary *vocabulary,
                                       gumbel_error *error);
 void gb_json_vocabulary_free(gb_json_vocabulary *vocabulary);
@@ -37,8 +40,6 @@ int32_t gb_json_token_id(const gb_json_vocabulary *vocabulary, const char *text,
 
 /* Append the parts of the section. */
 void gb_write_vocabulary(const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes);
-gumbel_status gb_write_merges(const json_t *root, const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes,
-                              gumbel_error *error);
 void gb_write_added(const gb_json_vocabulary *vocabulary, gb_byte_buffer *bytes);
 
 #endif

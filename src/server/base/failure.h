@@ -10,12 +10,12 @@
 enum { SERVER_PARAM = 64 };
 
 typedef struct server_failure {
-    int status;               /* of HTTP */
-    const char *type;         /* as OpenAI has it: "invalid_request_error" */
-    const char *code;         /* "context_length_exceeded"; NULL: none */
-    char param[SERVER_PARAM]; /* the field; "": none */
-    char message[508];        /* one sentence */
-    int retry_seconds;        /* when to try again; 0: nothing to say */
+    int status;                         /* of HTTP */
+    const char *type;                   /* as OpenAI has it: "invalid_request_error" */
+    const char *code;                   /* "context_length_exceeded"; NULL: none */
+    char param[SERVER_PARAM];           /* the field; "": none */
+    char message[GUMBEL_MESSAGE_BYTES]; /* one sentence */
+    int retry_seconds;                  /* when to try again; 0: nothing to say */
 } server_failure;
 
 #define SERVER_PRINTF(format_index, first) __attribute__((format(printf, format_index, first)))

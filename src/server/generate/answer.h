@@ -20,8 +20,8 @@ typedef struct server_answer {
     double last_time;       /* of its last token */
     gumbel_finish finish;
     int32_t stop_string;
-    gumbel_status status; /* not OK: it has failed, */
-    char message[508];    /* for this reason */
+    gumbel_status status;               /* not OK: it has failed, */
+    char message[GUMBEL_MESSAGE_BYTES]; /* for this reason */
     gumbel_usage usage;
     /* For the protocol that tells it: */
     server_text text;   /* of completions */

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <utf8proc.h>
 
+/* Of equal patterns, that of the lower id first. */
 static int compare_patterns(const void *left, const void *right) {
     const gb_added_pattern *a = left, *b = right;
     int order = memcmp(a->text, b->text, a->length < b->length ? a->length : b->length);
-    return order ? order : (a->length > b->length) - (a->length < b->length);
+    order = order ? order : (a->length > b->length) - (a->length < b->length);
+    return order ? order : (a->id > b->id) - (a->id < b->id);
 }
 
 void gb_added_tokens_index(gb_added_tokens *set) {

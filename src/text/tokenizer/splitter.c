@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "text/base/utf8.h"
+#include "text/tokenizer/expressions.h"
 #include "text/tokenizer/young_characters.h"
 
 #include <pcre2.h>
@@ -42,26 +43,6 @@ struct gb_cutting {
 };
 
 /* ---- Compiling ---- */
-
-/* Compiled code counts hardly any of its steps. It is only made for expressions that are known not to go back
- * more often than the text is long; others are interpreted, which counts every step. */
-static bool is_known_to_be_linear(const char *expression) {
-    static const char *const known[] = {
-        /* Qwen3.5 */
-        "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
-        "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-        /* Qwen2 to Qwen3 */
-        "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
-        "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-        /* Llama 3 */
-        "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
-        "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(expression, known[i]) == 0)
-            return true;
-    return false;
-}
 
 static void *allocate(size_t size, void *user) {
     (void)user;
@@ -114,7 +95,9 @@ gumbel_status gb_splitter_create(const gb_text_step *step, gb_splitter **splitte
         gb_splitter_free(created);
         return status;
     }
-    if (is_known_to_be_linear(created->expression))
+    /* Machine code counts hardly any of its steps; other expressions are interpreted, which counts every one.
+     */
+    if (gb_expression_is_linear(gb_expression_find(step->pattern, step->pattern_length)))
         pcre2_jit_compile(created->code, PCRE2_JIT_COMPLETE); /* where it fails, matching interprets */
     *splitter = created;
     return GUMBEL_OK;

@@ -30,16 +30,28 @@ void gb_replace(const gb_text_step *step, const char *text, size_t length, gb_by
     }
 }
 
+static void normalize_once(const gb_text_step *step, const char *text, size_t length,
+                           gb_byte_buffer *output) {
+    switch (step->kind) {
+    case GB_NORMALIZE_NFC:
+        gb_append_nfc(text, length, output);
+        break;
+    case GB_NORMALIZE_PREPEND:
+        gb_buffer_append(output, step->content, step->content_length);
+        gb_buffer_append(output, text, length);
+        break;
+    default:
+        gb_replace(step, text, length, output);
+    }
+}
+
 void gb_normalize(const gb_text_steps *steps, const char *text, size_t length, gb_byte_buffer *output,
                   gb_byte_buffer *spare) {
     output->size = 0;
     gb_buffer_append(output, text, length);
     for (uint32_t i = 0; i < steps->count && !output->failed; i++) {
         spare->size = 0;
-        if (steps->items[i].kind == GB_NORMALIZE_NFC)
-            gb_append_nfc((const char *)output->data, output->size, spare);
-        else
-            gb_replace(&steps->items[i], (const char *)output->data, output->size, spare);
+        normalize_once(&steps->items[i], (const char *)output->data, output->size, spare);
         gb_byte_buffer swapped = *output;
         *output = *spare;
         *spare = swapped;

@@ -131,6 +131,7 @@ static const struct step_kind {
 } step_kinds[] = {
     {GB_PART_NORMALIZER, GB_NORMALIZE_REPLACE, 0, 1, GB_MAX_PATTERN_BYTES, GB_MAX_PATTERN_BYTES},
     {GB_PART_NORMALIZER, GB_NORMALIZE_NFC, 0, 0, 0, 0},
+    {GB_PART_NORMALIZER, GB_NORMALIZE_PREPEND, 0, 0, 0, GB_MAX_PATTERN_BYTES},
     {GB_PART_PRE_TOKENIZER, GB_SPLIT_TEXT, GB_SPLIT_MERGED_WITH_PREVIOUS, 1, GB_MAX_PATTERN_BYTES, 0},
     {GB_PART_PRE_TOKENIZER, GB_SPLIT_EXPRESSION, GB_SPLIT_ISOLATED, 1, GB_MAX_EXPRESSION_BYTES, 0},
     {GB_PART_DECODER, GB_DECODE_REPLACE, 0, 1, GB_MAX_PATTERN_BYTES, GB_MAX_PATTERN_BYTES},
@@ -273,7 +274,8 @@ gumbel_status gb_tokenizer_parse(const gb_blob *blob, gb_tokenizer_data *data, g
     if (in.failed || memcmp(magic, GB_TOKENIZER_MAGIC, 4) != 0)
         return BROKEN("the section does not begin with %s", GB_TOKENIZER_MAGIC);
     if (version != GB_TOKENIZER_VERSION)
-        return UNKNOWN("version %u is not known to this version", version);
+        return UNKNOWN("version %u is not known to this version, which reads %d; export the model again",
+                       version, GB_TOKENIZER_VERSION);
     GB_TRY(read_parts(&in, data, error));
     if (data->unknown != -1 && !is_token(data, (uint32_t)data->unknown))
         return BROKEN("the unknown token %d is not in the vocabulary", data->unknown);

@@ -16,7 +16,7 @@
 
 /* The section begins with these four bytes and a version. */
 #define GB_TOKENIZER_MAGIC "GBTK"
-enum { GB_TOKENIZER_VERSION = 1 };
+enum { GB_TOKENIZER_VERSION = 2 };
 
 /* Numbers of the parts, in the order in which they stand. Never reused. */
 typedef enum gb_tokenizer_part {
@@ -55,7 +55,8 @@ enum {
 /* Kinds of steps. Each list numbers its own. */
 enum {
     GB_NORMALIZE_REPLACE = 1, /* every pattern becomes content */
-    GB_NORMALIZE_NFC = 2      /* normalization form C */
+    GB_NORMALIZE_NFC = 2,     /* normalization form C */
+    GB_NORMALIZE_PREPEND = 3  /* content comes before the text */
 };
 enum {
     GB_SPLIT_TEXT = 1,      /* the pattern is text; option: merged with previous */

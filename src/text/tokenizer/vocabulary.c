@@ -7,21 +7,20 @@
 #include <string.h>
 #include <xxhash.h>
 
-static gumbel_status insert(gb_vocabulary *vocabulary, int32_t id, gumbel_error *error) {
+/* Of equal spellings the lower id, which came before, is the one that is found. */
+static void insert(gb_vocabulary *vocabulary, int32_t id) {
     size_t length;
     const char *text = gb_token_text(vocabulary->data, id, &length);
     if (length == 0)
-        return GUMBEL_OK;
+        return;
     uint64_t slot = XXH3_64bits(text, length) & vocabulary->mask;
     for (; vocabulary->slots[slot] >= 0; slot = (slot + 1) & vocabulary->mask) {
         size_t other_length;
         const char *other = gb_token_text(vocabulary->data, vocabulary->slots[slot], &other_length);
         if (other_length == length && memcmp(other, text, length) == 0)
-            return gb_fail(error, GUMBEL_ERROR_FORMAT, "tokenizer: tokens %d and %d have the same spelling",
-                           vocabulary->slots[slot], id);
+            return;
     }
     vocabulary->slots[slot] = id;
-    return GUMBEL_OK;
 }
 
 /* Some files mark them as special; they stand for bytes all the same. */
@@ -52,7 +51,7 @@ gumbel_status gb_vocabulary_create(gb_vocabulary *vocabulary, const gb_tokenizer
         vocabulary->flags[added.id] = (uint8_t)added.flags;
     }
     for (uint32_t id = 0; id < data->token_count; id++)
-        GB_TRY(insert(vocabulary, (int32_t)id, error));
+        insert(vocabulary, (int32_t)id);
     for (int byte = 0; byte < 256; byte++)
         vocabulary->one_byte[byte] = gb_vocabulary_find_ordinary(vocabulary, (char[]){(char)byte}, 1);
     find_byte_tokens(vocabulary);

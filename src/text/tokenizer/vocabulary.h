@@ -17,13 +17,13 @@ typedef struct gb_vocabulary {
     int32_t byte_tokens[256]; /* ids of <0x00> .. <0xFF>, or -1; all -1 at byte level */
 } gb_vocabulary;
 
-/* data must outlive the vocabulary. Errors: FORMAT (a spelling stands twice), MEMORY. On an error
+/* data must outlive the vocabulary. Errors: MEMORY. On an error
  * gb_vocabulary_free is still to be called. */
 gumbel_status gb_vocabulary_create(gb_vocabulary *vocabulary, const gb_tokenizer_data *data,
                                    gumbel_error *error);
 void gb_vocabulary_free(gb_vocabulary *vocabulary);
 
-/* The id of this spelling, or -1. */
+/* The lowest id of this spelling, or -1. */
 int32_t gb_vocabulary_find(const gb_vocabulary *vocabulary, const char *text, size_t length);
 
 /* Whether BPE may produce the token: not a special one, nor one that only exists as an added token. */

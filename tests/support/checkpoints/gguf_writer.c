@@ -81,6 +81,15 @@ void gguf_add_i32s(gguf_writer *writer, const char *key, const int32_t *values, 
         put_u32(bytes, (uint32_t)values[i]);
 }
 
+void gguf_add_f32s(gguf_writer *writer, const char *key, const float *values, size_t count) {
+    gguf_bytes *bytes = begin_array(writer, key, TYPE_F32, count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        put_u32(bytes, bits);
+    }
+}
+
 void gguf_add_bools(gguf_writer *writer, const char *key, const bool *values, size_t count) {
     gguf_bytes *bytes = begin_array(writer, key, TYPE_BOOL, count);
     for (size_t i = 0; i < count; i++)

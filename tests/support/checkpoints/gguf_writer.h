@@ -27,6 +27,7 @@ void gguf_add_f32(gguf_writer *writer, const char *key, float value);
 void gguf_add_bool(gguf_writer *writer, const char *key, bool value);
 void gguf_add_text(gguf_writer *writer, const char *key, const char *text);
 void gguf_add_i32s(gguf_writer *writer, const char *key, const int32_t *values, size_t count);
+void gguf_add_f32s(gguf_writer *writer, const char *key, const float *values, size_t count);
 void gguf_add_bools(gguf_writer *writer, const char *key, const bool *values, size_t count);
 void gguf_add_texts(gguf_writer *writer, const char *key, const char *const *texts, size_t count);
 
