@@ -50,11 +50,10 @@ static void has_transformers_defaults(void **state) {
     static const struct {
         const char *type;
         int64_t vocab_size, intermediate_size, layers, kv_heads, head_dim, positions;
-    } expected[] = {{"llama", 32000, 11008, 32, 32, 128, 2048},
-                    {"mistral", 32000, 14336, 32, 8, 128, 131072},
-                    {"qwen2", 151936, 22016, 32, 32, 128, 32768},
-                    {"qwen3", 151936, 22016, 32, 32, 128, 32768},
-                    {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}};
+    } expected[] = {
+        {"llama", 32000, 11008, 32, 32, 128, 2048},    {"mistral", 32000, 14336, 32, 8, 128, 131072},
+        {"qwen2", 151936, 22016, 32, 32, 128, 32768},  {"qwen3", 151936, 22016, 32, 32, 128, 32768},
+        {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}, {"gemma3_text", 262208, 9216, 26, 4, 256, 131072}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         gb_dense_config config;
         accepts(expected[i].type, "", &config);
@@ -64,9 +63,13 @@ static void has_transformers_defaults(void **state) {
         assert_int_equal(config.kv_heads, expected[i].kv_heads);
         assert_int_equal(config.head_dim, expected[i].head_dim);
         assert_int_equal(config.max_positions, expected[i].positions);
-        assert_int_equal(config.traits.has_head_norms, strncmp(expected[i].type, "qwen3", 5) == 0);
+        const bool is_gemma = expected[i].type[0] == 'g';
+        const bool is_qwen3 = strncmp(expected[i].type, "qwen3", 5) == 0;
+        assert_int_equal(config.traits.has_head_norms, is_qwen3 || is_gemma);
         assert_int_equal(config.traits.has_head_biases, strcmp(expected[i].type, "qwen2") == 0);
-        assert_false(config.has_tied_head);
+        assert_int_equal(config.traits.has_output_norms, is_gemma);
+        assert_int_equal(config.traits.has_norms_from_one, is_gemma);
+        assert_int_equal(config.has_tied_head, is_gemma);
         assert_true(config.rms_norm_eps == 1e-6);
         gb_dense_config_free(&config);
     }
@@ -171,6 +174,82 @@ static void refuses_other_rotary_embedding(void **state) {
             "frequency_divisors: 1 numbers, expected the 2 pairs of a head");
 }
 
+static void reads_gemmas_windows(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("gemma3_text", "", &config);
+    assert_int_equal(config.sliding_window, 4096);
+    for (int i = 0; i < 26; i++)
+        assert_int_equal(config.layers[i].is_sliding, i % 6 != 5);
+    gb_dense_config_free(&config);
+    accepts("gemma3_text", ",\"sliding_window\":512,\"sliding_window_pattern\":2", &config);
+    assert_int_equal(config.sliding_window, 512);
+    assert_true(config.layers[0].is_sliding && !config.layers[1].is_sliding && config.layers[2].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("gemma3_text",
+            ",\"num_hidden_layers\":2,\"sliding_window_pattern\":1,"
+            "\"layer_types\":[\"full_attention\",\"sliding_attention\"]",
+            &config);
+    assert_true(!config.layers[0].is_sliding && config.layers[1].is_sliding);
+    gb_dense_config_free(&config);
+}
+
+static void assert_near(double found, double expected) {
+    assert_true(fabs(found - expected) < 1e-12 * fabs(expected));
+}
+
+/* Released files have keys of the model's own, newer ones an object for each kind of layers. */
+static void reads_gemmas_rotary_embedding(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        ",\"rope_theta\":5e5,\"rope_local_base_freq\":2e4,\"rope_scaling\":{\"type\":\"linear\",\"factor\":"
+        "8}",
+        ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":5e5},"
+        "\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":2e4}}",
+        ",\"rope_theta\":5e5,\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8},"
+        "\"sliding_attention\":{\"rope_theta\":2e4}}"};
+    gb_dense_config config;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        accepts("gemma3_text", forms[i], &config);
+        assert_near(config.rope.frequencies[64], 1 / sqrt(5e5) / 8);
+        assert_near(config.sliding_rope.frequencies[64], 1 / sqrt(2e4));
+        gb_dense_config_free(&config);
+    }
+    accepts("gemma3_text", ",\"rope_scaling\":null", &config);
+    assert_near(config.rope.frequencies[64], 1e-3);
+    assert_near(config.sliding_rope.frequencies[64], 1e-2);
+    gb_dense_config_free(&config);
+    refuses("gemma3_text", ",\"rope_parameters\":{\"rope_theta\":1e6}", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_parameters.rope_theta: stands beside the kinds of layers");
+    refuses("gemma3_text", ",\"rope_parameters\":{},\"rope_scaling\":{\"rope_type\":\"default\"}",
+            GUMBEL_ERROR_UNSUPPORTED, "rope_scaling: stands beside rope_parameters");
+}
+
+static void reads_gemmas_scales(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("gemma3_text", ",\"query_pre_attn_scalar\":168,\"final_logit_softcapping\":30", &config);
+    assert_near(config.attention_scale, 1 / sqrt(168));
+    assert_near(config.embedding_scale, 48);
+    assert_true(config.logit_cap == 30);
+    gb_dense_config_free(&config);
+    accepts("gemma3_text", ",\"head_dim\":64,\"norm_weights_hold_one\":true", &config);
+    assert_near(config.attention_scale, 1.0 / 16);
+    assert_true(config.logit_cap == 0);
+    assert_false(config.traits.has_norms_from_one);
+    gb_dense_config_free(&config);
+    accepts("llama", "", &config);
+    assert_near(config.attention_scale, 1 / sqrt(128));
+    assert_true(config.embedding_scale == 1);
+    gb_dense_config_free(&config);
+    refuses("gemma3_text", ",\"attn_logit_softcapping\":50", GUMBEL_ERROR_UNSUPPORTED,
+            "attn_logit_softcapping: is not supported in this version; expected null");
+    refuses("gemma3_text", ",\"use_bidirectional_attention\":true", GUMBEL_ERROR_UNSUPPORTED,
+            "use_bidirectional_attention");
+    refuses("gemma3_text", ",\"hidden_activation\":\"gelu\"", GUMBEL_ERROR_UNSUPPORTED,
+            "hidden_activation: \"gelu\"");
+}
+
 static void reads_experts(void **state) {
     (void)state;
     gb_dense_config config;
@@ -205,6 +284,10 @@ static void reads_a_wrapper(void **state) {
     assert_true(config.is_wrapped && config.has_tied_head);
     assert_int_equal(config.hidden_size, 64);
     gb_dense_config_free(&config);
+    accepts("gemma3", ",\"text_config\":{\"model_type\":\"gemma3_text\",\"tie_word_embeddings\":false}",
+            &config);
+    assert_true(config.is_wrapped && !config.has_tied_head);
+    gb_dense_config_free(&config);
     refuses("mistral3", "", GUMBEL_ERROR_FORMAT, "text_config: is missing");
     refuses("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"}", GUMBEL_ERROR_UNSUPPORTED,
             "text_config.model_type: \"ministral3\", expected \"mistral\"");
@@ -228,6 +311,9 @@ int main(void) {
         cmocka_unit_test(reads_windows),
         cmocka_unit_test(scales_rotary_embedding),
         cmocka_unit_test(refuses_other_rotary_embedding),
+        cmocka_unit_test(reads_gemmas_windows),
+        cmocka_unit_test(reads_gemmas_rotary_embedding),
+        cmocka_unit_test(reads_gemmas_scales),
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),

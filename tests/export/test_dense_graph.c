@@ -23,6 +23,10 @@ static const char EXPERTS[] =
     "{\"model_type\":\"qwen3_moe\",\"num_experts\":6,\"num_experts_per_tok\":2,\"moe_intermediate_size\":10,"
     "\"mlp_only_layers\":[1]," SIZES "}";
 
+static const char GEMMA3[] =
+    "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"sliding_window\":20,"
+    "\"head_dim\":16,\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":25," SIZES "}}";
+
 static void assert_constant(const gb_program *program, const char *name, const char *type) {
     char text[GB_TYPE_TEXT];
     const gb_constant *constant = find_constant(program, name);
@@ -57,6 +61,18 @@ static void has_the_released_names_and_shapes(void **state) {
     assert_constant(program, "model.layers.0.self_attn.q_proj.weight", "bf16[64,32]");
     assert_constant(program, "model.layers.0.self_attn.k_norm.weight", "bf16[16]");
     gb_program_destroy(program);
+    program = graph_of(GEMMA3, 0);
+    assert_constant(program, "model.language_model.layers.0.post_attention_layernorm.weight", "bf16[32]");
+    assert_constant(program, "model.language_model.layers.0.pre_feedforward_layernorm.weight", "bf16[32]");
+    assert_constant(program, "model.language_model.layers.2.post_feedforward_layernorm.weight", "bf16[32]");
+    assert_constant(program, "model.language_model.layers.2.self_attn.q_norm.weight", "bf16[16]");
+    assert_constant(program, "rotary", "f32[8]");
+    assert_constant(program, "rotary.sliding", "f32[8]");
+    assert_null(find_constant(program, "lm_head.weight"));
+    gb_program_destroy(program);
+    program = graph_of(GEMMA3, 1); /* whose one layer slides */
+    assert_null(find_constant(program, "rotary"));
+    gb_program_destroy(program);
     program = graph_of(EXPERTS, 0);
     assert_constant(program, "model.layers.0.mlp.experts.gate_up_proj", "bf16[6,20,32]");
     assert_constant(program, "model.layers.0.mlp.gate.weight", "bf16[6,32]");
@@ -87,6 +103,21 @@ static void attends_as_configured(void **state) {
     check_attention(MISTRAL, (const int64_t[]){16, 16, 16}, 1 / sqrt(8));
     check_attention(QWEN2, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
     check_attention(QWEN3, (const int64_t[]){0, 0, 20}, factor * factor / 4);
+    check_attention(GEMMA3, (const int64_t[]){20, 0, 20}, 0.2);
+}
+
+/* Each norm of Gemma 3 multiplies by 1 + w: four of a layer and two of its heads, and the last. */
+static void adds_one_to_norms(void **state) {
+    (void)state;
+    gb_program *program = graph_of(GEMMA3, 0);
+    size_t norms = 0;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        if (program->nodes[i].op == GB_OP_RMS_NORM) {
+            assert_true(gb_node_float(&program->nodes[i], GB_ATTRIBUTE_WEIGHT_OFFSET) == 1);
+            norms++;
+        }
+    assert_int_equal(norms, 3 * 6 + 1);
+    gb_program_destroy(program);
 }
 
 static void routes_with_plain_weights(void **state) {
@@ -116,6 +147,7 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(LLAMA);
     assert_survives_bit_flips(QWEN2);
     assert_survives_bit_flips(QWEN3);
+    assert_survives_bit_flips(GEMMA3);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -123,6 +155,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_the_released_names_and_shapes),
         cmocka_unit_test(attends_as_configured),
+        cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),
         cmocka_unit_test(runs_the_end_on_gathered_rows_alone),
         cmocka_unit_test(survives_every_bit_flip),

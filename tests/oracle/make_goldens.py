@@ -183,6 +183,31 @@ CONFIGS.update({
                           rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=32)),
 })
 
+# Gemma 3: both kinds of file, old and nested parameters of rotary embedding, scaled and not, layers that slide by a pattern
+# and listed, both kinds of the last layer, widths whose root is no whole number.
+CONFIGS.update({
+    "gemma3_released": dict(model_type="gemma3", torch_dtype="bfloat16", vision_config=dict(model_type="siglip_vision_model"),
+                            eos_token_id=[1, 106], text_config=dense(
+        "gemma3_text", num_hidden_layers=8, num_key_value_heads=2, head_dim=32, sliding_window=16, hidden_size=80,
+        rope_scaling=dict(rope_type="linear", factor=8.0))),
+    "gemma3_text": dense(
+        "gemma3_text", dtype="float32", num_hidden_layers=6, num_key_value_heads=1, head_dim=32, hidden_size=72,
+        sliding_window=24, query_pre_attn_scalar=32, rope_theta=1000000.0, rope_local_base_freq=10000.0, rope_scaling=None,
+        layer_types=["sliding_attention"] * 5 + ["full_attention"], _sliding_window_pattern=6,
+        use_bidirectional_attention=False, attn_logit_softcapping=None, final_logit_softcapping=None),
+    "gemma3_nested": dense(
+        "gemma3_text", dtype="float16", num_key_value_heads=4, head_dim=16, sliding_window=8, query_pre_attn_scalar=20,
+        tie_word_embeddings=False, final_logit_softcapping=5.0, rms_norm_eps=1e-5,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+        sliding_window_pattern=4, rope_parameters=dict(
+            full_attention=dict(rope_type="linear", factor=4.0, rope_theta=50000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=500.0))),
+    "gemma3_odd_sizes": dense(
+        "gemma3_text", dtype="bfloat16", vocab_size=389, hidden_size=75, intermediate_size=100, num_hidden_layers=7,
+        num_attention_heads=5, num_key_value_heads=1, head_dim=24, sliding_window=13, sliding_window_pattern=3,
+        query_pre_attn_scalar=15, rope_theta=20000.0, rope_local_base_freq=300.0),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

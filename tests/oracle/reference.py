@@ -6,6 +6,7 @@ import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
 import dense
+import gemma3
 import gemma4
 import qwen3_5
 from random_weights import tensor
@@ -16,7 +17,9 @@ mx.set_default_device(mx.cpu)
 def family_of(config):
     """The module of this folder that knows the model."""
     kind = config.get("text_config", config).get("model_type", config["model_type"])
-    return dense if kind in dense.DEFAULTS else qwen3_5 if kind.startswith("qwen3_5") else gemma4
+    if kind in dense.DEFAULTS:
+        return dense
+    return qwen3_5 if kind.startswith("qwen3_5") else gemma3 if kind.startswith("gemma3") else gemma4
 
 
 def dtype_of(config):

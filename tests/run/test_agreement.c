@@ -166,6 +166,8 @@ int main(int argument_count, char **arguments) {
         AGREES("qwen3_some_experts"), AGREES("gemma_experts"),     AGREES("gemma_many_experts"),
         AGREES("gemma_unified"),      AGREES("gemma_shared_keys"), AGREES("gemma_layer_inputs"),
         AGREES("qwen2_released"),     AGREES("qwen2_own_head"),    AGREES("qwen2_window"),
+        AGREES("gemma3_released"),    AGREES("gemma3_text"),       AGREES("gemma3_nested"),
+        AGREES("gemma3_odd_sizes"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 enum { VOCAB = 160, PROMPT = 60, CHUNK_LIMIT = 8 };
-/* No divisor of the kinds of programs: a short run has each of them, and each test. */
+/* No common divisor with the kinds of programs: a short run has each of them, and each test. */
 enum { SHORT_STEP = 5 };
 
 typedef struct bench {
@@ -86,6 +86,9 @@ static int set_up_biases(void **state) {
 }
 static int set_up_qwen(void **state) {
     return set_up(state, "qwen.json", NULL);
+}
+static int set_up_gemma3(void **state) {
+    return set_up(state, "gemma3.json", NULL);
 }
 static int set_up_int4(void **state) {
     return set_up(state, "small_groups.json", "int4");
@@ -257,14 +260,15 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-/* With float32 weights; with bfloat16 ones; with biases; with delta nets and experts; with 8-bit activations
- * and bfloat16 caches and weights of 4 and 8 bits, whose sums are exact or have one order; with caches of
- * codes. */
+/* With float32 weights; with bfloat16 ones; with biases; with delta nets and experts; with two rotary
+ * embeddings; with 8-bit activations and bfloat16 caches and weights of 4 and 8 bits, whose sums are exact or
+ * have one order; with caches of codes. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_biases, tear_down),                                     \
         cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_gemma3, tear_down),                                     \
         cmocka_unit_test_setup_teardown(test, set_up_int4, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_int8, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_affine, tear_down),                                     \

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts. For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and Gemma 3. For a layer with
+ * input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
  *
- * Queries and keys are rotated; Qwen3 normalizes them before, head by head with a weight. Qwen2 adds biases
- * to what queries, keys and values are projected to. The MLP is a SwiGLU or, in Qwen3 with experts, a mixture
- * of them without a shared one. Norms multiply by w.
+ * Queries and keys are rotated; Qwen3 and Gemma 3 normalize them before, head by head with a weight. Qwen2
+ * adds biases to what queries, keys and values are projected to. The MLP is a SwiGLU or, in Qwen3 with
+ * experts, a mixture of them without a shared one. Norms multiply by w.
+ *
+ * In Gemma 3 what attention and the MLP, a GEGLU, add is normalized too; norms multiply by 1 + w; embeddings
+ * are scaled; and sliding layers turn with frequencies of their own.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -17,14 +21,19 @@
 #include "export/nn/sampling.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 typedef struct dense {
     const gb_dense_config *config;
     gb_context context;
-    gb_rotary rotary;
+    gb_rotary rotary, sliding_rotary;
 } dense;
+
+static gb_ref norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
+    const double epsilon = model->config->rms_norm_eps;
+    return model->config->traits.has_norms_from_one ? gb_rms_norm_from_one(scope, name, x, epsilon)
+                                                    : gb_rms_norm(scope, name, x, epsilon);
+}
 
 static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref x, const char *name,
                               int64_t heads) {
@@ -36,45 +45,65 @@ static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref 
 }
 
 /* Queries or keys, normalized where the model does so, and rotated. */
-static gb_ref rotate(const dense *model, const gb_scope *scope, gb_ref x, const char *norm) {
+static gb_ref rotate(const dense *model, const gb_scope *scope, const gb_rotary *rotary, gb_ref x,
+                     const char *weight) {
     if (model->config->traits.has_head_norms)
-        x = gb_rms_norm(scope, norm, x, model->config->rms_norm_eps);
-    return gb_rotate(scope, &model->rotary, x);
+        x = norm(model, scope, weight, x);
+    return gb_rotate(scope, rotary, x);
 }
 
 static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
-    const double factor = config->rope.attention_factor;
+    const bool is_sliding = config->layers[index].is_sliding;
+    const bool turns_apart = is_sliding && config->traits.has_sliding_rope;
+    const gb_rotary *rotary = turns_apart ? &model->sliding_rotary : &model->rotary;
+    const double factor = (turns_apart ? &config->sliding_rope : &config->rope)->attention_factor;
     gb_ref query = projected_heads(model, scope, x, "q_proj", config->heads);
     gb_ref key = projected_heads(model, scope, x, "k_proj", config->kv_heads);
     gb_ref value = projected_heads(model, scope, x, "v_proj", config->kv_heads);
-    query = rotate(model, scope, query, "q_norm.weight");
-    key = rotate(model, scope, key, "k_norm.weight");
+    query = rotate(model, scope, rotary, query, "q_norm.weight");
+    key = rotate(model, scope, rotary, key, "k_norm.weight");
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     gb_ref mixed = gb_cached_attention(scope, &model->context, name, query, key, value,
-                                       factor * factor / sqrt((double)config->head_dim),
-                                       config->layers[index].is_sliding ? config->sliding_window : 0);
+                                       factor * factor * config->attention_scale,
+                                       is_sliding ? config->sliding_window : 0);
     return gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
+}
+
+/* What comes between the norms around the feed-forward part. */
+static gb_ref feed_forward(const dense *model, int64_t index, const gb_scope *scope, gb_ref h) {
+    const gb_dense_config *config = model->config;
+    gb_scope mlp = gb_scope_in(scope, "mlp.");
+    if (config->layers[index].has_experts)
+        return gb_expert_mlp(&mlp, &config->experts, h);
+    return config->traits.has_geglu ? gb_geglu_mlp(&mlp, h, config->intermediate_size)
+                                    : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
 }
 
 /* In the last layer only the rows whose next token is wanted go on after attention: the others have then left
  * their keys and values, which is all that later tokens need of them. */
 static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
-    gb_scope self_attn = gb_scope_in(scope, "self_attn."), mlp = gb_scope_in(scope, "mlp.");
+    const bool has_output_norms = config->traits.has_output_norms;
+    gb_scope self_attn = gb_scope_in(scope, "self_attn.");
 
-    gb_ref h = gb_rms_norm(scope, "input_layernorm.weight", x, config->rms_norm_eps);
+    gb_ref h = norm(model, scope, "input_layernorm.weight", x);
     h = attention(model, index, &self_attn, h);
     if (index == config->layer_count - 1) {
         h = gb_gather_rows(scope, h);
         x = gb_gather_rows(scope, x);
     }
-    x = gb_node2(scope, GB_OP_ADD, x, gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size));
+    h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
+    if (has_output_norms)
+        h = norm(model, scope, "post_attention_layernorm.weight", h);
+    x = gb_node2(scope, GB_OP_ADD, x, h);
 
-    h = gb_rms_norm(scope, "post_attention_layernorm.weight", x, config->rms_norm_eps);
-    h = config->layers[index].has_experts ? gb_expert_mlp(&mlp, &config->experts, h)
-                                          : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
+    const char *before =
+        has_output_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
+    h = feed_forward(model, index, scope, norm(model, scope, before, x));
+    if (has_output_norms)
+        h = norm(model, scope, "post_feedforward_layernorm.weight", h);
     return gb_node2(scope, GB_OP_ADD, x, h);
 }
 
@@ -83,20 +112,38 @@ static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope 
     const gb_dense_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
     gb_ref table = gb_table(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
-    gb_ref x = gb_node2(scope, GB_OP_EMBEDDING, table, tokens);
+    gb_ref x = config->embedding_scale != 1
+                   ? gb_node_with(scope, GB_OP_EMBEDDING, table, tokens,
+                                  gb_float(GB_ATTRIBUTE_SCALE, config->embedding_scale))
+                   : gb_node2(scope, GB_OP_EMBEDDING, table, tokens);
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
         x = decoder_layer(model, i, &layer, x);
     }
-    x = gb_rms_norm(scope, "norm.weight", x, config->rms_norm_eps);
-    return gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+    x = norm(model, scope, "norm.weight", x);
+    gb_ref logits = gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+    if (config->logit_cap > 0)
+        logits = gb_node_with(scope, GB_OP_SOFT_CAP, logits, GB_NO_VALUE,
+                              gb_float(GB_ATTRIBUTE_CAP, config->logit_cap));
+    return logits;
 }
 
-static bool has_window(const gb_dense_config *config) {
+static bool has_layer(const gb_dense_config *config, bool is_sliding) {
     for (int64_t i = 0; i < config->layer_count; i++)
-        if (config->layers[i].is_sliding)
+        if (config->layers[i].is_sliding == is_sliding)
             return true;
     return false;
+}
+
+/* Of the layers that there are, so that no constant is left over. */
+static void set_rotary(const gb_scope *scope, dense *model) {
+    const gb_dense_config *config = model->config;
+    const bool has_sliding = config->traits.has_sliding_rope && has_layer(config, true);
+    if (has_sliding)
+        model->sliding_rotary =
+            gb_rotary_of(scope, "rotary.sliding", config->sliding_rope.frequencies, config->head_dim);
+    if (!has_sliding || has_layer(config, false))
+        model->rotary = gb_rotary_of(scope, "rotary", config->rope.frequencies, config->head_dim);
 }
 
 static gumbel_status build_graph(const gb_dense_config *config, const gb_model_options *options,
@@ -104,16 +151,13 @@ static gumbel_status build_graph(const gb_dense_config *config, const gb_model_o
     const gb_text_model text = {
         .vocab_size = config->vocab_size,
         .max_positions = config->max_positions,
-        .window = has_window(config) ? config->sliding_window : 0,
+        .window = has_layer(config, true) ? config->sliding_window : 0,
         .is_wrapped = config->is_wrapped,
     };
     gb_text_graph graph;
     GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
-    dense model = {
-        .config = config,
-        .context = graph.context,
-        .rotary = gb_rotary_of(&graph.scope, "rotary", config->rope.frequencies, config->head_dim),
-    };
+    dense model = {.config = config, .context = graph.context};
+    set_rotary(&graph.scope, &model);
     return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
 }
 
@@ -146,3 +190,10 @@ const gb_model gb_qwen3 = {
 
 const gb_model gb_qwen3_moe = {
     .name = "qwen3_moe", .text = "qwen3_moe", .eos_token = -1, .bos_token = -1, .build = build};
+
+const gb_model gb_gemma3 = {.name = "gemma3",
+                            .wrapper = "gemma3",
+                            .text = "gemma3_text",
+                            .eos_token = 1,
+                            .bos_token = 2,
+                            .build = build};

@@ -4,13 +4,14 @@
 #include "base/memory.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 20, MAX_HEADS = 1 << 12, MAX_HEAD_DIM = 1 << 12 };
+enum { MAX_LAYERS = 1024, MAX_WIDTH = 1 << 20, MAX_HEADS = 1 << 12, MAX_HEAD_DIM = 1 << 12, PATTERN = 6 };
 static const int64_t MAX_VOCABULARY = (1 << 23) - 1; /* the sampler's limit */
 
 /* How a family says which layers have windows. */
-typedef enum window_rule { NO_WINDOWS, WINDOWS_IN_ALL, WINDOWS_FROM_A_LAYER } window_rule;
+typedef enum window_rule { NO_WINDOWS, WINDOWS_IN_ALL, WINDOWS_FROM_A_LAYER, WINDOWS_BY_PATTERN } window_rule;
 
 /* transformers' defaults of a model_type, and what all of its models have. */
 typedef struct dense_family {
@@ -20,8 +21,10 @@ typedef struct dense_family {
     int64_t head_dim; /* 0: hidden_size / heads */
     int64_t max_positions;
     int64_t sliding_window; /* 0: not unless it is given */
+    int64_t query_scalar;   /* query_pre_attn_scalar; 0: the head's size */
     window_rule windows;
-    bool has_experts;
+    bool has_experts, has_tied_head, has_logit_cap;
+    bool scales_embeddings; /* by the root of their size */
     gb_dense_traits traits;
 } dense_family;
 
@@ -79,6 +82,27 @@ static const dense_family FAMILIES[] = {
      .windows = WINDOWS_FROM_A_LAYER,
      .has_experts = true,
      .traits = {.has_head_norms = true}},
+    {.text = "gemma3_text",
+     .wrapper = "gemma3",
+     .vocab_size = 262208,
+     .hidden_size = 2304,
+     .intermediate_size = 9216,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .max_positions = 131072,
+     .sliding_window = 4096,
+     .query_scalar = 256,
+     .windows = WINDOWS_BY_PATTERN,
+     .has_tied_head = true,
+     .has_logit_cap = true,
+     .scales_embeddings = true,
+     .traits = {.has_head_norms = true,
+                .has_output_norms = true,
+                .has_norms_from_one = true,
+                .has_geglu = true,
+                .has_sliding_rope = true}},
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 
@@ -89,16 +113,23 @@ static int64_t integer(const gb_config *text, const char *key, int64_t fallback,
 
 /* ---- What is not supported ----------------------------------------------------------------------------- */
 
-static void refuse_unsupported(const gb_config *text) {
-    static const char *const keys[] = {"attention_bias", "mlp_bias", "rope_traditional"};
+static void refuse_unsupported(const gb_config *text, const dense_family *family) {
+    static const char *const keys[] = {"attention_bias", "mlp_bias", "rope_traditional",
+                                       "use_bidirectional_attention"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (gb_config_bool(text, keys[i], false))
+        if (gb_config_has(text, keys[i]) && gb_config_bool(text, keys[i], false))
             gb_config_fail(text, keys[i], GUMBEL_ERROR_UNSUPPORTED,
                            "is not supported in this version; expected false");
-    const char *activation = gb_config_string(text, "hidden_act", "silu");
-    if (strcmp(activation, "silu") != 0)
-        gb_config_fail(text, "hidden_act", GUMBEL_ERROR_UNSUPPORTED,
-                       "\"%s\" is not supported in this version; expected \"silu\"", activation);
+    const bool is_gelu = family->traits.has_geglu;
+    const char *key = is_gelu ? "hidden_activation" : "hidden_act",
+               *expected = is_gelu ? "gelu_pytorch_tanh" : "silu",
+               *activation = gb_config_string(text, key, expected);
+    if (strcmp(activation, expected) != 0)
+        gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\" is not supported in this version; expected \"%s\"", activation, expected);
+    if (gb_config_has(text, "attn_logit_softcapping"))
+        gb_config_fail(text, "attn_logit_softcapping", GUMBEL_ERROR_UNSUPPORTED,
+                       "is not supported in this version; expected null");
 }
 
 /* ---- Sizes --------------------------------------------------------------------------------------------- */
@@ -128,8 +159,35 @@ static void read_sizes(const gb_config *text, const dense_family *family, gb_den
         gb_config_integer(text, "max_position_embeddings", family->max_positions, 1, INT32_MAX);
     config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
     config->layer_count = gb_config_integer(text, "num_hidden_layers", family->layers, 1, MAX_LAYERS);
-    config->traits = family->traits;
     read_heads(text, family, config);
+}
+
+/* GGUF files have the 1 of norms in their weights, which config.json has no key for. */
+static void read_traits(const gb_config *text, const dense_family *family, gb_dense_config *config) {
+    config->traits = family->traits;
+    if (gb_config_bool(text, "norm_weights_hold_one", false))
+        config->traits.has_norms_from_one = false;
+}
+
+static void read_scales(const gb_config *text, const dense_family *family, gb_dense_config *config) {
+    const double size = family->query_scalar > 0 ? gb_config_number(text, "query_pre_attn_scalar",
+                                                                    (double)family->query_scalar, 1e-3, 1e6)
+                                                 : (double)config->head_dim;
+    config->attention_scale = 1 / sqrt(size);
+    config->embedding_scale = family->scales_embeddings ? sqrt((double)config->hidden_size) : 1;
+    if (family->has_logit_cap && gb_config_has(text, "final_logit_softcapping"))
+        config->logit_cap = gb_config_number(text, "final_logit_softcapping", 0, 1e-3, 1e6);
+}
+
+static void read_rope(const gb_config *text, gb_dense_config *config) {
+    static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
+                              sliding = {"sliding_attention", "rope_local_base_freq", 1e4, false};
+    if (!config->traits.has_sliding_rope) {
+        gb_rope_config_read(text, config->head_dim, config->max_positions, &config->rope);
+        return;
+    }
+    gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
+    gb_rope_config_read_kind(text, &sliding, config->head_dim, config->max_positions, &config->sliding_rope);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
@@ -232,6 +290,16 @@ static void read_llama_windows(const gb_config *text, gb_dense_config *config) {
                            "layer %" PRId64 " slides, expected \"full_attention\"", i);
 }
 
+/* Of Gemma 3 all but each last of a few slide, unless the layers are listed, which mlx-lm does not read. */
+static void read_gemma_windows(const gb_config *text, const dense_family *family, gb_dense_config *config) {
+    const int64_t pattern = integer(text, "sliding_window_pattern", PATTERN, MAX_LAYERS);
+    config->sliding_window = integer(text, "sliding_window", family->sliding_window, INT32_MAX);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].is_sliding = (i + 1) % pattern != 0;
+    if (gb_config_has(text, "layer_types"))
+        read_layer_types(text, config);
+}
+
 static void read_windows(const gb_config *text, const dense_family *family, gb_dense_config *config) {
     switch (family->windows) {
     case NO_WINDOWS:
@@ -242,6 +310,9 @@ static void read_windows(const gb_config *text, const dense_family *family, gb_d
         break;
     case WINDOWS_FROM_A_LAYER:
         read_qwen_windows(text, family, config);
+        break;
+    case WINDOWS_BY_PATTERN:
+        read_gemma_windows(text, family, config);
         break;
     }
 }
@@ -274,21 +345,24 @@ gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *confi
     *config = (gb_dense_config){0};
     gb_config text = find_text(root, &family, config);
     read_sizes(&text, family, config);
-    refuse_unsupported(&text);
+    read_traits(&text, family, config);
+    read_scales(&text, family, config);
+    refuse_unsupported(&text, family);
     config->layers = gb_allocate((size_t)config->layer_count, sizeof *config->layers);
     if (!config->layers)
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %" PRId64 " layers", config->layer_count);
     if (family->has_experts)
         read_experts(&text, config);
     read_windows(&text, family, config);
-    gb_rope_config_read(&text, config->head_dim, config->max_positions, &config->rope);
-    config->has_tied_head =
-        gb_config_bool(root, "tie_word_embeddings", gb_config_bool(&text, "tie_word_embeddings", false));
+    read_rope(&text, config);
+    const bool is_tied = gb_config_bool(&text, "tie_word_embeddings", family->has_tied_head);
+    config->has_tied_head = gb_config_bool(root, "tie_word_embeddings", is_tied);
     return gb_config_status(root->file, error);
 }
 
 void gb_dense_config_free(gb_dense_config *config) {
     gb_free(config->layers);
     gb_rope_config_free(&config->rope);
+    gb_rope_config_free(&config->sliding_rope);
     *config = (gb_dense_config){0};
 }

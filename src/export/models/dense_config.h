@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, in every
- * form that transformers has written. They differ by defaults, a few keys, and what their layers have. Absent
- * keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and Gemma
+ * 3, in every form that transformers has written. They differ by defaults, a few keys, and what their layers
+ * have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -10,16 +10,20 @@
 #include "export/models/rope_config.h"
 #include "export/nn/experts.h"
 
-/* What all models of a family have. */
-typedef struct gb_dense_traits {
-    bool has_head_norms;  /* queries and keys are normalized, head by head */
-    bool has_head_biases; /* products for queries, keys and values have biases */
-} gb_dense_traits;
-
 typedef struct gb_dense_layer {
     bool is_sliding;
     bool has_experts;
 } gb_dense_layer;
+
+/* What all models of a family have. */
+typedef struct gb_dense_traits {
+    bool has_head_norms;     /* queries and keys are normalized, head by head */
+    bool has_head_biases;    /* products for queries, keys and values have biases */
+    bool has_output_norms;   /* so is what attention and the MLP add to their input */
+    bool has_norms_from_one; /* norms multiply by 1 + w */
+    bool has_geglu;          /* the MLP is a GEGLU; else a SwiGLU */
+    bool has_sliding_rope;   /* sliding layers have a rotary embedding of their own */
+} gb_dense_traits;
 
 typedef struct gb_dense_config {
     gb_dense_traits traits;
@@ -30,7 +34,11 @@ typedef struct gb_dense_config {
     double rms_norm_eps;
     int64_t heads, kv_heads, head_dim; /* kv_heads divides heads; head_dim is even */
     int64_t sliding_window;            /* of the layers that slide; 0: none does */
+    double embedding_scale;            /* of what is looked up */
+    double attention_scale;            /* of scores, besides the rotary embedding's factors */
+    double logit_cap;                  /* 0: none */
     gb_rope_config rope;
+    gb_rope_config sliding_rope; /* of traits.has_sliding_rope */
     gb_experts experts;
     gb_dense_layer *layers;
     int64_t layer_count;

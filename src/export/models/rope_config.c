@@ -137,24 +137,49 @@ static void refuse_variants(const gb_config *text, const gb_config *object) {
             gb_config_fail(object, key, GUMBEL_ERROR_UNSUPPORTED, "is not supported in this version");
 }
 
-void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
-                         gb_rope_config *rope) {
-    *rope = (gb_rope_config){.attention_factor = 1};
-    const char *key = gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters";
-    rotary r = {.object = gb_config_child(text, key),
-                .head_dim = head_dim,
-                .max_positions = max_positions,
-                .rope = rope};
-    r.theta = gb_config_number(&r.object, "rope_theta", gb_config_number(text, "rope_theta", 1e4, 1, MOST), 1,
-                               MOST);
-    rope->frequencies = gb_allocate((size_t)head_dim / 2, sizeof *rope->frequencies);
-    if (!rope->frequencies) {
-        gb_config_fail(text, key, GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
+/* r lacks theta, for which theta is the fallback, and what is allocated. */
+static void read_parameters(const gb_config *text, rotary r, double theta) {
+    *r.rope = (gb_rope_config){.attention_factor = 1};
+    r.theta = gb_config_number(&r.object, "rope_theta", theta, 1, MOST);
+    r.rope->frequencies = gb_allocate((size_t)r.head_dim / 2, sizeof *r.rope->frequencies);
+    if (!r.rope->frequencies) {
+        gb_config_fail(text, "rope_theta", GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
         return;
     }
     refuse_variants(text, &r.object);
     start(&r);
     scale(&r);
+}
+
+void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
+                         gb_rope_config *rope) {
+    const char *key = gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    const rotary r = {.object = gb_config_child(text, key),
+                      .head_dim = head_dim,
+                      .max_positions = max_positions,
+                      .rope = rope};
+    read_parameters(text, r, gb_config_number(text, "rope_theta", 1e4, 1, MOST));
+}
+
+/* The object that has the parameters of a kind. */
+static gb_config find_kind(const gb_config *text, const gb_rope_kind *kind) {
+    static const char OLD[] = "rope_scaling", NEW[] = "rope_parameters";
+    const gb_config parameters = gb_config_child(text, NEW);
+    for (const char *key = NULL; (key = gb_config_next_key(&parameters, key));)
+        if (!strstr(key, "_attention"))
+            gb_config_fail(&parameters, key, GUMBEL_ERROR_UNSUPPORTED,
+                           "stands beside the kinds of layers, expected it within %s", kind->name);
+    if (parameters.object && gb_config_has(text, OLD))
+        gb_config_fail(text, OLD, GUMBEL_ERROR_UNSUPPORTED, "stands beside %s, expected one of both", NEW);
+    const bool is_old = kind->has_rope_scaling && gb_config_has(text, OLD);
+    return is_old ? gb_config_child(text, OLD) : gb_config_child(&parameters, kind->name);
+}
+
+void gb_rope_config_read_kind(const gb_config *text, const gb_rope_kind *kind, int64_t head_dim,
+                              int64_t max_positions, gb_rope_config *rope) {
+    const rotary r = {
+        .object = find_kind(text, kind), .head_dim = head_dim, .max_positions = max_positions, .rope = rope};
+    read_parameters(text, r, gb_config_number(text, kind->theta_key, kind->theta, 1, MOST));
 }
 
 void gb_rope_config_free(gb_rope_config *rope) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rotary embedding of a config.json that has one for all layers: rope_theta, and what rope_scaling or
- * rope_parameters does to the frequencies so that a model sees further than it was first trained to. One key
- * is ours, for what GGUF files store: frequency_divisors, a number for each pair.
+ * The rotary embedding of a config.json, one for all layers or for each kind of them: rope_theta, and what
+ * rope_scaling or rope_parameters does to the frequencies so that a model sees further than it was first
+ * trained to. One key is ours, for what GGUF files store: frequency_divisors, a number for each pair.
  */
 #ifndef GUMBEL_EXPORT_MODELS_ROPE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_ROPE_CONFIG_H
@@ -20,6 +20,20 @@ typedef struct gb_rope_config {
  * gb_rope_config_free, also after an error. */
 void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope);
+
+/* Where the parameters of one kind of layers stand: in rope_parameters under its name, or as keys of the
+ * model.
+ */
+typedef struct gb_rope_kind {
+    const char *name;      /* "full_attention" */
+    const char *theta_key; /* the model's own, where rope_parameters has no theta for the kind */
+    double theta;          /* where neither has */
+    bool has_rope_scaling; /* the model's rope_scaling is of these layers */
+} gb_rope_kind;
+
+/* As gb_rope_config_read, for layers of one kind. */
+void gb_rope_config_read_kind(const gb_config *text, const gb_rope_kind *kind, int64_t head_dim,
+                              int64_t max_positions, gb_rope_config *rope);
 
 void gb_rope_config_free(gb_rope_config *rope);
 
