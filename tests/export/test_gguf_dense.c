@@ -52,6 +52,11 @@ static const dense_case CASES[] = {
      "{\"model_type\":\"qwen3_moe\"," SIZES ",\"rope_theta\":12345.0,\"num_experts\":3,"
      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":256,\"norm_topk_prob\":true}",
      NULL, NULL, "expert_count"},
+    {&gb_gguf_gemma3,
+     "{\"model_type\":\"gemma3_text\"," SIZES ",\"rope_theta\":12345.0,\"rope_local_base_freq\":321.0,"
+     "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4.0},\"sliding_window\":3,"
+     "\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":64}",
+     NULL, "linear", ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -61,6 +66,15 @@ static int start(void **state) {
         divisors[i] = i < HEAD_DIM / 4 ? 1 : 4;
     empty_temporary_directory();
     return 0;
+}
+
+/* Whether the model's files have the key. */
+static bool has_key(const dense_case *c, const char *key) {
+    if (strncmp(key, "expert", 6) == 0)
+        return c->experts_key[0];
+    if (strstr(key, "scaling"))
+        return c->scaling;
+    return c->architecture == &gb_gguf_gemma3 || (!strstr(key, "sliding") && !strstr(key, "swa"));
 }
 
 static void add_settings(gguf_writer *w, const dense_case *c, const char *skipped) {
@@ -79,11 +93,14 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
                     {"expert_count", 3},
                     {"expert_used_count", 2},
                     {"expert_feed_forward_length", 256},
-                    {"rope.scaling.original_context_length", 25}};
+                    {"rope.scaling.original_context_length", 25},
+                    {"attention.sliding_window", 3},
+                    {"attention.sliding_window_pattern", 2}};
     static const struct {
         const char *key;
         float value;
     } numbers[] = {{"rope.freq_base", 12345.0f},
+                   {"rope.freq_base_swa", 321.0f},
                    {"attention.layer_norm_rms_epsilon", 1e-6f},
                    {"rope.scaling.factor", 4.0f}};
     char key[128];
@@ -91,14 +108,12 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
     gguf_add_text(w, "general.architecture", c->architecture->name);
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
         snprintf(key, sizeof key, "%s.%s", c->architecture->name, integers[i].key);
-        bool is_of_others = (strncmp(integers[i].key, "expert", 6) == 0 && !c->experts_key[0]) ||
-                            (strstr(integers[i].key, "scaling") && !c->scaling);
-        if (!is_of_others && strcmp(skipped, integers[i].key) != 0)
+        if (has_key(c, integers[i].key) && strcmp(skipped, integers[i].key) != 0)
             gguf_add_u32(w, key, integers[i].value);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         snprintf(key, sizeof key, "%s.%s", c->architecture->name, numbers[i].key);
-        if ((c->scaling || !strstr(numbers[i].key, "scaling")) && strcmp(skipped, numbers[i].key) != 0)
+        if (has_key(c, numbers[i].key) && strcmp(skipped, numbers[i].key) != 0)
             gguf_add_f32(w, key, numbers[i].value);
     }
     snprintf(key, sizeof key, "%s.rope.scaling.type", c->architecture->name);
@@ -119,6 +134,24 @@ static float *pair_rows(const float *from, int64_t rows, int64_t columns) {
         memcpy(to + row * columns, from + original * columns, (size_t)columns * sizeof *to);
     }
     return to;
+}
+
+/* A norm's weight as the converter stores it: 1 + w. */
+static float *add_one(const float *from, int64_t count) {
+    float *to = gb_allocate((size_t)count, sizeof *to);
+    assert_non_null(to);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = 1 + from[i];
+    return to;
+}
+
+/* What the converter makes of a tensor's numbers; NULL: it leaves them. */
+static float *convert(const dense_case *c, const gb_gguf_name *pair, const gb_constant *from) {
+    const int64_t *dims = from->type.shape.dims;
+    if (pair->has_row_pairs)
+        return pair_rows((const float *)from->data, dims[0], dims[1]);
+    const bool is_norm = from->type.shape.rank == 1;
+    return c->architecture == &gb_gguf_gemma3 && is_norm ? add_one((const float *)from->data, dims[0]) : NULL;
 }
 
 /* How matrices are stored. */
@@ -174,11 +207,10 @@ static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *p
         const gb_gguf_name *pair = gb_gguf_from_checkpoint(c->architecture->names, from->name, name);
         if (!pair)
             continue;
-        float *paired =
-            pair->has_row_pairs ? pair_rows((const float *)from->data, shape->dims[0], shape->dims[1]) : NULL;
-        add_tensor(w, how, name, shape->rank, shape->dims, paired ? (const void *)paired : from->data,
+        float *converted = convert(c, pair, from);
+        add_tensor(w, how, name, shape->rank, shape->dims, converted ? (const void *)converted : from->data,
                    from->size);
-        gb_free(paired);
+        gb_free(converted);
     }
 }
 

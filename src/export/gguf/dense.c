@@ -5,6 +5,7 @@
  * which turn together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands
  * as the tensor rope_freqs: what each pair's frequency is divided by.
  */
+#include "export/gguf/dense.h"
 #include "export/gguf/architecture.h"
 #include "export/gguf/settings.h"
 
@@ -139,8 +140,7 @@ static void write_attention(gb_gguf_metadata *metadata, size_t layers, json_t *c
     write_rope(metadata, head_dim, config);
 }
 
-/* Returns how many layers there are; 0 after an error. */
-static size_t configure_decoder(gb_gguf_metadata *metadata, const char *model_type, json_t *config) {
+size_t gb_gguf_configure_decoder(gb_gguf_metadata *metadata, const char *model_type, json_t *config) {
     const size_t layers = gb_gguf_need_layers(metadata);
     if (layers == 0)
         return 0;
@@ -164,22 +164,22 @@ static void refuse_experts(gb_gguf_metadata *metadata) {
 }
 
 static void configure_llama(gb_gguf_metadata *metadata, json_t *config) {
-    if (configure_decoder(metadata, "llama", config) > 0)
+    if (gb_gguf_configure_decoder(metadata, "llama", config) > 0)
         refuse_experts(metadata);
 }
 
 static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
-    if (configure_decoder(metadata, "qwen2", config) > 0)
+    if (gb_gguf_configure_decoder(metadata, "qwen2", config) > 0)
         refuse_experts(metadata);
 }
 
 static void configure_qwen3(gb_gguf_metadata *metadata, json_t *config) {
-    if (configure_decoder(metadata, "qwen3", config) > 0)
+    if (gb_gguf_configure_decoder(metadata, "qwen3", config) > 0)
         refuse_experts(metadata);
 }
 
 static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
-    const size_t layers = configure_decoder(metadata, "qwen3_moe", config);
+    const size_t layers = gb_gguf_configure_decoder(metadata, "qwen3_moe", config);
     if (layers == 0)
         return;
     gb_gguf_copy_integer(metadata, ".expert_count", config, "num_experts");
