@@ -19,17 +19,48 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, MOST_NAMES = 12
 
 /* ---- Pre-tokenizers ---- */
 
-static gumbel_status compile(gb_expression expression) {
+static gumbel_status compile(gb_expression expression, gb_splitter **splitter) {
     const char *text = gb_expression_text(expression);
     const gb_text_step step = {.kind = GB_SPLIT_EXPRESSION,
                                .option = GB_SPLIT_ISOLATED,
                                .pattern = text,
                                .pattern_length = (uint32_t)strlen(text)};
-    gb_splitter *splitter;
     assert_true(step.pattern_length > 0 && step.pattern_length <= GB_MAX_EXPRESSION_BYTES);
-    const gumbel_status status = gb_splitter_create(&step, &splitter, NULL);
+    return gb_splitter_create(&step, splitter, NULL);
+}
+
+/* What the expression makes of a text, with "|" between the pieces. */
+static void expect_pieces(gb_expression expression, const char *text, const char *expected) {
+    gb_splitter *splitter;
+    gb_cutting *cutting;
+    char joined[256] = "";
+    size_t size, used = 0;
+    assert_int_equal(compile(expression, &splitter), GUMBEL_OK);
+    assert_int_equal(gb_cutting_create(splitter, &cutting, NULL), GUMBEL_OK);
+    assert_int_equal(gb_cutting_begin(cutting, text, strlen(text), NULL), GUMBEL_OK);
+    while (gb_cutting_next(cutting, &size, NULL) == GUMBEL_OK && size > 0) {
+        used +=
+            (size_t)snprintf(joined + used, sizeof joined - used, "%s%.*s", used ? "|" : "", (int)size, text);
+        text += size;
+    }
+    assert_string_equal(joined, expected);
+    gb_cutting_free(cutting);
     gb_splitter_free(splitter);
-    return status;
+}
+
+/* Where the libraries' versions of Unicode differ; the results are those of the `tokenizers` package. */
+static void pieces_are_the_references(void **state) {
+    (void)state;
+    expect_pieces(GB_EXPRESSION_GPT2, "it's 12\r\nx", "it|'s| 12|\r|\n|x");
+    expect_pieces(GB_EXPRESSION_DIGITS, "a12b3", "a|12|b|3");
+    expect_pieces(GB_EXPRESSION_DEEPSEEK3, "a \U0001FAE8!b", "a| \U0001FAE8!|b"); /* a symbol of Unicode 15 */
+    expect_pieces(GB_EXPRESSION_DEEPSEEK3, " \u180E x", " |\u180E| x"); /* neither space nor symbol */
+    expect_pieces(GB_EXPRESSION_HAN_AND_KANA, "\u6F22\u3042\u0E9E\u0EB2", "\u6F22\u3042|\u0E9E\u0EB2");
+    expect_pieces(GB_EXPRESSION_BLOOM, "a \u180E,b", "a| \u180E|,|b");
+    expect_pieces(GB_EXPRESSION_KIMI, "\u6F22\u5B57ab\u3002(c", "\u6F22\u5B57|ab|\u3002(|c");
+    expect_pieces(GB_EXPRESSION_AFMOE_DIGITS, "1234567 89", "1|234|567| |89");
+    expect_pieces(GB_EXPRESSION_SUPERBPE_THREES, "1234567", "1|234|567");
+    expect_pieces(GB_EXPRESSION_DEEPSEEK_LAST_SPACE, "a  b  ", "a  b|  ");
 }
 
 /* Each name stands once, leads to its entry, and its expressions compile. */
@@ -47,7 +78,7 @@ static void every_name_is_known(void **state) {
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(names[i], names[j]);
         for (size_t j = 0; j < GB_PRE_TOKENIZER_STEPS && pre->expressions[j]; j++)
-            assert_int_equal(compile(pre->expressions[j]), GUMBEL_OK);
+            expect_pieces(pre->expressions[j], "", "");
     }
     assert_null(gb_pre_tokenizer_find("gpt", 3));
     assert_null(gb_pre_tokenizer_find("", 0));
@@ -217,9 +248,11 @@ static void the_lower_id_wins_in_bytes(void **state) {
     gguf_writer w = {0};
     gguf_add_text(&w, KEY("model"), "gpt2");
     gguf_add_text(&w, KEY("pre"), "smollm");
+    gguf_add_u32(&w, KEY("unknown_token_id"), 0);
     gguf_add_texts(&w, KEY("merges"), (const char *const[]){"\u0120 a"}, 1);
     gumbel_tokenizer *tokenizer = open_tokens(&w, tokens, 5);
     EXPECT(tokenizer, "a a", false, 0, 2);
+    EXPECT(tokenizer, "axa", false, 0, 0); /* a byte without a token is left out */
     expect_text(tokenizer, 2, " a");
     expect_text(tokenizer, 3, " a");
     expect_text(tokenizer, 4, "a");
@@ -249,10 +282,10 @@ static void refuses_bad_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_known), cmocka_unit_test(expressions_are_found),
-        cmocka_unit_test(merges_by_scores),    cmocka_unit_test(texts_begin_with_a_space),
-        cmocka_unit_test(the_lower_id_wins),   cmocka_unit_test(the_lower_id_wins_in_bytes),
-        cmocka_unit_test(refuses_bad_tokens),
+        cmocka_unit_test(every_name_is_known),        cmocka_unit_test(pieces_are_the_references),
+        cmocka_unit_test(expressions_are_found),      cmocka_unit_test(merges_by_scores),
+        cmocka_unit_test(texts_begin_with_a_space),   cmocka_unit_test(the_lower_id_wins),
+        cmocka_unit_test(the_lower_id_wins_in_bytes), cmocka_unit_test(refuses_bad_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

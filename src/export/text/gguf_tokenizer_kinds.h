@@ -32,6 +32,7 @@ typedef struct gb_tokenizer_kind {
     bool has_space_prefix;   /* unless tokenizer.ggml.add_space_prefix is false, a text begins with a space */
     bool adds_bos;           /* where tokenizer.ggml.add_bos_token does not say */
     bool always_adds_bos;    /* whatever it says */
+    bool has_unknown;        /* what has no token becomes the unknown one; else it is left out */
     bool unused_are_padding; /* tokens of the type unused fill up the vocabulary and spell nothing */
     int64_t bos, unknown;    /* ids where no key names them; -1: none */
     const char *specials[GB_KIND_TEXTS]; /* user-defined in GGUF, but special tokens of the model */

@@ -93,7 +93,7 @@ static gumbel_status add_named(const gb_gguf *file, const gb_gguf_tokenizer *tok
         eos = -1;
     GB_TRY(add_around(bos, eos, root, error));
     GB_TRY(named_token(file, KEY("unknown_token_id"), tokenizer->kind->unknown, &unknown, &token, error));
-    if (unknown < 0)
+    if (unknown < 0 || !tokenizer->kind->has_unknown)
         return GUMBEL_OK;
     json_t *spelling = json_stringn((const char *)token.data, (size_t)token.size);
     return json_object_set_new(json_object_get(root, "model"), "unk_token", spelling) == 0 ? GUMBEL_OK

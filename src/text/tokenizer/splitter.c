@@ -27,6 +27,7 @@ struct gb_splitter {
     pcre2_code *code;
     char expression[GB_MAX_EXPRESSION_BYTES + 1];
     size_t expression_length;
+    bool names_characters; /* beyond ASCII */
 };
 
 struct gb_cutting {
@@ -83,6 +84,13 @@ static gumbel_status compile(gb_splitter *splitter, gumbel_error *error) {
                    splitter->expression, offset, reason);
 }
 
+static bool names_characters(const char *expression) {
+    for (const char *at = expression; *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            return true;
+    return strstr(expression, "\\x{") != NULL;
+}
+
 gumbel_status gb_splitter_create(const gb_text_step *step, gb_splitter **splitter, gumbel_error *error) {
     *splitter = NULL;
     gb_splitter *created = gb_allocate(1, sizeof *created);
@@ -90,6 +98,7 @@ gumbel_status gb_splitter_create(const gb_text_step *step, gb_splitter **splitte
         return no_memory(error);
     memcpy(created->expression, step->pattern, step->pattern_length);
     created->expression_length = step->pattern_length;
+    created->names_characters = names_characters(created->expression);
     gumbel_status status = compile(created, error);
     if (status != GUMBEL_OK) {
         gb_splitter_free(created);
@@ -141,15 +150,21 @@ void gb_cutting_free(gb_cutting *cutting) {
     gb_free(cutting);
 }
 
-/* Young characters are replaced by older ones of the same class and size, so that offsets stay what they are.
- */
+/* An older character of the same class and size, or NULL. An expression that names characters might mean the
+ * young one; it keeps all but the Mongolian vowel separator, which only pcre2 takes for white space. */
+static const char *representative(const gb_splitter *splitter, const char *text, size_t size) {
+    const uint32_t c = gb_utf8_code_point(text, size);
+    return (splitter->names_characters && c != 0x180E) ? NULL : gb_representative(c, size);
+}
+
+/* Offsets stay what they are. */
 static void represent(gb_cutting *cutting, const char *text, size_t length) {
     gb_byte_buffer *represented = &cutting->represented;
     size_t copied = 0;
     represented->size = 0;
     for (size_t at = 0, size; at < length; at += size) {
         size = gb_utf8_size(text[at]);
-        const char *old = size == 1 ? NULL : gb_representative(gb_utf8_code_point(text + at, size), size);
+        const char *old = size == 1 ? NULL : representative(cutting->splitter, text + at, size);
         if (!old)
             continue;
         gb_buffer_append(represented, text + copied, at - copied);

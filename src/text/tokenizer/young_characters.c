@@ -8,6 +8,8 @@ typedef enum character_class {
     LETTER, /* without case */
     MARK,
     NUMBER,
+    PUNCTUATION,
+    SYMBOL,
     OTHER,
     CLASS_COUNT
 } character_class;
@@ -43,9 +45,10 @@ bool gb_is_young(uint32_t code_point) {
 /* None of them has another case, so that expressions without regard to case do not match them either. */
 const char *gb_representative(uint32_t code_point, size_t size) {
     static const char *const by_size[3][CLASS_COUNT] = {
-        {"\u03D2", "\u0138", "\u02B9", "\u00AA", "\u0300", "\u00B2", "\u00A6"},
-        {"\u2102", "\u1D00", "\u3005", "\u3042", "\u20D0", "\u2460", "\uFFFD"},
-        {"\U0001D400", "\U0001D41A", "\U00016B40", "\U00020000", "\U0001D165", "\U0001D7CE", "\U0001F600"},
+        {"\u03D2", "\u0138", "\u02B9", "\u00AA", "\u0300", "\u00B2", "\u00A7", "\u00A6", "\u00AD"},
+        {"\u2102", "\u1D00", "\u3005", "\u3042", "\u20D0", "\u2460", "\u2030", "\u2190", "\u2060"},
+        {"\U0001D400", "\U0001D41A", "\U00016B40", "\U00020000", "\U0001D165", "\U0001D7CE", "\U00010100",
+         "\U0001F600", "\U000E0001"},
     };
     const young_range *range = size >= 2 ? find(code_point) : NULL;
     return range ? by_size[size - 2][range->kind] : NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Print the table of src/text/tokenizer/young_characters.c: letters, marks and numbers that came to Unicode after version 9.0,
-as the regular expressions of the `tokenizers` package (Oniguruma) know them.
+"""Print the table of src/text/tokenizer/young_characters.c: letters, marks, numbers, punctuation and symbols that came to
+Unicode after version 9.0, as the regular expressions of the `tokenizers` package (Oniguruma) know them.
 
     make_young_characters.py >src/text/tokenizer/young_characters.def
 
@@ -18,7 +18,7 @@ PERL = r"for (0 .. 0x10FFFF) { no warnings; print qq($_\n) if chr($_) !~ /\p{Pre
 HEADER = """\
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Letters, marks and numbers that Unicode has had since some version after 9.0, up to 16.0.
+ * Letters, marks, numbers, punctuation and symbols that Unicode has had since some version after 9.0, up to 16.0.
  *
  *     GB_YOUNG(first, last, class)
  *
@@ -44,7 +44,7 @@ def is_inert(c):
 
 # No title case letter is young.
 KINDS = (("UPPER", r"\p{Lu}"), ("LOWER", r"\p{Ll}"), ("MODIFIER", r"\p{Lm}"), ("LETTER", r"\p{Lo}"), ("MARK", r"\p{M}"),
-         ("NUMBER", r"\p{N}"))
+         ("NUMBER", r"\p{N}"), ("PUNCTUATION", r"\p{P}"), ("SYMBOL", r"\p{S}"))
 PARTS = {ord(p) for c in CHARACTERS for d in [unicodedata.normalize("NFD", chr(c))] if len(d) > 1 for p in d}
 
 
