@@ -19,8 +19,8 @@ enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, MOST_NAMES = 12
 
 /* ---- Pre-tokenizers ---- */
 
-static gumbel_status compile(gb_expression expression, gb_splitter **splitter) {
-    const char *text = gb_expression_text(expression);
+static gumbel_status compile(gb_split_expression expression, gb_splitter **splitter) {
+    const char *text = gb_split_expression_text(expression);
     const gb_text_step step = {.kind = GB_SPLIT_EXPRESSION,
                                .option = GB_SPLIT_ISOLATED,
                                .pattern = text,
@@ -30,7 +30,7 @@ static gumbel_status compile(gb_expression expression, gb_splitter **splitter) {
 }
 
 /* What the expression makes of a text, with "|" between the pieces. */
-static void expect_pieces(gb_expression expression, const char *text, const char *expected) {
+static void expect_pieces(gb_split_expression expression, const char *text, const char *expected) {
     gb_splitter *splitter;
     gb_cutting *cutting;
     char joined[256] = "";
@@ -89,11 +89,11 @@ static void every_name_is_known(void **state) {
 static void expressions_are_found(void **state) {
     (void)state;
     for (int i = 1; i < GB_EXPRESSION_COUNT; i++) {
-        const char *text = gb_expression_text((gb_expression)i);
-        assert_int_equal(gb_expression_find(text, strlen(text)), i);
-        assert_int_not_equal(gb_expression_find(text, strlen(text) - 1), i);
+        const char *text = gb_split_expression_text((gb_split_expression)i);
+        assert_int_equal(gb_split_expression_find(text, strlen(text)), i);
+        assert_int_not_equal(gb_split_expression_find(text, strlen(text) - 1), i);
     }
-    assert_int_equal(gb_expression_find("", 0), GB_EXPRESSION_NONE);
+    assert_int_equal(gb_split_expression_find("", 0), GB_EXPRESSION_NONE);
 }
 
 /* ---- A small vocabulary ---- */

@@ -137,8 +137,8 @@ static json_t *pre_tokenizer_steps(const gb_pre_tokenizer *pre, json_t *last) {
     json_t *steps = json_array();
     for (size_t i = 0; pre && i < GB_PRE_TOKENIZER_STEPS && pre->expressions[i]; i++)
         json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern",
-                                               "Regex", gb_expression_text(pre->expressions[i]), "behavior",
-                                               "Isolated", "invert", false));
+                                               "Regex", gb_split_expression_text(pre->expressions[i]),
+                                               "behavior", "Isolated", "invert", false));
     if (last)
         json_array_append_new(steps, last);
     return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);

@@ -17,8 +17,8 @@ typedef enum gb_alphabet {
 enum { GB_PRE_TOKENIZER_STEPS = 7 };
 
 typedef struct gb_pre_tokenizer {
-    const char *names;                                 /* values of tokenizer.ggml.pre, between spaces */
-    gb_expression expressions[GB_PRE_TOKENIZER_STEPS]; /* each cuts the pieces of the one before */
+    const char *names; /* values of tokenizer.ggml.pre, between spaces */
+    gb_split_expression expressions[GB_PRE_TOKENIZER_STEPS]; /* each cuts the pieces of the one before */
     gb_alphabet alphabet;
     bool takes_whole_tokens; /* a piece that is a token is that token, whatever the merges say */
     bool adds_bos;           /* where tokenizer.ggml.add_bos_token does not say */

@@ -152,7 +152,7 @@ static gumbel_status scan_one(scanner *s, gumbel_error *error) {
 }
 
 gumbel_status gb_check_split_expression(const char *text, size_t length, gumbel_error *error) {
-    if (gb_expression_find(text, length) != GB_EXPRESSION_NONE)
+    if (gb_split_expression_find(text, length) != GB_EXPRESSION_NONE)
         return GUMBEL_OK;
     scanner s = {.text = text, .length = length};
     while (s.at < s.length)

@@ -68,8 +68,8 @@ static gumbel_status write_step(step_writer *w, uint32_t kind, uint32_t option, 
 }
 
 /* Appends a split by an expression that a type of pre-tokenizer stands for. */
-static gumbel_status write_expression(step_writer *w, gb_expression expression, gumbel_error *error) {
-    const char *text = gb_expression_text(expression);
+static gumbel_status write_expression(step_writer *w, gb_split_expression expression, gumbel_error *error) {
+    const char *text = gb_split_expression_text(expression);
     GB_TRY(begin_step(w, GB_SPLIT_EXPRESSION, GB_SPLIT_ISOLATED, error));
     gb_buffer_append_text(w->bytes, text, strlen(text));
     gb_buffer_append_text(w->bytes, "", 0);

@@ -13,17 +13,17 @@ static const struct known {
 #undef GB_EXPRESSION
 };
 
-const char *gb_expression_text(gb_expression expression) {
+const char *gb_split_expression_text(gb_split_expression expression) {
     return known[expression].text;
 }
 
-gb_expression gb_expression_find(const char *text, size_t length) {
+gb_split_expression gb_split_expression_find(const char *text, size_t length) {
     for (int i = 1; i < GB_EXPRESSION_COUNT; i++)
         if (strlen(known[i].text) == length && memcmp(known[i].text, text, length) == 0)
-            return (gb_expression)i;
+            return (gb_split_expression)i;
     return GB_EXPRESSION_NONE;
 }
 
-bool gb_expression_is_linear(gb_expression expression) {
+bool gb_split_expression_is_linear(gb_split_expression expression) {
     return known[expression].is_linear;
 }

@@ -106,7 +106,7 @@ gumbel_status gb_splitter_create(const gb_text_step *step, gb_splitter **splitte
     }
     /* Machine code counts hardly any of its steps; other expressions are interpreted, which counts every one.
      */
-    if (gb_expression_is_linear(gb_expression_find(step->pattern, step->pattern_length)))
+    if (gb_split_expression_is_linear(gb_split_expression_find(step->pattern, step->pattern_length)))
         pcre2_jit_compile(created->code, PCRE2_JIT_COMPLETE); /* where it fails, matching interprets */
     *splitter = created;
     return GUMBEL_OK;
