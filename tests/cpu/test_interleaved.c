@@ -123,12 +123,16 @@ static void plain_activations(void **unused) {
         for (size_t tokens = 1; tokens <= 9; tokens += 8)
             check_linear(&state, format_at(f), GB_ACTIVATION_NONE, tokens, 16 * (1 + random_below(&state, 3)),
                          random_packed_columns(&state, format_at(f)));
+    for (size_t f = 0; f < FORMATS; f++) {
+        check_linear(&state, &formats[f], GB_ACTIVATION_NONE, 67 + f, 32, 2 * 1024 + 256);
+        check_linear(&state, &formats[f], GB_ACTIVATION_NONE, 1, 32, 2 * 1024 + 256);
+    }
 }
 
 /* ---- Parts of matrices --------------------------------------------------------------------------------- */
 
 /* Rows first .. end - 1 from first_row on, into y rows of exactly that range between guards. */
-static void check_range(uint64_t *state, const gb_format *format, size_t tokens) {
+static void check_range(uint64_t *state, const gb_format *format, size_t tokens, bool is_float) {
     enum { ROWS = 64 };
     const size_t columns = random_packed_columns(state, format);
     const gb_rounding rounding = gb_round_per_group(format);
@@ -146,6 +150,8 @@ static void check_range(uint64_t *state, const gb_format *format, size_t tokens)
           *expected = malloc(width * tokens * sizeof *expected);
     gb_linear linear = {.tokens = tokens,
                         .inputs = columns,
+                        .x = gb_floats(&x),
+                        .x_stride = columns,
                         .activations = &activations,
                         .y_stride = width,
                         .first_row = first_row,
@@ -157,7 +163,7 @@ static void check_range(uint64_t *state, const gb_format *format, size_t tokens)
         linear.quantized = set == 0 ? &canonical : &packed;
         for (int pass = set == 0; pass < 2; pass++, linear.quantized = &packed) {
             linear.y = found - first;
-            vector->linear_int8(&linear, first, end, scratch);
+            (is_float ? vector->linear : vector->linear_int8)(&linear, first, end, scratch);
             assert_guarded(found, width * tokens * sizeof *found);
             if (linear.quantized == &canonical)
                 memcpy(expected, found, width * tokens * sizeof *found);
@@ -177,8 +183,8 @@ static void ranges_of_rows(void **unused) {
     (void)unused;
     uint64_t state = 4;
     for (size_t f = 0; f < FORMATS + MORE_FORMATS; f++)
-        for (int round = 0; round < 6; round++)
-            check_range(&state, format_at(f), round % 2 ? 1 : 11);
+        for (int round = 0; round < 8; round++)
+            check_range(&state, format_at(f), round % 2 ? 1 : 11, round >= 4);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */

@@ -14,15 +14,18 @@ enum {
     PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
     BLOCK_TOKENS = 64,
     BLOCK_ROWS = 16,
-    BLOCK_INPUTS = 1024 /* a multiple of 16 */
+    BLOCK_INPUTS = 1024,             /* a multiple of 16 */
+    PANEL_STRIDE = BLOCK_INPUTS + 16 /* so that rows of a panel do not share the sets of a cache */
 };
 
 typedef struct workspace {
     gb_lanes sums[BLOCK_ROWS][BLOCK_TOKENS];
-    float panel[GB_TILE_ROWS * BLOCK_INPUTS];
+    float panel[BLOCK_ROWS * PANEL_STRIDE];
 } workspace;
 
 _Static_assert(sizeof(workspace) <= GB_LINEAR_SCRATCH, "the scratch holds a workspace");
+_Static_assert(BLOCK_INPUTS % GB_DEQUANTIZED_SPAN == 0, "spans do not cross blocks");
+_Static_assert((int)BLOCK_ROWS == GB_DEQUANTIZED_ROWS, "a block of the packing is a panel");
 
 /* Rows of x from token on, each from element index on. */
 GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int columns, const float **x) {
@@ -104,11 +107,11 @@ GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *w
 /* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
 static const float *widened_block(const gb_linear *l, size_t row, size_t rows, span inputs, float *panel,
                                   size_t *stride) {
-    *stride = BLOCK_INPUTS;
+    *stride = PANEL_STRIDE;
     if (l->quantized) {
         for (size_t r = 0; r < rows; r++)
             GB_FOR_ISA(gb_dequantize)
-        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * BLOCK_INPUTS);
+        (l->quantized, l->first_row + row + r, inputs.first, inputs.count, panel + r * PANEL_STRIDE);
         return panel;
     }
     if (l->dtype == GB_F32) {
@@ -117,21 +120,38 @@ static const float *widened_block(const gb_linear *l, size_t row, size_t rows, s
     }
     for (size_t r = 0; r < rows; r++) {
         const uint16_t *from = (const uint16_t *)l->weight + (row + r) * l->weight_stride + inputs.first;
-        GB_FOR_ISA(gb_widen)(from, l->dtype, inputs.count, panel + r * BLOCK_INPUTS);
+        GB_FOR_ISA(gb_widen)(from, l->dtype, inputs.count, panel + r * PANEL_STRIDE);
     }
     return panel;
 }
 
+static bool is_interleaved(const gb_linear *l) {
+    return l->quantized && l->quantized->is_interleaved;
+}
+
+/* The panel has all rows of the packing's block, from which these begin at the one returned. */
+static const float *dequantized_block(const gb_linear *l, size_t row, span inputs, float *panel) {
+    const size_t in_block = (l->first_row + row) % BLOCK_ROWS;
+    GB_FOR_ISA(gb_dequantize_block)
+    (l->quantized, l->first_row + row - in_block, inputs.first, inputs.count, panel, PANEL_STRIDE);
+    return panel + in_block * PANEL_STRIDE;
+}
+
 static void linear_block(const gb_linear *l, span rows, span tokens, workspace *space) {
+    const float *block = NULL;
     for (size_t r = 0; r < rows.count; r++)
         for (size_t t = 0; t < tokens.count; t++)
             space->sums[r][t] = gb_zero_lanes();
     for (span inputs = {0, 0}; inputs.first < l->inputs; inputs.first += BLOCK_INPUTS) {
         size_t left = l->inputs - inputs.first;
         inputs.count = left < BLOCK_INPUTS ? left : BLOCK_INPUTS;
+        if (is_interleaved(l))
+            block = dequantized_block(l, rows.first, inputs, space->panel);
         for (size_t r = 0; r < rows.count;) {
-            size_t stride, height = rows.count - r >= GB_TILE_ROWS ? GB_TILE_ROWS : 1;
-            const float *weight = widened_block(l, rows.first + r, height, inputs, space->panel, &stride);
+            size_t stride = PANEL_STRIDE, height = rows.count - r >= GB_TILE_ROWS ? GB_TILE_ROWS : 1;
+            const float *weight =
+                block ? block + r * PANEL_STRIDE
+                      : widened_block(l, rows.first + r, height, inputs, space->panel, &stride);
             if (height == GB_TILE_ROWS)
                 add_block_all_tokens(l, GB_TILE_ROWS, weight, stride, tokens, inputs, &space->sums[r]);
             else
@@ -148,15 +168,18 @@ static void linear_many(const gb_linear *l, size_t first, size_t end, workspace 
     for (span tokens = {0, 0}; tokens.first < l->tokens; tokens.first += BLOCK_TOKENS) {
         size_t left = l->tokens - tokens.first;
         tokens.count = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
-        for (span rows = {first, 0}; rows.first < end; rows.first += BLOCK_ROWS) {
-            rows.count = end - rows.first < BLOCK_ROWS ? end - rows.first : BLOCK_ROWS;
+        for (span rows = {first, 0}; rows.first < end; rows.first += rows.count) {
+            const size_t block = BLOCK_ROWS - (l->first_row + rows.first) % BLOCK_ROWS;
+            rows.count = end - rows.first < block ? end - rows.first : block;
             linear_block(l, rows, tokens, space);
         }
     }
 }
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *scratch) {
-    if (l->tokens > FEW_TOKENS || l->quantized)
+    if (l->tokens == 1 && is_interleaved(l))
+        GB_FOR_ISA(gb_linear_token_float)(l, first, end);
+    else if (l->tokens > FEW_TOKENS || l->quantized)
         linear_many(l, first, end, scratch);
     else if (l->dtype == GB_F32)
         linear_few(l, GB_F32, first, end);

@@ -34,6 +34,14 @@ void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, s
 enum { GB_MOST_TOKEN_GROUPS = GB_LINEAR_SCRATCH / sizeof(int32_t) };
 void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                float *to);
+/* gb_linear for one token and an interleaved matrix. */
+void GB_FOR_ISA(gb_linear_token_float)(const gb_linear *linear, size_t first, size_t end);
+/* 16 rows from row on, a multiple of 16, of an interleaved matrix; row r of them begins at to[r * stride].
+ * first is a multiple of GB_DEQUANTIZED_SPAN, and count too, or what is left of the row. What follows the
+ * count numbers up to a multiple of 16 is undefined. */
+void GB_FOR_ISA(gb_dequantize_block)(const gb_quantized_matrix *matrix, size_t row, size_t first,
+                                     size_t count, float *to, size_t stride);
+enum { GB_DEQUANTIZED_ROWS = 16, GB_DEQUANTIZED_SPAN = 256 };
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_attend_many)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_store_codes)(const float *x, size_t count, gb_dtype dtype, uint32_t rotation, void *row);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/interleaved/span_scales.h"
+
+/* One token in float32: lanes are rows, so that codes need not be taken apart by rows, and the 16 partial
+ * sums of each row are 16 registers. */
+
+enum { SPAN = GB_SUPER_GROUP };
+
+/* What the products of a group need of its 16 rows. */
+typedef struct affine {
+    gb_lanes scale, bias;
+} affine;
+
+/* Four inputs, which have the partial sums of sums[0] .. sums[3]. */
+GB_INLINE void add_step(gb_codes codes, bool has_offset, int32_t center, const affine *a, const float *x,
+                        gb_lanes *sums) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+#pragma GCC unroll 4
+        for (int p = 0; p < GB_PARTS; p++) {
+            const gb_vector_integers code = (gb_vector_integers)(codes.part[p] >> 8 * j & 255u) - center;
+            gb_vector weight = __builtin_convertvector(code, gb_vector) * a->scale.part[p];
+            if (has_offset)
+                weight += a->bias.part[p];
+            sums[j].part[p] += weight * x[j];
+        }
+}
+
+/* A unit of 16 inputs. */
+GB_INLINE void add_unit(int bits, bool has_offset, int32_t center, gb_code_place *at, bool is_odd,
+                        const affine *a, const float *x, gb_lanes *sums) {
+    const gb_codes high = bits == 5 || bits == 6 ? gb_high_of_unit(bits, at, is_odd) : gb_load_codes(at->low);
+#pragma GCC unroll 4
+    for (int s = 0; s < GB_UNIT_STEPS; s++) {
+        const gb_codes chunk = gb_load_codes(at->low + GB_CHUNK * (bits == 8 ? s : s / 2));
+        const gb_codes codes = bits == 8 ? chunk : gb_codes_of_step(bits, chunk, high, s);
+        add_step(codes, has_offset, center, a, x + 4 * s, sums + 4 * s);
+    }
+    at->low += GB_CHUNK * (bits == 8 ? GB_UNIT_STEPS : 2);
+    if (bits == 6 || (bits == 5 && is_odd))
+        at->high += GB_CHUNK;
+}
+
+/* What the row has past the last whole unit, steps of bytes. */
+GB_INLINE void add_rest(bool has_offset, int32_t center, const uint8_t *low, size_t count, const affine *a,
+                        const float *x, gb_lanes *sums) {
+    for (size_t i = 0; i < count; i += 4)
+        add_step(gb_load_codes(low + i / 4 * GB_CHUNK), has_offset, center, a, x + i, sums + i);
+}
+
+/* The tree of gb_sum_lanes. */
+GB_INLINE gb_lanes sum_of(const gb_lanes *sums) {
+    gb_lanes sum;
+#pragma GCC unroll 4
+    for (int p = 0; p < GB_PARTS; p++) {
+        gb_vector four[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            four[i] = (sums[i].part[p] + sums[i + 8].part[p]) + (sums[i + 4].part[p] + sums[i + 12].part[p]);
+        sum.part[p] = (four[0] + four[2]) + (four[1] + four[3]);
+    }
+    return sum;
+}
+
+static gb_code_place place_of(const gb_quantized_matrix *matrix, size_t row) {
+    const gb_plane *plane = &matrix->planes.codes;
+    const uint8_t *low = gb_interleaved_block(matrix, plane, row, 0);
+    const size_t low_bytes = plane->row_bytes / matrix->format.bits * 4 * GB_ROWS;
+    return (gb_code_place){low, matrix->format.bits > 4 ? low + low_bytes : low, 0, 0};
+}
+
+GB_INLINE gb_lanes multiply_block(int bits, bool has_offset, const gb_quantized_matrix *matrix, size_t row,
+                                  const float *x, size_t inputs) {
+    const int32_t center = has_offset ? 0 : 1 << (bits - 1);
+    const size_t group = (size_t)matrix->planes.group;
+    gb_code_place at = place_of(matrix, row);
+    gb_span_scales by;
+    gb_lanes sums[GB_LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < GB_LANES; i++)
+        sums[i] = gb_zero_lanes();
+    for (size_t first = 0, run; first < inputs; first += run) {
+        run = inputs - first < SPAN ? inputs - first : SPAN;
+        gb_load_span_scales(matrix, row, first / group, (run + group - 1) / group, &by);
+        for (size_t g = 0, i = 0; i < run; g++) {
+            const affine a = {gb_load_lanes(by.scales[g], GB_F32, 0),
+                              has_offset ? gb_load_lanes(by.biases[g], GB_F32, 0) : gb_zero_lanes()};
+            for (const size_t end = run - i < group ? run : i + group; i < end; i += GB_UNIT, x += GB_UNIT)
+                if (bits == 8 && run - i < GB_UNIT)
+                    add_rest(has_offset, center, at.low, run - i, &a, x, sums);
+                else
+                    add_unit(bits, has_offset, center, &at, i / GB_UNIT % 2 == 1, &a, x, sums);
+        }
+    }
+    return sum_of(sums);
+}
+
+#define FORMATS(bits)                                                                                        \
+    GB_NO_INLINE gb_lanes multiply_##bits(const gb_quantized_matrix *matrix, size_t row, const float *x,     \
+                                          size_t inputs) {                                                   \
+        return gb_format_has_offset(&matrix->format) ? multiply_block(bits, true, matrix, row, x, inputs)    \
+                                                     : multiply_block(bits, false, matrix, row, x, inputs);  \
+    }
+FORMATS(4)
+FORMATS(5)
+FORMATS(6)
+FORMATS(8)
+
+static gb_lanes multiply(const gb_quantized_matrix *matrix, size_t row, const float *x, size_t inputs) {
+    switch (matrix->format.bits) {
+    case 4:
+        return multiply_4(matrix, row, x, inputs);
+    case 5:
+        return multiply_5(matrix, row, x, inputs);
+    case 6:
+        return multiply_6(matrix, row, x, inputs);
+    default:
+        return multiply_8(matrix, row, x, inputs);
+    }
+}
+
+void GB_FOR_ISA(gb_linear_token_float)(const gb_linear *l, size_t first, size_t end) {
+    const float *x = gb_linear_input(l, 0);
+    float *y = gb_linear_result(l, 0);
+    for (size_t row = first, stop; row < end; row = stop) {
+        float results[GB_ROWS];
+        const size_t in_block = (l->first_row + row) % GB_ROWS;
+        stop = end - row < GB_ROWS - in_block ? end : row + GB_ROWS - in_block;
+        gb_store_lanes(results, multiply(l->quantized, l->first_row + row - in_block, x, l->inputs));
+        memcpy(y + row, results + in_block, (stop - row) * sizeof *results);
+    }
+}
