@@ -361,6 +361,31 @@ static void refuses_every_truncation(void **state) {
     free(bytes);
 }
 
+static void refuses_what_follows(void **state) {
+    (void)state;
+    size_t size = 0;
+    gguf_writer writer = complete_file(3);
+    uint8_t *bytes = gguf_finish(&writer, &size), *twice = malloc(2 * size);
+    assert_non_null(twice);
+    memcpy(twice, bytes, size);
+    memcpy(twice + size, bytes, size);
+    for (size_t more = 0; more <= size; more += more == 0 ? 1 : size - 1) {
+        gb_gguf file;
+        gumbel_error error;
+        char part[96];
+        snprintf(part, sizeof part, "file: %zu bytes follow the last tensor, whose data ends at %zu", more,
+                 size);
+        gumbel_status status = gb_gguf_parse("file", twice, size + more, &file, &error);
+        if (more == 0)
+            assert_ok(status, &error);
+        else
+            assert_fails(status, GUMBEL_ERROR_FORMAT, &error, part);
+        gb_gguf_close(&file);
+    }
+    free(twice);
+    free(bytes);
+}
+
 /* A flipped bit may give another valid file; whatever is accepted lies inside. */
 static void survives_every_flipped_bit(void **state) {
     (void)state;
@@ -386,17 +411,12 @@ static void survives_every_flipped_bit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_everything),
-        cmocka_unit_test(keeps_the_alignment),
-        cmocka_unit_test(reads_a_vocabulary_alone),
-        cmocka_unit_test(refuses_other_versions),
-        cmocka_unit_test(refuses_counts),
-        cmocka_unit_test(refuses_names),
-        cmocka_unit_test(refuses_values),
-        cmocka_unit_test(refuses_alignments),
-        cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test(survives_every_flipped_bit),
+        cmocka_unit_test(reads_everything),         cmocka_unit_test(keeps_the_alignment),
+        cmocka_unit_test(reads_a_vocabulary_alone), cmocka_unit_test(refuses_other_versions),
+        cmocka_unit_test(refuses_counts),           cmocka_unit_test(refuses_names),
+        cmocka_unit_test(refuses_values),           cmocka_unit_test(refuses_alignments),
+        cmocka_unit_test(refuses_tensors),          cmocka_unit_test(refuses_every_truncation),
+        cmocka_unit_test(refuses_what_follows),     cmocka_unit_test(survives_every_flipped_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

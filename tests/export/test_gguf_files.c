@@ -77,6 +77,13 @@ static void reads_one_file(void **state) {
     gb_gguf_files_close(&files);
 }
 
+static void append_byte(const char *path) {
+    FILE *file = fopen(path, "ab");
+    assert_non_null(file);
+    assert_int_equal(fputc(0, file), 0);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void refuses_bad_parts(void **state) {
     (void)state;
     const gumbel_status format = GUMBEL_ERROR_FORMAT;
@@ -92,6 +99,9 @@ static void refuses_bad_parts(void **state) {
     refuses("m-00001-of-00003.gguf", format, "split.no 2 and split.count 4, expected 2 and 3");
     write_text(temporary_path("m-00003-of-00003.gguf"), "GGUF");
     refuses("m-00001-of-00003.gguf", format, "m-00003-of-00003.gguf: the header is cut short");
+    write_part("m-00003-of-00003.gguf", 2, 3, "c", 3);
+    append_byte(temporary_path("m-00003-of-00003.gguf"));
+    refuses("m-00001-of-00003.gguf", format, "m-00003-of-00003.gguf: 1 bytes follow the last tensor");
     write_part("other.gguf", 0, 3, "a", 1);
     refuses("other.gguf", format, "one of 3 parts, expected a name that ends in -00001-of-00003.gguf");
     write_part("m-00001-of-65535.gguf", 0, 65535, "a", 1);

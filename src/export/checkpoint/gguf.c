@@ -244,6 +244,18 @@ static gumbel_status read_tensors(gb_byte_reader *reader, size_t count, uint64_t
     return GUMBEL_OK;
 }
 
+/* Nothing stands after the last tensor but its padding. */
+static gumbel_status check_end(uint64_t size, uint64_t end, gumbel_error *error) {
+    if (size <= end)
+        return GUMBEL_OK;
+    return gb_fail(
+        error, GUMBEL_ERROR_FORMAT,
+        "%" PRIu64 " bytes follow the last tensor, whose data ends at %" PRIu64
+        ", expected none: the file is damaged, or several files in one; download it again, or split "
+        "it into its files",
+        size - end, end);
+}
+
 /* The descriptions put tensors one after the other; here they get their places in the file. */
 static gumbel_status place_tensors(const uint8_t *data, uint64_t size, uint64_t begin, uint64_t alignment,
                                    gb_gguf *file, gumbel_error *error) {
@@ -259,7 +271,7 @@ static gumbel_status place_tensors(const uint8_t *data, uint64_t size, uint64_t 
             return gb_fail(error, GUMBEL_ERROR_FORMAT, "tensor %s: its data ends past 2^64 bytes",
                            tensor->name);
     }
-    return GUMBEL_OK;
+    return check_end(size, begin, error);
 }
 
 static int compare_names(const void *a, const void *b) {

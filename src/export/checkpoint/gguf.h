@@ -64,10 +64,10 @@ typedef struct gb_gguf {
 bool gb_is_gguf(const char *path);
 
 /* Maps the file at path and checks all of it but the tensors' numbers: at most 65536 keys and 2^20 tensors,
- * no name twice, arrays at most 4 deep. Tensor data must be without gaps, as ggml demands. Errors: IO; FORMAT
- * (beginning with the path, naming key or tensor, what was found and what was expected); UNSUPPORTED for
- * another version, big-endian files and tensor types that ggml does not have; MEMORY. Close with
- * gb_gguf_close, which is safe on a zeroed structure and twice. */
+ * no name twice, arrays at most 4 deep. Tensor data must be without gaps, as ggml demands, and nothing but
+ * padding may follow it. Errors: IO; FORMAT (beginning with the path, naming key or tensor, what was found
+ * and what was expected); UNSUPPORTED for another version, big-endian files and tensor types that ggml does
+ * not have; MEMORY. Close with gb_gguf_close, which is safe on a zeroed structure and twice. */
 gumbel_status gb_gguf_open(const char *path, gb_gguf *file, gumbel_error *error);
 
 /* The same from bytes in memory, which must outlive file; name stands for the path in messages. */
