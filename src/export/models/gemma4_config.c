@@ -2,6 +2,7 @@
 #include "export/models/gemma4_config.h"
 
 #include "base/memory.h"
+#include "export/models/rope_unread.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -178,9 +179,11 @@ static void read_rope(const gb_config *text, const gb_config *parameters, gb_gem
 static void read_ropes(const gb_config *text, gb_gemma4_config *config) {
     config->rope[GB_GEMMA4_SLIDING] = (gb_gemma4_rope){.theta = 1e4, .factor = 1, .proportion = 1};
     config->rope[GB_GEMMA4_FULL] = (gb_gemma4_rope){.theta = 1e6, .factor = 1, .proportion = 0.25};
+    gb_refuse_rope(text, "rope_scaling");
     if (!gb_config_has(text, "rope_parameters"))
         return;
     gb_config parameters = gb_config_child(text, "rope_parameters");
+    gb_refuse_rope_type(&parameters);
     bool is_used[GB_GEMMA4_KINDS] = {false};
     for (int64_t i = 0; i < config->layer_count; i++)
         is_used[config->layers[i].kind] = true;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/models/model.h"
 
+#include "export/models/rope_unread.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +28,7 @@ gumbel_status gb_model_find(const gb_config *config, const gb_model **model, gum
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         if (is_named(MODELS[i], type)) {
             *model = MODELS[i];
+            gb_refuse_rope_of_wrapper(config);
             return gb_config_status(config->file, error);
         }
         list(known, sizeof known, MODELS[i]->wrapper);

@@ -2,6 +2,7 @@
 #include "export/models/qwen3_5_config.h"
 
 #include "base/memory.h"
+#include "export/models/rope_unread.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -129,8 +130,10 @@ static void read_layers(const gb_config *text, gb_qwen3_5_config *config) {
 
 /* The sections of multimodal rotary (mrope_section) are for images; all of a text's positions are equal. */
 static void read_rope(const gb_config *text, gb_qwen3_5_config *config) {
-    gb_config rope =
-        gb_config_child(text, gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters");
+    const bool is_scaling = gb_config_has(text, "rope_scaling");
+    gb_config rope = gb_config_child(text, is_scaling ? "rope_scaling" : "rope_parameters");
+    if (is_scaling)
+        gb_refuse_rope(text, "rope_parameters");
     const char *type = gb_config_string(&rope, "rope_type", gb_config_string(&rope, "type", "default"));
     if (strcmp(type, "default") != 0)
         gb_config_fail(&rope, "rope_type", GUMBEL_ERROR_UNSUPPORTED,

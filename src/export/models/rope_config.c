@@ -2,6 +2,7 @@
 #include "export/models/rope_config.h"
 
 #include "base/memory.h"
+#include "export/models/rope_unread.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -153,7 +154,10 @@ static void read_parameters(const gb_config *text, rotary r, double theta) {
 
 void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope) {
-    const char *key = gb_config_has(text, "rope_scaling") ? "rope_scaling" : "rope_parameters";
+    const bool is_old = gb_config_has(text, "rope_scaling");
+    if (is_old)
+        gb_refuse_rope(text, "rope_parameters");
+    const char *key = is_old ? "rope_scaling" : "rope_parameters";
     const rotary r = {.object = gb_config_child(text, key),
                       .head_dim = head_dim,
                       .max_positions = max_positions,
