@@ -257,7 +257,9 @@ static gumbel_status write_program(export_job *job, const char *path, gumbel_err
                                             options->progress_user, error);
     if (status != GUMBEL_OK) {
         gb_writer_abort(writer);
-        return status;
+        return status == GUMBEL_ERROR_FORMAT && job->source.checkpoint
+                   ? gb_prefix(error, status, "%s", gb_checkpoint_path(job->source.checkpoint))
+                   : status;
     }
     return gb_writer_finish(writer, error);
 }

@@ -262,6 +262,15 @@ static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint
     }
 }
 
+/* Rows that are stacked or in pairs have other numbers than in the file. */
+const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,
+                            char text[GB_FILE_NAME]) {
+    const source *from = &weights->sources[index];
+    if (from->kind != SOURCE_TENSOR || is_stacked(from))
+        return name;
+    return gb_checkpoint_file_name(weights->checkpoint, first_tensor(from)->name, text);
+}
+
 void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constant *constant, uint64_t offset,
                      uint64_t size, void *scratch, const void **data) {
     const source *from = &weights->sources[index];

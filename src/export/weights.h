@@ -80,6 +80,10 @@ size_t gb_weights_count(const gb_weights *weights);
 /* Whether some constant is this tensor of the checkpoint. */
 bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
 
+/* What messages call a constant: the checkpoint's tensor as its file names it, in text, or else name. */
+const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,
+                            char text[GB_FILE_NAME]);
+
 /* Bytes of the checkpoint's tensors that some constant is made from; 0 when weights are random. */
 uint64_t gb_weights_source_bytes(const gb_weights *weights);
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "export/parallel.h"
+#include "export/quantize/finite.h"
 #include "export/quantize/write_imported.h"
 
 static const uint64_t PIECE_BYTES = 8 << 20;
@@ -52,14 +53,19 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
 static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
                                     const gb_weights *weights, void *scratch, progress_state *progress,
                                     gumbel_error *error) {
-    const gb_constant *constant = &program->constants[index];
+    char name[GB_FILE_NAME];
+    gb_constant named = program->constants[index]; /* for messages */
+    named.name = gb_weights_name(weights, index, named.name, name);
+    const gb_constant *constant = &named;
     GB_TRY(gb_writer_begin_constant(writer, index, error));
     if (constant->type.dtype == GB_QUANTIZED)
         return write_quantized(writer, constant, index, weights, progress, error);
+    const uint64_t element = gb_dtype_size(constant->type.dtype);
     for (uint64_t offset = 0; offset < constant->size;) {
         uint64_t left = constant->size - offset, size = left < PIECE_BYTES ? left : PIECE_BYTES;
         const void *data = NULL;
         gb_weights_read(weights, index, constant, offset, size, scratch, &data);
+        GB_TRY(gb_check_finite(constant, data, offset / element, size / element, error));
         GB_TRY(gb_writer_write(writer, data, size, error));
         gb_weights_release(weights, index, offset, size);
         GB_TRY(advance(progress, size, error));

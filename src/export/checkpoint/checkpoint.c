@@ -353,14 +353,18 @@ static gumbel_status check_usable(const gb_checkpoint *checkpoint, const gb_tens
                                                : "");
 }
 
+const char *gb_checkpoint_file_name(const gb_checkpoint *checkpoint, const char *name,
+                                    char text[GB_FILE_NAME]) {
+    if (checkpoint->file_name && checkpoint->file_name(checkpoint->file_name_user, name, text, GB_FILE_NAME))
+        return text;
+    return name;
+}
+
 static gumbel_status get_tensor(const gb_checkpoint *checkpoint, const char *name, int32_t rank,
                                 const int64_t *dims, bool is_matrix, const gb_tensor **tensor,
                                 gumbel_error *error) {
-    char expected_text[200], own_name[300];
-    const char *file_name = name;
-    if (checkpoint->file_name &&
-        checkpoint->file_name(checkpoint->file_name_user, name, own_name, sizeof own_name))
-        file_name = own_name;
+    char expected_text[200], own_name[GB_FILE_NAME];
+    const char *file_name = gb_checkpoint_file_name(checkpoint, name, own_name);
     const gb_tensor *found = gb_checkpoint_find(checkpoint, name);
     if (!found)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: tensor %s is missing, expected shape %s",

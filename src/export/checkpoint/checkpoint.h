@@ -51,6 +51,11 @@ gumbel_status gb_checkpoint_get_matrix(const gb_checkpoint *checkpoint, const ch
 gumbel_status gb_checkpoint_check_shape(const gb_checkpoint *checkpoint, const gb_tensor *tensor,
                                         int32_t rank, const int64_t *dims, gumbel_error *error);
 
+/* The name that a tensor has in its file: name itself, or text. */
+enum { GB_FILE_NAME = 300 };
+const char *gb_checkpoint_file_name(const gb_checkpoint *checkpoint, const char *name,
+                                    char text[GB_FILE_NAME]);
+
 /* What the files' headers say under a key of __metadata__, or NULL. */
 const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *key);
 

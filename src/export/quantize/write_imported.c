@@ -4,6 +4,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/parallel.h"
+#include "export/quantize/finite.h"
 
 #include <string.h>
 
@@ -54,6 +55,7 @@ static gumbel_status write_all(imported_writer *w, unsigned threads, gumbel_erro
         w->source->release(w->source->user, w->first, count);
         GB_TRY(write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error));
     }
+    GB_TRY(gb_check_finite_scales(w->constant, &w->planes, w->others, w->code_bytes, error));
     return write_bytes(w, w->others, w->planes.size - w->code_bytes, error);
 }
 

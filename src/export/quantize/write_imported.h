@@ -19,7 +19,8 @@ typedef struct gb_imported_rows {
 } gb_imported_rows;
 
 /* Writes all bytes of the constant, which has been begun and has the rows' format. The bytes do not depend on
- * the number of threads. Errors: the writer's and the callback's, MEMORY. */
+ * the number of threads. Errors: the writer's and the callback's, MEMORY; FORMAT
+ * naming a scale or bias that is not finite. */
 gumbel_status gb_write_imported_rows(gb_writer *writer, const gb_constant *constant,
                                      const gb_imported_rows *rows, unsigned threads,
                                      const gb_written_callback *written, gumbel_error *error);

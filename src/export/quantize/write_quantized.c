@@ -4,6 +4,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/parallel.h"
+#include "export/quantize/finite.h"
 #include "export/random_weights.h"
 #include "tensor/convert.h"
 
@@ -134,14 +135,20 @@ static gumbel_status write_bytes(const quantized_writer *w, const void *data, ui
     return w->written->advance(w->written->user, size, error);
 }
 
+/* A row that no scales fit: it is not finite, or too large. */
+static gumbel_status refuse_row(const quantized_writer *w, uint64_t row, gumbel_error *error) {
+    read_row(w, row, w->values);
+    GB_TRY(gb_check_finite_row(w->constant, w->values, row, error));
+    return gb_fail(error, GUMBEL_ERROR_FORMAT, "tensor %s: row %llu holds a number too large for %s scales",
+                   w->constant->name, (unsigned long long)row, gb_dtype_name(w->constant->format.scale));
+}
+
 static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_error *error) {
     const gb_quantized_source *source = w->source;
     gb_parallel_for(w->threads, (size_t)count, source->data.parts ? quantize_rows : draw_codes, w);
     uint64_t bad = atomic_load(&w->bad);
     if (bad < w->rows)
-        return gb_fail(error, GUMBEL_ERROR_FORMAT,
-                       "tensor %s: row %llu holds a number that is not finite or too large for %s scales",
-                       w->constant->name, (unsigned long long)bad, gb_dtype_name(w->constant->format.scale));
+        return refuse_row(w, bad, error);
     if (source->is_mapped)
         gb_release_stacked(&source->data, w->first, count, w->columns * gb_dtype_size(source->dtype));
     return write_bytes(w, w->codes, count * w->planes.codes.row_bytes, error);
