@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers that are none: an export ends in an error that names the tensor, and leaves no file.
+ * Weights that would be read as other numbers than the checkpoint's, and numbers that are none: an export
+ * ends in an error that names the tensor, and leaves no file.
  */
 #include "export/checkpoint/ggml_types.h"
 #include "support/assertions.h"
@@ -62,6 +63,65 @@ static void write_checkpoint(const char *dtype, const test_tensor *more) {
     }
     write_safetensors(temporary_path("checkpoint/model.safetensors"), tensors, count);
     gb_program_destroy(random);
+}
+
+/* ---- Scales -------------------------------------------------------------------------------------------- */
+
+static void write_scale(const char *name) {
+    static const float ONE = 1;
+    write_checkpoint(
+        "float32",
+        &(test_tensor){.name = name, .dtype = "F32", .rank = 1, .dims = {1}, .data = &ONE, .size = 4});
+}
+
+static void refuses_scales_of_used_weights(void **state) {
+    (void)state;
+    static const char *const names[] = {ATTENTION "q_proj.weight_scale",
+                                        ATTENTION "q_proj.input_scale",
+                                        ATTENTION "q_proj.scales",
+                                        ATTENTION "q_proj.weight_scale_2",
+                                        ATTENTION "q_proj.weight_scale_inv",
+                                        ATTENTION "q_proj.weight_zero_point",
+                                        ATTENTION "q_proj.weight.absmax",
+                                        ATTENTION "q_proj.SCB",
+                                        ATTENTION "q_proj._weight_act_pre_scale",
+                                        ATTENTION "k_scale",
+                                        ATTENTION "v_scale",
+                                        ATTENTION "q_proj.weight_g_idx"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char part[160];
+        write_scale(names[i]);
+        snprintf(part, sizeof part, "checkpoint: tensor %s is not used: " ATTENTION, names[i]);
+        refuses("checkpoint", NULL, GUMBEL_ERROR_UNSUPPORTED, part);
+    }
+}
+
+/* Towers for images and layers that are left out have scales of their own. */
+static void leaves_scales_of_unused_weights(void **state) {
+    (void)state;
+    static const char *const names[] = {"model.vision_tower.layers.0.q_proj.weight_scale",
+                                        "model.layers.7.self_attn.q_proj.weight_scale", "mtp.fc.weight_scale",
+                                        "model.layers.0.self_attn.q_projection.scales"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gumbel_error error;
+        write_scale(names[i]);
+        assert_ok(export_from("checkpoint", NULL, &error), &error);
+    }
+}
+
+static void refuses_scales_in_gguf(void **state) {
+    (void)state;
+    static const char *const names[] = {"blk.1.attn_q.scale", "blk.1.attn_q.input_scale"};
+    static const float ONE = 1;
+    for (size_t i = 0; i < 2; i++) {
+        char part[160];
+        gguf_writer w = {0};
+        gguf_add_tensor(&w, names[i], GB_GGML_F32, 1, (const int64_t[]){1}, &ONE, 4);
+        finish_gemma4(&w, NULL, NULL, true);
+        snprintf(part, sizeof part, "model.gguf: tensor %s is not used: blk.1.attn_q.weight would be read",
+                 names[i]);
+        refuses("model.gguf", NULL, GUMBEL_ERROR_UNSUPPORTED, part);
+    }
 }
 
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
@@ -140,6 +200,9 @@ static void refuses_scales_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(refuses_scales_of_used_weights, start_empty),
+        cmocka_unit_test_setup(leaves_scales_of_unused_weights, start_empty),
+        cmocka_unit_test_setup(refuses_scales_in_gguf, start_empty),
         cmocka_unit_test_setup(refuses_numbers_that_are_none, start_empty),
         cmocka_unit_test_setup(names_tensors_of_gguf_as_the_file_does, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_none, start_empty),
