@@ -171,6 +171,28 @@ static double number(const json_t *object, const char *name, const char *part) {
     return json_number_value(value);
 }
 
+/* Of full windows the positions from the middle on, but for the last, whose prediction is of another window.
+ */
+static void second_halves_alone(void **state) {
+    (void)state;
+    static double log_p[VOCABULARY];
+    double surprises[MAX_TOKENS];
+    int count = 0;
+    for (int i = 0; i < token_count / WINDOW * WINDOW; i++) {
+        if (i % WINDOW < WINDOW / 2 || i % WINDOW == WINDOW - 1)
+            continue;
+        predict(program, i, log_p);
+        surprises[count++] = -log_p[tokens[i + 1]];
+    }
+    scores found = printed_scores(GUMBEL(NULL, "perplexity", program, "-f", text_path, "--second-half"));
+    assert_near(found.count, count, 0);
+    assert_near(found.perplexity, exp(mean(surprises, count)), 1e-4);
+    command_result result = GUMBEL("Once", "perplexity", program, "-f", "-", "--second-half");
+    assert_status(result, 1);
+    assert_one_error_line(&result, "expected 8 or more in windows of 8");
+    free_result(&result);
+}
+
 /* The same numbers, with more digits. */
 static void an_object_for_programs(void **state) {
     (void)state;
@@ -250,9 +272,10 @@ static void four_bits_cost_little(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_what_the_logits_say),          cmocka_unit_test(against_itself_nothing_differs),
-        cmocka_unit_test(an_object_for_programs),          cmocka_unit_test(counts_what_it_is_given),
-        cmocka_unit_test(other_tokens_cannot_be_compared), cmocka_unit_test(four_bits_cost_little),
+        cmocka_unit_test(is_what_the_logits_say),  cmocka_unit_test(against_itself_nothing_differs),
+        cmocka_unit_test(second_halves_alone),     cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(counts_what_it_is_given), cmocka_unit_test(other_tokens_cannot_be_compared),
+        cmocka_unit_test(four_bits_cost_little),
     };
     return cmocka_run_group_tests(tests, make_programs, NULL);
 }

@@ -2,6 +2,7 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
+#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/progress.h"
 #include "cli/base/report.h"
@@ -15,7 +16,7 @@
 typedef struct perplexity_options {
     const char *file, *against;
     cli_integer count;
-    bool json;
+    bool second_half, json;
 } perplexity_options;
 
 typedef struct perplexity_arguments {
@@ -42,6 +43,11 @@ static const cli_option perplexity_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = INT32_MAX},
      .offset = offsetof(perplexity_options, count)},
+    {.names = "--second-half",
+     .help = "Of each window score the second half only, and leave out a last window that is not full, as "
+             "llama-perplexity does: with -c the same, the numbers can be compared.",
+     .type = CLI_FLAG,
+     .offset = offsetof(perplexity_options, second_half)},
     {.names = "--json",
      .help = "Print one JSON object.",
      .type = CLI_FLAG,
@@ -75,33 +81,62 @@ static uint32_t window_of(const cli_model *model, const cli_model *other) {
                                                                      : model->max_context;
 }
 
-/* A text longer than the context is cut into windows. Each begins with the text's first token, which is where
- * models expect their bos; the token after a window's beginning is the first one that it scores. */
-static gumbel_status score_text(const cli_model *model, const cli_model *other, const cli_tokens *tokens,
+/* The text's tokens, and what of them is scored. */
+typedef struct scoring {
+    cli_tokens tokens;
+    bool begins_with_bos; /* a token that is not the text's */
+    bool is_half;         /* the second half of each full window */
+    uint32_t window;
+} scoring;
+
+static bool is_scored(const scoring *s, uint32_t position) {
+    return !s->is_half || (position >= s->window / 2 && position + 1 < s->window);
+}
+
+/* Tokens that are run: all but the last, or those of full windows. */
+static size_t count_runs(const scoring *s) {
+    return s->is_half ? s->tokens.count / s->window * s->window : s->tokens.count - 1;
+}
+
+static gumbel_status score_token(const cli_model *model, const cli_model *other, const scoring *s,
+                                 size_t index, uint32_t position, cli_scores *scores, gumbel_error *error) {
+    const float *row = NULL, *reference = NULL;
+    const int32_t token = s->tokens.ids[position == 0 && s->begins_with_bos ? 0 : index];
+    gumbel_status status = run_token(model, token, &row, error);
+    if (status == GUMBEL_OK && other->program)
+        status = run_token(other, token, &reference, error);
+    if (status == GUMBEL_OK && is_scored(s, position))
+        cli_add_prediction(scores, row, reference, model->info.vocab_size, s->tokens.ids[index + 1]);
+    return status;
+}
+
+/* A text longer than the context is cut into windows. Each begins with the model's bos, where it expects one;
+ * the token after a window's beginning is the first one that it may score. */
+static gumbel_status score_text(const cli_model *model, const cli_model *other, const scoring *s,
                                 cli_progress *progress, cli_scores *scores, gumbel_error *error) {
-    uint32_t window = window_of(model, other), position = 0;
-    for (size_t i = 0; i + 1 < tokens->count; i++) {
-        const float *row = NULL, *reference = NULL;
-        if (position == window) {
+    const size_t count = count_runs(s);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t position = (uint32_t)(i % s->window);
+        if (position == 0) {
             gumbel_session_reset(model->session);
             if (other->program)
                 gumbel_session_reset(other->session);
-            position = 0;
         }
-        int32_t token = position == 0 ? tokens->ids[0] : tokens->ids[i];
-        gumbel_status status = run_token(model, token, &row, error);
-        if (status == GUMBEL_OK && other->program)
-            status = run_token(other, token, &reference, error);
-        if (status != GUMBEL_OK)
-            return status;
-        cli_add_prediction(scores, row, reference, model->info.vocab_size, tokens->ids[i + 1]);
-        position++;
-        cli_progress_count(progress, "tokens", i + 1, tokens->count - 1);
+        GB_TRY(score_token(model, other, s, i, position, scores, error));
+        cli_progress_count(progress, "tokens", i + 1, count);
     }
     return GUMBEL_OK;
 }
 
 static const gumbel_encode_options encode_options = {.size = sizeof encode_options, .add_special = true};
+
+/* Whether encoding puts a token before an empty text. */
+static bool adds_bos(const cli_model *model) {
+    int32_t ids[16];
+    size_t count = 0;
+    return gumbel_encode(model->tokenizer, "", 0, &encode_options, ids, 16, &count, NULL) == GUMBEL_OK &&
+           count > 0;
+}
 
 /* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
 static gumbel_status check_same_tokens(const cli_model *other, const char *program, const char *against,
@@ -138,11 +173,22 @@ static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
     cli_text_free(&text);
     if (status == GUMBEL_OK && options->count.value > 0 && tokens->count > (size_t)options->count.value)
         tokens->count = (size_t)options->count.value;
-    if (status == GUMBEL_OK && tokens->count < 2) {
-        cli_refuse(error, "%s: %zu tokens, expected 2 or more", options->file, tokens->count);
-        status = GUMBEL_ERROR_ARGUMENT;
-    }
     return status;
+}
+
+/* Reads the text, and checks that there is something to score. */
+static gumbel_status begin_scoring(const cli_model *model, const cli_model *other,
+                                   const perplexity_arguments *arguments, scoring *s, gumbel_error *error) {
+    const perplexity_options *options = &arguments->perplexity;
+    *s = (scoring){.is_half = options->second_half, .window = window_of(model, other)};
+    GB_TRY(read_tokens(model, other, arguments, &s->tokens, error));
+    s->begins_with_bos = adds_bos(model);
+    const size_t least = s->is_half ? s->window : 2;
+    if (s->tokens.count >= least && s->window >= (s->is_half ? 4 : 1))
+        return GUMBEL_OK;
+    cli_refuse(error, "%s: %zu tokens, expected %zu or more in windows of %u", options->file, s->tokens.count,
+               least, s->window);
+    return error->status = GUMBEL_ERROR_ARGUMENT;
 }
 
 static gumbel_status open_other(const perplexity_arguments *arguments, const cli_model *model,
@@ -179,22 +225,22 @@ static int perplexity(void *given) {
     if (!arguments->perplexity.file)
         return cli_fail_usage("perplexity needs -f FILE, the text");
     cli_model model = {0}, other = {0};
-    cli_tokens tokens = {0};
+    scoring s = {0};
     cli_scores scores = {0};
     gumbel_error error;
     gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
     if (status == GUMBEL_OK)
         status = open_other(arguments, &model, &other, &error);
     if (status == GUMBEL_OK)
-        status = read_tokens(&model, &other, arguments, &tokens, &error);
+        status = begin_scoring(&model, &other, arguments, &s, &error);
     cli_progress progress;
     cli_progress_begin(&progress, false);
     if (status == GUMBEL_OK)
-        status = score_text(&model, &other, &tokens, &progress, &scores, &error);
+        status = score_text(&model, &other, &s, &progress, &scores, &error);
     cli_progress_erase(&progress);
     if (status == GUMBEL_OK)
         print_scores(arguments, &model, &other, &scores);
-    cli_tokens_free(&tokens);
+    cli_tokens_free(&s.tokens);
     cli_model_close(&other);
     cli_model_close(&model);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
