@@ -9,6 +9,7 @@
 
 enum {
     FEW_TOKENS = 15,
+    FEW_QUANTIZED = 3,       /* for more, rows are dequantized once for all */
     FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
     FETCH_AHEAD_ONE = 8192,  /* of one stream of rows: what memory delivers while it answers */
     PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
@@ -177,7 +178,7 @@ static void linear_many(const gb_linear *l, size_t first, size_t end, workspace 
 }
 
 void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *scratch) {
-    if (l->tokens == 1 && is_interleaved(l))
+    if (l->tokens <= FEW_QUANTIZED && is_interleaved(l))
         GB_FOR_ISA(gb_linear_token_float)(l, first, end);
     else if (l->tokens > FEW_TOKENS || l->quantized)
         linear_many(l, first, end, scratch);

@@ -34,7 +34,7 @@ void GB_FOR_ISA(gb_linear_token_levels)(const gb_linear *linear, size_t first, s
 enum { GB_MOST_TOKEN_GROUPS = GB_LINEAR_SCRATCH / sizeof(int32_t) };
 void GB_FOR_ISA(gb_dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count,
                                float *to);
-/* gb_linear for one token and an interleaved matrix. */
+/* gb_linear of an interleaved matrix, fast for a few tokens. */
 void GB_FOR_ISA(gb_linear_token_float)(const gb_linear *linear, size_t first, size_t end);
 /* 16 rows from row on, a multiple of 16, of an interleaved matrix; row r of them begins at to[r * stride].
  * first is a multiple of GB_DEQUANTIZED_SPAN, and count too, or what is left of the row. What follows the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/kernels/vector/interleaved/span_scales.h"
 
-/* One token in float32: lanes are rows, so that codes need not be taken apart by rows, and the 16 partial
+/* A token in float32: lanes are rows, so that codes need not be taken apart by rows, and the 16 partial
  * sums of each row are 16 registers. */
 
 enum { SPAN = GB_SUPER_GROUP };
@@ -119,14 +119,16 @@ static gb_lanes multiply(const gb_quantized_matrix *matrix, size_t row, const fl
     }
 }
 
+/* Several tokens take the block one after the other, while it is in the cache. */
 void GB_FOR_ISA(gb_linear_token_float)(const gb_linear *l, size_t first, size_t end) {
-    const float *x = gb_linear_input(l, 0);
-    float *y = gb_linear_result(l, 0);
     for (size_t row = first, stop; row < end; row = stop) {
-        float results[GB_ROWS];
         const size_t in_block = (l->first_row + row) % GB_ROWS;
         stop = end - row < GB_ROWS - in_block ? end : row + GB_ROWS - in_block;
-        gb_store_lanes(results, multiply(l->quantized, l->first_row + row - in_block, x, l->inputs));
-        memcpy(y + row, results + in_block, (stop - row) * sizeof *results);
+        for (size_t token = 0; token < l->tokens; token++) {
+            float results[GB_ROWS];
+            const float *x = gb_linear_input(l, token);
+            gb_store_lanes(results, multiply(l->quantized, l->first_row + row - in_block, x, l->inputs));
+            memcpy(gb_linear_result(l, token) + row, results + in_block, (stop - row) * sizeof *results);
+        }
     }
 }
