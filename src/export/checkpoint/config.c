@@ -112,6 +112,11 @@ int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fall
     return fallback;
 }
 
+int64_t gb_config_optional_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
+                                   int64_t high) {
+    return gb_config_has(config, key) ? gb_config_integer(config, key, fallback, low, high) : fallback;
+}
+
 double gb_config_number(const gb_config *config, const char *key, double fallback, double low, double high) {
     const json_t *value = get(config, key);
     if (!value)

@@ -56,6 +56,9 @@ bool gb_config_is_null(const gb_config *config, const char *key);
  * an error; so is null, except for gb_config_string, where it counts as absent. */
 int64_t gb_config_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
                           int64_t high);
+/* The same, where null counts as absent. */
+int64_t gb_config_optional_integer(const gb_config *config, const char *key, int64_t fallback, int64_t low,
+                                   int64_t high);
 double gb_config_number(const gb_config *config, const char *key, double fallback, double low, double high);
 bool gb_config_bool(const gb_config *config, const char *key, bool fallback);
 const char *gb_config_string(const gb_config *config, const char *key, const char *fallback);

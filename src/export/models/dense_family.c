@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/models/dense_family.h"
+
+#include <string.h>
+
+static const gb_dense_family FAMILIES[] = {
+    {.text = "llama",
+     .vocab_size = 32000,
+     .hidden_size = 4096,
+     .intermediate_size = 11008,
+     .layers = 32,
+     .heads = 32,
+     .max_positions = 2048},
+    {.text = "mistral",
+     .wrapper = "mistral3",
+     .vocab_size = 32000,
+     .hidden_size = 4096,
+     .intermediate_size = 14336,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .sliding_window = 4096,
+     .windows = GB_WINDOWS_IN_ALL},
+    {.text = "qwen2",
+     .vocab_size = 151936,
+     .hidden_size = 4096,
+     .intermediate_size = 22016,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = GB_WINDOWS_FROM_A_LAYER,
+     .traits = {.has_head_biases = true}},
+    {.text = "qwen3",
+     .vocab_size = 151936,
+     .hidden_size = 4096,
+     .intermediate_size = 22016,
+     .layers = 32,
+     .heads = 32,
+     .kv_heads = 32,
+     .head_dim = 128,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = GB_WINDOWS_FROM_A_LAYER,
+     .traits = {.has_head_norms = true}},
+    {.text = "qwen3_moe",
+     .vocab_size = 151936,
+     .hidden_size = 2048,
+     .intermediate_size = 6144,
+     .layers = 24,
+     .heads = 32,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .sliding_window = 4096,
+     .windows = GB_WINDOWS_FROM_A_LAYER,
+     .has_experts = true,
+     .traits = {.has_head_norms = true}},
+    {.text = "gemma3_text",
+     .wrapper = "gemma3",
+     .vocab_size = 262208,
+     .hidden_size = 2304,
+     .intermediate_size = 9216,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .max_positions = 131072,
+     .sliding_window = 4096,
+     .query_scalar = 256,
+     .windows = GB_WINDOWS_BY_PATTERN,
+     .has_tied_head = true,
+     .has_logit_cap = true,
+     .scales_embeddings = true,
+     .traits = {.has_head_norms = true,
+                .has_output_norms = true,
+                .has_norms_from_one = true,
+                .has_geglu = true,
+                .has_sliding_rope = true}},
+};
+enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
+
+const gb_dense_family *gb_dense_family_find(const char *type) {
+    for (size_t i = 0; i < FAMILY_COUNT; i++) {
+        const gb_dense_family *family = &FAMILIES[i];
+        if (strcmp(type, family->text) == 0 || (family->wrapper && strcmp(type, family->wrapper) == 0))
+            return family;
+    }
+    return &FAMILIES[0];
+}

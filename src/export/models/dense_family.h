@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The families of plain decoders: one entry for each model_type.
+ */
+#ifndef GUMBEL_EXPORT_MODELS_DENSE_FAMILY_H
+#define GUMBEL_EXPORT_MODELS_DENSE_FAMILY_H
+
+#include "export/models/dense_config.h"
+
+/* How a family says which layers have windows. */
+typedef enum gb_window_rule {
+    GB_NO_WINDOWS,
+    GB_WINDOWS_IN_ALL,
+    GB_WINDOWS_FROM_A_LAYER,
+    GB_WINDOWS_BY_PATTERN
+} gb_window_rule;
+
+/* transformers' defaults of a model_type, and what all of its models have. */
+typedef struct gb_dense_family {
+    const char *text, *wrapper; /* model_type of the text model, and around it; NULL: none */
+    int64_t vocab_size, hidden_size, intermediate_size, layers, heads;
+    int64_t kv_heads; /* 0: as heads */
+    int64_t head_dim; /* 0: hidden_size / heads */
+    int64_t max_positions;
+    int64_t sliding_window; /* 0: not unless it is given */
+    int64_t query_scalar;   /* query_pre_attn_scalar; 0: the head's size */
+    gb_window_rule windows;
+    bool has_experts, has_tied_head, has_logit_cap;
+    bool scales_embeddings; /* by the root of their size */
+    gb_dense_traits traits;
+} gb_dense_family;
+
+/* The family whose text model, or whose wrapper, is called type; the first one where none is, which the table
+ * of models has ruled out. It lives as long as the program. */
+const gb_dense_family *gb_dense_family_find(const char *type);
+
+#endif

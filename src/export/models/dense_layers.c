@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/models/dense_layers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MAX_LAYERS = GB_MAX_DENSE_LAYERS, PATTERN = 6 };
+
+/* ---- Windows ------------------------------------------------------------------------------------------- */
+
+static bool read_is_sliding(const gb_config *text, size_t index) {
+    const char *name = gb_config_list_string(text, "layer_types", index);
+    if (strcmp(name, "sliding_attention") != 0 && strcmp(name, "full_attention") != 0)
+        gb_config_fail(text, "layer_types", GUMBEL_ERROR_UNSUPPORTED,
+                       "layer %zu is \"%s\", expected \"sliding_attention\" or \"full_attention\"", index,
+                       name);
+    return name[0] == 's';
+}
+
+static void read_layer_types(const gb_config *text, gb_dense_config *config) {
+    const size_t listed = gb_config_list_size(text, "layer_types");
+    if (listed != (size_t)config->layer_count) {
+        gb_config_fail(text, "layer_types", GUMBEL_ERROR_FORMAT,
+                       "%zu layers, expected the %" PRId64 " of num_hidden_layers", listed,
+                       config->layer_count);
+        return;
+    }
+    for (size_t i = 0; i < listed; i++)
+        config->layers[i].is_sliding = read_is_sliding(text, i);
+}
+
+/* Of Mistral all layers slide where there is a window. A list of layers is obeyed by mlx-lm alone. */
+static void read_mistral_windows(const gb_config *text, const gb_dense_family *family,
+                                 gb_dense_config *config) {
+    const int64_t fallback = gb_config_is_null(text, "sliding_window") ? 0 : family->sliding_window;
+    config->sliding_window = gb_config_optional_integer(text, "sliding_window", fallback, 1, INT32_MAX);
+    const bool is_sliding = config->sliding_window > 0;
+    if (gb_config_has(text, "layer_types"))
+        read_layer_types(text, config);
+    for (int64_t i = 0; i < config->layer_count; i++) {
+        if (gb_config_has(text, "layer_types") && config->layers[i].is_sliding != is_sliding)
+            gb_config_fail(text, "layer_types", GUMBEL_ERROR_UNSUPPORTED,
+                           "layer %" PRId64 " is not as sliding_window says, where implementations differ",
+                           i);
+        config->layers[i].is_sliding = is_sliding;
+    }
+}
+
+/* Qwen lists its layers, or those from max_window_layers on slide; both only where use_sliding_window. */
+static void read_qwen_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
+    const bool uses = gb_config_bool(text, "use_sliding_window", false);
+    if (uses && family->has_experts)
+        gb_config_fail(text, "use_sliding_window", GUMBEL_ERROR_UNSUPPORTED,
+                       "is not supported beside experts in this version; expected false");
+    if (uses)
+        config->sliding_window =
+            gb_config_optional_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+    const int64_t first = gb_config_integer(text, "max_window_layers", 28, 0, MAX_LAYERS);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].is_sliding = uses && i >= first;
+    if (gb_config_has(text, "layer_types"))
+        read_layer_types(text, config);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        if (config->layers[i].is_sliding && !uses)
+            gb_config_fail(text, "layer_types", GUMBEL_ERROR_UNSUPPORTED,
+                           "layer %" PRId64 " slides without use_sliding_window, expected it to be true", i);
+}
+
+/* transformers has no windows in Llama, mlx-lm has: they must not ask for any. */
+static void read_llama_windows(const gb_config *text, gb_dense_config *config) {
+    if (gb_config_has(text, "layer_types"))
+        read_layer_types(text, config);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        if (config->layers[i].is_sliding)
+            gb_config_fail(text, "layer_types", GUMBEL_ERROR_UNSUPPORTED,
+                           "layer %" PRId64 " slides, expected \"full_attention\"", i);
+}
+
+/* Of Gemma 3 all but each last of a few slide, unless the layers are listed, which mlx-lm does not read. */
+static void read_gemma_windows(const gb_config *text, const gb_dense_family *family,
+                               gb_dense_config *config) {
+    const int64_t pattern =
+        gb_config_optional_integer(text, "sliding_window_pattern", PATTERN, 1, MAX_LAYERS);
+    config->sliding_window =
+        gb_config_optional_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].is_sliding = (i + 1) % pattern != 0;
+    if (gb_config_has(text, "layer_types"))
+        read_layer_types(text, config);
+}
+
+static void read_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
+    switch (family->windows) {
+    case GB_NO_WINDOWS:
+        read_llama_windows(text, config);
+        break;
+    case GB_WINDOWS_IN_ALL:
+        read_mistral_windows(text, family, config);
+        break;
+    case GB_WINDOWS_FROM_A_LAYER:
+        read_qwen_windows(text, family, config);
+        break;
+    case GB_WINDOWS_BY_PATTERN:
+        read_gemma_windows(text, family, config);
+        break;
+    }
+}
+
+/* ---- Experts ------------------------------------------------------------------------------------------- */
+
+/* Layers without experts are listed, or all but each last of every few. */
+static void choose_expert_layers(const gb_config *text, gb_dense_config *config) {
+    int64_t listed[MAX_LAYERS];
+    const size_t count = gb_config_integers(text, "mlp_only_layers", 0, MAX_LAYERS - 1, listed, MAX_LAYERS);
+    const int64_t step = gb_config_integer(text, "decoder_sparse_step", 1, 1, MAX_LAYERS);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_experts = (i + 1) % step == 0;
+    for (size_t i = 0; i < count; i++)
+        if (listed[i] < config->layer_count)
+            config->layers[listed[i]].has_experts = false;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------- */
+
+void gb_dense_layers_read(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
+    if (family->has_experts)
+        choose_expert_layers(text, config);
+    read_windows(text, family, config);
+}
