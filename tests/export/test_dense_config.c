@@ -53,7 +53,8 @@ static void has_transformers_defaults(void **state) {
     } expected[] = {
         {"llama", 32000, 11008, 32, 32, 128, 2048},    {"mistral", 32000, 14336, 32, 8, 128, 131072},
         {"qwen2", 151936, 22016, 32, 32, 128, 32768},  {"qwen3", 151936, 22016, 32, 32, 128, 32768},
-        {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}, {"gemma3_text", 262208, 9216, 26, 4, 256, 131072}};
+        {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}, {"gemma3_text", 262208, 9216, 26, 4, 256, 131072},
+        {"smollm3", 128256, 11008, 36, 4, 128, 32768}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         gb_dense_config config;
         accepts(expected[i].type, "", &config);
@@ -69,7 +70,9 @@ static void has_transformers_defaults(void **state) {
         assert_int_equal(config.traits.has_head_biases, strcmp(expected[i].type, "qwen2") == 0);
         assert_int_equal(config.traits.has_output_norms, is_gemma);
         assert_int_equal(config.traits.has_norms_from_one, is_gemma);
-        assert_int_equal(config.has_tied_head, is_gemma);
+        const bool is_smollm = expected[i].type[0] == 's';
+        assert_int_equal(config.has_tied_head, is_gemma || is_smollm);
+        assert_int_equal(config.layers[3].has_rope, !is_smollm);
         assert_true(config.rms_norm_eps == 1e-6);
         gb_dense_config_free(&config);
     }
@@ -250,6 +253,36 @@ static void reads_gemmas_scales(void **state) {
             "hidden_activation: \"gelu\"");
 }
 
+static void reads_layers_without_rotary_embedding(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("smollm3", "", &config);
+    assert_true(config.layers[2].has_rope && config.layers[4].has_rope && !config.layers[35].has_rope);
+    assert_near(config.rope.frequencies[32], 1 / sqrt(2e6));
+    gb_dense_config_free(&config);
+    accepts("smollm3", ",\"no_rope_layer_interval\":3,\"no_rope_layers\":null", &config);
+    assert_true(!config.layers[2].has_rope && config.layers[3].has_rope);
+    gb_dense_config_free(&config);
+    accepts("smollm3",
+            ",\"num_hidden_layers\":3,\"no_rope_layers\":[0,1,1],\"no_rope_layer_interval\":2,"
+            "\"use_sliding_window\":false,\"sliding_window\":64",
+            &config);
+    assert_true(!config.layers[0].has_rope && config.layers[1].has_rope && !config.layers[1].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("llama", ",\"no_rope_layer_interval\":2", &config); /* as transformers and mlx-lm ignore it */
+    assert_true(config.layers[1].has_rope);
+    gb_dense_config_free(&config);
+    refuses("smollm3", ",\"num_hidden_layers\":3,\"no_rope_layers\":[0,1]", GUMBEL_ERROR_FORMAT,
+            "no_rope_layers: 2 layers, expected the 3 of num_hidden_layers");
+    refuses("smollm3", ",\"num_hidden_layers\":2,\"no_rope_layers\":[0,2]", GUMBEL_ERROR_FORMAT,
+            "no_rope_layers");
+    refuses("smollm3", ",\"no_rope_layer_interval\":0", GUMBEL_ERROR_FORMAT,
+            "no_rope_layer_interval: expected an integer");
+    refuses("smollm3", ",\"use_sliding_window\":true", GUMBEL_ERROR_UNSUPPORTED,
+            "use_sliding_window: is not supported where layers lack rotary embedding; expected false");
+    refuses("smollm3", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
+}
+
 static void reads_experts(void **state) {
     (void)state;
     gb_dense_config config;
@@ -314,6 +347,7 @@ int main(void) {
         cmocka_unit_test(reads_gemmas_windows),
         cmocka_unit_test(reads_gemmas_rotary_embedding),
         cmocka_unit_test(reads_gemmas_scales),
+        cmocka_unit_test(reads_layers_without_rotary_embedding),
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),

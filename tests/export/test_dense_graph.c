@@ -27,6 +27,11 @@ static const char GEMMA3[] =
     "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"sliding_window\":20,"
     "\"head_dim\":16,\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":25," SIZES "}}";
 
+static const char SMOLLM3[] =
+    "{\"model_type\":\"smollm3\",\"no_rope_layers\":[1,0,1],\"rope_scaling\":{\"rope_type\":\"yarn\","
+    "\"factor\":4}," SIZES "}";
+static const char NOTHING_TURNS[] = "{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":1," SIZES "}";
+
 static void assert_constant(const gb_program *program, const char *name, const char *type) {
     char text[GB_TYPE_TEXT];
     const gb_constant *constant = find_constant(program, name);
@@ -73,6 +78,13 @@ static void has_the_released_names_and_shapes(void **state) {
     program = graph_of(GEMMA3, 1); /* whose one layer slides */
     assert_null(find_constant(program, "rotary"));
     gb_program_destroy(program);
+    program = graph_of(SMOLLM3, 0);
+    assert_constant(program, "rotary", "f32[4]");
+    assert_null(find_constant(program, "lm_head.weight"));
+    gb_program_destroy(program);
+    program = graph_of(NOTHING_TURNS, 0);
+    assert_null(find_constant(program, "rotary"));
+    gb_program_destroy(program);
     program = graph_of(EXPERTS, 0);
     assert_constant(program, "model.layers.0.mlp.experts.gate_up_proj", "bf16[6,20,32]");
     assert_constant(program, "model.layers.0.mlp.gate.weight", "bf16[6,32]");
@@ -104,6 +116,27 @@ static void attends_as_configured(void **state) {
     check_attention(QWEN2, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
     check_attention(QWEN3, (const int64_t[]){0, 0, 20}, factor * factor / 4);
     check_attention(GEMMA3, (const int64_t[]){20, 0, 20}, 0.2);
+}
+
+/* A layer that does not turn has neither a rotary embedding nor its factor. */
+static void turns_as_configured(void **state) {
+    (void)state;
+    const double factor = 0.1 * log(4) + 1;
+    const int turns_before[3] = {2, 2, 4}; /* of queries and keys, until a layer attends */
+    gb_program *program = graph_of(SMOLLM3, 0);
+    size_t layer = 0;
+    int turns = 0;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        const gb_node *node = &program->nodes[i];
+        turns += node->op == GB_OP_ROPE;
+        if (node->op != GB_OP_ATTENTION)
+            continue;
+        const double scale = (layer == 1 ? 1 : factor * factor) / sqrt(8);
+        assert_true(fabs(gb_node_float(node, GB_ATTRIBUTE_SCALE) - scale) < 1e-12);
+        assert_int_equal(turns, turns_before[layer++]);
+    }
+    assert_int_equal(layer, 3);
+    gb_program_destroy(program);
 }
 
 /* Each norm of Gemma 3 multiplies by 1 + w: four of a layer and two of its heads, and the last. */
@@ -148,6 +181,7 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(QWEN2);
     assert_survives_bit_flips(QWEN3);
     assert_survives_bit_flips(GEMMA3);
+    assert_survives_bit_flips(SMOLLM3);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -155,6 +189,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(has_the_released_names_and_shapes),
         cmocka_unit_test(attends_as_configured),
+        cmocka_unit_test(turns_as_configured),
         cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),
         cmocka_unit_test(runs_the_end_on_gathered_rows_alone),

@@ -33,7 +33,7 @@ typedef struct dense_case {
 
 #define SIZES                                                                                                \
     "\"dtype\":\"float32\",\"vocab_size\":40,\"hidden_size\":256,\"intermediate_size\":256,"                 \
-    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":64,"           \
+    "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":64,"           \
     "\"max_position_embeddings\":100,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false"
 
 static float divisors[HEAD_DIM / 2]; /* 1 in the first half, 4 in the second */
@@ -57,6 +57,10 @@ static const dense_case CASES[] = {
      "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4.0},\"sliding_window\":3,"
      "\"sliding_window_pattern\":2,\"query_pre_attn_scalar\":64}",
      NULL, "linear", ""},
+    {&gb_gguf_smollm3,
+     "{\"model_type\":\"smollm3\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"yarn\","
+     "\"factor\":4.0,\"original_max_position_embeddings\":25}}",
+     NULL, "yarn", ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -81,7 +85,7 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
     static const struct {
         const char *key;
         uint32_t value;
-    } integers[] = {{"block_count", 2},
+    } integers[] = {{"block_count", 4},
                     {"context_length", 100},
                     {"embedding_length", 256},
                     {"feed_forward_length", 256},

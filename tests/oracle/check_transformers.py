@@ -20,15 +20,16 @@ from reference import draw, family_of
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "agreement"
 
 
-NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe")
+NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe", smollm3="SmolLM3")
 
 
 def load(config, seed):
     ignored = ("architectures", "model_type", "dtype", "torch_dtype")
-    text = {k: v for k, v in config.get("text_config", config).items() if k not in ignored}
+    text = {"pad_token_id": None} | {k: v for k, v in config.get("text_config", config).items() if k not in ignored}
     text["tie_word_embeddings"] = family_of(config).explicit(config)["tie_word_embeddings"]
     name = NAMES[config["model_type"].removesuffix("_text")]
-    text_config = getattr(transformers, name + "TextConfig")(**text)
+    kind = name + "TextConfig" if hasattr(transformers, name + "TextConfig") else name + "Config"
+    text_config = getattr(transformers, kind)(**text)
     model = getattr(transformers, name + "ForCausalLM")._from_config(text_config, attn_implementation="eager")
     model = model.float().eval()
     prefix = "model.language_model." if "text_config" in config else "model."

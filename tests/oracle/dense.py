@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, and Qwen3 with and without experts, as mlx-lm has them."""
+"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and SmolLM3, as mlx-lm has them."""
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import llama, qwen2, qwen3, qwen3_moe
+from mlx_lm.models import llama, qwen2, qwen3, qwen3_moe, smollm3
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -24,9 +24,12 @@ DEFAULTS = dict(
     qwen3_moe=dict(COMMON, vocab_size=151936, hidden_size=2048, intermediate_size=6144, num_hidden_layers=24,
                    num_attention_heads=32, num_key_value_heads=4, max_position_embeddings=32768,
                    decoder_sparse_step=1, moe_intermediate_size=768, num_experts_per_tok=8, num_experts=128,
-                   norm_topk_prob=False))
+                   norm_topk_prob=False),
+    smollm3=dict(COMMON, vocab_size=128256, hidden_size=2048, intermediate_size=11008, num_hidden_layers=36,
+                 num_attention_heads=16, num_key_value_heads=4, max_position_embeddings=32768, rope_theta=2000000.0,
+                 no_rope_layer_interval=4, tie_word_embeddings=True))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
-MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe)
+MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3)
 
 
 def text_of(config):

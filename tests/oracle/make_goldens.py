@@ -208,6 +208,21 @@ CONFIGS.update({
         query_pre_attn_scalar=15, rope_theta=20000.0, rope_local_base_freq=300.0),
 })
 
+# Layers without rotary embedding: each fourth, of another interval, and listed, the last one too; beside a scaled one whose
+# factor is of layers that turn.
+CONFIGS.update({
+    "smollm3_released": dense(
+        "smollm3", torch_dtype="bfloat16", num_hidden_layers=6, num_key_value_heads=2, rope_theta=5000000.0,
+        attention_bias=False, mlp_bias=False, rope_scaling=None, sliding_window=None, use_sliding_window=False,
+        no_rope_layers=[1, 1, 1, 0, 1, 1], no_rope_layer_interval=4, layer_types=["full_attention"] * 6),
+    "smollm3_interval": dense(
+        "smollm3", dtype="float16", vocab_size=389, hidden_size=72, num_attention_heads=6, num_key_value_heads=3,
+        no_rope_layer_interval=3, num_hidden_layers=5, tie_word_embeddings=False),
+    "smollm3_yarn": dense(
+        "smollm3", dtype="float32", num_attention_heads=8, num_key_value_heads=None, no_rope_layers=[0, 1, 1, 0],
+        rope_parameters=dict(rope_type="yarn", rope_theta=50000.0, factor=4.0, original_max_position_embeddings=32)),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

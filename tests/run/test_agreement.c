@@ -167,7 +167,8 @@ int main(int argument_count, char **arguments) {
         AGREES("gemma_unified"),      AGREES("gemma_shared_keys"), AGREES("gemma_layer_inputs"),
         AGREES("qwen2_released"),     AGREES("qwen2_own_head"),    AGREES("qwen2_window"),
         AGREES("gemma3_released"),    AGREES("gemma3_text"),       AGREES("gemma3_nested"),
-        AGREES("gemma3_odd_sizes"),
+        AGREES("gemma3_odd_sizes"),   AGREES("smollm3_released"),  AGREES("smollm3_interval"),
+        AGREES("smollm3_yarn"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `qwen2`, `qwen3` and `qwen3moe`.
- * What was done to the weights: in `llama` the rows of attn_q and attn_k stand in pairs, so that the two dims
- * which turn together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands
- * as the tensor rope_freqs: what each pair's frequency is divided by.
+ * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `smollm3`, `qwen2`, `qwen3` and
+ * `qwen3moe`. What was done to the weights: in `llama` and `smollm3` the rows of attn_q and attn_k stand in
+ * pairs, so that the two dims which turn together are neighbours; the experts' gate and up are apart. Llama
+ * 3's rotary embedding stands as the tensor rope_freqs: what each pair's frequency is divided by.
  */
 #include "export/gguf/dense.h"
 #include "export/gguf/architecture.h"
@@ -168,6 +168,12 @@ static void configure_llama(gb_gguf_metadata *metadata, json_t *config) {
         refuse_experts(metadata);
 }
 
+/* Each fourth layer lacks rotary embedding, which is the default of config.json too: no key says so. */
+static void configure_smollm3(gb_gguf_metadata *metadata, json_t *config) {
+    if (gb_gguf_configure_decoder(metadata, "smollm3", config) > 0)
+        refuse_experts(metadata);
+}
+
 static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
     if (gb_gguf_configure_decoder(metadata, "qwen2", config) > 0)
         refuse_experts(metadata);
@@ -191,6 +197,9 @@ static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
 
 const gb_gguf_architecture gb_gguf_llama = {
     .name = "llama", .names = LLAMA_NAMES, .configure = configure_llama};
+
+const gb_gguf_architecture gb_gguf_smollm3 = {
+    .name = "smollm3", .names = LLAMA_NAMES, .configure = configure_smollm3};
 
 const gb_gguf_architecture gb_gguf_qwen2 = {
     .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_qwen2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and Gemma 3. For a layer with
- * input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3 and SmolLM3. For a
+ * layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -11,7 +11,7 @@
  * experts, a mixture of them without a shared one. Norms multiply by w.
  *
  * In Gemma 3 what attention and the MLP, a GEGLU, add is normalized too; norms multiply by 1 + w; embeddings
- * are scaled; and sliding layers turn with frequencies of their own.
+ * are scaled; and sliding layers turn with frequencies of their own. In SmolLM3 some layers do not turn.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -29,6 +29,14 @@ typedef struct dense {
     gb_rotary rotary, sliding_rotary;
 } dense;
 
+/* The rotary embedding of a layer; NULL: none. */
+static const gb_rope_config *rope_of(const gb_dense_config *config, int64_t index) {
+    const gb_dense_layer *layer = &config->layers[index];
+    if (!layer->has_rope)
+        return NULL;
+    return layer->is_sliding && config->traits.has_sliding_rope ? &config->sliding_rope : &config->rope;
+}
+
 static gb_ref norm(const dense *model, const gb_scope *scope, const char *name, gb_ref x) {
     const double epsilon = model->config->rms_norm_eps;
     return model->config->traits.has_norms_from_one ? gb_rms_norm_from_one(scope, name, x, epsilon)
@@ -44,30 +52,30 @@ static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref 
     return gb_split_heads(scope, y, heads);
 }
 
-/* Queries or keys, normalized where the model does so, and rotated. */
-static gb_ref rotate(const dense *model, const gb_scope *scope, const gb_rotary *rotary, gb_ref x,
-                     const char *weight) {
+/* Queries or keys, normalized where the model does so, and rotated where the layer does. */
+static gb_ref normalize_and_rotate(const dense *model, int64_t index, const gb_scope *scope, gb_ref x,
+                                   const char *weight) {
+    const gb_rope_config *rope = rope_of(model->config, index);
+    const bool turns_apart = rope == &model->config->sliding_rope;
     if (model->config->traits.has_head_norms)
         x = norm(model, scope, weight, x);
-    return gb_rotate(scope, rotary, x);
+    return rope ? gb_rotate(scope, turns_apart ? &model->sliding_rotary : &model->rotary, x) : x;
 }
 
 static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
-    const bool is_sliding = config->layers[index].is_sliding;
-    const bool turns_apart = is_sliding && config->traits.has_sliding_rope;
-    const gb_rotary *rotary = turns_apart ? &model->sliding_rotary : &model->rotary;
-    const double factor = (turns_apart ? &config->sliding_rope : &config->rope)->attention_factor;
+    const gb_rope_config *rope = rope_of(config, index);
+    const double factor = rope ? rope->attention_factor : 1;
     gb_ref query = projected_heads(model, scope, x, "q_proj", config->heads);
     gb_ref key = projected_heads(model, scope, x, "k_proj", config->kv_heads);
     gb_ref value = projected_heads(model, scope, x, "v_proj", config->kv_heads);
-    query = rotate(model, scope, rotary, query, "q_norm.weight");
-    key = rotate(model, scope, rotary, key, "k_norm.weight");
+    query = normalize_and_rotate(model, index, scope, query, "q_norm.weight");
+    key = normalize_and_rotate(model, index, scope, key, "k_norm.weight");
     char name[32];
     snprintf(name, sizeof name, "layers.%" PRId64, index);
     gb_ref mixed = gb_cached_attention(scope, &model->context, name, query, key, value,
                                        factor * factor * config->attention_scale,
-                                       is_sliding ? config->sliding_window : 0);
+                                       config->layers[index].is_sliding ? config->sliding_window : 0);
     return gb_node1(scope, GB_OP_MERGE_HEADS, mixed);
 }
 
@@ -128,9 +136,16 @@ static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope 
     return logits;
 }
 
-static bool has_layer(const gb_dense_config *config, bool is_sliding) {
+static bool has_sliding_layer(const gb_dense_config *config) {
     for (int64_t i = 0; i < config->layer_count; i++)
-        if (config->layers[i].is_sliding == is_sliding)
+        if (config->layers[i].is_sliding)
+            return true;
+    return false;
+}
+
+static bool is_used(const gb_dense_config *config, const gb_rope_config *rope) {
+    for (int64_t i = 0; i < config->layer_count; i++)
+        if (rope_of(config, i) == rope)
             return true;
     return false;
 }
@@ -138,11 +153,10 @@ static bool has_layer(const gb_dense_config *config, bool is_sliding) {
 /* Of the layers that there are, so that no constant is left over. */
 static void set_rotary(const gb_scope *scope, dense *model) {
     const gb_dense_config *config = model->config;
-    const bool has_sliding = config->traits.has_sliding_rope && has_layer(config, true);
-    if (has_sliding)
+    if (is_used(config, &config->sliding_rope))
         model->sliding_rotary =
             gb_rotary_of(scope, "rotary.sliding", config->sliding_rope.frequencies, config->head_dim);
-    if (!has_sliding || has_layer(config, false))
+    if (is_used(config, &config->rope))
         model->rotary = gb_rotary_of(scope, "rotary", config->rope.frequencies, config->head_dim);
 }
 
@@ -151,7 +165,7 @@ static gumbel_status build_graph(const gb_dense_config *config, const gb_model_o
     const gb_text_model text = {
         .vocab_size = config->vocab_size,
         .max_positions = config->max_positions,
-        .window = has_layer(config, true) ? config->sliding_window : 0,
+        .window = has_sliding_layer(config) ? config->sliding_window : 0,
         .is_wrapped = config->is_wrapped,
     };
     gb_text_graph graph;
@@ -197,3 +211,6 @@ const gb_model gb_gemma3 = {.name = "gemma3",
                             .eos_token = 1,
                             .bos_token = 2,
                             .build = build};
+
+const gb_model gb_smollm3 = {
+    .name = "smollm3", .text = "smollm3", .eos_token = 128001, .bos_token = 128000, .build = build};

@@ -80,11 +80,12 @@ static void read_scales(const gb_config *text, const gb_dense_family *family, gb
         config->logit_cap = gb_config_number(text, "final_logit_softcapping", 0, 1e-3, 1e6);
 }
 
-static void read_rope(const gb_config *text, gb_dense_config *config) {
+static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
                               sliding = {"sliding_attention", "rope_local_base_freq", 1e4, false};
     if (!config->traits.has_sliding_rope) {
-        gb_rope_config_read(text, config->head_dim, config->max_positions, &config->rope);
+        const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
+        gb_rope_config_read(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
     }
     gb_rope_config_read_kind(text, &full, config->head_dim, config->max_positions, &config->rope);
@@ -140,7 +141,7 @@ gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *confi
     if (family->has_experts)
         read_experts(&text, config);
     gb_dense_layers_read(&text, family, config);
-    read_rope(&text, config);
+    read_rope(&text, family, config);
     const bool is_tied = gb_config_bool(&text, "tie_word_embeddings", family->has_tied_head);
     config->has_tied_head = gb_config_bool(root, "tie_word_embeddings", is_tied);
     return gb_config_status(root->file, error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and Gemma
- * 3, in every form that transformers has written. They differ by defaults, a few keys, and what their layers
- * have. Absent keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3
+ * and SmolLM3, in every form that transformers has written. They differ by defaults, a few keys, and what
+ * their layers have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -12,6 +12,7 @@
 
 typedef struct gb_dense_layer {
     bool is_sliding;
+    bool has_rope; /* queries and keys are rotated */
     bool has_experts;
 } gb_dense_layer;
 

@@ -78,6 +78,17 @@ static const gb_dense_family FAMILIES[] = {
                 .has_norms_from_one = true,
                 .has_geglu = true,
                 .has_sliding_rope = true}},
+    {.text = "smollm3",
+     .vocab_size = 128256,
+     .hidden_size = 2048,
+     .intermediate_size = 11008,
+     .layers = 36,
+     .heads = 16,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .rope_interval = 4,
+     .rope_theta = 2e6,
+     .has_tied_head = true},
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 

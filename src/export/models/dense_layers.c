@@ -66,8 +66,11 @@ static void read_qwen_windows(const gb_config *text, const gb_dense_family *fami
                            "layer %" PRId64 " slides without use_sliding_window, expected it to be true", i);
 }
 
-/* transformers has no windows in Llama, mlx-lm has: they must not ask for any. */
-static void read_llama_windows(const gb_config *text, gb_dense_config *config) {
+/* Of Llama mlx-lm alone has windows, of SmolLM3 transformers alone: they must not ask for any. */
+static void refuse_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
+    if (family->rope_interval > 0 && gb_config_bool(text, "use_sliding_window", false))
+        gb_config_fail(text, "use_sliding_window", GUMBEL_ERROR_UNSUPPORTED,
+                       "is not supported where layers lack rotary embedding; expected false");
     if (gb_config_has(text, "layer_types"))
         read_layer_types(text, config);
     for (int64_t i = 0; i < config->layer_count; i++)
@@ -92,7 +95,7 @@ static void read_gemma_windows(const gb_config *text, const gb_dense_family *fam
 static void read_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     switch (family->windows) {
     case GB_NO_WINDOWS:
-        read_llama_windows(text, config);
+        refuse_windows(text, family, config);
         break;
     case GB_WINDOWS_IN_ALL:
         read_mistral_windows(text, family, config);
@@ -104,6 +107,34 @@ static void read_windows(const gb_config *text, const gb_dense_family *family, g
         read_gemma_windows(text, family, config);
         break;
     }
+}
+
+/* ---- Rotary embedding ---------------------------------------------------------------------------------- */
+
+/* A list of 1 and 0, as long as the model, which goes before the interval. */
+static void read_rope_list(const gb_config *text, const char *key, gb_dense_config *config) {
+    int64_t listed[MAX_LAYERS];
+    const size_t count = gb_config_integers(text, key, 0, 1, listed, MAX_LAYERS);
+    if (count != (size_t)config->layer_count) {
+        gb_config_fail(text, key, GUMBEL_ERROR_FORMAT,
+                       "%zu layers, expected the %" PRId64 " of num_hidden_layers", count,
+                       config->layer_count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        config->layers[i].has_rope = listed[i] == 1;
+}
+
+static void choose_rope_layers(const gb_config *text, const gb_dense_family *family,
+                               gb_dense_config *config) {
+    static const char LIST[] = "no_rope_layers";
+    const int64_t fallback = family->rope_interval;
+    const int64_t interval =
+        fallback > 0 ? gb_config_integer(text, "no_rope_layer_interval", fallback, 1, MAX_LAYERS) : 0;
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_rope = interval == 0 || (i + 1) % interval != 0;
+    if (fallback > 0 && gb_config_has(text, LIST))
+        read_rope_list(text, LIST, config);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */
@@ -125,5 +156,6 @@ static void choose_expert_layers(const gb_config *text, gb_dense_config *config)
 void gb_dense_layers_read(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     if (family->has_experts)
         choose_expert_layers(text, config);
+    choose_rope_layers(text, family, config);
     read_windows(text, family, config);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plain decoder's layers have: which slide, and which have experts.
+ * What a plain decoder's layers have: which slide, which rotate, and which have experts.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_LAYERS_H
 #define GUMBEL_EXPORT_MODELS_DENSE_LAYERS_H

@@ -152,7 +152,7 @@ static void read_parameters(const gb_config *text, rotary r, double theta) {
     scale(&r);
 }
 
-void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
+void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope) {
     const bool is_old = gb_config_has(text, "rope_scaling");
     if (is_old)
@@ -162,7 +162,7 @@ void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_po
                       .head_dim = head_dim,
                       .max_positions = max_positions,
                       .rope = rope};
-    read_parameters(text, r, gb_config_number(text, "rope_theta", 1e4, 1, MOST));
+    read_parameters(text, r, gb_config_number(text, "rope_theta", theta, 1, MOST));
 }
 
 /* The object that has the parameters of a kind. */

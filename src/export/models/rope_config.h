@@ -14,11 +14,12 @@ typedef struct gb_rope_config {
     double attention_factor; /* of queries and of keys */
 } gb_rope_config;
 
-/* Reads the parameters of heads of head_dim, an even number; max_positions is the model's. Known types:
+/* Reads the parameters of heads of head_dim, an even number; theta is where the file has none, max_positions
+ * the model's. Known types:
  * default, linear, llama3, yarn (Peng et al., "YaRN", 2023). Errors are the configuration's: FORMAT;
  * UNSUPPORTED naming another type, or a key that would change the numbers; MEMORY. Free with
  * gb_rope_config_free, also after an error. */
-void gb_rope_config_read(const gb_config *text, int64_t head_dim, int64_t max_positions,
+void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope);
 
 /* Where the parameters of one kind of layers stand: in rope_parameters under its name, or as keys of the
