@@ -2,7 +2,6 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
-#include "base/status.h"
 #include "cli/base/files.h"
 #include "cli/base/progress.h"
 #include "cli/base/report.h"
@@ -122,7 +121,9 @@ static gumbel_status score_text(const cli_model *model, const cli_model *other, 
             if (other->program)
                 gumbel_session_reset(other->session);
         }
-        GB_TRY(score_token(model, other, s, i, position, scores, error));
+        const gumbel_status status = score_token(model, other, s, i, position, scores, error);
+        if (status != GUMBEL_OK)
+            return status;
         cli_progress_count(progress, "tokens", i + 1, count);
     }
     return GUMBEL_OK;
@@ -181,7 +182,9 @@ static gumbel_status begin_scoring(const cli_model *model, const cli_model *othe
                                    const perplexity_arguments *arguments, scoring *s, gumbel_error *error) {
     const perplexity_options *options = &arguments->perplexity;
     *s = (scoring){.is_half = options->second_half, .window = window_of(model, other)};
-    GB_TRY(read_tokens(model, other, arguments, &s->tokens, error));
+    const gumbel_status status = read_tokens(model, other, arguments, &s->tokens, error);
+    if (status != GUMBEL_OK)
+        return status;
     s->begins_with_bos = adds_bos(model);
     const size_t least = s->is_half ? s->window : 2;
     if (s->tokens.count >= least && s->window >= (s->is_half ? 4 : 1))
