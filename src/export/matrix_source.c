@@ -159,12 +159,30 @@ static gumbel_status find_two(const query *whole, const char *const names[GB_PAC
     return status;
 }
 
+/* ---- A part of one ------------------------------------------------------------------------------------- */
+
+static gumbel_status find_part(const query *part, const gb_matrix_request *request, gb_matrix_source *source,
+                               gumbel_error *error) {
+    const int64_t dims[] = {request->whole_rows, part->dims[1]};
+    query whole = *part;
+    whole.dims = dims;
+    GB_TRY(find_one(&whole, source, error));
+    if (source->is_packed)
+        source->packed.first_row = (uint64_t)request->first_row;
+    else
+        source->parts[0] +=
+            (uint64_t)request->first_row * (source->tensors[0]->size / (uint64_t)request->whole_rows);
+    return GUMBEL_OK;
+}
+
 gumbel_status gb_matrix_source_find(const gb_checkpoint *checkpoint, const gb_quantization *packing,
                                     const gb_matrix_request *request, gb_matrix_source *source,
                                     bool *is_found, gumbel_error *error) {
     const query whole = {checkpoint, packing, request->tensors[0], request->rank, request->dims};
     *is_found = true;
     *source = (gb_matrix_source){0};
+    if (request->whole_rows > 0)
+        return find_part(&whole, request, source, error);
     return request->tensors[1] ? find_two(&whole, request->tensors, source, is_found, error)
                                : find_one(&whole, source, error);
 }

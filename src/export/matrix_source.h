@@ -17,6 +17,9 @@ typedef struct gb_matrix_request {
     int32_t rank;
     const int64_t *dims; /* of the matrix */
     bool is_table;       /* its rows are looked up and so never rotated */
+    int64_t
+        whole_rows; /* of the first tensor, where the matrix [rows, columns] is a part of it; 0: it is all */
+    int64_t first_row; /* of the part */
 } gb_matrix_request;
 
 /* Either tensors of one dtype, or packed, or, of random weights, neither. */

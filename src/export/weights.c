@@ -14,6 +14,7 @@ typedef struct source {
     gb_matrix_source matrix; /* TENSOR, PACKED; owned */
     float *values;           /* VALUES, owned */
     uint64_t stream;         /* RANDOM */
+    uint64_t first_element;  /* RANDOM: of a part of a tensor */
     gb_uniform uniform;
     gb_quantize_method method; /* of a quantized constant */
     gb_product_input input;    /* of products with it */
@@ -169,6 +170,7 @@ static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *req
                                const gb_matrix_source *found, gb_uniform uniform,
                                const gb_quantize_choice *choice, gumbel_error *error) {
     source added = random_source(weights, request->tensors[0], uniform);
+    added.first_element = (uint64_t)(request->first_row * request->dims[request->rank - 1]);
     if (found->is_packed || found->tensor_count > 0)
         added = (source){.kind = found->is_packed ? SOURCE_PACKED : SOURCE_TENSOR, .matrix = *found};
     added.method = choice->method;
@@ -262,11 +264,11 @@ static void gather_rows(const source *from, uint64_t offset, uint64_t size, uint
     }
 }
 
-/* Rows that are stacked or in pairs have other numbers than in the file. */
+/* Rows that are stacked, in pairs or a part of a tensor have other numbers than in the file. */
 const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,
                             char text[GB_FILE_NAME]) {
     const source *from = &weights->sources[index];
-    if (from->kind != SOURCE_TENSOR || is_stacked(from))
+    if (from->kind != SOURCE_TENSOR || is_stacked(from) || from->matrix.parts[0] != first_tensor(from)->data)
         return name;
     return gb_checkpoint_file_name(weights->checkpoint, first_tensor(from)->name, text);
 }
@@ -278,13 +280,13 @@ void gb_weights_read(const gb_weights *weights, uint32_t index, const gb_constan
         gather_rows(from, offset, size, scratch);
         *data = scratch;
     } else if (from->kind == SOURCE_TENSOR) {
-        *data = first_tensor(from)->data + offset;
+        *data = from->matrix.parts[0] + offset;
     } else if (from->kind == SOURCE_VALUES) {
         *data = (const uint8_t *)from->values + offset;
     } else {
         uint64_t element = gb_dtype_size(constant->type.dtype);
-        gb_random_fill(from->stream, from->uniform, constant->type.dtype, offset / element, size / element,
-                       scratch);
+        gb_random_fill(from->stream, from->uniform, constant->type.dtype,
+                       from->first_element + offset / element, size / element, scratch);
         *data = scratch;
     }
 }
@@ -318,7 +320,7 @@ gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint3
     const source *from = &weights->sources[index];
     gb_quantized_source made = {.method = from->method,
                                 .rotation = from->input.rotation,
-                                .stream = from->stream,
+                                .stream = from->stream + from->first_element, /* parts are unlike */
                                 .half_width = from->uniform.high};
     if (from->kind == SOURCE_TENSOR) {
         made.data = bytes_of(from);

@@ -54,7 +54,7 @@ static void has_transformers_defaults(void **state) {
         {"llama", 32000, 11008, 32, 32, 128, 2048},    {"mistral", 32000, 14336, 32, 8, 128, 131072},
         {"qwen2", 151936, 22016, 32, 32, 128, 32768},  {"qwen3", 151936, 22016, 32, 32, 128, 32768},
         {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}, {"gemma3_text", 262208, 9216, 26, 4, 256, 131072},
-        {"smollm3", 128256, 11008, 36, 4, 128, 32768}};
+        {"smollm3", 128256, 11008, 36, 4, 128, 32768}, {"granite", 32000, 11008, 32, 32, 128, 2048}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         gb_dense_config config;
         accepts(expected[i].type, "", &config);
@@ -64,7 +64,7 @@ static void has_transformers_defaults(void **state) {
         assert_int_equal(config.kv_heads, expected[i].kv_heads);
         assert_int_equal(config.head_dim, expected[i].head_dim);
         assert_int_equal(config.max_positions, expected[i].positions);
-        const bool is_gemma = expected[i].type[0] == 'g';
+        const bool is_gemma = strncmp(expected[i].type, "gemma", 5) == 0;
         const bool is_qwen3 = strncmp(expected[i].type, "qwen3", 5) == 0;
         assert_int_equal(config.traits.has_head_norms, is_qwen3 || is_gemma);
         assert_int_equal(config.traits.has_head_biases, strcmp(expected[i].type, "qwen2") == 0);
@@ -283,6 +283,61 @@ static void reads_layers_without_rotary_embedding(void **state) {
     refuses("smollm3", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
 }
 
+static void reads_multipliers(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("granite", "", &config);
+    assert_true(config.attention_scale == 1 && config.embedding_scale == 1);
+    assert_true(config.residual_scale == 1 && config.logit_scale == 1);
+    gb_dense_config_free(&config);
+    accepts("granite",
+            ",\"embedding_multiplier\":12,\"attention_multiplier\":0.015625,\"residual_multiplier\":0.22,"
+            "\"logits_scaling\":8.0",
+            &config);
+    assert_true(config.attention_scale == 0.015625 && config.embedding_scale == 12);
+    assert_true(config.residual_scale == 0.22 && config.logit_scale == 0.125);
+    gb_dense_config_free(&config);
+    accepts("llama", ",\"residual_multiplier\":0.5,\"attention_multiplier\":2", &config); /* ignored there */
+    assert_near(config.attention_scale, 1 / sqrt(128));
+    assert_true(config.residual_scale == 1 && config.logit_scale == 1);
+    gb_dense_config_free(&config);
+    refuses("granite", ",\"logits_scaling\":0", GUMBEL_ERROR_FORMAT, "logits_scaling: expected a number");
+    refuses("granite", ",\"attention_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "attention_bias");
+    refuses("granite", ",\"mlp_bias\":true", GUMBEL_ERROR_UNSUPPORTED, "mlp_bias");
+}
+
+#define GRANITE4 ",\"num_hidden_layers\":2,\"num_local_experts\":0"
+#define ATTENTION ",\"layer_types\":[\"attention\",\"attention\"]"
+#define ROPE ",\"position_embedding_type\":\"rope\""
+
+/* Of Granite 4 the models of attention alone. */
+static void reads_a_hybrid_of_one_kind(void **state) {
+    (void)state;
+    static const char HYBRID[] = "granitemoehybrid";
+    gb_dense_config config;
+    accepts(HYBRID, GRANITE4 ATTENTION ROPE ",\"logits_scaling\":4,\"intermediate_size\":96", &config);
+    assert_int_equal(config.intermediate_size, 1024);
+    assert_true(config.layers[1].has_rope && !config.layers[1].is_sliding && config.logit_scale == 0.25);
+    gb_dense_config_free(&config);
+    accepts(HYBRID,
+            GRANITE4 ATTENTION ",\"position_embedding_type\":\"nope\",\"shared_intermediate_size\":80",
+            &config);
+    assert_int_equal(config.intermediate_size, 80);
+    assert_false(config.layers[0].has_rope || config.layers[1].has_rope);
+    gb_dense_config_free(&config);
+    refuses(
+        HYBRID, GRANITE4 ROPE ",\"layer_types\":[\"attention\",\"mamba\"]", GUMBEL_ERROR_UNSUPPORTED,
+        "layer_types: layer 1 is \"mamba\", expected \"attention\"; mamba layers are not supported in this "
+        "version");
+    refuses(HYBRID, GRANITE4 ROPE, GUMBEL_ERROR_UNSUPPORTED, "mamba layers are not supported");
+    refuses(HYBRID, GRANITE4 ROPE ",\"layer_types\":[\"attention\"]", GUMBEL_ERROR_FORMAT,
+            "layer_types: 1 layers, expected the 2 of num_hidden_layers");
+    refuses(HYBRID, GRANITE4 ATTENTION, GUMBEL_ERROR_UNSUPPORTED,
+            "position_embedding_type: \"\", expected \"rope\" or \"nope\"");
+    refuses(HYBRID, ",\"num_hidden_layers\":2" ATTENTION ROPE, GUMBEL_ERROR_UNSUPPORTED,
+            "num_local_experts: experts of this family are not supported in this version; expected 0");
+}
+
 static void reads_experts(void **state) {
     (void)state;
     gb_dense_config config;
@@ -348,6 +403,8 @@ int main(void) {
         cmocka_unit_test(reads_gemmas_rotary_embedding),
         cmocka_unit_test(reads_gemmas_scales),
         cmocka_unit_test(reads_layers_without_rotary_embedding),
+        cmocka_unit_test(reads_multipliers),
+        cmocka_unit_test(reads_a_hybrid_of_one_kind),
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),

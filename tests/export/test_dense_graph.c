@@ -32,6 +32,13 @@ static const char SMOLLM3[] =
     "\"factor\":4}," SIZES "}";
 static const char NOTHING_TURNS[] = "{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":1," SIZES "}";
 
+static const char GRANITE[] =
+    "{\"model_type\":\"granite\",\"embedding_multiplier\":12,\"attention_multiplier\":0.25,"
+    "\"residual_multiplier\":0.5,\"logits_scaling\":8," SIZES "}";
+static const char GRANITE_HYBRID[] =
+    "{\"model_type\":\"granitemoehybrid\",\"layer_types\":[\"attention\",\"attention\",\"attention\"],"
+    "\"num_local_experts\":0,\"shared_intermediate_size\":24,\"position_embedding_type\":\"nope\"," SIZES "}";
+
 static void assert_constant(const gb_program *program, const char *name, const char *type) {
     char text[GB_TYPE_TEXT];
     const gb_constant *constant = find_constant(program, name);
@@ -85,6 +92,17 @@ static void has_the_released_names_and_shapes(void **state) {
     program = graph_of(NOTHING_TURNS, 0);
     assert_null(find_constant(program, "rotary"));
     gb_program_destroy(program);
+    program = graph_of(GRANITE, 0);
+    assert_constant(program, "residual.scale", "f32[1]");
+    assert_constant(program, "logits.scale", "f32[1]");
+    gb_program_destroy(program);
+    program = graph_of(GRANITE_HYBRID, 0);
+    assert_constant(program, "model.layers.2.shared_mlp.gate_proj.weight", "bf16[24,32]");
+    assert_constant(program, "model.layers.2.shared_mlp.up_proj.weight", "bf16[24,32]");
+    assert_constant(program, "model.layers.2.shared_mlp.down_proj.weight", "bf16[32,24]");
+    assert_null(find_constant(program, "rotary"));
+    assert_null(find_constant(program, "residual.scale"));
+    gb_program_destroy(program);
     program = graph_of(EXPERTS, 0);
     assert_constant(program, "model.layers.0.mlp.experts.gate_up_proj", "bf16[6,20,32]");
     assert_constant(program, "model.layers.0.mlp.gate.weight", "bf16[6,32]");
@@ -116,6 +134,24 @@ static void attends_as_configured(void **state) {
     check_attention(QWEN2, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
     check_attention(QWEN3, (const int64_t[]){0, 0, 20}, factor * factor / 4);
     check_attention(GEMMA3, (const int64_t[]){20, 0, 20}, 0.2);
+    check_attention(GRANITE, (const int64_t[]){0, 0, 0}, 0.25);
+}
+
+static int count_nodes(const char *config, gb_op op) {
+    gb_program *program = graph_of(config, 0);
+    int count = 0;
+    for (uint32_t i = 0; i < program->node_count; i++)
+        count += program->nodes[i].op == op;
+    gb_program_destroy(program);
+    return count;
+}
+
+/* What each layer adds twice, and the logits; nothing where a multiplier is 1. */
+static void multiplies_as_configured(void **state) {
+    (void)state;
+    assert_int_equal(count_nodes(GRANITE, GB_OP_SCALE), 7);
+    assert_int_equal(count_nodes(GRANITE_HYBRID, GB_OP_SCALE), 0);
+    assert_int_equal(count_nodes(LLAMA, GB_OP_SCALE), 0);
 }
 
 /* A layer that does not turn has neither a rotary embedding nor its factor. */
@@ -182,6 +218,8 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(QWEN3);
     assert_survives_bit_flips(GEMMA3);
     assert_survives_bit_flips(SMOLLM3);
+    assert_survives_bit_flips(GRANITE);
+    assert_survives_bit_flips(GRANITE_HYBRID);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -190,6 +228,7 @@ int main(void) {
         cmocka_unit_test(has_the_released_names_and_shapes),
         cmocka_unit_test(attends_as_configured),
         cmocka_unit_test(turns_as_configured),
+        cmocka_unit_test(multiplies_as_configured),
         cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),
         cmocka_unit_test(runs_the_end_on_gathered_rows_alone),

@@ -61,6 +61,10 @@ static const dense_case CASES[] = {
      "{\"model_type\":\"smollm3\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"yarn\","
      "\"factor\":4.0,\"original_max_position_embeddings\":25}}",
      NULL, "yarn", ""},
+    {&gb_gguf_granite,
+     "{\"model_type\":\"granite\"," SIZES ",\"rope_theta\":12345.0,\"embedding_multiplier\":1.5,"
+     "\"attention_multiplier\":0.25,\"residual_multiplier\":0.5,\"logits_scaling\":8}",
+     NULL, NULL, ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -78,6 +82,8 @@ static bool has_key(const dense_case *c, const char *key) {
         return c->experts_key[0];
     if (strstr(key, "scaling"))
         return c->scaling;
+    if (strstr(key, "_scale") || strcmp(key, "attention.scale") == 0)
+        return c->architecture == &gb_gguf_granite;
     return c->architecture == &gb_gguf_gemma3 || (!strstr(key, "sliding") && !strstr(key, "swa"));
 }
 
@@ -106,7 +112,11 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
     } numbers[] = {{"rope.freq_base", 12345.0f},
                    {"rope.freq_base_swa", 321.0f},
                    {"attention.layer_norm_rms_epsilon", 1e-6f},
-                   {"rope.scaling.factor", 4.0f}};
+                   {"rope.scaling.factor", 4.0f},
+                   {"embedding_scale", 1.5f},
+                   {"attention.scale", 0.25f},
+                   {"residual_scale", 0.5f},
+                   {"logit_scale", 8.0f}};
     char key[128];
     w->version = 3;
     gguf_add_text(w, "general.architecture", c->architecture->name);
@@ -301,6 +311,13 @@ static void refuses_by_name(void **state) {
     gguf_writer w = {0};
     gguf_add_u32(&w, "llama.expert_count", 8);
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, "llama.expert_count: 8: experts of this");
+    gb_program *granite = random_program(&CASES[CASE_COUNT - 1]);
+    refuses(&CASES[CASE_COUNT - 1], granite, &(gguf_writer){0}, "logit_scale", "", GUMBEL_ERROR_FORMAT,
+            "granite.logit_scale: the key is missing");
+    gguf_add_u32(&w, "granite.rope.scaling.finetuned", 0);
+    refuses(&CASES[CASE_COUNT - 1], granite, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "granite.rope.scaling.finetuned: a model without rotary embedding");
+    gb_program_destroy(granite);
     gguf_add_text(&w, "llama.rope.scaling.type", "longrope");
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
             "llama.rope.scaling.type: is not supported");

@@ -38,6 +38,10 @@ static gumbel_status read_dense(const gb_config *root, gumbel_error *error) {
     return status;
 }
 
+#define GRANITE4                                                                                             \
+    ",\"num_hidden_layers\":1,\"layer_types\":[\"attention\"],\"num_local_experts\":0,"                      \
+    "\"position_embedding_type\":\"rope\""
+
 static const struct family {
     const char *wrapper, *text, *more; /* wrapper NULL: there is none; more: members of the text's object */
     gumbel_status (*read)(const gb_config *root, gumbel_error *error);
@@ -49,7 +53,10 @@ static const struct family {
                 {NULL, "llama", "", read_dense},
                 {NULL, "qwen2", "", read_dense},
                 {NULL, "qwen3", "", read_dense},
-                {NULL, "qwen3_moe", "", read_dense}};
+                {NULL, "qwen3_moe", "", read_dense},
+                {NULL, "smollm3", "", read_dense},
+                {NULL, "granite", "", read_dense},
+                {NULL, "granitemoehybrid", GRANITE4, read_dense}};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static gumbel_status read_text(const struct family *family, const char *text, gumbel_error *error) {

@@ -20,7 +20,8 @@ from reference import draw, family_of
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data" / "export" / "agreement"
 
 
-NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe", smollm3="SmolLM3")
+NAMES = dict(gemma3="Gemma3", gemma4="Gemma4", qwen3_5="Qwen3_5", qwen3_5_moe="Qwen3_5Moe", smollm3="SmolLM3",
+             granite="Granite", granitemoehybrid="GraniteMoeHybrid")
 
 
 def load(config, seed):

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, and SmolLM3, as mlx-lm has them."""
+"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3 and Granite, as mlx-lm has them."""
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import llama, qwen2, qwen3, qwen3_moe, smollm3
+from mlx_lm.models import granite, granitemoehybrid, llama, qwen2, qwen3, qwen3_moe, smollm3
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
+import fused_rows
 
 # What transformers takes for absent keys. mlx-lm has defaults of its own, so it is always told everything.
 COMMON = dict(rms_norm_eps=1e-6, rope_theta=10000.0, tie_word_embeddings=False)
+MULTIPLIERS = dict(embedding_multiplier=1.0, attention_multiplier=1.0, residual_multiplier=1.0, logits_scaling=1.0,
+                   attention_bias=False, mlp_bias=False)
 DEFAULTS = dict(
     llama=dict(COMMON, vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
                num_attention_heads=32, max_position_embeddings=2048),
@@ -27,9 +30,14 @@ DEFAULTS = dict(
                    norm_topk_prob=False),
     smollm3=dict(COMMON, vocab_size=128256, hidden_size=2048, intermediate_size=11008, num_hidden_layers=36,
                  num_attention_heads=16, num_key_value_heads=4, max_position_embeddings=32768, rope_theta=2000000.0,
-                 no_rope_layer_interval=4, tie_word_embeddings=True))
+                 no_rope_layer_interval=4, tie_word_embeddings=True),
+    granite=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, intermediate_size=11008,
+                 num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048),
+    granitemoehybrid=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, shared_intermediate_size=1024,
+                          num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
-MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3)
+MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3,
+               granite=granite, granitemoehybrid=granitemoehybrid)
 
 
 def text_of(config):
@@ -46,6 +54,7 @@ def explicit(config):
     text["rope_scaling"] = rope if rope.get("rope_type", rope.get("type", "default")) != "default" else None
     text["num_key_value_heads"] = text.get("num_key_value_heads") or text["num_attention_heads"]
     text["head_dim"] = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
+    text["intermediate_size"] = text.get("shared_intermediate_size") or text["intermediate_size"]
     text["mlp_only_layers"] = text.get("mlp_only_layers") or []
     text["tie_word_embeddings"] = config.get("tie_word_embeddings", text["tie_word_embeddings"])
     return text
@@ -87,8 +96,8 @@ def use_windows(model, text):
 def build(config):
     text = explicit(config)
     module = MODULES[text["model_type"]]
-    model = module.Model(module.ModelArgs.from_dict({k: v for k, v in text.items() if k not in (
-        "layer_types", "sliding_window")}))
+    unread = () if module is granitemoehybrid else ("layer_types", "sliding_window")
+    model = module.Model(module.ModelArgs.from_dict({k: v for k, v in text.items() if k not in unread}))
     use_windows(model, text)
     return model
 
@@ -103,12 +112,14 @@ def tensors(config):
     """Shape of each tensor of a checkpoint, and what random weights are drawn from (None: as usual)."""
     found = expert_stacks.tensors((released_name(config, name), value.shape)
                                   for name, value in tree_flatten(build(config).parameters()))
+    found = fused_rows.tensors(text_of(config)["model_type"], found)
     return {name: (shape, BIASES if name.endswith("_proj.bias") else bounds)
             for name, (shape, bounds) in found.items()}
 
 
 def adopt(model, config, weights):
     """Gives the model a checkpoint's tensors."""
+    weights = fused_rows.split(text_of(config)["model_type"], weights)
     names = [name for name, _ in tree_flatten(model.parameters())]
     model.load_weights([(name, mx.array(expert_stacks.take(weights, released_name(config, name)))) for name in names])
 

@@ -223,6 +223,27 @@ CONFIGS.update({
         rope_parameters=dict(rope_type="yarn", rope_theta=50000.0, factor=4.0, original_max_position_embeddings=32)),
 })
 
+# Granite: multipliers that are given, left out in part, and small; the third with two matrices in one tensor, the last of
+# its kind without rotary embedding.
+CONFIGS.update({
+    "granite_released": dense(
+        "granite", torch_dtype="bfloat16", num_key_value_heads=2, tie_word_embeddings=False, rope_theta=10000000.0,
+        attention_bias=False, mlp_bias=False, rope_scaling=None, rms_norm_eps=1e-5, embedding_multiplier=12.0,
+        attention_multiplier=0.0625, residual_multiplier=0.22, logits_scaling=8.0),
+    "granite_own_head": dense(
+        "granite", dtype="float16", vocab_size=389, hidden_size=72, num_attention_heads=6, num_key_value_heads=None,
+        num_hidden_layers=3, attention_multiplier=0.3, rope_parameters=dict(rope_type="default", rope_theta=50000.0)),
+    "granite_hybrid": dense(
+        "granitemoehybrid", dtype="bfloat16", num_key_value_heads=1, shared_intermediate_size=96, num_local_experts=0,
+        num_experts_per_tok=0, layer_types=["attention"] * 4, position_embedding_type="rope", rope_theta=10000000.0,
+        tie_word_embeddings=True, attention_bias=False, embedding_multiplier=0.2, attention_multiplier=0.125,
+        residual_multiplier=0.246, logits_scaling=4, mamba_n_heads=128, mamba_d_head=1),
+    "granite_hybrid_nope": dense(
+        "granitemoehybrid", dtype="float32", intermediate_size=80, num_hidden_layers=5, shared_intermediate_size=80,
+        num_local_experts=0, layer_types=["attention"] * 5, position_embedding_type="nope", attention_multiplier=0.25,
+        residual_multiplier=0.5, mamba_n_heads=128, mamba_d_head=1),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

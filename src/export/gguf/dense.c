@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `smollm3`, `qwen2`, `qwen3` and
- * `qwen3moe`. What was done to the weights: in `llama` and `smollm3` the rows of attn_q and attn_k stand in
- * pairs, so that the two dims which turn together are neighbours; the experts' gate and up are apart. Llama
- * 3's rotary embedding stands as the tensor rope_freqs: what each pair's frequency is divided by.
+ * The plain decoders in GGUF: `llama`, which Mistral's files are as well, `smollm3`, `granite`, which are
+ * those of Granite 4 without mamba layers as well, `qwen2`, `qwen3` and `qwen3moe`. What was done to the
+ * weights: in the first three the rows of attn_q and attn_k stand in pairs, so that the two dims which turn
+ * together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands as the
+ * tensor rope_freqs: what each pair's frequency is divided by.
  */
 #include "export/gguf/dense.h"
 #include "export/gguf/architecture.h"
 #include "export/gguf/settings.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -174,6 +176,29 @@ static void configure_smollm3(gb_gguf_metadata *metadata, json_t *config) {
         refuse_experts(metadata);
 }
 
+/* A number that stands for `absent` where it is missing or 0. */
+static void write_multiplier(gb_gguf_metadata *metadata, const char *key, double absent, json_t *config,
+                             const char *name) {
+    const double value = gb_gguf_get_number(metadata, key, 0);
+    gb_gguf_set(metadata, config, name, json_real(value != 0 ? value : absent));
+}
+
+static void configure_granite(gb_gguf_metadata *metadata, json_t *config) {
+    static const char TURNS[] = ".rope.scaling.finetuned";
+    if (gb_gguf_configure_decoder(metadata, "granite", config) == 0)
+        return;
+    refuse_experts(metadata);
+    const double head_dim = (double)json_integer_value(json_object_get(config, "head_dim"));
+    write_multiplier(metadata, ".embedding_scale", 1, config, "embedding_multiplier");
+    write_multiplier(metadata, ".residual_scale", 1, config, "residual_multiplier");
+    write_multiplier(metadata, ".attention.scale", 1 / sqrt(head_dim), config, "attention_multiplier");
+    gb_gguf_set(metadata, config, "logits_scaling", json_real(gb_gguf_need_number(metadata, ".logit_scale")));
+    if (gb_gguf_get_integer(metadata, TURNS, 1) != 1)
+        gb_gguf_fail(
+            metadata, TURNS, GUMBEL_ERROR_UNSUPPORTED,
+            "a model without rotary embedding is not supported from GGUF in this version; expected true");
+}
+
 static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
     if (gb_gguf_configure_decoder(metadata, "qwen2", config) > 0)
         refuse_experts(metadata);
@@ -200,6 +225,9 @@ const gb_gguf_architecture gb_gguf_llama = {
 
 const gb_gguf_architecture gb_gguf_smollm3 = {
     .name = "smollm3", .names = LLAMA_NAMES, .configure = configure_smollm3};
+
+const gb_gguf_architecture gb_gguf_granite = {
+    .name = "granite", .names = LLAMA_NAMES, .configure = configure_granite};
 
 const gb_gguf_architecture gb_gguf_qwen2 = {
     .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_qwen2};

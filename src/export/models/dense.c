@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3 and SmolLM3. For a
- * layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3 and Granite.
+ * For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -12,6 +12,9 @@
  *
  * In Gemma 3 what attention and the MLP, a GEGLU, add is normalized too; norms multiply by 1 + w; embeddings
  * are scaled; and sliding layers turn with frequencies of their own. In SmolLM3 some layers do not turn.
+ *
+ * In Granite embeddings, scores, what attention and the MLP add, and logits are multiplied with numbers of
+ * the configuration. Granite 4 calls the MLP shared, as it is beside experts in its relatives.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -27,6 +30,7 @@ typedef struct dense {
     const gb_dense_config *config;
     gb_context context;
     gb_rotary rotary, sliding_rotary;
+    gb_ref residual_scale; /* f32[1]; GB_NO_VALUE: 1 */
 } dense;
 
 /* The rotary embedding of a layer; NULL: none. */
@@ -81,12 +85,22 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
 
 /* What comes between the norms around the feed-forward part. */
 static gb_ref feed_forward(const dense *model, int64_t index, const gb_scope *scope, gb_ref h) {
+    static const gb_mlp_tensors shared = {"input_linear.weight", "output_linear.weight"};
     const gb_dense_config *config = model->config;
-    gb_scope mlp = gb_scope_in(scope, "mlp.");
+    gb_scope mlp = gb_scope_in(scope, "mlp."), shared_mlp = gb_scope_in(scope, "shared_mlp.");
+    if (config->traits.has_shared_mlp && gb_scope_has(&shared_mlp, shared.gate_up))
+        return gb_fused_swiglu_mlp(&shared_mlp, &shared, h, config->intermediate_size);
     if (config->layers[index].has_experts)
         return gb_expert_mlp(&mlp, &config->experts, h);
     return config->traits.has_geglu ? gb_geglu_mlp(&mlp, h, config->intermediate_size)
                                     : gb_swiglu_mlp(&mlp, h, config->intermediate_size);
+}
+
+/* x and what attention or the MLP adds to it. */
+static gb_ref add_branch(const dense *model, const gb_scope *scope, gb_ref x, gb_ref branch) {
+    if (model->config->residual_scale != 1)
+        branch = gb_node2(scope, GB_OP_SCALE, branch, model->residual_scale);
+    return gb_node2(scope, GB_OP_ADD, x, branch);
 }
 
 /* In the last layer only the rows whose next token is wanted go on after attention: the others have then left
@@ -105,14 +119,19 @@ static gb_ref decoder_layer(const dense *model, int64_t index, const gb_scope *s
     h = gb_linear(&self_attn, "o_proj.weight", h, config->hidden_size);
     if (has_output_norms)
         h = norm(model, scope, "post_attention_layernorm.weight", h);
-    x = gb_node2(scope, GB_OP_ADD, x, h);
+    x = add_branch(model, scope, x, h);
 
     const char *before =
         has_output_norms ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight";
     h = feed_forward(model, index, scope, norm(model, scope, before, x));
     if (has_output_norms)
         h = norm(model, scope, "post_feedforward_layernorm.weight", h);
-    return gb_node2(scope, GB_OP_ADD, x, h);
+    return add_branch(model, scope, x, h);
+}
+
+static gb_ref scale_value(const gb_scope *scope, const char *name, double value) {
+    const float nearest = (float)value;
+    return gb_values(scope, name, &nearest, 1);
 }
 
 /* Logits of the rows whose next token is wanted, f32[B, V]. */
@@ -130,6 +149,9 @@ static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope 
     }
     x = norm(model, scope, "norm.weight", x);
     gb_ref logits = gb_head(scope, head, x, table, config->vocab_size, config->has_tied_head);
+    if (config->logit_scale != 1)
+        logits =
+            gb_node2(scope, GB_OP_SCALE, logits, scale_value(scope, "logits.scale", config->logit_scale));
     if (config->logit_cap > 0)
         logits = gb_node_with(scope, GB_OP_SOFT_CAP, logits, GB_NO_VALUE,
                               gb_float(GB_ATTRIBUTE_CAP, config->logit_cap));
@@ -172,6 +194,8 @@ static gumbel_status build_graph(const gb_dense_config *config, const gb_model_o
     GB_TRY(gb_begin_text_graph(&text, options, builder, weights, &graph, error));
     dense model = {.config = config, .context = graph.context};
     set_rotary(&graph.scope, &model);
+    if (config->residual_scale != 1)
+        model.residual_scale = scale_value(&graph.scope, "residual.scale", config->residual_scale);
     return gb_end_text_graph(&graph, forward(&model, &graph.scope, &graph.head), options, error);
 }
 
@@ -211,6 +235,12 @@ const gb_model gb_gemma3 = {.name = "gemma3",
                             .eos_token = 1,
                             .bos_token = 2,
                             .build = build};
+
+const gb_model gb_granite = {
+    .name = "granite", .text = "granite", .eos_token = 2, .bos_token = 1, .build = build};
+
+const gb_model gb_granite_hybrid = {
+    .name = "granitemoehybrid", .text = "granitemoehybrid", .eos_token = 2, .bos_token = 1, .build = build};
 
 const gb_model gb_smollm3 = {
     .name = "smollm3", .text = "smollm3", .eos_token = 128001, .bos_token = 128000, .build = build};

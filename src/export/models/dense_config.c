@@ -27,6 +27,10 @@ static void refuse_unsupported(const gb_config *text, const gb_dense_family *fam
     if (strcmp(activation, expected) != 0)
         gb_config_fail(text, key, GUMBEL_ERROR_UNSUPPORTED,
                        "\"%s\" is not supported in this version; expected \"%s\"", activation, expected);
+    if (family->windows == GB_LISTED_ATTENTION &&
+        gb_config_integer(text, "num_local_experts", 8, 0, 1024) > 0)
+        gb_config_fail(text, "num_local_experts", GUMBEL_ERROR_UNSUPPORTED,
+                       "experts of this family are not supported in this version; expected 0");
     if (gb_config_has(text, "attn_logit_softcapping"))
         gb_config_fail(text, "attn_logit_softcapping", GUMBEL_ERROR_UNSUPPORTED,
                        "is not supported in this version; expected null");
@@ -53,8 +57,9 @@ static void read_heads(const gb_config *text, const gb_dense_family *family, gb_
 static void read_sizes(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     config->vocab_size = gb_config_integer(text, "vocab_size", family->vocab_size, 1, MAX_VOCABULARY);
     config->hidden_size = gb_config_integer(text, "hidden_size", family->hidden_size, 1, MAX_WIDTH);
-    config->intermediate_size =
-        gb_config_integer(text, "intermediate_size", family->intermediate_size, 1, MAX_WIDTH);
+    config->intermediate_size = gb_config_integer(
+        text, family->traits.has_shared_mlp ? "shared_intermediate_size" : "intermediate_size",
+        family->intermediate_size, 1, MAX_WIDTH);
     config->max_positions =
         gb_config_integer(text, "max_position_embeddings", family->max_positions, 1, INT32_MAX);
     config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
@@ -70,12 +75,27 @@ static void read_traits(const gb_config *text, const gb_dense_family *family, gb
         config->traits.has_norms_from_one = false;
 }
 
+static double multiplier(const gb_config *text, const char *key) {
+    return gb_config_number(text, key, 1, 1e-6, 1e6);
+}
+
+/* Granite's, of which the last divides. */
+static void read_multipliers(const gb_config *text, gb_dense_config *config) {
+    config->embedding_scale = multiplier(text, "embedding_multiplier");
+    config->attention_scale = multiplier(text, "attention_multiplier");
+    config->residual_scale = multiplier(text, "residual_multiplier");
+    config->logit_scale = 1 / multiplier(text, "logits_scaling");
+}
+
 static void read_scales(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     const double size = family->query_scalar > 0 ? gb_config_number(text, "query_pre_attn_scalar",
                                                                     (double)family->query_scalar, 1e-3, 1e6)
                                                  : (double)config->head_dim;
     config->attention_scale = 1 / sqrt(size);
     config->embedding_scale = family->scales_embeddings ? sqrt((double)config->hidden_size) : 1;
+    config->residual_scale = config->logit_scale = 1;
+    if (family->has_multipliers)
+        read_multipliers(text, config);
     if (family->has_logit_cap && gb_config_has(text, "final_logit_softcapping"))
         config->logit_cap = gb_config_number(text, "final_logit_softcapping", 0, 1e-3, 1e6);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3
- * and SmolLM3, in every form that transformers has written. They differ by defaults, a few keys, and what
- * their layers have. Absent keys take transformers' defaults.
+ * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
+ * SmolLM3 and Granite, in every form that transformers has written. They differ by defaults, a few keys, and
+ * what their layers have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -24,6 +24,7 @@ typedef struct gb_dense_traits {
     bool has_norms_from_one; /* norms multiply by 1 + w */
     bool has_geglu;          /* the MLP is a GEGLU; else a SwiGLU */
     bool has_sliding_rope;   /* sliding layers have a rotary embedding of their own */
+    bool has_shared_mlp;     /* the MLP is what other models of the family have beside experts */
 } gb_dense_traits;
 
 typedef struct gb_dense_config {
@@ -37,7 +38,9 @@ typedef struct gb_dense_config {
     int64_t sliding_window;            /* of the layers that slide; 0: none does */
     double embedding_scale;            /* of what is looked up */
     double attention_scale;            /* of scores, besides the rotary embedding's factors */
-    double logit_cap;                  /* 0: none */
+    double residual_scale;             /* of what attention and the MLP add to their input */
+    double logit_scale;
+    double logit_cap; /* 0: none */
     gb_rope_config rope;
     gb_rope_config sliding_rope; /* of traits.has_sliding_rope */
     gb_experts experts;

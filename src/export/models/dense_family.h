@@ -12,7 +12,8 @@ typedef enum gb_window_rule {
     GB_NO_WINDOWS,
     GB_WINDOWS_IN_ALL,
     GB_WINDOWS_FROM_A_LAYER,
-    GB_WINDOWS_BY_PATTERN
+    GB_WINDOWS_BY_PATTERN,
+    GB_LISTED_ATTENTION /* no windows: layers are listed, as attention or what is not supported */
 } gb_window_rule;
 
 /* transformers' defaults of a model_type, and what all of its models have. */
@@ -29,6 +30,7 @@ typedef struct gb_dense_family {
     gb_window_rule windows;
     bool has_experts, has_tied_head, has_logit_cap;
     bool scales_embeddings; /* by the root of their size */
+    bool has_multipliers;   /* of embeddings, scores, what layers add, and logits */
     gb_dense_traits traits;
 } gb_dense_family;
 

@@ -92,6 +92,26 @@ static void read_gemma_windows(const gb_config *text, const gb_dense_family *fam
         read_layer_types(text, config);
 }
 
+/* Of Granite 4 only the models without mamba layers, which those are that the file does not list. */
+static void need_attention(const gb_config *text, const gb_dense_config *config) {
+    static const char KEY[] = "layer_types";
+    const size_t listed = gb_config_list_size(text, KEY);
+    if (listed != (size_t)config->layer_count)
+        gb_config_fail(text, KEY, listed == 0 ? GUMBEL_ERROR_UNSUPPORTED : GUMBEL_ERROR_FORMAT,
+                       "%zu layers, expected the %" PRId64
+                       " of num_hidden_layers; mamba layers are not supported in this version",
+                       listed, config->layer_count);
+    for (size_t i = 0; i < listed; i++) {
+        const char *name = gb_config_list_string(text, KEY, i);
+        if (strcmp(name, "attention") != 0 && strcmp(name, "full_attention") != 0)
+            gb_config_fail(
+                text, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                "layer %zu is \"%s\", expected \"attention\"; mamba layers are not supported in this "
+                "version",
+                i, name);
+    }
+}
+
 static void read_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
     switch (family->windows) {
     case GB_NO_WINDOWS:
@@ -105,6 +125,9 @@ static void read_windows(const gb_config *text, const gb_dense_family *family, g
         break;
     case GB_WINDOWS_BY_PATTERN:
         read_gemma_windows(text, family, config);
+        break;
+    case GB_LISTED_ATTENTION:
+        need_attention(text, config);
         break;
     }
 }
@@ -125,6 +148,18 @@ static void read_rope_list(const gb_config *text, const char *key, gb_dense_conf
         config->layers[i].has_rope = listed[i] == 1;
 }
 
+/* Without the key transformers turns no layer, mlx-lm all. */
+static void read_position_embedding(const gb_config *text, gb_dense_config *config) {
+    static const char KEY[] = "position_embedding_type";
+    const char *type = gb_config_string(text, KEY, "");
+    const bool turns = strcmp(type, "rope") == 0;
+    if (!turns && strcmp(type, "nope") != 0)
+        gb_config_fail(text, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                       "\"%s\", expected \"rope\" or \"nope\": implementations differ without it", type);
+    for (int64_t i = 0; i < config->layer_count; i++)
+        config->layers[i].has_rope = turns;
+}
+
 static void choose_rope_layers(const gb_config *text, const gb_dense_family *family,
                                gb_dense_config *config) {
     static const char LIST[] = "no_rope_layers";
@@ -135,6 +170,8 @@ static void choose_rope_layers(const gb_config *text, const gb_dense_family *fam
         config->layers[i].has_rope = interval == 0 || (i + 1) % interval != 0;
     if (fallback > 0 && gb_config_has(text, LIST))
         read_rope_list(text, LIST, config);
+    if (family->windows == GB_LISTED_ATTENTION)
+        read_position_embedding(text, config);
 }
 
 /* ---- Experts ------------------------------------------------------------------------------------------- */

@@ -21,19 +21,14 @@ static const char *stacked(const gb_experts *experts, const char *matrix, char n
     return name;
 }
 
-static bool has(const gb_scope *scope, const char *name) {
-    char full[GB_SCOPE_NAME + 64];
-    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
-    return gb_weights_has(scope->weights, full);
-}
-
 /* Gate and up in one product; GB_NO_VALUE where the checkpoint has them in different formats. */
 static gb_ref gate_up(const gb_scope *scope, const gb_experts *experts, gb_ref x, gb_ref chosen,
                       int64_t hidden) {
     char gate[NAME], up[NAME];
     stacked(experts, GATE, gate);
     stacked(experts, UP, up);
-    const bool is_apart = !has(scope, GATE_UP) && (has(scope, gate) || has(scope, up));
+    const bool is_apart =
+        !gb_scope_has(scope, GATE_UP) && (gb_scope_has(scope, gate) || gb_scope_has(scope, up));
     const int64_t dims[] = {experts->count, 2 * experts->inner, hidden};
     gb_ref weight = is_apart ? gb_expert_matrices(scope, GATE_UP, gate, up, dims)
                              : gb_expert_matrices(scope, GATE_UP, GATE_UP, NULL, dims);
@@ -81,7 +76,7 @@ gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_ro
     const int64_t dims[] = {experts->count, hidden, experts->inner};
     char name[NAME];
     stacked(experts, STACKED_DOWN, name);
-    const bool is_stacked = !has(scope, DOWN) && has(scope, name);
+    const bool is_stacked = !gb_scope_has(scope, DOWN) && gb_scope_has(scope, name);
     gb_ref down = gb_expert_matrices(scope, DOWN, is_stacked ? name : DOWN, NULL, dims);
     y = gb_multiply_experts(scope, y, down, routes.experts);
     return gb_node2(scope, GB_OP_COMBINE_EXPERTS, y, routes.weights);

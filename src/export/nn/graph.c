@@ -52,7 +52,8 @@ static gb_ref scoped_matrix(const gb_scope *scope, const char *name, bool is_tab
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, &(gb_matrix_request){full, {full}, 2, dims, is_table});
+    return matrix(scope, &(gb_matrix_request){
+                             .name = full, .tensors = {full}, .rank = 2, .dims = dims, .is_table = is_table});
 }
 
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
@@ -63,6 +64,29 @@ gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t c
     return scoped_matrix(scope, name, true, (const int64_t[]){rows, columns});
 }
 
+bool gb_scope_has(const gb_scope *scope, const char *name) {
+    char full[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    return gb_weights_has(scope->weights, full);
+}
+
+gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, int64_t outputs,
+                    int64_t inputs) {
+    char full[GB_SCOPE_NAME + 64], tensor[GB_SCOPE_NAME + 64];
+    if (!fused->tensor || !gb_scope_has(scope, fused->tensor))
+        return gb_matrix(scope, name, outputs, inputs);
+    snprintf(full, sizeof full, "%s%s", scope->prefix, name);
+    snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, fused->tensor);
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    return matrix(scope, &(gb_matrix_request){.name = full,
+                                              .tensors = {tensor},
+                                              .rank = 2,
+                                              .dims = (const int64_t[]){outputs, inputs},
+                                              .whole_rows = fused->rows,
+                                              .first_row = fused->first});
+}
+
 gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
                           const int64_t dims[3]) {
     char full[GB_SCOPE_NAME + 64], tensors[GB_PACKED_PARTS][GB_SCOPE_NAME + 64];
@@ -71,8 +95,10 @@ gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *f
     snprintf(tensors[1], sizeof tensors[1], "%s%s", scope->prefix, second ? second : "");
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope,
-                  &(gb_matrix_request){full, {tensors[0], second ? tensors[1] : NULL}, 3, dims, false});
+    return matrix(scope, &(gb_matrix_request){.name = full,
+                                              .tensors = {tensors[0], second ? tensors[1] : NULL},
+                                              .rank = 3,
+                                              .dims = dims});
 }
 
 gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
@@ -84,8 +110,9 @@ gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
     gb_type type = gb_build_type(scope->builder, embedding);
     gb_stored table, head;
     gumbel_error error;
-    const gb_matrix_request as_table = {tensor, {tensor}, 2, type.shape.dims, true};
-    const gb_matrix_request as_head = {HEAD, {tensor}, 2, type.shape.dims, false};
+    const gb_matrix_request as_table = {
+        .name = tensor, .tensors = {tensor}, .rank = 2, .dims = type.shape.dims, .is_table = true};
+    const gb_matrix_request as_head = {.name = HEAD, .tensors = {tensor}, .rank = 2, .dims = type.shape.dims};
     gumbel_status status = gb_weights_plan_matrix(scope->weights, &as_table, &table, &error);
     if (status == GUMBEL_OK)
         status = gb_weights_plan_matrix(scope->weights, &as_head, &head, &error);

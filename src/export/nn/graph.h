@@ -37,6 +37,21 @@ gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64
 /* The same for an embedding's table [rows, columns]. */
 gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns);
 
+/* Where a checkpoint has several matrices above each other in one tensor [rows, inputs]: a part's first row.
+ */
+typedef struct gb_fused_rows {
+    const char *tensor; /* relative to the scope; NULL: each has one of its own */
+    int64_t rows, first;
+} gb_fused_rows;
+
+/* A matrix [outputs, inputs] called name that is a part of a larger tensor where the checkpoint has that. The
+ * recipe goes by name. */
+gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, int64_t outputs,
+                    int64_t inputs);
+
+/* Whether the checkpoint has a tensor or matrix of that name in the scope; random weights have every name. */
+bool gb_scope_has(const gb_scope *scope, const char *name);
+
 /* A matrix for each expert, dims [experts, outputs, inputs]: the constant `name` made from the tensor first
  * or, where second is given, from two tensors of half the outputs each, those of first above those of second.
  * GB_NO_VALUE, without an error in the builder, where two are stored in different formats. */

@@ -15,6 +15,11 @@ gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outp
     return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
 }
 
+gb_ref gb_linear_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, gb_ref x,
+                    int64_t outputs) {
+    return gb_multiply_matrix(scope, x, gb_matrix_of(scope, name, fused, outputs, width(scope, x)));
+}
+
 gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x) {
     const int64_t size = width(scope, x);
     return gb_node2(scope, GB_OP_ADD_BIAS, x, gb_weight(scope, name, 1, &size, gb_random_bias()));
@@ -60,16 +65,25 @@ gb_ref gb_gather_rows(const gb_scope *scope, gb_ref x) {
     return gb_node2(scope, GB_OP_GATHER_ROWS, x, gb_build_input(scope->builder, GB_ROLE_ROWS));
 }
 
-static gb_ref gated_mlp(const gb_scope *scope, gb_ref x, int64_t inner, gb_op activation) {
-    gb_ref gate = gb_node1(scope, activation, gb_linear(scope, "gate_proj.weight", x, inner));
-    gb_ref up = gb_linear(scope, "up_proj.weight", x, inner);
-    return gb_linear(scope, "down_proj.weight", gb_node2(scope, GB_OP_MULTIPLY, gate, up), width(scope, x));
+static gb_ref gated_mlp(const gb_scope *scope, const gb_mlp_tensors *tensors, gb_ref x, int64_t inner,
+                        gb_op activation) {
+    const gb_fused_rows above = {tensors->gate_up, 2 * inner, 0},
+                        below = {tensors->gate_up, 2 * inner, inner},
+                        down = {tensors->down, width(scope, x), 0};
+    gb_ref gate = gb_node1(scope, activation, gb_linear_of(scope, "gate_proj.weight", &above, x, inner));
+    gb_ref up = gb_linear_of(scope, "up_proj.weight", &below, x, inner);
+    return gb_linear_of(scope, "down_proj.weight", &down, gb_node2(scope, GB_OP_MULTIPLY, gate, up),
+                        width(scope, x));
 }
 
 gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
-    return gated_mlp(scope, x, inner, GB_OP_GELU_TANH);
+    return gated_mlp(scope, &(gb_mlp_tensors){0}, x, inner, GB_OP_GELU_TANH);
 }
 
 gb_ref gb_swiglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner) {
-    return gated_mlp(scope, x, inner, GB_OP_SILU);
+    return gb_fused_swiglu_mlp(scope, &(gb_mlp_tensors){0}, x, inner);
+}
+
+gb_ref gb_fused_swiglu_mlp(const gb_scope *scope, const gb_mlp_tensors *tensors, gb_ref x, int64_t inner) {
+    return gated_mlp(scope, tensors, x, inner, GB_OP_SILU);
 }

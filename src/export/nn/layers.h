@@ -11,6 +11,10 @@
 /* x W^T with W = name [outputs, K]: f32[M, outputs]. */
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
+/* The same with a matrix that may be a part of a larger tensor. */
+gb_ref gb_linear_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, gb_ref x,
+                    int64_t outputs);
+
 /* x + name [K], the same for every row. */
 gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x);
 
@@ -44,5 +48,15 @@ gb_ref gb_geglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner);
 
 /* The same with SiLU in GELU's place. (SwiGLU, ibid.) */
 gb_ref gb_swiglu_mlp(const gb_scope *scope, gb_ref x, int64_t inner);
+
+/* Tensors of the scope that hold an MLP's matrices; NULL: those of the matrix's own name. */
+typedef struct gb_mlp_tensors {
+    const char *gate_up; /* the gate above up */
+    const char *down;
+} gb_mlp_tensors;
+
+/* A SwiGLU whose matrices are in these tensors, or, where the checkpoint lacks one, in those of their own
+ * names. */
+gb_ref gb_fused_swiglu_mlp(const gb_scope *scope, const gb_mlp_tensors *tensors, gb_ref x, int64_t inner);
 
 #endif

@@ -190,7 +190,7 @@ bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor) {
 static void release_rows(const gb_tensor *tensor, const gb_packed *packed, uint64_t first, uint64_t count) {
     uint64_t row_bytes = tensor->size / packed->rows;
     if (!tensor->is_in_memory)
-        gb_release_pages(tensor->data + first * row_bytes, count * row_bytes);
+        gb_release_pages(tensor->data + (packed->first_row + first) * row_bytes, count * row_bytes);
 }
 
 void gb_packed_release(const gb_packed *packed, uint64_t first, uint64_t count) {

@@ -39,7 +39,8 @@ typedef struct gb_packed {
     gb_packed_offsets offset_kind;
     bool has_signed_codes;
     uint32_t bits;                     /* of a code: 4, 5, 6 or 8 */
-    uint64_t rows, columns, group;     /* group divides columns */
+    uint64_t rows, columns, group;     /* of the tensors; group divides columns */
+    uint64_t first_row;                /* where the matrix is a part of them: its first row */
     uint64_t row_stride, group_stride; /* of scales and of float offsets, in elements */
     gb_format format;                  /* that holds every weight exactly */
     struct gb_packed *members; /* NULL; or the matrices of a stack, owned: then the tensors are theirs */

@@ -39,6 +39,7 @@ void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row 
         gb_packed_row(&packed->members[at.part], at.row, to);
         return;
     }
+    row += packed->first_row;
     uint64_t row_bytes = packed->columns * packed->bits / 8;
     const uint8_t *codes = packed->codes->data + row * row_bytes;
     bool is_wider = packed->format.bits != packed->bits;
