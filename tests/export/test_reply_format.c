@@ -61,6 +61,8 @@ static void test_choice(void **state) {
     const char *own = "{\"response_template\": {\"start_anchor\": \"A\", \"fields\": {\"content\": {}}}}";
     assert_string_equal(choose("{}", "gemma4"), gb_known_reply_format("gemma4"));
     assert_string_equal(choose("{}", "qwen3_5_moe"), gb_known_reply_format("qwen3_5"));
+    assert_string_equal(choose("{}", "qwen2"), gb_known_reply_format("qwen3"));
+    assert_string_equal(choose("{}", "smollm3"), gb_known_reply_format("qwen3"));
     assert_string_equal(choose("{}", "other"), "");
     assert_string_equal(last_line, "");
     assert_string_equal(choose(own, "gemma4"), "{\"start_anchor\":\"A\",\"fields\":{\"content\":{}}}");

@@ -3,9 +3,11 @@
  * Calls of tools as both families write them: which texts a grammar takes, and that the reply format makes of
  * each text it takes calls with arguments of their types.
  */
+#include "export/text/reply_families.h"
 #include "gumbel.h"
 #include "support/assertions.h"
 #include "support/paths.h"
+#include "text/reply/use_format.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -21,7 +23,7 @@
 enum { MOST_TOKENS = 1024, MOST_WORDS = 256, WALKS = 400 };
 
 static gumbel_error error;
-static gumbel_tokenizer *gemma, *qwen;
+static gumbel_tokenizer *gemma, *qwen, *qwen3; /* qwen3: that of qwen with the format of Qwen2 and 3 */
 
 static const char tools[] =
     "[{\"type\": \"function\", \"function\": {\"name\": \"weather\", \"parameters\": {\"type\": \"object\","
@@ -37,6 +39,9 @@ static int set_up(void **state) {
     (void)state;
     assert_ok(gumbel_export_tokenizer(bundled_model("gemma4-tiny"), &gemma, &error), &error);
     assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen, &error), &error);
+    assert_ok(gumbel_export_tokenizer(bundled_model("qwen3_5-moe-tiny"), &qwen3, &error), &error);
+    const char *format = gb_known_reply_format("qwen3");
+    assert_ok(gb_tokenizer_use_reply_format(qwen3, format, strlen(format), "qwen3", &error), &error);
     return 0;
 }
 
@@ -44,6 +49,7 @@ static int tear_down(void **state) {
     (void)state;
     gumbel_tokenizer_destroy(gemma);
     gumbel_tokenizer_destroy(qwen);
+    gumbel_tokenizer_destroy(qwen3);
     return 0;
 }
 
@@ -155,6 +161,25 @@ static void qwens_calls(void **state) {
         {"<tool_call>\n<function=clock>\n</function>\n", false, false},
     };
     check_texts(qwen, cases, sizeof cases / sizeof cases[0]);
+}
+
+#define QWEN3(name, arguments)                                                                               \
+    "<tool_call>\n{\"name\": \"" name "\", \"arguments\": {" arguments "}}\n</tool_call>"
+
+static void qwen3s_calls(void **state) {
+    (void)state;
+    static const text_case cases[] = {
+        {QWEN3("clock", ""), true, true},
+        {QWEN3("weather", "\"town\": \"Rome\", \"days\": 3"), true, true},
+        {QWEN3("clock", "") "\n" QWEN3("clock", ""), true, true},
+        {"It is late.\n" QWEN3("clock", ""), false, true},
+        {"Nobody calls.", false, true},
+        {QWEN3("weather", "\"days\": 3"), false, false},
+        {QWEN3("weather", "\"town\": \"Rome\", \"days\": 13"), false, false},
+        {QWEN3("clocks", ""), false, false},
+        {"<tool_call>\n{\"name\": \"clock\", \"arguments\": {}}\n", false, false},
+    };
+    check_texts(qwen3, cases, sizeof cases / sizeof cases[0]);
 }
 
 /* ---- Choices ------------------------------------------------------------------------------------------- */
@@ -335,8 +360,8 @@ static bool walk(const gumbel_tokenizer *tokenizer, const gumbel_grammar *gramma
 
 static void what_is_taken_is_read(void **state) {
     (void)state;
-    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen};
-    for (size_t t = 0; t < 2; t++) {
+    const gumbel_tokenizer *const tokenizers[] = {gemma, qwen, qwen3};
+    for (size_t t = 0; t < 3; t++) {
         gumbel_grammar *grammar =
             compile(tokenizers[t], (gumbel_grammar_options){.tool_choice = GUMBEL_TOOLS_REQUIRED});
         int ended = 0;
@@ -351,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gemmas_calls),
         cmocka_unit_test(qwens_calls),
+        cmocka_unit_test(qwen3s_calls),
         cmocka_unit_test(choices),
         cmocka_unit_test(errors),
         cmocka_unit_test(what_cannot_be_had_is_left_out),

@@ -61,7 +61,8 @@ static const char QWEN3_5[] =
     "\"<tool_call>\", \"</tool_call>\"]}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
-/* Qwen3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and </tool_call>. */
+/* Qwen2 to Qwen3 and SmolLM3: calls are {"name": NAME, "arguments": {...}} between <tool_call> and
+ * </tool_call>. */
 static const char QWEN3[] =
     "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
     " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
@@ -71,7 +72,10 @@ static const char QWEN3[] =
     "   \"close\": [\"</tool_call>\", \"<|im_end|>\"],\n"
     "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
     "   \"content\": \"json\",\n"
-    "   \"transform\": {\"name\": \"{content.name}\", \"arguments\": \"{content.arguments}\"}},\n"
+    "   \"transform\": {\"name\": \"{content.name}\", \"arguments\": \"{content.arguments}\"},\n"
+    "   \"written\": {\"before\": [\"\\n\"],\n"
+    "    \"call\": \"<tool_call>\\n{\\\"name\\\": \\\"{name}\\\", \\\"arguments\\\": "
+    "{arguments}}\\n</tool_call>\"}},\n"
     "  \"content\": {\"close\": [\"<|im_end|>\", \"<|endoftext|>\"]}}}\n";
 
 /* Llama 3: a call is {"name": NAME, "parameters": {...}} to the end of the reply, maybe behind
@@ -97,7 +101,8 @@ const char *gb_known_reply_format(const char *architecture) {
                  {"qwen3_5_moe", QWEN3_5},   {"qwen3_5_moe_text", QWEN3_5},
                  {"qwen35", QWEN3_5},        {"qwen35moe", QWEN3_5},
                  {"qwen3", QWEN3},           {"qwen3_moe", QWEN3},
-                 {"qwen3moe", QWEN3},        {"llama", LLAMA}};
+                 {"qwen3moe", QWEN3},        {"qwen2", QWEN3},
+                 {"smollm3", QWEN3},         {"llama", LLAMA}};
     for (size_t i = 0; architecture && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(known[i].architecture, architecture) == 0)
             return known[i].json;
