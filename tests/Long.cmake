@@ -6,7 +6,7 @@
 set(shortened_tests
   cuda-emulated.experts cuda-emulated.masks cuda-emulated.products cuda-emulated.row_errors cuda-emulated.sample
   cuda-emulated.scheduler_engine cuda-emulated.soak cuda-emulated.stop_tokens
-  grammar.schema_answers hub.pull mlx.closeness server.tools)
+  grammar.schema_answers hub.pull mlx.closeness models.gemma3 models.qwen2.5-coder models.smollm2 server.tools)
 
 # Long as a whole: what they test has other, shorter tests.
 set(long_tests

@@ -157,7 +157,8 @@ build() { # folder, targets, arguments of cmake
 # With the flags of .ci/run, so that the compiler cache has most of it.
 begun=$SECONDS
 build build/long all --preset release -DGUMBEL_WERROR=ON -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF -DGUMBEL_BENCH=OFF -DGUMBEL_LONG_TESTS=ON \
-    -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
+    -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)" \
+    -DGUMBEL_REAL_MODELS="$(tools/models.sh smollm2 gemma3 qwen2.5-coder 2>/dev/null)"
 build build/asan all --preset asan -DGUMBEL_WERROR=ON -DGUMBEL_CLIENTS="$(tools/clients.sh 2>/dev/null)"
 build build/tsan "harness_soak harness_schedule_soak gumbel-program" --preset tsan -DGUMBEL_WERROR=ON
 built=$((SECONDS - begun))

@@ -210,6 +210,58 @@ static void texts_begin_with_a_space(void **state) {
     gumbel_tokenizer_destroy(tokenizer);
 }
 
+static void phi3s_special_tokens_strip(void **state) {
+    (void)state;
+    gguf_writer w = {0};
+    gguf_add_text(&w, "general.name", "My Phi-3 mini");
+    gguf_add_text(&w, KEY("model"), "llama");
+    gguf_add_bool(&w, KEY("add_space_prefix"), false);
+    gumbel_tokenizer *tokenizer = open_tokens(&w, SCORED, SCORED_COUNT);
+    EXPECT(tokenizer, "</s> \n ab", false, 2, 5);
+    EXPECT(tokenizer, "<s> ab", false, 1, 7); /* not this one */
+    gumbel_tokenizer_destroy(tokenizer);
+}
+
+/* A default that the vocabulary does not have is none; one that the file names must be there. */
+static void unknown_tokens(void **state) {
+    (void)state;
+    static const token tokens[] = {{"<u>", USER_DEFINED, 0}, {"a", NORMAL, -1}, {"b", NORMAL, -2}};
+    gumbel_tokenizer *tokenizer;
+    gumbel_error error;
+    gguf_writer w = {0};
+    gguf_add_text(&w, KEY("model"), "llama");
+    gguf_add_bool(&w, KEY("add_bos_token"), false);
+    tokenizer = open_tokens(&w, tokens, 3);
+    EXPECT(tokenizer, "axb", false, 1, 2);
+    gumbel_tokenizer_destroy(tokenizer);
+    w = (gguf_writer){0};
+    gguf_add_text(&w, KEY("model"), "llama");
+    gguf_add_u32(&w, KEY("unknown_token_id"), 0);
+    assert_fails(gumbel_export_tokenizer(write_tokens(&w, tokens, 3), &tokenizer, &error),
+                 GUMBEL_ERROR_FORMAT, &error,
+                 "tokenizer.ggml.unknown_token_id: the token is user-defined or unused");
+}
+
+/* ---- Stops ---- */
+
+static void stops_whatever_their_type(void **state) {
+    (void)state;
+    static const token tokens[] = {{"<unk>", UNKNOWN, 0},     {"<|im_end|>", USER_DEFINED, 0},
+                                   {"</s>", USER_DEFINED, 0}, {"<end_of_turn>", CONTROL, 0},
+                                   {"<|eot_id|>", NORMAL, 0}, {"[PAD]", CONTROL, 0}};
+    int32_t ids[GB_GGUF_MAX_STOPS];
+    gguf_writer w = {0};
+    gb_gguf file;
+    gumbel_error error;
+    gguf_add_text(&w, KEY("model"), "llama");
+    assert_ok(gb_gguf_open(write_tokens(&w, tokens, 6), &file, &error), &error);
+    assert_int_equal(gb_gguf_find_stops(&file, ids), 3);
+    assert_int_equal(ids[0], 1);
+    assert_int_equal(ids[1], 3); /* not the mark of struck text, and not what is spelled by chance */
+    assert_int_equal(ids[2], 5);
+    gb_gguf_close(&file);
+}
+
 /* ---- Equal spellings ---- */
 
 static void the_lower_id_wins(void **state) {
@@ -282,10 +334,12 @@ static void refuses_bad_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_name_is_known),        cmocka_unit_test(pieces_are_the_references),
-        cmocka_unit_test(expressions_are_found),      cmocka_unit_test(merges_by_scores),
-        cmocka_unit_test(texts_begin_with_a_space),   cmocka_unit_test(the_lower_id_wins),
-        cmocka_unit_test(the_lower_id_wins_in_bytes), cmocka_unit_test(refuses_bad_tokens),
+        cmocka_unit_test(every_name_is_known),      cmocka_unit_test(pieces_are_the_references),
+        cmocka_unit_test(expressions_are_found),    cmocka_unit_test(merges_by_scores),
+        cmocka_unit_test(texts_begin_with_a_space), cmocka_unit_test(phi3s_special_tokens_strip),
+        cmocka_unit_test(unknown_tokens),           cmocka_unit_test(stops_whatever_their_type),
+        cmocka_unit_test(the_lower_id_wins),        cmocka_unit_test(the_lower_id_wins_in_bytes),
+        cmocka_unit_test(refuses_bad_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,9 +270,9 @@ static void refuses_models(void **state) {
     gguf_add_text(&w, KEY("model"), "none");
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "the file has no tokenizer");
     gguf_add_text(&w, KEY("model"), "rwkv\n");
-    refuses(
-        &w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
-        "tokenizer.ggml.model: \"rwkv\\n\" is not supported in this version; known are gemma4, gpt2, llama");
+    refuses(&w, KEY("model"), GUMBEL_ERROR_UNSUPPORTED,
+            "tokenizer.ggml.model: \"rwkv\\n\" is not supported in this version; known are gemma4, gpt2, "
+            "llama, whitespace");
     gguf_add_u32(&w, KEY("model"), 1);
     refuses(&w, KEY("model"), GUMBEL_ERROR_FORMAT, "tokenizer.ggml.model: expected a string, found uint32");
     gguf_add_text(&w, KEY("model"), "gpt2");

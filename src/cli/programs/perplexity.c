@@ -131,12 +131,12 @@ static gumbel_status score_text(const cli_model *model, const cli_model *other, 
 
 static const gumbel_encode_options encode_options = {.size = sizeof encode_options, .add_special = true};
 
-/* Whether encoding puts a token before an empty text. */
+/* Whether encoding puts bos before a text. */
 static bool adds_bos(const cli_model *model) {
     int32_t ids[16];
     size_t count = 0;
     return gumbel_encode(model->tokenizer, "", 0, &encode_options, ids, 16, &count, NULL) == GUMBEL_OK &&
-           count > 0;
+           count > 0 && ids[0] == model->info.bos_token;
 }
 
 /* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
@@ -187,7 +187,11 @@ static gumbel_status begin_scoring(const cli_model *model, const cli_model *othe
         return status;
     s->begins_with_bos = adds_bos(model);
     const size_t least = s->is_half ? s->window : 2;
-    if (s->tokens.count >= least && s->window >= (s->is_half ? 4 : 1))
+    if (s->is_half && s->window < 4) {
+        cli_refuse(error, "--second-half: windows of %u tokens, expected 4 or more (-c)", s->window);
+        return error->status = GUMBEL_ERROR_ARGUMENT;
+    }
+    if (s->tokens.count >= least)
         return GUMBEL_OK;
     cli_refuse(error, "%s: %zu tokens, expected %zu or more in windows of %u", options->file, s->tokens.count,
                least, s->window);

@@ -28,6 +28,7 @@ static const gb_tokenizer_kind KINDS[] = {
      .unused_are_padding = true,
      .bos = 1,
      .unknown = 0},
+    {.model = "whitespace", .has_pre_tokenizer = true, .unused_are_padding = true, .bos = -1, .unknown = -1},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof KINDS[0] };
 
@@ -96,70 +97,86 @@ static bool is_one_of(const gb_gguf_value *token, const char *const *texts, size
     return false;
 }
 
-bool gb_gguf_is_special(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
-    return type == GB_GGUF_TOKEN_CONTROL || type == GB_GGUF_TOKEN_UNKNOWN ||
-           is_one_of(token, kind->specials, GB_KIND_TEXTS);
+/* What llama.cpp ends an answer with, whatever the file's type of the token; those in the second list only
+ * where it is a control token, since models have them as marks of text. */
+static const char *const STOPS[] = {"<|im_end|>",
+                                    "<|endoftext|>",
+                                    "<|end_of_text|>",
+                                    "<|eot_id|>",
+                                    "<|eom_id|>",
+                                    "<|end|>",
+                                    "<|return|>",
+                                    "<|call|>",
+                                    "<|flush|>",
+                                    "<|calls|>",
+                                    "<eos>",
+                                    "<end_of_turn>",
+                                    "<turn|>",
+                                    "<|tool_response>",
+                                    "<EOT>",
+                                    "_<EOT>",
+                                    "[EOT]",
+                                    "[EOS]",
+                                    "[e~[",
+                                    "<end_of_utterance>",
+                                    "<｜end▁of▁sentence｜>"};
+static const char *const CONTROL_STOPS[] = {"</s>",         "<|fim_pad|>", "<fim_pad>",  "<fim-pad>",
+                                            "<|fim_repo|>", "<fim-repo>",  "<reponame>", "<|repo_name|>",
+                                            "<|file_sep|>", "<REPO>",      "<PAD>",      "[PAD]"};
+
+/* A token that ends answers is special even where a converter took it for one that the user defined. */
+static bool is_untyped_stop(int64_t type, const gb_gguf_value *token) {
+    return type == GB_GGUF_TOKEN_USER_DEFINED && is_one_of(token, STOPS, sizeof STOPS / sizeof STOPS[0]);
 }
 
-bool gb_gguf_is_stop(const gb_gguf_value *token) {
-    static const char *const stops[] = {"<|im_end|>",
-                                        "<|endoftext|>",
-                                        "<|end_of_text|>",
-                                        "<|eot_id|>",
-                                        "<|eom_id|>",
-                                        "<|end|>",
-                                        "<|return|>",
-                                        "<|call|>",
-                                        "<|flush|>",
-                                        "<|calls|>",
-                                        "<end_of_turn>",
-                                        "<eos>",
-                                        "<turn|>",
-                                        "<|tool_response>",
-                                        "</s>",
-                                        "<EOT>",
-                                        "_<EOT>",
-                                        "[EOT]",
-                                        "[EOS]",
-                                        "<end_of_utterance>",
-                                        "<｜end▁of▁sentence｜>",
-                                        "[e~[",
-                                        "<|fim_pad|>",
-                                        "<|repo_name|>",
-                                        "<|file_sep|>"};
-    return is_one_of(token, stops, sizeof stops / sizeof stops[0]);
+bool gb_gguf_is_special(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    return type == GB_GGUF_TOKEN_CONTROL || type == GB_GGUF_TOKEN_UNKNOWN ||
+           is_one_of(token, kind->specials, GB_KIND_TEXTS) || is_untyped_stop(type, token);
+}
+
+bool gb_gguf_is_stop(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token) {
+    return gb_gguf_is_special(kind, type, token) &&
+           (is_one_of(token, STOPS, sizeof STOPS / sizeof STOPS[0]) ||
+            is_one_of(token, CONTROL_STOPS, sizeof CONTROL_STOPS / sizeof CONTROL_STOPS[0]));
 }
 
 /* ---- Rules --------------------------------------------------------------------------------------------- */
 
-/* The expressions' steps, then one more where last is not NULL, which is taken over. */
+/* Appends a value, which is taken over; NULL, from memory that ran out, makes the list NULL. */
+static json_t *with(json_t *list, json_t *value) {
+    if (json_array_append_new(list, value) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* The expressions' steps, then last, which is taken over; JSON's null is none. */
 static json_t *pre_tokenizer_steps(const gb_pre_tokenizer *pre, json_t *last) {
     json_t *steps = json_array();
     for (size_t i = 0; pre && i < GB_PRE_TOKENIZER_STEPS && pre->expressions[i]; i++)
-        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern",
-                                               "Regex", gb_split_expression_text(pre->expressions[i]),
-                                               "behavior", "Isolated", "invert", false));
-    if (last)
-        json_array_append_new(steps, last);
+        steps = with(steps, json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex",
+                                      gb_split_expression_text(pre->expressions[i]), "behavior", "Isolated",
+                                      "invert", false));
+    steps = json_is_null(last) ? steps : with(steps, last);
     return json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
 }
 
 static json_t *byte_rules(const gb_pre_tokenizer *pre) {
+    json_t *bytes =
+        json_pack("{s:s, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", false, "use_regex", false);
     return json_pack("{s:{s:s, s:b}, s:o, s:{s:s}}", "model", "type", "BPE", "ignore_merges",
-                     pre->takes_whole_tokens, "pre_tokenizer",
-                     pre_tokenizer_steps(pre, json_pack("{s:s, s:b, s:b}", "type", "ByteLevel",
-                                                        "add_prefix_space", false, "use_regex", false)),
-                     "decoder", "type", "ByteLevel");
+                     pre->takes_whole_tokens, "pre_tokenizer", pre_tokenizer_steps(pre, bytes), "decoder",
+                     "type", "ByteLevel");
 }
 
 /* Spaces are U+2581 in the model. Gemma's own files split by spaces, of which then none are left. */
 static json_t *metaspace_rules(const gb_pre_tokenizer *pre, bool has_space_prefix) {
     static const char METASPACE[] = "\xE2\x96\x81";
-    json_t *normalizers =
-        json_pack("[{s:s, s:{s:s}, s:s}]", "type", "Replace", "pattern", "String", " ", "content", METASPACE);
+    json_t *normalizers = json_array();
     if (has_space_prefix)
-        json_array_insert_new(normalizers, 0,
-                              json_pack("{s:s, s:s}", "type", "Prepend", "prepend", METASPACE));
+        normalizers = with(normalizers, json_pack("{s:s, s:s}", "type", "Prepend", "prepend", METASPACE));
+    normalizers = with(normalizers, json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "String",
+                                              " ", "content", METASPACE));
     json_t *split = json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "String", " ",
                               "behavior", "MergedWithPrevious", "invert", false);
     return json_pack("{s:{s:s, s:b, s:b}, s:{s:s, s:o}, s:o, s:{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s}, {s:s}]}}",
@@ -171,7 +188,7 @@ static json_t *metaspace_rules(const gb_pre_tokenizer *pre, bool has_space_prefi
 
 static json_t *character_rules(const gb_pre_tokenizer *pre) {
     return json_pack("{s:{s:s}, s:o, s:{s:s}}", "model", "type", "BPE", "pre_tokenizer",
-                     pre_tokenizer_steps(pre, NULL), "decoder", "type", "Fuse");
+                     pre_tokenizer_steps(pre, json_null()), "decoder", "type", "Fuse");
 }
 
 json_t *gb_gguf_tokenizer_rules(const gb_gguf_tokenizer *tokenizer, bool has_space_prefix) {

@@ -57,8 +57,8 @@ json_t *gb_gguf_tokenizer_rules(const gb_gguf_tokenizer *tokenizer, bool has_spa
 /* Whether a token is special: hidden in a decoded text, and never found in text that is not to be parsed. */
 bool gb_gguf_is_special(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token);
 
-/* Whether a token ends a turn by what it spells. */
-bool gb_gguf_is_stop(const gb_gguf_value *token);
+/* Whether a token ends an answer by what it spells. */
+bool gb_gguf_is_stop(const gb_tokenizer_kind *kind, int64_t type, const gb_gguf_value *token);
 
 /* Whether a value is this string. */
 bool gb_gguf_is_text(const gb_gguf_value *value, const char *text);

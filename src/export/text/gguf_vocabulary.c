@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #define KEY(name) "tokenizer.ggml." name
 #define BROKEN(...) gb_fail(error, GUMBEL_ERROR_FORMAT, __VA_ARGS__)
@@ -22,6 +23,7 @@ typedef struct lists {
     const gb_tokenizer_kind *kind;
     json_t *vocab, *repeated, *added; /* as in tokenizer.json */
     json_t *outside;                  /* spellings of added tokens that are not in vocab, and their ids */
+    bool specials_strip;              /* special tokens take the white space behind them */
 } lists;
 
 static gumbel_status no_memory(gumbel_error *error) {
@@ -99,13 +101,31 @@ static json_t *added_spelling(const lists *l, const entry *token) {
     return spelling;
 }
 
+/* Phi-3's own files say so of each token, which GGUF cannot; llama.cpp knows the model by its name. */
+static bool is_phi3(const gb_gguf *file) {
+    static const char *const names[] = {"phi-3", "phi3"};
+    const gb_gguf_value *name = gb_gguf_find(file, "general.name");
+    for (size_t i = 0; name && name->type == GB_GGUF_STRING && i < 2; i++)
+        for (size_t at = 0; at + strlen(names[i]) <= name->size; at++)
+            if (strncasecmp((const char *)name->data + at, names[i], strlen(names[i])) == 0)
+                return true;
+    return false;
+}
+
+static bool strips_right(const lists *l, const entry *token) {
+    return l->specials_strip && gb_gguf_is_special(l->kind, token->type, &token->spelling) &&
+           !gb_gguf_is_text(&token->spelling, "<unk>") && !gb_gguf_is_text(&token->spelling, "<s>") &&
+           !gb_gguf_is_text(&token->spelling, "<|endoftext|>");
+}
+
 static gumbel_status add_added(const lists *l, const entry *token, gumbel_error *error) {
     json_t *spelling = added_spelling(l, token);
     if (!spelling)
         return not_utf8(token->id, error);
-    json_t *added = json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)token->id, "content",
-                              spelling, "special", gb_gguf_is_special(l->kind, token->type, &token->spelling),
-                              "normalized", false, "lstrip", false, "rstrip", false, "single_word", false);
+    json_t *added =
+        json_pack("{s:I, s:o, s:b, s:b, s:b, s:b, s:b}", "id", (json_int_t)token->id, "content", spelling,
+                  "special", gb_gguf_is_special(l->kind, token->type, &token->spelling), "normalized", false,
+                  "lstrip", false, "rstrip", strips_right(l, token), "single_word", false);
     return json_array_append_new(l->added, added) == 0 ? GUMBEL_OK : no_memory(error);
 }
 
@@ -197,7 +217,8 @@ gumbel_status gb_gguf_add_vocabulary(const gb_gguf *file, const gb_tokenizer_kin
                      .vocab = json_object(),
                      .repeated = json_array(),
                      .added = json_array(),
-                     .outside = json_object()};
+                     .outside = json_object(),
+                     .specials_strip = is_phi3(file)};
     const bool is_whole = json_object_set_new(model, "vocab", l.vocab) == 0 &&
                           json_object_set_new(model, "repeated", l.repeated) == 0 &&
                           json_object_set_new(root, "added_tokens", l.added) == 0 && l.outside;

@@ -2,7 +2,7 @@
  *
  * The two libraries differ in words (\w, \b), digits and scripts, in lines (^, $), in nested classes and
  * possessive counts, and in letters that fold to several ("ss" and "ß"); all of that is left out. So are
- * characters beyond ASCII, which the runtime may stand in for others (text/tokenizer/young_characters.h).
+ * characters beyond ASCII, which the runtime may stand in for others (text/tokenizer/newer_characters.h).
  */
 #include "export/text/split_expression.h"
 

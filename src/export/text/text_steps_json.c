@@ -137,7 +137,7 @@ static gumbel_status write_digits(step_writer *w, const json_t *step, gumbel_err
 static gumbel_status write_punctuation(step_writer *w, const json_t *step, gumbel_error *error) {
     const char *behavior = string_at(step, "behavior");
     const bool is_contiguous = strcmp(behavior, "Contiguous") == 0;
-    if (!is_contiguous && strcmp(behavior, "Isolated") != 0)
+    if (!is_contiguous && behavior[0] && strcmp(behavior, "Isolated") != 0)
         return REFUSED(
             "%s: the Punctuation behavior \"%.40s\" is not supported (Isolated and Contiguous are)",
             w->list->key, behavior);

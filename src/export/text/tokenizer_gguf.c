@@ -81,6 +81,23 @@ static bool adds_bos(const gb_gguf *file, const gb_gguf_tokenizer *tokenizer) {
     return tokenizer->kind->always_adds_bos || flag(file, KEY("add_bos_token"), fallback);
 }
 
+/* What no token spells becomes this one, which must be in the vocabulary; a default that is not there is
+ * none.
+ */
+static gumbel_status add_unknown(const gb_gguf *file, const gb_gguf_value *token, json_t *root,
+                                 gumbel_error *error) {
+    json_t *model = json_object_get(root, "model");
+    const char *text = (const char *)token->data;
+    const size_t length = (size_t)token->size;
+    if (!json_object_getn(json_object_get(model, "vocab"), text, length))
+        return gb_gguf_find(file, KEY("unknown_token_id"))
+                   ? BROKEN(KEY("unknown_token_id") ": the token is user-defined or unused, expected one of "
+                                                    "the model's")
+                   : GUMBEL_OK;
+    return json_object_set_new(model, "unk_token", json_stringn(text, length)) == 0 ? GUMBEL_OK
+                                                                                    : no_memory(error);
+}
+
 static gumbel_status add_named(const gb_gguf *file, const gb_gguf_tokenizer *tokenizer, json_t *root,
                                gumbel_error *error) {
     int64_t bos, eos, unknown;
@@ -93,11 +110,7 @@ static gumbel_status add_named(const gb_gguf *file, const gb_gguf_tokenizer *tok
         eos = -1;
     GB_TRY(add_around(bos, eos, root, error));
     GB_TRY(named_token(file, KEY("unknown_token_id"), tokenizer->kind->unknown, &unknown, &token, error));
-    if (unknown < 0 || !tokenizer->kind->has_unknown)
-        return GUMBEL_OK;
-    json_t *spelling = json_stringn((const char *)token.data, (size_t)token.size);
-    return json_object_set_new(json_object_get(root, "model"), "unk_token", spelling) == 0 ? GUMBEL_OK
-                                                                                           : no_memory(error);
+    return unknown < 0 || !tokenizer->kind->has_unknown ? GUMBEL_OK : add_unknown(file, &token, root, error);
 }
 
 /* ---- The whole ---- */
@@ -183,7 +196,7 @@ size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]) {
          id++) {
         int64_t type = 0;
         gb_gguf_integer(&type_value, &type);
-        if (gb_gguf_is_special(tokenizer.kind, type, &token) && gb_gguf_is_stop(&token))
+        if (gb_gguf_is_stop(tokenizer.kind, type, &token))
             ids[count++] = id;
     }
     return count;

@@ -20,7 +20,7 @@ gumbel_status gb_read_gguf_tokenizer(const gb_gguf *file, const char *path, gb_b
 
 /* The ids of the tokens that end a turn by what they spell, in a tokenizer of a known kind. Returns how many.
  */
-enum { GB_GGUF_MAX_STOPS = 8 };
+enum { GB_GGUF_MAX_STOPS = 16 };
 size_t gb_gguf_find_stops(const gb_gguf *file, int32_t ids[GB_GGUF_MAX_STOPS]);
 
 #endif

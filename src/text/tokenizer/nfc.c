@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "text/base/utf8.h"
-#include "text/tokenizer/young_characters.h"
+#include "text/tokenizer/newer_characters.h"
 
 #include <string.h>
 #include <utf8proc.h>
@@ -113,17 +113,17 @@ static void append_segment(segment *s, const char *text, size_t length, gb_byte_
 
 /* ---- Cutting a text into segments ---- */
 
-typedef enum kind { STABLE, YOUNG, OTHER } kind;
+typedef enum kind { STABLE, NEWER, OTHER } kind;
 
 static kind kind_at(const char *text, size_t at) {
     uint32_t c = gb_utf8_code_point(text + at, gb_utf8_size(text[at]));
-    return is_stable(c) ? STABLE : gb_is_young(c) ? YOUNG : OTHER;
+    return is_stable(c) ? STABLE : gb_is_newer(c) ? NEWER : OTHER;
 }
 
 void gb_append_nfc(const char *text, size_t length, gb_byte_buffer *output) {
     segment s = {0};
     size_t copied = 0, last = 0; /* last: the character before at */
-    kind before = YOUNG;
+    kind before = NEWER;
     for (size_t at = 0; at < length && !output->failed;) {
         kind here = kind_at(text, at);
         if (here != OTHER) {
@@ -138,7 +138,7 @@ void gb_append_nfc(const char *text, size_t length, gb_byte_buffer *output) {
         gb_buffer_append(output, text + copied, start - copied);
         append_segment(&s, text + start, at - start, output);
         copied = at;
-        before = YOUNG;
+        before = NEWER;
     }
     gb_buffer_append(output, text + copied, length - copied);
     gb_free(s.characters);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Normalization form C (Unicode Standard Annex 15) with the results of the `tokenizers` package, which knows
- * the characters of Unicode 9.0: younger ones stay as they are.
+ * the characters of Unicode 9.0: newer ones stay as they are.
  */
 #ifndef GUMBEL_TEXT_TOKENIZER_NFC_H
 #define GUMBEL_TEXT_TOKENIZER_NFC_H

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "text/base/utf8.h"
 #include "text/tokenizer/expressions.h"
-#include "text/tokenizer/young_characters.h"
+#include "text/tokenizer/newer_characters.h"
 
 #include <pcre2.h>
 #include <string.h>
@@ -34,7 +34,7 @@ struct gb_cutting {
     const gb_splitter *splitter;
     pcre2_match_data *match;
     pcre2_match_context *limits;
-    gb_byte_buffer represented; /* the text with older characters in place of young ones, where it has any */
+    gb_byte_buffer represented; /* the text with older characters in place of newer ones, where it has any */
     const char *subject;        /* the text or represented */
     size_t length;
     size_t at;                     /* the next piece begins here */
@@ -151,7 +151,7 @@ void gb_cutting_free(gb_cutting *cutting) {
 }
 
 /* An older character of the same class and size, or NULL. An expression that names characters might mean the
- * young one; it keeps all but the Mongolian vowel separator, which only pcre2 takes for white space. */
+ * newer one; it keeps all but the Mongolian vowel separator, which only pcre2 takes for white space. */
 static const char *representative(const gb_splitter *splitter, const char *text, size_t size) {
     const uint32_t c = gb_utf8_code_point(text, size);
     return (splitter->names_characters && c != 0x180E) ? NULL : gb_representative(c, size);

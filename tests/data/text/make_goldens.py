@@ -55,7 +55,7 @@ PIECES = (
      "\uffff", "\U0001fffe", "\U0010ffff", "\ue000", "𝔘𝔫𝔦", "ｆｕｌｌ", "Ⓐ", "_", "__init__", "‿"]
     + [chr(c) for c in range(0x00, 0x20)] + [chr(c) for c in range(0x7F, 0xA0)])
 
-# Contractions, white space, what composes and what is sorted (old, young, and in the wrong order), young letters,
+# Contractions, white space, what composes and what is sorted (old, newer, and in the wrong order), newer letters,
 # marks and numbers, and the special tokens of the family.
 BYTE_PIECES = PIECES + [
     "'s", "'S", "'t", "'RE", "'Ve", "'m", "'LL", "'d", "'ſ", "’s", "I'll've", "''s", "can't ", "X's\n", "O'Reilly ",
@@ -491,4 +491,5 @@ def main():
             write_qwen_chat(name, Tokenizer.from_str(text), load_template(templates / "Qwen3.5-4B.jinja"))
 
 
-main()
+if __name__ == "__main__":
+    main()

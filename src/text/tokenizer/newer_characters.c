@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/tokenizer/young_characters.h"
+#include "text/tokenizer/newer_characters.h"
 
 typedef enum character_class {
     UPPER,
@@ -14,19 +14,19 @@ typedef enum character_class {
     CLASS_COUNT
 } character_class;
 
-typedef struct young_range {
+typedef struct newer_range {
     uint32_t first, last;
     character_class kind;
-} young_range;
+} newer_range;
 
-static const young_range ranges[] = {
-#define GB_YOUNG(first, last, kind) {first, last, kind},
-#include "text/tokenizer/young_characters.def"
-#undef GB_YOUNG
+static const newer_range ranges[] = {
+#define GB_NEWER(first, last, kind) {first, last, kind},
+#include "text/tokenizer/newer_characters.def"
+#undef GB_NEWER
 };
 enum { RANGE_COUNT = sizeof ranges / sizeof ranges[0] };
 
-static const young_range *find(uint32_t code_point) {
+static const newer_range *find(uint32_t code_point) {
     size_t low = 0, high = RANGE_COUNT;
     while (low < high) { /* the first range that does not end before the character */
         size_t middle = low + (high - low) / 2;
@@ -38,7 +38,7 @@ static const young_range *find(uint32_t code_point) {
     return low < RANGE_COUNT && ranges[low].first <= code_point ? &ranges[low] : NULL;
 }
 
-bool gb_is_young(uint32_t code_point) {
+bool gb_is_newer(uint32_t code_point) {
     return code_point >= ranges[0].first && find(code_point);
 }
 
@@ -50,6 +50,6 @@ const char *gb_representative(uint32_t code_point, size_t size) {
         {"\U0001D400", "\U0001D41A", "\U00016B40", "\U00020000", "\U0001D165", "\U0001D7CE", "\U00010100",
          "\U0001F600", "\U000E0001"},
     };
-    const young_range *range = size >= 2 ? find(code_point) : NULL;
+    const newer_range *range = size >= 2 ? find(code_point) : NULL;
     return range ? by_size[size - 2][range->kind] : NULL;
 }
