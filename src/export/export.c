@@ -13,7 +13,7 @@
 #include "export/source.h"
 #include "export/text/reply_families.h"
 #include "export/text/text_sections.h"
-#include "export/unused_scales.h"
+#include "export/unused_companions.h"
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
 #include "program/builder.h"
@@ -155,7 +155,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
                                       .layers = options->layers,
                                       .sampler = sampler_options(options)};
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
-    GB_TRY(gb_refuse_unused_scales(job->source.checkpoint, job->weights, error));
+    GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, job->weights, error));
     report_unstacked(job);
     return gb_recipe_check_used(job->recipe, error);
 }

@@ -193,11 +193,11 @@ bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantizat
            (packing && gb_packed_has(packing, checkpoint, name));
 }
 
-bool gb_matrix_source_uses(const gb_matrix_source *source, const gb_tensor *tensor) {
+void gb_matrix_source_visit(const gb_matrix_source *source, gb_tensor_visit visit, void *user) {
     for (size_t i = 0; i < source->tensor_count; i++)
-        if (source->tensors[i] == tensor)
-            return true;
-    return source->is_packed && gb_packed_uses(&source->packed, tensor);
+        visit(user, source->tensors[i]);
+    if (source->is_packed)
+        gb_packed_visit(&source->packed, visit, user);
 }
 
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source) {

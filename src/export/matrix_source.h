@@ -50,8 +50,8 @@ void gb_matrix_source_free(gb_matrix_source *source);
 bool gb_matrix_source_exists(const gb_checkpoint *checkpoint, const gb_quantization *packing,
                              const char *name);
 
-/* Whether the tensor is a part of it. */
-bool gb_matrix_source_uses(const gb_matrix_source *source, const gb_tensor *tensor);
+/* Calls visit with each tensor that is a part of it. */
+void gb_matrix_source_visit(const gb_matrix_source *source, gb_tensor_visit visit, void *user);
 
 /* What holds the tensors' blocks, or NULL where they have none. */
 const gb_block_info *gb_matrix_source_blocks(const gb_matrix_source *source);

@@ -41,10 +41,9 @@ size_t gb_describe_unused(const gb_checkpoint *checkpoint, const gb_weights *wei
     part parts[MAX_PARTS];
     size_t part_count = 0, total = 0, used = 0;
     for (size_t i = 0; checkpoint && i < gb_checkpoint_count(checkpoint); i++) {
-        const gb_tensor *tensor = gb_checkpoint_at(checkpoint, i);
-        if (gb_weights_uses(weights, tensor))
+        if (gb_weights_uses(weights, i))
             continue;
-        count_part(parts, &part_count, part_of(tensor));
+        count_part(parts, &part_count, part_of(gb_checkpoint_at(checkpoint, i)));
         total++;
     }
     text[0] = '\0';

@@ -30,13 +30,21 @@ struct gb_weights {
     source *sources; /* one for each constant of the graph, in its order */
     size_t count, capacity;
     size_t unstacked;
+    bool *is_used; /* of each tensor of the checkpoint, in its order: whether a source has it */
 };
 
 gb_weights *gb_weights_create(const gb_checkpoint *checkpoint, gb_dtype random_dtype, uint64_t seed) {
     gb_weights *weights = gb_allocate(1, sizeof *weights);
-    if (weights)
-        *weights = (gb_weights){.checkpoint = checkpoint, .random_dtype = random_dtype, .seed = seed};
-    return weights;
+    if (!weights)
+        return NULL;
+    *weights = (gb_weights){.checkpoint = checkpoint, .random_dtype = random_dtype, .seed = seed};
+    if (!checkpoint)
+        return weights;
+    weights->is_used = gb_allocate(gb_checkpoint_count(checkpoint), sizeof *weights->is_used);
+    if (weights->is_used)
+        return weights;
+    gb_free(weights);
+    return NULL;
 }
 
 void gb_weights_destroy(gb_weights *weights) {
@@ -47,6 +55,7 @@ void gb_weights_destroy(gb_weights *weights) {
         gb_matrix_source_free(&weights->sources[i].matrix);
     }
     gb_free(weights->sources);
+    gb_free(weights->is_used);
     gb_free(weights);
 }
 
@@ -77,11 +86,19 @@ bool gb_weights_is_packed(const gb_weights *weights, const char *name) {
            gb_packed_has(weights->packing, weights->checkpoint, name);
 }
 
+static void mark_used(void *user, const gb_tensor *tensor) {
+    gb_weights *weights = user;
+    const size_t index = gb_checkpoint_index(weights->checkpoint, tensor);
+    if (index < gb_checkpoint_count(weights->checkpoint))
+        weights->is_used[index] = true;
+}
+
 static gumbel_status add(gb_weights *weights, source added, gumbel_error *error) {
     if (!gb_grow((void **)&weights->sources, &weights->capacity, weights->count + 1,
                  sizeof *weights->sources))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the list of weights");
     weights->sources[weights->count++] = added;
+    gb_matrix_source_visit(&added.matrix, mark_used, weights);
     return GUMBEL_OK;
 }
 
@@ -218,20 +235,15 @@ size_t gb_weights_count(const gb_weights *weights) {
     return weights->count;
 }
 
-bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor) {
-    for (size_t i = 0; i < weights->count; i++)
-        if (gb_matrix_source_uses(&weights->sources[i].matrix, tensor))
-            return true;
-    return false;
+bool gb_weights_uses(const gb_weights *weights, size_t index) {
+    return weights->is_used[index];
 }
 
 uint64_t gb_weights_source_bytes(const gb_weights *weights) {
     uint64_t bytes = 0;
     size_t count = weights->checkpoint ? gb_checkpoint_count(weights->checkpoint) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const gb_tensor *tensor = gb_checkpoint_at(weights->checkpoint, i);
-        bytes += gb_weights_uses(weights, tensor) ? tensor->size : 0;
-    }
+    for (size_t i = 0; i < count; i++)
+        bytes += weights->is_used[i] ? gb_checkpoint_at(weights->checkpoint, i)->size : 0;
     return bytes;
 }
 

@@ -77,8 +77,8 @@ gumbel_status gb_weights_add_values(gb_weights *weights, const float *values, si
 
 size_t gb_weights_count(const gb_weights *weights);
 
-/* Whether some constant is this tensor of the checkpoint. */
-bool gb_weights_uses(const gb_weights *weights, const gb_tensor *tensor);
+/* Whether some constant is made from the checkpoint's tensor of that index (gb_checkpoint_at). */
+bool gb_weights_uses(const gb_weights *weights, size_t index);
 
 /* What messages call a constant: the checkpoint's tensor as its file names it, in text, or else name. */
 const char *gb_weights_name(const gb_weights *weights, uint32_t index, const char *name,

@@ -43,6 +43,10 @@ static void reads_single_file(void **state) {
     assert_ok(gb_checkpoint_open(temporary_directory(), &checkpoint, &error), &error);
     assert_int_equal(gb_checkpoint_count(checkpoint), 3);
     assert_string_equal(gb_checkpoint_at(checkpoint, 0)->name, "a");
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(gb_checkpoint_index(checkpoint, gb_checkpoint_at(checkpoint, i)), i);
+    assert_int_equal(gb_checkpoint_index(checkpoint, &(gb_tensor){.name = "d"}), 3);
+    assert_int_equal(gb_checkpoint_index(checkpoint, &(gb_tensor){.name = "b"}), 3);
     assert_null(gb_checkpoint_find(checkpoint, "d"));
     assert_ok(gb_checkpoint_get(checkpoint, "b", 2, (const int64_t[]){2, 3}, &found, &error), &error);
     assert_memory_equal(found->data, VALUES, sizeof VALUES);

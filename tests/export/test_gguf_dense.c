@@ -294,6 +294,29 @@ static void refuses(const dense_case *c, const gb_program *program, gguf_writer 
     assert_non_null(strstr(error.message, "model.gguf: "));
 }
 
+/* llama.cpp adds biases wherever a file has them. */
+static void refuses_biases(void **state) {
+    (void)state;
+    static const struct {
+        size_t index; /* of the case */
+        const char *bias, *weight;
+    } biases[] = {{0, "blk.3.attn_q.bias", "blk.3.attn_q.weight"},
+                  {0, "blk.0.ffn_up.bias", "blk.0.ffn_up.weight"},
+                  {2, "blk.1.attn_output.bias", "blk.1.attn_output.weight"},
+                  {2, "output.bias", "output.weight"}};
+    for (size_t i = 0; i < sizeof biases / sizeof *biases; i++) {
+        const dense_case *c = &CASES[biases[i].index];
+        char part[160];
+        gguf_writer w = {0};
+        gb_program *program = random_program(c);
+        gguf_add_tensor(&w, biases[i].bias, GB_GGML_F32, 1, (const int64_t[]){256}, NULL, 1024);
+        snprintf(part, sizeof part, "tensor %s is not used: the results of %s would be computed without it",
+                 biases[i].bias, biases[i].weight);
+        refuses(c, program, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, part);
+        gb_program_destroy(program);
+    }
+}
+
 static void refuses_by_name(void **state) {
     (void)state;
     gb_program *llama = random_program(&CASES[0]), *qwen2 = random_program(&CASES[2]),
@@ -333,6 +356,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(agrees_with_the_original, start),
         cmocka_unit_test_setup(keeps_blocks, start),
+        cmocka_unit_test_setup(refuses_biases, start),
         cmocka_unit_test_setup(refuses_by_name, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights that would be read as other numbers than the checkpoint's, and numbers that are none: an export
- * ends in an error that names the tensor, and leaves no file.
+ * Weights that would be read as other numbers than the checkpoint's, or without their bias, and numbers that
+ * are none: an export ends in an error that names the tensor, and leaves no file.
  */
 #include "export/checkpoint/ggml_types.h"
 #include "support/assertions.h"
@@ -124,6 +124,69 @@ static void refuses_scales_in_gguf(void **state) {
     }
 }
 
+/* ---- Biases -------------------------------------------------------------------------------------------- */
+
+/* The message names both tensors as the file does. */
+static void refuses_bias(const char *name, const char *bias, const char *weight) {
+    char part[300];
+    snprintf(part, sizeof part, "tensor %s is not used: the results of %s would be computed without it", bias,
+             weight);
+    refuses(name, NULL, GUMBEL_ERROR_UNSUPPORTED, part);
+}
+
+static void refuses_biases_of_used_weights(void **state) {
+    (void)state;
+    static const char *const modules[] = {ATTENTION "q_proj", ATTENTION "o_proj",
+                                          "model.layers.1.mlp.down_proj", "model.norm"};
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        char bias[80], weight[80];
+        snprintf(bias, sizeof bias, "%s.bias", modules[i]);
+        snprintf(weight, sizeof weight, "%s.weight", modules[i]);
+        write_scale(bias);
+        refuses_bias("checkpoint", bias, weight);
+    }
+    write_scale("lm_head.bias");
+    refuses_bias("checkpoint", "lm_head.bias", "model.embed_tokens.weight");
+}
+
+static void refuses_biases_in_gguf(void **state) {
+    (void)state;
+    static const char *const names[][2] = {{"blk.1.attn_q.bias", "blk.1.attn_q.weight"},
+                                           {"blk.0.attn_output.bias", "blk.0.attn_output.weight"},
+                                           {"blk.0.ffn_down.bias", "blk.0.ffn_down.weight"},
+                                           {"output.bias", "token_embd.weight"}};
+    static const float ONE = 1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gguf_writer w = {0};
+        gguf_add_tensor(&w, names[i][0], GB_GGML_F32, 1, (const int64_t[]){1}, &ONE, 4);
+        finish_gemma4(&w, NULL, NULL, true);
+        refuses_bias("model.gguf", names[i][0], names[i][1]);
+    }
+}
+
+/* As are scales, with towers, layers that are left out and those that guess tokens ahead. */
+static void leaves_biases_of_unused_weights(void **state) {
+    (void)state;
+    static const char *const names[] = {"model.vision_tower.layers.0.q_proj.bias",
+                                        "model.layers.7.self_attn.q_proj.bias", "mtp.fc.bias",
+                                        "model.layers.0.self_attn.q.bias", "bias"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        gumbel_error error;
+        write_scale(names[i]);
+        assert_ok(export_from("checkpoint", NULL, &error), &error);
+    }
+}
+
+static void leaves_biases_past_the_layers_that_are_kept(void **state) {
+    (void)state;
+    gumbel_error error;
+    gumbel_export_options options = {.size = sizeof options, .layers = 1};
+    write_scale("model.layers.1.self_attn.q_proj.bias");
+    assert_ok(gumbel_export(temporary_path("checkpoint"), temporary_path("output/program.gumbel"), &options,
+                            &error),
+              &error);
+}
+
 /* ---- Numbers ------------------------------------------------------------------------------------------- */
 
 static void store(uint8_t *to, const char *dtype, float value) {
@@ -203,6 +266,10 @@ int main(void) {
         cmocka_unit_test_setup(refuses_scales_of_used_weights, start_empty),
         cmocka_unit_test_setup(leaves_scales_of_unused_weights, start_empty),
         cmocka_unit_test_setup(refuses_scales_in_gguf, start_empty),
+        cmocka_unit_test_setup(refuses_biases_of_used_weights, start_empty),
+        cmocka_unit_test_setup(refuses_biases_in_gguf, start_empty),
+        cmocka_unit_test_setup(leaves_biases_of_unused_weights, start_empty),
+        cmocka_unit_test_setup(leaves_biases_past_the_layers_that_are_kept, start_empty),
         cmocka_unit_test_setup(refuses_numbers_that_are_none, start_empty),
         cmocka_unit_test_setup(names_tensors_of_gguf_as_the_file_does, start_empty),
         cmocka_unit_test_setup(refuses_scales_that_are_none, start_empty),

@@ -133,10 +133,12 @@ static int compare_tensor_name(const void *key, const void *element) {
     return strcmp(key, (*(const gb_tensor *const *)element)->name);
 }
 
+static const gb_tensor *const *find_place(const gb_tensor *const *tensors, size_t count, const char *name) {
+    return count > 0 ? bsearch(name, tensors, count, sizeof *tensors, compare_tensor_name) : NULL;
+}
+
 static const gb_tensor *find_sorted(const gb_tensor *const *tensors, size_t count, const char *name) {
-    if (count == 0)
-        return NULL;
-    const gb_tensor *const *found = bsearch(name, tensors, count, sizeof *tensors, compare_tensor_name);
+    const gb_tensor *const *found = find_place(tensors, count, name);
     return found ? *found : NULL;
 }
 
@@ -391,6 +393,11 @@ size_t gb_checkpoint_count(const gb_checkpoint *checkpoint) {
 
 const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index) {
     return checkpoint->tensors[index];
+}
+
+size_t gb_checkpoint_index(const gb_checkpoint *checkpoint, const gb_tensor *tensor) {
+    const gb_tensor *const *found = find_place(checkpoint->tensors, checkpoint->tensor_count, tensor->name);
+    return found && *found == tensor ? (size_t)(found - checkpoint->tensors) : checkpoint->tensor_count;
 }
 
 const char *gb_checkpoint_path(const gb_checkpoint *checkpoint) {

@@ -59,12 +59,18 @@ const char *gb_checkpoint_file_name(const gb_checkpoint *checkpoint, const char 
 /* What the files' headers say under a key of __metadata__, or NULL. */
 const char *gb_checkpoint_metadata(const gb_checkpoint *checkpoint, const char *key);
 
+/* Is called with each tensor of something. */
+typedef void (*gb_tensor_visit)(void *user, const gb_tensor *tensor);
+
 /* The directory or file, for messages. */
 const char *gb_checkpoint_path(const gb_checkpoint *checkpoint);
 
 /* All tensors, sorted by name: index from 0 to count - 1. */
 size_t gb_checkpoint_count(const gb_checkpoint *checkpoint);
 const gb_tensor *gb_checkpoint_at(const gb_checkpoint *checkpoint, size_t index);
+
+/* Where a tensor is among them; their count where it is none of them. */
+size_t gb_checkpoint_index(const gb_checkpoint *checkpoint, const gb_tensor *tensor);
 
 /* directory/name in new memory (gb_free), or NULL when there is none. */
 char *gb_join_path(const char *directory, const char *name);

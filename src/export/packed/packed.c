@@ -179,12 +179,13 @@ bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *chec
     return false;
 }
 
-bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor) {
+void gb_packed_visit(const gb_packed *packed, gb_tensor_visit visit, void *user) {
+    const gb_tensor *const own[] = {packed->codes, packed->scales, packed->offsets, packed->shape};
     for (uint64_t i = 0; packed->members && i < packed->stacking.parts; i++)
-        if (gb_packed_uses(&packed->members[i], tensor))
-            return true;
-    return tensor == packed->codes || tensor == packed->scales || tensor == packed->offsets ||
-           tensor == packed->shape;
+        gb_packed_visit(&packed->members[i], visit, user);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i])
+            visit(user, own[i]);
 }
 
 static void release_rows(const gb_tensor *tensor, const gb_packed *packed, uint64_t first, uint64_t count) {

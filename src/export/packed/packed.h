@@ -70,8 +70,8 @@ bool gb_packed_has(const gb_quantization *packing, const gb_checkpoint *checkpoi
 /* Whether any matrix of the checkpoint is packed. */
 bool gb_packed_has_any(const gb_quantization *packing, const gb_checkpoint *checkpoint);
 
-/* Whether the tensor is a part of it. */
-bool gb_packed_uses(const gb_packed *packed, const gb_tensor *tensor);
+/* Calls visit with each tensor that is a part of it. */
+void gb_packed_visit(const gb_packed *packed, gb_tensor_visit visit, void *user);
 
 /* Rearranges a row into planes of its format. Thread-safe. */
 void gb_packed_row(const gb_packed *packed, uint64_t row, const gb_imported_row *to);
