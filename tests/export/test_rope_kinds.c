@@ -119,6 +119,58 @@ static void refuses_a_second_scaling(void **state) {
         refuses(&families[f], both, "", "rope_parameters.rope_type: ");
 }
 
+#define LLAMA3                                                                                               \
+    "{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"                   \
+    "\"original_max_position_embeddings\":8192,\"rope_theta\":5e5}"
+#define OF_KINDS(full)                                                                                       \
+    "{\"full_attention\":" full ",\"sliding_attention\":{\"rope_type\":\"default\",\"rope_theta\":1e4}}"
+#define LINEAR "{\"rope_type\":\"linear\",\"factor\":8,\"rope_theta\":1e6}"
+#define PROPORTIONAL "{\"rope_type\":\"proportional\",\"partial_rotary_factor\":0.25,\"rope_theta\":1e6}"
+
+static const struct family *find_family(const char *text) {
+    for (size_t f = 0; f < FAMILIES; f++)
+        if (strcmp(families[f].text, text) == 0)
+            return &families[f];
+    fail_msg("no family %s", text);
+    return NULL;
+}
+
+/* Some versions of transformers write both. */
+static void accepts_a_scaling_that_stands_twice(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *object;
+    } cases[] = {{"llama", LLAMA3},
+                 {"mistral", LLAMA3},
+                 {"qwen3_5_text", "{\"rope_type\":\"default\",\"rope_theta\":5e5}"},
+                 {"gemma3_text", OF_KINDS(LINEAR)},
+                 {"gemma4_text", OF_KINDS(PROPORTIONAL)}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char inner[640];
+        gumbel_error error;
+        snprintf(inner, sizeof inner, ",\"rope_scaling\":%s,\"rope_parameters\":%s", cases[i].object,
+                 cases[i].object);
+        assert_ok(read_members(find_family(cases[i].family), inner, "", &error), &error);
+    }
+}
+
+static void refuses_two_scalings_that_differ(void **state) {
+    (void)state;
+    static const char thetas[] = ",\"rope_scaling\":{\"rope_type\":\"default\"},\"rope_parameters\":"
+                                 "{\"rope_type\":\"default\",\"rope_theta\":12345}";
+    static const char factors[] = ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8},"
+                                  "\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}";
+    static const char kinds[] = ",\"rope_scaling\":{},\"rope_parameters\":" OF_KINDS(LINEAR);
+    static const char proportional[] =
+        ",\"rope_scaling\":" OF_KINDS(LINEAR) ",\"rope_parameters\":" OF_KINDS(PROPORTIONAL);
+    refuses(find_family("llama"), factors, "", "rope_parameters.rope_type: \"linear\"");
+    refuses(find_family("llama"), thetas, "", "rope_parameters.rope_theta: 12345 stands beside rope_scaling");
+    refuses(find_family("qwen3_5_text"), thetas, "", "rope_parameters.rope_theta: 12345 stands beside");
+    refuses(find_family("gemma3_text"), kinds, "", "rope_scaling: stands beside rope_parameters");
+    refuses(find_family("gemma4_text"), proportional, "",
+            "rope_scaling.full_attention.rope_type: \"linear\"");
+}
+
 static void refuses_scalings_of_the_wrapper(void **state) {
     (void)state;
     static const char scaling[] = ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4}";
@@ -140,6 +192,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refuses_kinds_it_does_not_have),
         cmocka_unit_test(refuses_a_second_scaling),
+        cmocka_unit_test(accepts_a_scaling_that_stands_twice),
+        cmocka_unit_test(refuses_two_scalings_that_differ),
         cmocka_unit_test(refuses_scalings_of_the_wrapper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,3 +213,7 @@ bool gb_config_equal(const gb_config *a, const gb_config *b, const char *key) {
     const json_t *left = get(a, key), *right = get(b, key);
     return left && right && json_equal(left, right);
 }
+
+bool gb_config_equal_objects(const gb_config *a, const gb_config *b) {
+    return a->object && b->object && json_equal(a->object, b->object);
+}

@@ -79,6 +79,9 @@ const char *gb_config_next_key(const gb_config *config, const char *previous);
 /* Whether both objects have key, with equal values. */
 bool gb_config_equal(const gb_config *a, const gb_config *b, const char *key);
 
+/* Whether both objects are there, and equal. */
+bool gb_config_equal_objects(const gb_config *a, const gb_config *b);
+
 /* Makes an error of the caller's the file's, if it has none yet; file and key are put before the message. */
 void gb_config_fail(const gb_config *config, const char *key, gumbel_status status, const char *format, ...)
     GB_PRINTF(4, 5);

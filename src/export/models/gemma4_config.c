@@ -179,7 +179,7 @@ static void read_rope(const gb_config *text, const gb_config *parameters, gb_gem
 static void read_ropes(const gb_config *text, gb_gemma4_config *config) {
     config->rope[GB_GEMMA4_SLIDING] = (gb_gemma4_rope){.theta = 1e4, .factor = 1, .proportion = 1};
     config->rope[GB_GEMMA4_FULL] = (gb_gemma4_rope){.theta = 1e6, .factor = 1, .proportion = 0.25};
-    gb_refuse_rope(text, "rope_scaling");
+    gb_refuse_rope_beside(text, "rope_scaling", "rope_parameters");
     if (!gb_config_has(text, "rope_parameters"))
         return;
     gb_config parameters = gb_config_child(text, "rope_parameters");

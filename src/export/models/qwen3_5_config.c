@@ -133,7 +133,7 @@ static void read_rope(const gb_config *text, gb_qwen3_5_config *config) {
     const bool is_scaling = gb_config_has(text, "rope_scaling");
     gb_config rope = gb_config_child(text, is_scaling ? "rope_scaling" : "rope_parameters");
     if (is_scaling)
-        gb_refuse_rope(text, "rope_parameters");
+        gb_refuse_rope_beside(text, "rope_parameters", "rope_scaling");
     const char *type = gb_config_string(&rope, "rope_type", gb_config_string(&rope, "type", "default"));
     if (strcmp(type, "default") != 0)
         gb_config_fail(&rope, "rope_type", GUMBEL_ERROR_UNSUPPORTED,

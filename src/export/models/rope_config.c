@@ -156,7 +156,7 @@ void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, 
                          gb_rope_config *rope) {
     const bool is_old = gb_config_has(text, "rope_scaling");
     if (is_old)
-        gb_refuse_rope(text, "rope_parameters");
+        gb_refuse_rope_beside(text, "rope_parameters", "rope_scaling");
     const char *key = is_old ? "rope_scaling" : "rope_parameters";
     const rotary r = {.object = gb_config_child(text, key),
                       .head_dim = head_dim,
@@ -173,10 +173,11 @@ static gb_config find_kind(const gb_config *text, const gb_rope_kind *kind) {
         if (!strstr(key, "_attention"))
             gb_config_fail(&parameters, key, GUMBEL_ERROR_UNSUPPORTED,
                            "stands beside the kinds of layers, expected it within %s", kind->name);
-    if (parameters.object && gb_config_has(text, OLD))
+    const gb_config scaling = gb_config_child(text, OLD);
+    if (parameters.object && scaling.object && !gb_config_equal_objects(&parameters, &scaling))
         gb_config_fail(text, OLD, GUMBEL_ERROR_UNSUPPORTED, "stands beside %s, expected one of both", NEW);
-    const bool is_old = kind->has_rope_scaling && gb_config_has(text, OLD);
-    return is_old ? gb_config_child(text, OLD) : gb_config_child(&parameters, kind->name);
+    const bool is_old = kind->has_rope_scaling && !parameters.object;
+    return is_old ? scaling : gb_config_child(&parameters, kind->name);
 }
 
 void gb_rope_config_read_kind(const gb_config *text, const gb_rope_kind *kind, int64_t head_dim,

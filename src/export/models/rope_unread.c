@@ -22,6 +22,19 @@ void gb_refuse_rope(const gb_config *config, const char *key) {
     }
 }
 
+void gb_refuse_rope_beside(const gb_config *config, const char *key, const char *read) {
+    static const char THETA[] = "rope_theta";
+    const gb_config object = gb_config_child(config, key), other = gb_config_child(config, read);
+    if (gb_config_equal_objects(&object, &other))
+        return;
+    gb_refuse_rope(config, key);
+    const double theta = gb_config_number(&object, THETA, 0, 0, 1e12),
+                 own = gb_config_number(config, THETA, 0, 0, 1e12);
+    if (theta != 0 && theta != gb_config_number(&other, THETA, own, 0, 1e12))
+        gb_config_fail(&object, THETA, GUMBEL_ERROR_UNSUPPORTED,
+                       "%g stands beside %s, expected equal objects", theta, read);
+}
+
 void gb_refuse_rope_of_wrapper(const gb_config *root) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     const gb_config text = gb_config_child(root, "text_config");
