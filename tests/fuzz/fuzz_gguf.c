@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a GGUF file: refused, or every tensor lies inside, every array can be walked through, and what
- * a model's configuration and tokenizer are made of is refused or read. Reading each tensor's first and last
- * byte lets the sanitizer check the first.
+ * Any bytes as a GGUF file: refused, or every tensor lies inside, every array can be walked through, what a
+ * tokenizer is made of is refused or read, and the model is refused or its graph built. Reading each tensor's
+ * first and last byte lets the sanitizer check the first.
  */
 #include "base/memory.h"
 #include "export/gguf/import.h"
-#include "export/models/gemma4_config.h"
-#include "export/models/qwen3_5_config.h"
+#include "export/models/model.h"
 #include "export/text/chat_template.h"
 #include "export/text/tokenizer_gguf.h"
+#include "export/unused_companions.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,17 +44,19 @@ static void read_tokenizer(const gb_gguf *file) {
     gb_buffer_free(&bytes);
 }
 
-static void read_config(const gb_gguf_import *import) {
+/* The table of models finds the reader of the configuration, as in an export. */
+static void build_graph(const gb_gguf_import *import) {
     gb_config root = gb_config_root(import->config);
-    if (import->architecture == &gb_gguf_gemma4) {
-        gb_gemma4_config config;
-        gb_gemma4_config_read(&root, &config, NULL);
-        gb_gemma4_config_free(&config);
-    } else {
-        gb_qwen3_5_config config;
-        gb_qwen3_5_config_read(&root, &config, NULL);
-        gb_qwen3_5_config_free(&config);
-    }
+    const gb_model *model;
+    if (gb_model_find(&root, &model, NULL) != GUMBEL_OK)
+        return;
+    gb_builder *builder = gb_builder_create();
+    gb_weights *weights = gb_weights_create(import->checkpoint, GB_DTYPE_NONE, 0);
+    if (builder && weights &&
+        model->build(&root, &(gb_model_options){0}, builder, weights, NULL) == GUMBEL_OK)
+        gb_refuse_unused_companions(import->checkpoint, weights, NULL);
+    gb_weights_destroy(weights);
+    gb_builder_destroy(builder);
 }
 
 /* Takes the file. */
@@ -64,7 +66,7 @@ static void read_model(const gb_gguf *file) {
     files.files[0] = *file;
     gb_gguf_import import;
     if (gb_gguf_import_files("fuzz", &files, &import, NULL) == GUMBEL_OK)
-        read_config(&import);
+        build_graph(&import);
     gb_gguf_import_close(&import);
 }
 
