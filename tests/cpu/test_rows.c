@@ -84,9 +84,10 @@ static void slice(void **unused) {
     }
 }
 
-static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pairs, size_t offset,
-                       size_t size) {
+static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pairs, size_t offset, size_t size,
+                       double scale) {
     gb_node node = node_with(gb_int(GB_ATTRIBUTE_PAIR_OFFSET, (int64_t)offset), GB_OP_ROPE);
+    node.attributes[node.attribute_count++] = gb_float(GB_ATTRIBUTE_SCALE, scale);
     gb_cpu_tensor x = random_tensor(state, GB_F32, 3, tokens, heads, size);
     gb_cpu_tensor y = new_tensor(GB_F32, 3, tokens, heads, size);
     gb_cpu_tensor positions = new_tensor(GB_I32, 1, tokens, 1, 1);
@@ -101,7 +102,8 @@ static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pair
         if (i < pairs) {
             float angle = (float)((int32_t *)positions.data)[m] * element(&frequencies, i);
             double other = element(&x, d < offset ? at + offset : at - offset);
-            expected = expected * cos((double)angle) + (d < offset ? -other : other) * sin((double)angle);
+            expected =
+                scale * (expected * cos((double)angle) + (d < offset ? -other : other) * sin((double)angle));
         }
         assert_near(element(&y, at), expected, 1e-6, "rope");
     }
@@ -114,11 +116,12 @@ static void check_rope(uint64_t *state, size_t tokens, size_t heads, size_t pair
 static void rope(void **unused) {
     (void)unused;
     uint64_t state = 2;
-    check_rope(&state, 1, 1, 1, 1, 2);
-    check_rope(&state, 5, 3, 4, 4, 8);
-    check_rope(&state, 2, 7, 3, 5, 9);     /* dims between and after the pairs stay */
-    check_rope(&state, 3, 2, 16, 64, 128); /* a quarter of the pairs, as in global layers */
-    check_rope(&state, 4, 2, 130, 130, 261);
+    check_rope(&state, 1, 1, 1, 1, 2, 1);
+    check_rope(&state, 5, 3, 4, 4, 8, 1);
+    check_rope(&state, 2, 7, 3, 5, 9, 1);     /* dims between and after the pairs stay */
+    check_rope(&state, 3, 2, 16, 64, 128, 1); /* a quarter of the pairs, as in global layers */
+    check_rope(&state, 4, 2, 130, 130, 261, 1);
+    check_rope(&state, 3, 2, 48, 48, 128, 1.19); /* dims after the pairs are not scaled */
 }
 
 static void embedding(void **unused) {

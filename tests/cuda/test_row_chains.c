@@ -132,6 +132,8 @@ static gb_cuda_tensor *rotate(chain *c, const rotary *r, gb_cuda_tensor *x) {
     gb_node *node = &c->nodes[c->count - 1];
     node->attributes[node->attribute_count++] =
         (gb_attribute){GB_ATTRIBUTE_PAIR_OFFSET, GB_ATTRIBUTE_INT, {.i = (int64_t)r->pair_offset}};
+    node->attributes[node->attribute_count++] =
+        (gb_attribute){GB_ATTRIBUTE_SCALE, GB_ATTRIBUTE_FLOAT, {.f = 1.25}};
     return result;
 }
 

@@ -54,7 +54,8 @@ static void has_transformers_defaults(void **state) {
         {"llama", 32000, 11008, 32, 32, 128, 2048},    {"mistral", 32000, 14336, 32, 8, 128, 131072},
         {"qwen2", 151936, 22016, 32, 32, 128, 32768},  {"qwen3", 151936, 22016, 32, 32, 128, 32768},
         {"qwen3_moe", 151936, 6144, 24, 4, 64, 32768}, {"gemma3_text", 262208, 9216, 26, 4, 256, 131072},
-        {"smollm3", 128256, 11008, 36, 4, 128, 32768}, {"granite", 32000, 11008, 32, 32, 128, 2048}};
+        {"smollm3", 128256, 11008, 36, 4, 128, 32768}, {"granite", 32000, 11008, 32, 32, 128, 2048},
+        {"phi3", 32064, 8192, 32, 32, 96, 4096}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         gb_dense_config config;
         accepts(expected[i].type, "", &config);
@@ -73,7 +74,7 @@ static void has_transformers_defaults(void **state) {
         const bool is_smollm = expected[i].type[0] == 's';
         assert_int_equal(config.has_tied_head, is_gemma || is_smollm);
         assert_int_equal(config.layers[3].has_rope, !is_smollm);
-        assert_true(config.rms_norm_eps == 1e-6);
+        assert_true(config.rms_norm_eps == (expected[i].type[0] == 'p' ? 1e-5 : 1e-6));
         gb_dense_config_free(&config);
     }
 }
@@ -338,6 +339,57 @@ static void reads_a_hybrid_of_one_kind(void **state) {
             "num_local_experts: experts of this family are not supported in this version; expected 0");
 }
 
+#define LONGROPE                                                                                             \
+    "\"short_factor\":[1,2],\"long_factor\":[4,16]},\"original_max_position_embeddings\":4096,"              \
+    "\"max_position_embeddings\":131072,\"head_dim\":8,\"partial_rotary_factor\":0.5"
+
+static void reads_longrope(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        ",\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"longrope\"," LONGROPE,
+        ",\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"su\"," LONGROPE,
+        ",\"rope_parameters\":{\"rope_type\":\"longrope\",\"rope_theta\":1e4,\"partial_rotary_factor\":0.5,"
+        "\"original_max_position_embeddings\":4096," LONGROPE};
+    gb_dense_config config;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        accepts("phi3", forms[i], &config);
+        assert_int_equal(config.rope.pairs, 2);
+        assert_int_equal(config.rope.original_positions, 4096);
+        assert_near(config.rope.frequencies[1], 0.01 / 2);
+        assert_near(config.rope.long_frequencies[0], 0.25);
+        assert_near(config.rope.long_frequencies[1], 0.01 / 16);
+        assert_near(config.rope.attention_factor, sqrt(1 + log(32) / log(4096)));
+        gb_dense_config_free(&config);
+    }
+    accepts("phi3", ",\"rope_scaling\":{\"type\":\"longrope\",\"attention_factor\":1.5," LONGROPE, &config);
+    assert_near(config.rope.attention_factor, 1.5);
+    gb_dense_config_free(&config);
+    accepts("phi3", ",\"partial_rotary_factor\":0.75", &config);
+    assert_int_equal(config.rope.pairs, 36);
+    assert_null(config.rope.long_frequencies);
+    gb_dense_config_free(&config);
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"longrope\",\"long_factor\":[1]}", GUMBEL_ERROR_FORMAT,
+            "rope_scaling.long_factor: 1 numbers, expected the 48 pairs of a head that turn");
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"longrope\",\"original_max_position_embeddings\":64}",
+            GUMBEL_ERROR_UNSUPPORTED, "original_max_position_embeddings: 64, expected the model's own 4096");
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"yarn\"}", GUMBEL_ERROR_UNSUPPORTED,
+            "rope_type: \"yarn\" is not supported in this version; known are default, longrope, su");
+    refuses("phi3", ",\"partial_rotary_factor\":0.01", GUMBEL_ERROR_FORMAT,
+            "partial_rotary_factor: 0 dims turn");
+}
+
+/* A window as wide as the model's positions hides nothing. */
+static void reads_phis_windows(void **state) {
+    (void)state;
+    gb_dense_config config;
+    accepts("phi3", ",\"sliding_window\":262144", &config);
+    assert_false(config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
+    accepts("phi3", ",\"sliding_window\":2047", &config);
+    assert_true(config.layers[0].is_sliding && config.sliding_window == 2047);
+    gb_dense_config_free(&config);
+}
+
 static void reads_experts(void **state) {
     (void)state;
     gb_dense_config config;
@@ -405,6 +457,8 @@ int main(void) {
         cmocka_unit_test(reads_layers_without_rotary_embedding),
         cmocka_unit_test(reads_multipliers),
         cmocka_unit_test(reads_a_hybrid_of_one_kind),
+        cmocka_unit_test(reads_longrope),
+        cmocka_unit_test(reads_phis_windows),
         cmocka_unit_test(reads_experts),
         cmocka_unit_test(reads_a_wrapper),
         cmocka_unit_test(refuses_what_it_cannot_run),

@@ -39,6 +39,12 @@ static const char GRANITE_HYBRID[] =
     "{\"model_type\":\"granitemoehybrid\",\"layer_types\":[\"attention\",\"attention\",\"attention\"],"
     "\"num_local_experts\":0,\"shared_intermediate_size\":24,\"position_embedding_type\":\"nope\"," SIZES "}";
 
+#define PHI3(original)                                                                                       \
+    "{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.5,\"original_max_position_embeddings\":" original  \
+    ",\"rope_scaling\":{\"type\":\"longrope\",\"attention_factor\":1.5,\"short_factor\":[1,1],"              \
+    "\"long_factor\":[1,4]}," SIZES "}"
+static const char PHI3_LONG[] = PHI3("100"), PHI3_SHORT[] = PHI3("600");
+
 static void assert_constant(const gb_program *program, const char *name, const char *type) {
     char text[GB_TYPE_TEXT];
     const gb_constant *constant = find_constant(program, name);
@@ -175,6 +181,30 @@ static void turns_as_configured(void **state) {
     gb_program_destroy(program);
 }
 
+/* What is taken apart has the names that others' matrices have; the context chooses LongRoPE's factors. */
+static void takes_phi_apart(void **state) {
+    (void)state;
+    static const char *const configs[] = {PHI3_LONG, PHI3_SHORT}, *const factors[] = {"long", "short"};
+    for (size_t i = 0; i < 2; i++) {
+        gb_program *program = graph_of(configs[i], 0);
+        assert_constant(program, "model.layers.0.self_attn.q_proj.weight", "bf16[32,32]");
+        assert_constant(program, "model.layers.0.self_attn.v_proj.weight", "bf16[16,32]");
+        assert_constant(program, "model.layers.2.mlp.gate_proj.weight", "bf16[40,32]");
+        assert_constant(program, "model.layers.2.mlp.up_proj.weight", "bf16[40,32]");
+        assert_constant(program, "rotary", "f32[2]");
+        assert_string_equal(program->metadata.rotary_factors, factors[i]);
+        for (uint32_t n = 0; n < program->node_count; n++) {
+            const gb_node *node = &program->nodes[n];
+            if (node->op == GB_OP_ROPE) {
+                assert_int_equal(gb_node_int(node, GB_ATTRIBUTE_PAIR_OFFSET), 2);
+                assert_true(gb_node_float(node, GB_ATTRIBUTE_SCALE) == 1.5);
+            }
+        }
+        gb_program_destroy(program);
+    }
+    check_attention(PHI3_LONG, (const int64_t[]){0, 0, 0}, 1 / sqrt(8));
+}
+
 /* Each norm of Gemma 3 multiplies by 1 + w: four of a layer and two of its heads, and the last. */
 static void adds_one_to_norms(void **state) {
     (void)state;
@@ -220,6 +250,7 @@ static void survives_every_bit_flip(void **state) {
     assert_survives_bit_flips(SMOLLM3);
     assert_survives_bit_flips(GRANITE);
     assert_survives_bit_flips(GRANITE_HYBRID);
+    assert_survives_bit_flips(PHI3_LONG);
     assert_survives_bit_flips(EXPERTS);
 }
 
@@ -229,6 +260,7 @@ int main(void) {
         cmocka_unit_test(attends_as_configured),
         cmocka_unit_test(turns_as_configured),
         cmocka_unit_test(multiplies_as_configured),
+        cmocka_unit_test(takes_phi_apart),
         cmocka_unit_test(adds_one_to_norms),
         cmocka_unit_test(routes_with_plain_weights),
         cmocka_unit_test(runs_the_end_on_gathered_rows_alone),

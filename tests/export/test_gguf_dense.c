@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-enum { VOCABULARY = 40, GREEDY = 8, HEAD_DIM = 64 };
+enum { VOCABULARY = 40, GREEDY = 8, HEAD_DIM = 64, PHI_PAIRS = 24 };
 
 /* A model, as config.json and as a GGUF. */
 typedef struct dense_case {
@@ -65,6 +65,12 @@ static const dense_case CASES[] = {
      "{\"model_type\":\"granite\"," SIZES ",\"rope_theta\":12345.0,\"embedding_multiplier\":1.5,"
      "\"attention_multiplier\":0.25,\"residual_multiplier\":0.5,\"logits_scaling\":8}",
      NULL, NULL, ""},
+    {&gb_gguf_phi3,
+     "{\"model_type\":\"phi3\"," SIZES ",\"rope_theta\":12345.0,\"original_max_position_embeddings\":25,"
+     "\"partial_rotary_factor\":0.75,\"sliding_window\":3,\"rope_scaling\":{\"type\":\"longrope\","
+     "\"attention_factor\":1.25,\"long_factor\":[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4],"
+     "\"short_factor\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}}",
+     NULL, NULL, ""},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof CASES[0] };
 
@@ -80,11 +86,34 @@ static int start(void **state) {
 static bool has_key(const dense_case *c, const char *key) {
     if (strncmp(key, "expert", 6) == 0)
         return c->experts_key[0];
+    const bool is_phi = c->architecture == &gb_gguf_phi3;
+    if (strcmp(key, "rope.scaling.original_context_length") == 0)
+        return is_phi || c->scaling;
+    if (strcmp(key, "rope.scaling.attn_factor") == 0 || strcmp(key, "attention.sliding_window") == 0)
+        return is_phi || (key[0] == 'a' && c->architecture == &gb_gguf_gemma3);
     if (strstr(key, "scaling"))
         return c->scaling;
     if (strstr(key, "_scale") || strcmp(key, "attention.scale") == 0)
         return c->architecture == &gb_gguf_granite;
     return c->architecture == &gb_gguf_gemma3 || (!strstr(key, "sliding") && !strstr(key, "swa"));
+}
+
+/* Three quarters of Phi's heads turn. */
+static uint32_t value_of(const dense_case *c, const char *key, uint32_t usual) {
+    return c->architecture == &gb_gguf_phi3 && strcmp(key, "rope.dimension_count") == 0 ? 2 * PHI_PAIRS
+                                                                                        : usual;
+}
+
+static void add_long_factors(gguf_writer *w) {
+    float longer[PHI_PAIRS], shorter[PHI_PAIRS];
+    for (size_t i = 0; i < PHI_PAIRS; i++) {
+        longer[i] = 4;
+        shorter[i] = 1;
+    }
+    gguf_add_tensor(w, "rope_factors_long.weight", GB_GGML_F32, 1, (const int64_t[]){PHI_PAIRS}, longer,
+                    sizeof longer);
+    gguf_add_tensor(w, "rope_factors_short.weight", GB_GGML_F32, 1, (const int64_t[]){PHI_PAIRS}, shorter,
+                    sizeof shorter);
 }
 
 static void add_settings(gguf_writer *w, const dense_case *c, const char *skipped) {
@@ -116,14 +145,15 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
                    {"embedding_scale", 1.5f},
                    {"attention.scale", 0.25f},
                    {"residual_scale", 0.5f},
-                   {"logit_scale", 8.0f}};
+                   {"logit_scale", 8.0f},
+                   {"rope.scaling.attn_factor", 1.25f}};
     char key[128];
     w->version = 3;
     gguf_add_text(w, "general.architecture", c->architecture->name);
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
         snprintf(key, sizeof key, "%s.%s", c->architecture->name, integers[i].key);
         if (has_key(c, integers[i].key) && strcmp(skipped, integers[i].key) != 0)
-            gguf_add_u32(w, key, integers[i].value);
+            gguf_add_u32(w, key, value_of(c, integers[i].key, integers[i].value));
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         snprintf(key, sizeof key, "%s.%s", c->architecture->name, numbers[i].key);
@@ -133,6 +163,8 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
     snprintf(key, sizeof key, "%s.rope.scaling.type", c->architecture->name);
     if (c->scaling && strcmp(skipped, "rope.scaling.type") != 0)
         gguf_add_text(w, key, c->scaling);
+    if (c->architecture == &gb_gguf_phi3)
+        add_long_factors(w);
     if (c->divisors)
         gguf_add_tensor(w, "rope_freqs.weight", GB_GGML_F32, 1, (const int64_t[]){HEAD_DIM / 2}, c->divisors,
                         sizeof divisors);
@@ -207,6 +239,56 @@ static void add_gate_up(gguf_writer *w, const storing *how, const gb_constant *b
     }
 }
 
+/* Matrices of Phi that stand above each other in a tensor of the file. */
+static const struct fused {
+    const char *name, *parts[3];
+} FUSED[] = {
+    {"attn_qkv", {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"}},
+    {"ffn_up", {"mlp.gate_proj.weight", "mlp.up_proj.weight"}},
+};
+
+static const gb_constant *constant_of(const gb_program *program, int layer, const char *part) {
+    char name[96];
+    snprintf(name, sizeof name, "model.layers.%d.%s", layer, part);
+    for (uint32_t i = 0; i < program->constant_count; i++)
+        if (strcmp(program->constants[i].name, name) == 0)
+            return &program->constants[i];
+    fail_msg("there is no constant %s", name);
+    return NULL;
+}
+
+static void add_fused(gguf_writer *w, const storing *how, const gb_program *program, int layer,
+                      const struct fused *fused) {
+    float *values = gb_allocate(1024 * 256, sizeof *values);
+    int64_t dims[] = {0, 256};
+    assert_non_null(values);
+    for (size_t i = 0; i < 3 && fused->parts[i]; i++) {
+        const gb_constant *from = constant_of(program, layer, fused->parts[i]);
+        memcpy(values + dims[0] * dims[1], from->data, (size_t)from->size);
+        dims[0] += from->type.shape.dims[0];
+    }
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s.weight", layer, fused->name);
+    add_tensor(w, how, name, 2, dims, values, (uint64_t)(dims[0] * dims[1]) * sizeof *values);
+    gb_free(values);
+}
+
+/* Whether the constant is a part of such a tensor, which goes with the first one. */
+static bool add_part(gguf_writer *w, const storing *how, const gb_program *program, const char *constant) {
+    int layer = 0, length = 0;
+    if (sscanf(constant, "model.layers.%d.%n", &layer, &length) != 1)
+        return false;
+    for (size_t i = 0; i < 6; i++) {
+        const struct fused *fused = &FUSED[i / 3];
+        if (!fused->parts[i % 3] || strcmp(constant + length, fused->parts[i % 3]) != 0)
+            continue;
+        if (i % 3 == 0)
+            add_fused(w, how, program, layer, fused);
+        return true;
+    }
+    return false;
+}
+
 static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *program, const storing *how) {
     for (uint32_t i = 0; i < program->constant_count; i++) {
         const gb_constant *from = &program->constants[i];
@@ -218,6 +300,8 @@ static void add_tensors(gguf_writer *w, const dense_case *c, const gb_program *p
             add_gate_up(w, how, from, layer);
             continue;
         }
+        if (c->architecture == &gb_gguf_phi3 && add_part(w, how, program, from->name))
+            continue;
         const gb_gguf_name *pair = gb_gguf_from_checkpoint(c->architecture->names, from->name, name);
         if (!pair)
             continue;
@@ -334,11 +418,11 @@ static void refuses_by_name(void **state) {
     gguf_writer w = {0};
     gguf_add_u32(&w, "llama.expert_count", 8);
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, "llama.expert_count: 8: experts of this");
-    gb_program *granite = random_program(&CASES[CASE_COUNT - 1]);
-    refuses(&CASES[CASE_COUNT - 1], granite, &(gguf_writer){0}, "logit_scale", "", GUMBEL_ERROR_FORMAT,
+    gb_program *granite = random_program(&CASES[6]);
+    refuses(&CASES[6], granite, &(gguf_writer){0}, "logit_scale", "", GUMBEL_ERROR_FORMAT,
             "granite.logit_scale: the key is missing");
     gguf_add_u32(&w, "granite.rope.scaling.finetuned", 0);
-    refuses(&CASES[CASE_COUNT - 1], granite, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+    refuses(&CASES[6], granite, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
             "granite.rope.scaling.finetuned: a model without rotary embedding");
     gb_program_destroy(granite);
     gguf_add_text(&w, "llama.rope.scaling.type", "longrope");

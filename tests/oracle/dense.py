@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3 and Granite, as mlx-lm has them."""
+"""Llama 3, Mistral, Qwen2, Qwen3 with and without experts, SmolLM3, Granite and Phi, as mlx-lm has them."""
 
 import mlx.core as mx
 from mlx.utils import tree_flatten
-from mlx_lm.models import granite, granitemoehybrid, llama, qwen2, qwen3, qwen3_moe, smollm3
+from mlx_lm.models import granite, granitemoehybrid, llama, phi3, qwen2, qwen3, qwen3_moe, smollm3
 from mlx_lm.models.cache import KVCache, RotatingKVCache
 
 import expert_stacks
@@ -31,17 +31,31 @@ DEFAULTS = dict(
     smollm3=dict(COMMON, vocab_size=128256, hidden_size=2048, intermediate_size=11008, num_hidden_layers=36,
                  num_attention_heads=16, num_key_value_heads=4, max_position_embeddings=32768, rope_theta=2000000.0,
                  no_rope_layer_interval=4, tie_word_embeddings=True),
+    phi3=dict(COMMON, vocab_size=32064, hidden_size=3072, intermediate_size=8192, num_hidden_layers=32,
+              num_attention_heads=32, max_position_embeddings=4096, original_max_position_embeddings=4096,
+              rms_norm_eps=1e-5, sliding_window=None),
     granite=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, intermediate_size=11008,
                  num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048),
     granitemoehybrid=dict(COMMON, **MULTIPLIERS, vocab_size=32000, hidden_size=4096, shared_intermediate_size=1024,
                           num_hidden_layers=32, num_attention_heads=32, max_position_embeddings=2048))
 BIASES = (-1.0, 1.0)  # what random ones are drawn from
 MODULES = dict(llama=llama, mistral=llama, qwen2=qwen2, qwen3=qwen3, qwen3_moe=qwen3_moe, smollm3=smollm3,
-               granite=granite, granitemoehybrid=granitemoehybrid)
+               granite=granite, granitemoehybrid=granitemoehybrid, phi3=phi3)
+
+
+CONTEXT = 8192  # that is exported, where the model has it
 
 
 def text_of(config):
     return config.get("text_config", config)
+
+
+def choose_factors(text, rope):
+    """mlx-lm has LongRoPE's long factors alone; the short ones stand in their place where the context is short."""
+    text["partial_rotary_factor"] = rope.pop("partial_rotary_factor", text.get("partial_rotary_factor", 1.0))
+    if "long_factor" in rope:
+        is_short = min(text["max_position_embeddings"], CONTEXT) <= text["original_max_position_embeddings"]
+        rope.update(type="longrope", long_factor=rope["short_factor" if is_short else "long_factor"])
 
 
 def explicit(config):
@@ -51,6 +65,8 @@ def explicit(config):
     rope = dict(text.pop("rope_scaling", None) or text.pop("rope_parameters", None) or {})
     text.pop("rope_parameters", None)
     text["rope_theta"] = rope.pop("rope_theta", text["rope_theta"])
+    if text["model_type"] == "phi3":
+        choose_factors(text, rope)
     text["rope_scaling"] = rope if rope.get("rope_type", rope.get("type", "default")) != "default" else None
     text["num_key_value_heads"] = text.get("num_key_value_heads") or text["num_attention_heads"]
     text["head_dim"] = text.get("head_dim") or text["hidden_size"] // text["num_attention_heads"]
@@ -64,6 +80,8 @@ def sliding_layers(text):
     count, kind = text["num_hidden_layers"], text["model_type"]
     if kind == "mistral":
         return [text["sliding_window"] is not None] * count
+    if kind == "phi3":
+        return [(text["sliding_window"] or text["max_position_embeddings"]) < text["max_position_embeddings"]] * count
     if not text.get("use_sliding_window"):
         return [False] * count
     if "layer_types" in text:

@@ -244,6 +244,25 @@ CONFIGS.update({
         residual_multiplier=0.5, mamba_n_heads=128, mamba_d_head=1),
 })
 
+# Phi: a part of each head turns, with the long factors and with the short ones; windows as wide as the context, and
+# narrower; and a whole head without factors.
+CONFIGS.update({
+    "phi3_long": dense(
+        "phi3", torch_dtype="bfloat16", num_key_value_heads=2, hidden_size=128, tie_word_embeddings=True,
+        partial_rotary_factor=0.75, max_position_embeddings=1024, original_max_position_embeddings=32,
+        sliding_window=262144, attention_bias=False, rope_scaling=dict(
+            type="longrope", short_factor=[1.0] * 12, long_factor=[1 + 0.35 * i * i for i in range(12)])),
+    "phi3_short": dense(
+        "phi3", dtype="float16", vocab_size=389, hidden_size=96, num_attention_heads=6, num_key_value_heads=3,
+        max_position_embeddings=16384, original_max_position_embeddings=8192, num_hidden_layers=3, rms_norm_eps=1e-6,
+        rope_parameters=dict(
+            rope_type="longrope", rope_theta=5000.0, partial_rotary_factor=0.5, original_max_position_embeddings=8192,
+            short_factor=[1.0, 1.25, 1.5, 2.0], long_factor=[3.0, 9.0, 27.0, 81.0])),
+    "phi3_window": dense(
+        "phi3", dtype="float32", num_key_value_heads=None, num_hidden_layers=3, sliding_window=24, rope_theta=500.0,
+        rope_scaling=None),
+})
+
 
 def main():
     OUT.mkdir(parents=True, exist_ok=True)

@@ -197,6 +197,9 @@ int main(int argument_count, char **arguments) {
         AGREES("granite_own_head"),
         AGREES("granite_hybrid"),
         AGREES("granite_hybrid_nope"),
+        AGREES("phi3_long"),
+        AGREES("phi3_short"),
+        AGREES("phi3_window"),
     };
     read_test_arguments(argument_count, arguments);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 namespace gb_mlx {
 
@@ -143,6 +144,16 @@ static mx::array padded_frequencies(const gb_node &node, weights &from) {
         mx::concatenate({frequencies, mx::zeros({pairs - frequencies.shape(0)}, mx::float32)}, 0));
 }
 
+/* What each dim of a head [D] is multiplied with before the others' rotation: scale where it turns. */
+static mx::array turned_scales(const gb_node &node, weights &from) {
+    const auto offset = static_cast<size_t>(gb_node_int(&node, GB_ATTRIBUTE_PAIR_OFFSET));
+    const auto pairs = static_cast<size_t>(from.numbers_of(node.operands[2]).shape(0));
+    std::vector<float> scales(static_cast<size_t>(row_length(node, from)), 1.0f);
+    for (size_t i = 0; i < pairs; i++)
+        scales[i] = scales[i + offset] = static_cast<float>(attribute(node, GB_ATTRIBUTE_SCALE));
+    return mx::array(scales.data(), {static_cast<int>(scales.size())}, mx::float32);
+}
+
 /* MLX's kernel rotates the pairs (i, i + dims / 2), so dims is twice the pair offset, and takes wavelengths,
  * infinite where a pair stays. */
 static operation fused_rope(const gb_node &node, weights &from) {
@@ -156,8 +167,19 @@ static operation fused_rope(const gb_node &node, weights &from) {
     };
 }
 
+static operation scaled_rope(const gb_node &node, weights &from) {
+    const mx::array scales = evaluated(turned_scales(node, from));
+    const operation turn = fused_rope(node, from);
+    return [=, y = node.results[0]](step &s) {
+        turn(s);
+        s.set(y, mx::multiply(s[y], scales));
+    };
+}
+
 /* Where MLX has no kernel it would compute the angles again for every query and key of every layer. */
 static operation rope(const gb_node &node, weights &from) {
+    if (attribute(node, GB_ATTRIBUTE_SCALE) != 1)
+        return scaled_rope(node, from);
     if (from.has_fused_kernels)
         return fused_rope(node, from);
     const mx::array frequencies = padded_frequencies(node, from);

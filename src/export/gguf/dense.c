@@ -5,6 +5,9 @@
  * weights: in the first three the rows of attn_q and attn_k stand in pairs, so that the two dims which turn
  * together are neighbours; the experts' gate and up are apart. Llama 3's rotary embedding stands as the
  * tensor rope_freqs: what each pair's frequency is divided by.
+ *
+ * `phi3` has queries, keys and values in attn_qkv, and the gate above up in ffn_up; LongRoPE's two sets of
+ * divisors are tensors.
  */
 #include "export/gguf/dense.h"
 #include "export/gguf/architecture.h"
@@ -60,6 +63,15 @@ static const gb_gguf_name QWEN3_NAMES[] = {
     {0},
 };
 
+static const gb_gguf_name PHI3_NAMES[] = {
+    LAYER("attn_qkv", "self_attn.qkv_proj.weight"),
+    LAYER("ffn_up", "mlp.gate_up_proj.weight"),
+    {.gguf = "rope_factors_long.weight", .checkpoint = ""},
+    {.gguf = "rope_factors_short.weight", .checkpoint = ""},
+    COMMON,
+    {0},
+};
+
 /* ---- Rotary embedding ---------------------------------------------------------------------------------- */
 
 static void copy_number(gb_gguf_metadata *metadata, const char *key, json_t *object, const char *name) {
@@ -88,14 +100,14 @@ static void write_scaling(gb_gguf_metadata *metadata, json_t *rope) {
                      "is not supported in this version; known are none, linear, yarn");
 }
 
-static void write_divisors(gb_gguf_metadata *metadata, int64_t head_dim, json_t *rope) {
-    static const char NAME[] = "rope_freqs.weight";
-    const gb_tensor *factors = gb_gguf_files_find(metadata->files, NAME);
+static void write_divisors(gb_gguf_metadata *metadata, const char *name, int64_t pairs, json_t *rope,
+                           const char *key) {
+    const gb_tensor *factors = gb_gguf_files_find(metadata->files, name);
     if (!factors)
         return;
-    if (factors->rank != 1 || factors->dtype != GB_F32 || factors->dims[0] != head_dim / 2) {
-        gb_gguf_fail(metadata, NAME, GUMBEL_ERROR_FORMAT,
-                     "expected an F32 tensor of the %" PRId64 " pairs of a head", head_dim / 2);
+    if (factors->rank != 1 || factors->dtype != GB_F32 || factors->dims[0] != pairs) {
+        gb_gguf_fail(metadata, name, GUMBEL_ERROR_FORMAT,
+                     "expected an F32 tensor of the %" PRId64 " pairs of a head", pairs);
         return;
     }
     json_t *divisors = json_array();
@@ -104,16 +116,39 @@ static void write_divisors(gb_gguf_metadata *metadata, int64_t head_dim, json_t 
         memcpy(&divisor, factors->data + 4 * i, sizeof divisor);
         gb_gguf_append(metadata, divisors, json_real((double)divisor));
     }
-    gb_gguf_set(metadata, rope, "frequency_divisors", divisors);
+    gb_gguf_set(metadata, rope, key, divisors);
+}
+
+/* A part of a head may turn: half a dim more than do, so that no rounding makes them fewer. Files have no
+ * type of scaling, only LongRoPE's tensors. */
+static void write_phi_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *rope, json_t *config) {
+    const int64_t dims = gb_gguf_get_integer(metadata, ".rope.dimension_count", head_dim);
+    if (dims < head_dim)
+        gb_gguf_set(metadata, rope, "partial_rotary_factor",
+                    json_real(((double)dims + 0.5) / (double)head_dim));
+    else
+        gb_gguf_need_equal(metadata, ".rope.dimension_count", head_dim);
+    if (!gb_gguf_files_find(metadata->files, "rope_factors_long.weight"))
+        return;
+    gb_gguf_set(metadata, rope, "rope_type", json_string("longrope"));
+    gb_gguf_copy_integer(metadata, ".rope.scaling.original_context_length", config,
+                         "original_max_position_embeddings");
+    copy_number(metadata, ".rope.scaling.attn_factor", rope, "attention_factor");
+    write_divisors(metadata, "rope_factors_long.weight", dims / 2, rope, "long_factor");
+    write_divisors(metadata, "rope_factors_short.weight", dims / 2, rope, "short_factor");
 }
 
 static void write_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *config) {
     json_t *rope = json_object();
     gb_gguf_set(metadata, rope, "rope_theta",
                 json_real(gb_gguf_get_number(metadata, ".rope.freq_base", 10000)));
-    write_scaling(metadata, rope);
-    write_divisors(metadata, head_dim, rope);
-    gb_gguf_need_equal(metadata, ".rope.dimension_count", head_dim);
+    if (strcmp(metadata->architecture, gb_gguf_phi3.name) == 0) {
+        write_phi_rope(metadata, head_dim, rope, config);
+    } else {
+        write_scaling(metadata, rope);
+        write_divisors(metadata, "rope_freqs.weight", head_dim / 2, rope, "frequency_divisors");
+        gb_gguf_need_equal(metadata, ".rope.dimension_count", head_dim);
+    }
     gb_gguf_set(metadata, config, "rope_parameters", rope);
 }
 
@@ -199,6 +234,20 @@ static void configure_granite(gb_gguf_metadata *metadata, json_t *config) {
             "a model without rotary embedding is not supported from GGUF in this version; expected true");
 }
 
+/* llama.cpp has no windows for it, transformers has; in released files they are as wide as the context. */
+static void configure_phi3(gb_gguf_metadata *metadata, json_t *config) {
+    static const char WINDOW[] = ".attention.sliding_window", SCALING[] = ".rope.scaling.type";
+    if (gb_gguf_configure_decoder(metadata, "phi3", config) == 0)
+        return;
+    refuse_experts(metadata);
+    if (gb_gguf_get_integer(metadata, WINDOW, 0) > 0)
+        gb_gguf_copy_integer(metadata, WINDOW, config, "sliding_window");
+    if (gb_gguf_value_of(metadata, SCALING) && !gb_gguf_text_is(metadata, SCALING, "longrope") &&
+        !gb_gguf_text_is(metadata, SCALING, "none"))
+        gb_gguf_fail(metadata, SCALING, GUMBEL_ERROR_UNSUPPORTED,
+                     "is not supported in this version; known are none, longrope");
+}
+
 static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
     if (gb_gguf_configure_decoder(metadata, "qwen2", config) > 0)
         refuse_experts(metadata);
@@ -228,6 +277,8 @@ const gb_gguf_architecture gb_gguf_smollm3 = {
 
 const gb_gguf_architecture gb_gguf_granite = {
     .name = "granite", .names = LLAMA_NAMES, .configure = configure_granite};
+
+const gb_gguf_architecture gb_gguf_phi3 = {.name = "phi3", .names = PHI3_NAMES, .configure = configure_phi3};
 
 const gb_gguf_architecture gb_gguf_qwen2 = {
     .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_qwen2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3 and Granite.
- * For a layer with input x:
+ * The plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3, SmolLM3, Granite and
+ * Phi. For a layer with input x:
  *
  *     h = x + attention(norm(x))
  *     y = h + mlp(norm(h))
@@ -15,6 +15,9 @@
  *
  * In Granite embeddings, scores, what attention and the MLP add, and logits are multiplied with numbers of
  * the configuration. Granite 4 calls the MLP shared, as it is beside experts in its relatives.
+ *
+ * In Phi a part of each head turns, and is scaled. Queries, keys and values are of one tensor, gate and up of
+ * another: their rows are taken apart, so that the graph is as others' are.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -47,10 +50,17 @@ static gb_ref norm(const dense *model, const gb_scope *scope, const char *name, 
                                                     : gb_rms_norm(scope, name, x, epsilon);
 }
 
+/* first_head: in the tensor of all, if there is one. */
 static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref x, const char *name,
-                              int64_t heads) {
+                              int64_t first_head, int64_t heads) {
+    const gb_dense_config *config = model->config;
     const gb_scope projection = gb_scope_in(scope, "%s.", name);
-    gb_ref y = gb_linear(&projection, "weight", x, heads * model->config->head_dim);
+    const gb_fused_rows rows = {config->traits.has_fused_matrices ? "qkv_proj.weight" : NULL,
+                                (config->heads + 2 * config->kv_heads) * config->head_dim,
+                                first_head * config->head_dim};
+    char weight[32];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    gb_ref y = gb_linear_of(scope, weight, &rows, x, heads * config->head_dim);
     if (model->config->traits.has_head_biases)
         y = gb_add_bias(&projection, "bias", y);
     return gb_split_heads(scope, y, heads);
@@ -69,10 +79,11 @@ static gb_ref normalize_and_rotate(const dense *model, int64_t index, const gb_s
 static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {
     const gb_dense_config *config = model->config;
     const gb_rope_config *rope = rope_of(config, index);
-    const double factor = rope ? rope->attention_factor : 1;
-    gb_ref query = projected_heads(model, scope, x, "q_proj", config->heads);
-    gb_ref key = projected_heads(model, scope, x, "k_proj", config->kv_heads);
-    gb_ref value = projected_heads(model, scope, x, "v_proj", config->kv_heads);
+    const double factor = rope && !config->traits.has_long_rope ? rope->attention_factor : 1;
+    const int64_t heads = config->heads, kv_heads = config->kv_heads;
+    gb_ref query = projected_heads(model, scope, x, "q_proj", 0, heads);
+    gb_ref key = projected_heads(model, scope, x, "k_proj", heads, kv_heads);
+    gb_ref value = projected_heads(model, scope, x, "v_proj", heads + kv_heads, kv_heads);
     query = normalize_and_rotate(model, index, scope, query, "q_norm.weight");
     key = normalize_and_rotate(model, index, scope, key, "k_norm.weight");
     char name[32];
@@ -85,11 +96,14 @@ static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope
 
 /* What comes between the norms around the feed-forward part. */
 static gb_ref feed_forward(const dense *model, int64_t index, const gb_scope *scope, gb_ref h) {
-    static const gb_mlp_tensors shared = {"input_linear.weight", "output_linear.weight"};
+    static const gb_mlp_tensors shared = {"input_linear.weight", "output_linear.weight"},
+                                fused = {"gate_up_proj.weight", NULL};
     const gb_dense_config *config = model->config;
     gb_scope mlp = gb_scope_in(scope, "mlp."), shared_mlp = gb_scope_in(scope, "shared_mlp.");
     if (config->traits.has_shared_mlp && gb_scope_has(&shared_mlp, shared.gate_up))
         return gb_fused_swiglu_mlp(&shared_mlp, &shared, h, config->intermediate_size);
+    if (config->traits.has_fused_matrices)
+        return gb_fused_swiglu_mlp(&mlp, &fused, h, config->intermediate_size);
     if (config->layers[index].has_experts)
         return gb_expert_mlp(&mlp, &config->experts, h);
     return config->traits.has_geglu ? gb_geglu_mlp(&mlp, h, config->intermediate_size)
@@ -172,9 +186,26 @@ static bool is_used(const gb_dense_config *config, const gb_rope_config *rope) {
     return false;
 }
 
+/* The program says which of LongRoPE's two sets it has, since a longer or shorter context may want the other.
+ */
+static void set_long_rotary(const gb_scope *scope, dense *model) {
+    const gb_rope_config *rope = &model->config->rope;
+    const bool has_two = rope->long_frequencies != NULL;
+    const bool is_long = has_two && model->context.max_context > rope->original_positions;
+    model->rotary =
+        gb_rotary_of(scope, "rotary", is_long ? rope->long_frequencies : rope->frequencies, 2 * rope->pairs);
+    model->rotary.scale = rope->attention_factor;
+    if (has_two)
+        gb_builder_metadata(scope->builder)->rotary_factors = is_long ? "long" : "short";
+}
+
 /* Of the layers that there are, so that no constant is left over. */
 static void set_rotary(const gb_scope *scope, dense *model) {
     const gb_dense_config *config = model->config;
+    if (config->traits.has_long_rope) {
+        set_long_rotary(scope, model);
+        return;
+    }
     if (is_used(config, &config->sliding_rope))
         model->sliding_rotary =
             gb_rotary_of(scope, "rotary.sliding", config->sliding_rope.frequencies, config->head_dim);
@@ -241,6 +272,8 @@ const gb_model gb_granite = {
 
 const gb_model gb_granite_hybrid = {
     .name = "granitemoehybrid", .text = "granitemoehybrid", .eos_token = 2, .bos_token = 1, .build = build};
+
+const gb_model gb_phi3 = {.name = "phi3", .text = "phi3", .eos_token = 32000, .bos_token = 1, .build = build};
 
 const gb_model gb_smollm3 = {
     .name = "smollm3", .text = "smollm3", .eos_token = 128001, .bos_token = 128000, .build = build};

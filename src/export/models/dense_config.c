@@ -62,7 +62,8 @@ static void read_sizes(const gb_config *text, const gb_dense_family *family, gb_
         family->intermediate_size, 1, MAX_WIDTH);
     config->max_positions =
         gb_config_integer(text, "max_position_embeddings", family->max_positions, 1, INT32_MAX);
-    config->rms_norm_eps = gb_config_number(text, "rms_norm_eps", 1e-6, 0, 1);
+    config->rms_norm_eps =
+        gb_config_number(text, "rms_norm_eps", family->rms_norm_eps > 0 ? family->rms_norm_eps : 1e-6, 0, 1);
     config->layer_count =
         gb_config_integer(text, "num_hidden_layers", family->layers, 1, GB_MAX_DENSE_LAYERS);
     read_heads(text, family, config);
@@ -101,10 +102,14 @@ static void read_scales(const gb_config *text, const gb_dense_family *family, gb
 }
 
 static void read_rope(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
+    const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
     static const gb_rope_kind full = {"full_attention", "rope_theta", 1e6, true},
                               sliding = {"sliding_attention", "rope_local_base_freq", 1e4, false};
+    if (config->traits.has_long_rope) {
+        gb_rope_config_read_phi(text, theta, config->head_dim, config->max_positions, &config->rope);
+        return;
+    }
     if (!config->traits.has_sliding_rope) {
-        const double theta = family->rope_theta > 0 ? family->rope_theta : 1e4;
         gb_rope_config_read(text, theta, config->head_dim, config->max_positions, &config->rope);
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The configuration of the plain decoders: Llama 3, Mistral, Qwen2, Qwen3 with and without experts, Gemma 3,
- * SmolLM3 and Granite, in every form that transformers has written. They differ by defaults, a few keys, and
- * what their layers have. Absent keys take transformers' defaults.
+ * SmolLM3, Granite and Phi, in every form that transformers has written. They differ by defaults, a few keys,
+ * and what their layers have. Absent keys take transformers' defaults.
  */
 #ifndef GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_DENSE_CONFIG_H
@@ -24,6 +24,8 @@ typedef struct gb_dense_traits {
     bool has_norms_from_one; /* norms multiply by 1 + w */
     bool has_geglu;          /* the MLP is a GEGLU; else a SwiGLU */
     bool has_sliding_rope;   /* sliding layers have a rotary embedding of their own */
+    bool has_fused_matrices; /* queries, keys and values are of one tensor, and so are gate and up */
+    bool has_long_rope;      /* a part of each head may turn, and how depends on the context */
     bool has_shared_mlp;     /* the MLP is what other models of the family have beside experts */
 } gb_dense_traits;
 

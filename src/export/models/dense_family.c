@@ -107,6 +107,16 @@ static const gb_dense_family FAMILIES[] = {
      .windows = GB_LISTED_ATTENTION,
      .has_multipliers = true,
      .traits = {.has_shared_mlp = true}},
+    {.text = "phi3",
+     .vocab_size = 32064,
+     .hidden_size = 3072,
+     .intermediate_size = 8192,
+     .layers = 32,
+     .heads = 32,
+     .max_positions = 4096,
+     .rms_norm_eps = 1e-5,
+     .windows = GB_WINDOWS_IN_ALL,
+     .traits = {.has_fused_matrices = true, .has_long_rope = true}},
 };
 enum { FAMILY_COUNT = sizeof FAMILIES / sizeof FAMILIES[0] };
 

@@ -27,6 +27,7 @@ typedef struct gb_dense_family {
     int64_t query_scalar;   /* query_pre_attn_scalar; 0: the head's size */
     int64_t rope_interval;  /* each last of so many layers does not rotate; 0: all do, whatever keys say */
     double rope_theta;      /* 0: 10000 */
+    double rms_norm_eps;    /* 0: 1e-6 */
     gb_window_rule windows;
     bool has_experts, has_tied_head, has_logit_cap;
     bool scales_embeddings; /* by the root of their size */

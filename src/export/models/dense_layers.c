@@ -29,11 +29,13 @@ static void read_layer_types(const gb_config *text, gb_dense_config *config) {
         config->layers[i].is_sliding = read_is_sliding(text, i);
 }
 
-/* Of Mistral all layers slide where there is a window. A list of layers is obeyed by mlx-lm alone. */
+/* Of Mistral and Phi all layers slide where there is a window. A list of layers is obeyed by mlx-lm alone. */
 static void read_mistral_windows(const gb_config *text, const gb_dense_family *family,
                                  gb_dense_config *config) {
     const int64_t fallback = gb_config_is_null(text, "sliding_window") ? 0 : family->sliding_window;
     config->sliding_window = gb_config_optional_integer(text, "sliding_window", fallback, 1, INT32_MAX);
+    if (family->traits.has_long_rope && config->sliding_window >= config->max_positions)
+        config->sliding_window = 0; /* it hides nothing */
     const bool is_sliding = config->sliding_window > 0;
     if (gb_config_has(text, "layer_types"))
         read_layer_types(text, config);

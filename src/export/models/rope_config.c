@@ -12,9 +12,11 @@ static const double PI = 3.14159265358979323846, MOST = 1e12;
 
 /* What a scaling works on. */
 typedef struct rotary {
-    gb_config object; /* rope_parameters, or rope_scaling */
+    gb_config object;      /* rope_parameters, or rope_scaling */
+    const gb_config *text; /* around it */
     double theta;
-    int64_t head_dim, max_positions;
+    int64_t head_dim, max_positions; /* head_dim: the dims that turn */
+    bool is_phi;
     gb_rope_config *rope;
 } rotary;
 
@@ -93,6 +95,47 @@ static void scale_yarn(const rotary *r) {
     r->rope->attention_factor = yarn_attention_factor(object, factor);
 }
 
+static void divide(const rotary *r, const char *key, double *frequencies) {
+    const int64_t pairs = r->head_dim / 2;
+    const size_t listed = gb_config_list_size(&r->object, key);
+    if (listed != (size_t)pairs)
+        gb_config_fail(&r->object, key, GUMBEL_ERROR_FORMAT,
+                       "%zu numbers, expected the %" PRId64 " pairs of a head that turn", listed, pairs);
+    for (int64_t i = 0; i < pairs && listed == (size_t)pairs; i++)
+        frequencies[i] /= gb_config_list_number(&r->object, key, (size_t)i, 1e-6, 1e30);
+}
+
+static double longrope_factor(double factor, double context) {
+    return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(context));
+}
+
+static int64_t read_original_positions(const rotary *r) {
+    static const char KEY[] = "original_max_position_embeddings";
+    const int64_t own = gb_config_integer(r->text, KEY, 4096, 2, INT32_MAX),
+                  inner = gb_config_integer(&r->object, KEY, own, 2, INT32_MAX);
+    if (inner != own)
+        gb_config_fail(&r->object, KEY, GUMBEL_ERROR_UNSUPPORTED,
+                       "%" PRId64 ", expected the model's own %" PRId64 ", which implementations obey", inner,
+                       own);
+    return own;
+}
+
+static void scale_longrope(const rotary *r) {
+    gb_rope_config *rope = r->rope;
+    rope->original_positions = read_original_positions(r);
+    rope->long_frequencies = gb_allocate((size_t)rope->pairs, sizeof *rope->long_frequencies);
+    if (!rope->long_frequencies) {
+        gb_config_fail(&r->object, "long_factor", GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
+        return;
+    }
+    memcpy(rope->long_frequencies, rope->frequencies, (size_t)rope->pairs * sizeof *rope->frequencies);
+    divide(r, "long_factor", rope->long_frequencies);
+    divide(r, "short_factor", rope->frequencies);
+    const double context = (double)rope->original_positions,
+                 factor = positive(&r->object, "factor", (double)r->max_positions / context);
+    rope->attention_factor = positive(&r->object, "attention_factor", longrope_factor(factor, context));
+}
+
 /* The frequencies of theta, divided as the file says. */
 static void start(const rotary *r) {
     static const char DIVISORS[] = "frequency_divisors";
@@ -114,25 +157,36 @@ static void scale(const rotary *r) {
     static const struct {
         const char *name;
         void (*scale)(const rotary *r);
-    } types[] = {
-        {"default", scale_default}, {"linear", scale_linear}, {"llama3", scale_llama3}, {"yarn", scale_yarn}};
+        bool is_phi, is_of_others;
+    } types[] = {{"default", scale_default, true, true},    {"linear", scale_linear, false, true},
+                 {"llama3", scale_llama3, false, true},     {"yarn", scale_yarn, false, true},
+                 {"longrope", scale_longrope, true, false}, {"su", scale_longrope, true, false}};
     const gb_config *object = &r->object;
     const char *type = gb_config_string(object, "rope_type", gb_config_string(object, "type", "default"));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (strcmp(type, types[i].name) == 0) {
+        if (strcmp(type, types[i].name) == 0 && (r->is_phi ? types[i].is_phi : types[i].is_of_others)) {
             types[i].scale(r);
             return;
         }
     gb_config_fail(object, "rope_type", GUMBEL_ERROR_UNSUPPORTED,
-                   "\"%s\" is not supported in this version; known are default, linear, llama3, yarn", type);
+                   "\"%s\" is not supported in this version; known are %s", type,
+                   r->is_phi ? "default, longrope, su" : "default, linear, llama3, yarn");
+}
+
+/* How much of a head turns. */
+static double read_proportion(const gb_config *text, const gb_config *object) {
+    static const char KEY[] = "partial_rotary_factor";
+    return gb_config_number(object, KEY, gb_config_number(text, KEY, 1, 0, 1), 0, 1);
+}
+
+static void refuse_part(const gb_config *text, const gb_config *object) {
+    if (read_proportion(text, object) != 1)
+        gb_config_fail(object, "partial_rotary_factor", GUMBEL_ERROR_UNSUPPORTED,
+                       "heads of which a part turns are not supported in this version; expected 1");
 }
 
 /* Keys of relatives of the models: they must not change anything. */
-static void refuse_variants(const gb_config *text, const gb_config *object) {
-    const double proportion = gb_config_number(text, "partial_rotary_factor", 1, 0, 1);
-    if (gb_config_number(object, "partial_rotary_factor", proportion, 0, 1) != 1)
-        gb_config_fail(object, "partial_rotary_factor", GUMBEL_ERROR_UNSUPPORTED,
-                       "heads of which a part turns are not supported in this version; expected 1");
+static void refuse_variants(const gb_config *object) {
     for (const char *key = NULL; (key = gb_config_next_key(object, key));)
         if (strcmp(key, "llama_4_scaling_beta") == 0 || strstr(key, "_attention"))
             gb_config_fail(object, key, GUMBEL_ERROR_UNSUPPORTED, "is not supported in this version");
@@ -140,28 +194,45 @@ static void refuse_variants(const gb_config *text, const gb_config *object) {
 
 /* r lacks theta, for which theta is the fallback, and what is allocated. */
 static void read_parameters(const gb_config *text, rotary r, double theta) {
-    *r.rope = (gb_rope_config){.attention_factor = 1};
+    *r.rope = (gb_rope_config){.attention_factor = 1, .pairs = r.head_dim / 2};
+    r.text = text;
     r.theta = gb_config_number(&r.object, "rope_theta", theta, 1, MOST);
     r.rope->frequencies = gb_allocate((size_t)r.head_dim / 2, sizeof *r.rope->frequencies);
     if (!r.rope->frequencies) {
         gb_config_fail(text, "rope_theta", GUMBEL_ERROR_MEMORY, "no memory for the frequencies");
         return;
     }
-    refuse_variants(text, &r.object);
+    refuse_variants(&r.object);
     start(&r);
     scale(&r);
 }
 
-void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
-                         gb_rope_config *rope) {
+/* The object that has the parameters of all layers. */
+static gb_config find_one(const gb_config *text) {
     const bool is_old = gb_config_has(text, "rope_scaling");
     if (is_old)
         gb_refuse_rope_beside(text, "rope_parameters", "rope_scaling");
-    const char *key = is_old ? "rope_scaling" : "rope_parameters";
-    const rotary r = {.object = gb_config_child(text, key),
-                      .head_dim = head_dim,
-                      .max_positions = max_positions,
-                      .rope = rope};
+    return gb_config_child(text, is_old ? "rope_scaling" : "rope_parameters");
+}
+
+void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
+                         gb_rope_config *rope) {
+    const rotary r = {
+        .object = find_one(text), .head_dim = head_dim, .max_positions = max_positions, .rope = rope};
+    refuse_part(text, &r.object);
+    read_parameters(text, r, gb_config_number(text, "rope_theta", theta, 1, MOST));
+}
+
+void gb_rope_config_read_phi(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
+                             gb_rope_config *rope) {
+    rotary r = {.object = find_one(text), .max_positions = max_positions, .is_phi = true, .rope = rope};
+    r.head_dim = (int64_t)((double)head_dim * read_proportion(text, &r.object));
+    if (r.head_dim < 2 || r.head_dim % 2 != 0) {
+        gb_config_fail(&r.object, "partial_rotary_factor", GUMBEL_ERROR_FORMAT,
+                       "%" PRId64 " dims turn of a head's %" PRId64 ", expected an even number of 2 or more",
+                       r.head_dim, head_dim);
+        r.head_dim = head_dim;
+    }
     read_parameters(text, r, gb_config_number(text, "rope_theta", theta, 1, MOST));
 }
 
@@ -184,10 +255,12 @@ void gb_rope_config_read_kind(const gb_config *text, const gb_rope_kind *kind, i
                               int64_t max_positions, gb_rope_config *rope) {
     const rotary r = {
         .object = find_kind(text, kind), .head_dim = head_dim, .max_positions = max_positions, .rope = rope};
+    refuse_part(text, &r.object);
     read_parameters(text, r, gb_config_number(text, kind->theta_key, kind->theta, 1, MOST));
 }
 
 void gb_rope_config_free(gb_rope_config *rope) {
     gb_free(rope->frequencies);
+    gb_free(rope->long_frequencies);
     *rope = (gb_rope_config){0};
 }

@@ -2,7 +2,8 @@
  *
  * The rotary embedding of a config.json, one for all layers or for each kind of them: rope_theta, and what
  * rope_scaling or rope_parameters does to the frequencies so that a model sees further than it was first
- * trained to. One key is ours, for what GGUF files store: frequency_divisors, a number for each pair.
+ * trained to. One key is ours, for what GGUF files store: frequency_divisors, a number for each pair. Of
+ * LongRoPE (Ding et al., 2024) both sets of frequencies are read; the exported context decides between them.
  */
 #ifndef GUMBEL_EXPORT_MODELS_ROPE_CONFIG_H
 #define GUMBEL_EXPORT_MODELS_ROPE_CONFIG_H
@@ -10,8 +11,11 @@
 #include "export/checkpoint/config.h"
 
 typedef struct gb_rope_config {
-    double *frequencies;     /* radians a position, of each of a head's head_dim / 2 pairs */
-    double attention_factor; /* of queries and of keys */
+    double *frequencies;      /* radians a position, of each pair that turns */
+    double *long_frequencies; /* in their place where a context is longer than original_positions; or NULL */
+    int64_t pairs;            /* the first 2 pairs dims of a head turn, i with i + pairs */
+    int64_t original_positions;
+    double attention_factor; /* of queries and of keys; of their dims that turn */
 } gb_rope_config;
 
 /* Reads the parameters of heads of head_dim, an even number; theta is where the file has none, max_positions
@@ -21,6 +25,11 @@ typedef struct gb_rope_config {
  * gb_rope_config_free, also after an error. */
 void gb_rope_config_read(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
                          gb_rope_config *rope);
+
+/* As gb_rope_config_read, for Phi: a part of each head may turn, and types are default and longrope, which
+ * older files call su. */
+void gb_rope_config_read_phi(const gb_config *text, double theta, int64_t head_dim, int64_t max_positions,
+                             gb_rope_config *rope);
 
 /* Where the parameters of one kind of layers stand: in rope_parameters under its name, or as keys of the
  * model.

@@ -11,6 +11,7 @@
 typedef struct gb_rotary {
     gb_ref frequencies;  /* f32[pairs] */
     int64_t pair_offset; /* dimension i is paired with i + pair_offset */
+    double scale;        /* of what turns */
 } gb_rotary;
 
 /* Frequencies of the first pairs of the head_dim / 2 pairs, divided by factor, in a constant called name; the
@@ -19,8 +20,9 @@ typedef struct gb_rotary {
 gb_rotary gb_rotary_create(const gb_scope *scope, const char *name, double theta, double factor,
                            int64_t head_dim, int64_t pairs);
 
-/* The same with frequencies of the caller's, one for each pair of the head. */
-gb_rotary gb_rotary_of(const gb_scope *scope, const char *name, const double *frequencies, int64_t head_dim);
+/* The same with frequencies of the caller's, one for each pair of the first rotary_dim dims. */
+gb_rotary gb_rotary_of(const gb_scope *scope, const char *name, const double *frequencies,
+                       int64_t rotary_dim);
 
 /* Turns x f32[N, heads, head_dim] by the positions of the step. */
 gb_ref gb_rotate(const gb_scope *scope, const gb_rotary *rotary, gb_ref x);

@@ -124,7 +124,8 @@ static bool heads_fit(const gb_program *program, const gb_match *match) {
     if (match->nodes[GB_HEADS_QUERY_SLICE] && !match->nodes[GB_HEADS_QUERY_NORM] && !query)
         return false;
     return !query || !key ||
-           gb_node_int(query, GB_ATTRIBUTE_PAIR_OFFSET) == gb_node_int(key, GB_ATTRIBUTE_PAIR_OFFSET);
+           (gb_node_int(query, GB_ATTRIBUTE_PAIR_OFFSET) == gb_node_int(key, GB_ATTRIBUTE_PAIR_OFFSET) &&
+            gb_node_float(query, GB_ATTRIBUTE_SCALE) == gb_node_float(key, GB_ATTRIBUTE_SCALE));
 }
 
 /* ---- Norms around a residual --------------------------------------------------------------------------- */

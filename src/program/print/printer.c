@@ -58,6 +58,7 @@ static void print_limits(const gb_metadata *metadata, const gb_text_sink *sink) 
     print_number_line(sink, "vocabulary", metadata->vocab_size);
     print_number_line(sink, "context", metadata->max_context);
     print_number_line(sink, "prefill chunk", metadata->prefill_chunk);
+    print_text_line(sink, "rotary factors", metadata->rotary_factors);
     if (metadata->has_max_bias)
         print_number_line(sink, "logit biases", metadata->max_bias);
     if (metadata->has_max_top_logprobs)

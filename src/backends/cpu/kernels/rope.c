@@ -12,6 +12,7 @@ void gb_kernel_rope(const gb_kernel_call *call, const gb_worker *worker) {
         .frequencies = call->operands[2]->data,
         .frequency_count = call->operands[2]->dims[0],
         .pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET),
+        .scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE),
     };
     gb_share share = call->split == GB_SPLIT_TOKENS ? gb_part_of(call, worker, x).rows
                                                     : gb_share_of(worker, x->dims[0] * heads, 1);

@@ -27,6 +27,7 @@ struct head_chain {
     const float *frequencies; /* NULL: nothing is turned */
     const int32_t *positions;
     unsigned pairs, pair_offset;
+    float scale; /* of what is turned */
 };
 
 /* The lane's elements lane, lane + 32, .. of the head as they are before they are turned. */
@@ -74,6 +75,8 @@ static __global__ void __launch_bounds__(HEADS_OF_BLOCK *WARP) run_head_chain(GB
     for (unsigned i = threadIdx.x; i < c.pairs; i += HEADS_OF_BLOCK * WARP) {
         float2 turn;
         gb_sin_cos((float)c.positions[row] * c.frequencies[i], &turn.x, &turn.y);
+        turn.x *= c.scale;
+        turn.y *= c.scale;
         turns[i] = turn;
     }
     if (part.has_norm)
@@ -129,6 +132,7 @@ static void add_part(head_chain *c, const head_calls &calls) {
     c->positions = data_of<const int32_t>(calls.turn->operands[1]);
     c->pairs = (unsigned)frequencies->dims[0];
     c->pair_offset = (unsigned)gb_node_int(calls.turn->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    c->scale = (float)gb_node_float(calls.turn->node, GB_ATTRIBUTE_SCALE);
 }
 
 static head_chain chain_of(const gb_cuda_problem *problem) {

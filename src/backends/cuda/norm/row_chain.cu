@@ -129,6 +129,8 @@ __device__ static void rotate(const chain_op &op, const block_place &place) {
             float sine, cosine;
             const float a = x[i], b = x[i + op.pair_offset];
             gb_sin_cos(position * frequencies[d], &sine, &cosine);
+            sine *= op.scale;
+            cosine *= op.scale;
             put(op, place, i, a * cosine - b * sine);
             put(op, place, i + op.pair_offset, b * cosine + a * sine);
         } else if (d < op.pair_offset || d >= op.pair_offset + op.count) {
@@ -332,6 +334,7 @@ static void set_constants(chain_op *op, const gb_cuda_call *call) {
         op->count = (unsigned)call->operands[2]->dims[0];
         op->size = (unsigned)x->dims[2];
         op->pair_offset = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+        op->scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
         break;
     default:
         break;

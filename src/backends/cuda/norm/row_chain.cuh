@@ -53,6 +53,7 @@ struct chain_op {
     unsigned size;            /* of a head: ROTATE */
     unsigned count;           /* choices of COMBINE; frequencies of ROTATE */
     unsigned pair_offset;     /* ROTATE */
+    float scale;              /* ROTATE */
     prepared_rows prepared;   /* of the result, if its values are somewhere */
     unsigned prepared_columns;
 };

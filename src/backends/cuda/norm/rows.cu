@@ -131,8 +131,8 @@ void gb_cuda_l2_normalize(const gb_cuda_call *call) {
 
 /* A thread has one element of a head; the second of a pair is its partner's to write. */
 static __global__ void rotate(const float *x, const int32_t *positions, const float *frequencies,
-                              size_t frequency_count, size_t pair_offset, size_t heads, size_t size,
-                              float *y) {
+                              size_t frequency_count, size_t pair_offset, float scale, size_t heads,
+                              size_t size, float *y) {
     wait_for_earlier();
     const size_t m = blockIdx.y, i = threadIdx.x, h = (size_t)blockIdx.x * blockDim.y + threadIdx.y;
     if (h >= heads)
@@ -144,6 +144,8 @@ static __global__ void rotate(const float *x, const int32_t *positions, const fl
             float sine, cosine;
             const float a = x[d], b = x[d + pair_offset];
             gb_sin_cos((float)positions[m] * frequencies[d], &sine, &cosine);
+            sine *= scale;
+            cosine *= scale;
             y[d] = a * cosine - b * sine;
             y[d + pair_offset] = b * cosine + a * sine;
         } else if (d < pair_offset || d >= pair_offset + frequency_count) {
@@ -157,7 +159,8 @@ void gb_cuda_rope(const gb_cuda_call *call) {
     const size_t heads = x->dims[1];
     const dim3 block(64, 4), grid(blocks_for(heads, 4), (unsigned)x->dims[0]);
     const size_t pair_offset = (size_t)gb_node_int(call->node, GB_ATTRIBUTE_PAIR_OFFSET);
+    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     GB_LAUNCH(rotate, grid, block, 0, call->stream, data_of<const float>(x),
               data_of<const int32_t>(call->operands[1]), data_of<const float>(frequencies),
-              frequencies->dims[0], pair_offset, heads, x->dims[2], data_of<float>(call->results[0]));
+              frequencies->dims[0], pair_offset, scale, heads, x->dims[2], data_of<float>(call->results[0]));
 }

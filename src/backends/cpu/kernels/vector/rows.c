@@ -62,6 +62,10 @@ void GB_FOR_ISA(gb_rotate)(const gb_rotation *r) {
         size_t left = r->frequency_count - first, count = left < ANGLES ? left : ANGLES;
         for (size_t i = 0; i < count; i++)
             gb_sin_cos(r->position * r->frequencies[first + i], &sine[i], &cosine[i]);
+        for (size_t i = 0; i < count; i++) {
+            sine[i] *= r->scale;
+            cosine[i] *= r->scale;
+        }
         for (size_t h = 0; h < r->heads; h++) {
             const float *a = r->x + h * r->size + first, *b = a + r->pair_offset;
             float *y = r->y + h * r->size + first, *z = y + r->pair_offset;

@@ -133,7 +133,7 @@ typedef struct gb_rotation {
     size_t heads, size;
     const float *frequencies;
     size_t frequency_count, pair_offset;
-    float position;
+    float position, scale;
 } gb_rotation;
 
 /* Tokens of one slot through a causal convolution; see ops.def. x row -1 is tail's last row. Each sum goes
