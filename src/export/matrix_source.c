@@ -167,6 +167,9 @@ static gumbel_status find_part(const query *part, const gb_matrix_request *reque
     query whole = *part;
     whole.dims = dims;
     GB_TRY(find_one(&whole, source, error));
+    if (source->stacking.parts > 1)
+        return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                       "%s: rows of a tensor that is stored as several are not supported", request->name);
     if (source->is_packed)
         source->packed.first_row = (uint64_t)request->first_row;
     else

@@ -91,6 +91,10 @@ static void nulls_are_the_models_own(void **state) {
     assert_int_equal(config.sliding_window, 0);
     assert_false(config.layers[0].is_sliding);
     gb_dense_config_free(&config);
+    accepts("qwen2", ",\"use_sliding_window\":true,\"sliding_window\":null,\"max_window_layers\":0", &config);
+    assert_int_equal(config.sliding_window, 0);
+    assert_false(config.layers[0].is_sliding);
+    gb_dense_config_free(&config);
 }
 
 static void reads_windows(void **state) {

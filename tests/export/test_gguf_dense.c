@@ -27,7 +27,7 @@ typedef struct dense_case {
     const gb_gguf_architecture *architecture;
     const char *config;      /* besides the sizes */
     const float *divisors;   /* of the frequencies, or NULL */
-    const char *scaling;     /* rope.scaling.type, or NULL */
+    const char *scaling;     /* rope.scaling.type, "": keys without it; or NULL */
     const char *experts_key; /* "" where there are none */
 } dense_case;
 
@@ -45,9 +45,12 @@ static const dense_case CASES[] = {
      divisors, NULL, ""},
     {&gb_gguf_qwen3,
      "{\"model_type\":\"qwen3\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"yarn\","
-     "\"factor\":4.0,\"original_max_position_embeddings\":25}}",
+     "\"factor\":4.0,\"original_max_position_embeddings\":25,\"attention_factor\":1.5}}",
      NULL, "yarn", ""},
-    {&gb_gguf_qwen2, "{\"model_type\":\"qwen2\"," SIZES ",\"rope_theta\":12345.0}", NULL, NULL, ""},
+    {&gb_gguf_qwen2,
+     "{\"model_type\":\"qwen2\"," SIZES ",\"rope_theta\":12345.0,\"rope_scaling\":{\"rope_type\":\"linear\","
+     "\"factor\":4.0}}",
+     NULL, "", ""},
     {&gb_gguf_qwen3moe,
      "{\"model_type\":\"qwen3_moe\"," SIZES ",\"rope_theta\":12345.0,\"num_experts\":3,"
      "\"num_experts_per_tok\":2,\"moe_intermediate_size\":256,\"norm_topk_prob\":true}",
@@ -91,6 +94,8 @@ static bool has_key(const dense_case *c, const char *key) {
         return is_phi || c->scaling;
     if (strcmp(key, "rope.scaling.attn_factor") == 0 || strcmp(key, "attention.sliding_window") == 0)
         return is_phi || (key[0] == 'a' && c->architecture == &gb_gguf_gemma3);
+    if (strcmp(key, "rope.scaling.yarn_attn_factor") == 0)
+        return c->architecture == &gb_gguf_qwen3;
     if (strstr(key, "scaling"))
         return c->scaling;
     if (strstr(key, "_scale") || strcmp(key, "attention.scale") == 0)
@@ -146,7 +151,8 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
                    {"attention.scale", 0.25f},
                    {"residual_scale", 0.5f},
                    {"logit_scale", 8.0f},
-                   {"rope.scaling.attn_factor", 1.25f}};
+                   {"rope.scaling.attn_factor", 1.25f},
+                   {"rope.scaling.yarn_attn_factor", 1.5f}};
     char key[128];
     w->version = 3;
     gguf_add_text(w, "general.architecture", c->architecture->name);
@@ -161,7 +167,7 @@ static void add_settings(gguf_writer *w, const dense_case *c, const char *skippe
             gguf_add_f32(w, key, numbers[i].value);
     }
     snprintf(key, sizeof key, "%s.rope.scaling.type", c->architecture->name);
-    if (c->scaling && strcmp(skipped, "rope.scaling.type") != 0)
+    if (c->scaling && c->scaling[0] && strcmp(skipped, "rope.scaling.type") != 0)
         gguf_add_text(w, key, c->scaling);
     if (c->architecture == &gb_gguf_phi3)
         add_long_factors(w);
@@ -418,6 +424,14 @@ static void refuses_by_name(void **state) {
     gguf_writer w = {0};
     gguf_add_u32(&w, "llama.expert_count", 8);
     refuses(&CASES[0], llama, &w, "", "", GUMBEL_ERROR_UNSUPPORTED, "llama.expert_count: 8: experts of this");
+    gb_program *qwen3 = random_program(&CASES[1]);
+    gguf_add_f32(&w, "qwen3.rope.scaling.yarn_ext_factor", 0.5f);
+    refuses(&CASES[1], qwen3, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "qwen3.rope.scaling.yarn_ext_factor: 0.5 is not supported in this version; expected 1");
+    gguf_add_f32(&w, "qwen3.rope.scaling.attn_factor", 2);
+    refuses(&CASES[1], qwen3, &w, "", "", GUMBEL_ERROR_UNSUPPORTED,
+            "qwen3.rope.scaling.attn_factor: 2 is not");
+    gb_program_destroy(qwen3);
     gb_program *granite = random_program(&CASES[6]);
     refuses(&CASES[6], granite, &(gguf_writer){0}, "logit_scale", "", GUMBEL_ERROR_FORMAT,
             "granite.logit_scale: the key is missing");

@@ -52,7 +52,7 @@ static const char *choose(const char *config, const char *architecture) {
     snprintf(directory, sizeof directory, "%s", path);
     end = strrchr(directory, '/');
     *end = 0;
-    assert_ok(gb_choose_reply_format(directory, architecture, keep_line, NULL, &bytes, &error), &error);
+    assert_ok(gb_choose_reply_format(directory, architecture, NULL, keep_line, NULL, &bytes, &error), &error);
     return bytes.size > 0 ? (const char *)bytes.data : "";
 }
 
@@ -75,6 +75,20 @@ static void test_choice(void **state) {
     assert_string_equal(choose("{\"response_template\": {\"fields\": {}}}", "gemma4"),
                         gb_known_reply_format("gemma4"));
     assert_non_null(strstr(last_line, "tokenizer_config.json: response_template: fields"));
+}
+
+/* A model of the architecture that was trained with other marks gets none. */
+static void test_marker(void **state) {
+    (void)state;
+    static const char chatml[] = "<|im_start|><|im_end|>", other[] = "<im_start|>";
+    const gb_blob blobs[] = {{(const uint8_t *)chatml, sizeof chatml - 1},
+                             {(const uint8_t *)other, sizeof other - 1}};
+    for (size_t i = 0; i < 2; i++) {
+        gb_byte_buffer bytes = {0};
+        assert_ok(gb_choose_reply_format(NULL, "qwen2", &blobs[i], NULL, NULL, &bytes, &error), &error);
+        assert_int_equal(bytes.size > 0, i == 0);
+        gb_buffer_free(&bytes);
+    }
 }
 
 /* ---- In a program -------------------------------------------------------------------------------------- */
@@ -190,7 +204,8 @@ static void test_damaged(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_choice), cmocka_unit_test(test_gemma),
-                                       cmocka_unit_test(test_qwen), cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_choice), cmocka_unit_test(test_marker),
+                                       cmocka_unit_test(test_gemma), cmocka_unit_test(test_qwen),
+                                       cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,25 +79,46 @@ static void copy_number(gb_gguf_metadata *metadata, const char *key, json_t *obj
         gb_gguf_set(metadata, object, name, json_real(gb_gguf_get_number(metadata, key, 0)));
 }
 
-static void write_scaling(gb_gguf_metadata *metadata, json_t *rope) {
-    static const char TYPE[] = ".rope.scaling.type", *const known[] = {"none", "linear", "yarn"};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!gb_gguf_text_is(metadata, TYPE, known[i]))
-            continue;
-        gb_gguf_set(metadata, rope, "rope_type", json_string(i == 0 ? "default" : known[i]));
-        if (i == 0)
-            return;
-        copy_number(metadata, ".rope.scaling.factor", rope, "factor");
-        copy_number(metadata, ".rope.scaling.original_context_length", rope,
-                    "original_max_position_embeddings");
-        copy_number(metadata, ".rope.scaling.attn_factor", rope, "attention_factor");
-        copy_number(metadata, ".rope.scaling.yarn_beta_fast", rope, "beta_fast");
-        copy_number(metadata, ".rope.scaling.yarn_beta_slow", rope, "beta_slow");
+/* A number that changes YaRN in a way that config.json cannot say. */
+static void need_number(gb_gguf_metadata *metadata, const char *key, double expected) {
+    const double found = gb_gguf_get_number(metadata, key, expected);
+    if (found != expected)
+        gb_gguf_fail(metadata, key, GUMBEL_ERROR_UNSUPPORTED,
+                     "%g is not supported in this version; expected %g", found, expected);
+}
+
+static void write_yarn(gb_gguf_metadata *metadata, json_t *rope) {
+    copy_number(metadata, ".rope.scaling.factor", rope, "factor");
+    copy_number(metadata, ".rope.scaling.original_context_length", rope, "original_max_position_embeddings");
+    copy_number(metadata, ".rope.scaling.yarn_attn_factor", rope, "attention_factor");
+    copy_number(metadata, ".rope.scaling.yarn_beta_fast", rope, "beta_fast");
+    copy_number(metadata, ".rope.scaling.yarn_beta_slow", rope, "beta_slow");
+    need_number(metadata, ".rope.scaling.attn_factor", 1);
+    need_number(metadata, ".rope.scaling.yarn_ext_factor", 1);
+    need_number(metadata, ".rope.scaling.yarn_log_multiplier", 0);
+}
+
+/* Files from before there was a type, or without one, scale linearly where they have a factor. */
+static void write_linear(gb_gguf_metadata *metadata, json_t *rope) {
+    const double older = gb_gguf_get_number(metadata, ".rope.scale_linear", 0);
+    const double factor = gb_gguf_get_number(metadata, ".rope.scaling.factor", older);
+    if (factor == 0)
         return;
-    }
-    if (gb_gguf_value_of(metadata, TYPE))
+    gb_gguf_set(metadata, rope, "rope_type", json_string("linear"));
+    gb_gguf_set(metadata, rope, "factor", json_real(factor));
+}
+
+static void write_scaling(gb_gguf_metadata *metadata, json_t *rope) {
+    static const char TYPE[] = ".rope.scaling.type";
+    if (!gb_gguf_value_of(metadata, TYPE) || gb_gguf_text_is(metadata, TYPE, "linear")) {
+        write_linear(metadata, rope);
+    } else if (gb_gguf_text_is(metadata, TYPE, "yarn")) {
+        gb_gguf_set(metadata, rope, "rope_type", json_string("yarn"));
+        write_yarn(metadata, rope);
+    } else if (!gb_gguf_text_is(metadata, TYPE, "none")) {
         gb_gguf_fail(metadata, TYPE, GUMBEL_ERROR_UNSUPPORTED,
                      "is not supported in this version; known are none, linear, yarn");
+    }
 }
 
 static void write_divisors(gb_gguf_metadata *metadata, const char *name, int64_t pairs, json_t *rope,
@@ -119,6 +140,20 @@ static void write_divisors(gb_gguf_metadata *metadata, const char *name, int64_t
     gb_gguf_set(metadata, rope, key, divisors);
 }
 
+/* Both tensors, or none and no type of scaling that asks for them. */
+static bool has_long_factors(gb_gguf_metadata *metadata) {
+    static const char TYPE[] = ".rope.scaling.type";
+    const bool has_long = gb_gguf_files_find(metadata->files, "rope_factors_long.weight") != NULL;
+    if (has_long != (gb_gguf_files_find(metadata->files, "rope_factors_short.weight") != NULL) ||
+        (!has_long && gb_gguf_text_is(metadata, TYPE, "longrope")))
+        gb_gguf_fail(metadata, TYPE, GUMBEL_ERROR_FORMAT,
+                     "expected both tensors rope_factors_long.weight and rope_factors_short.weight");
+    if (gb_gguf_files_find(metadata->files, "rope_freqs.weight"))
+        gb_gguf_fail(metadata, ".rope.freq_base", GUMBEL_ERROR_UNSUPPORTED,
+                     "the tensor rope_freqs.weight is not supported of this architecture");
+    return has_long;
+}
+
 /* A part of a head may turn: half a dim more than do, so that no rounding makes them fewer. Files have no
  * type of scaling, only LongRoPE's tensors. */
 static void write_phi_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t *rope, json_t *config) {
@@ -128,12 +163,13 @@ static void write_phi_rope(gb_gguf_metadata *metadata, int64_t head_dim, json_t 
                     json_real(((double)dims + 0.5) / (double)head_dim));
     else
         gb_gguf_need_equal(metadata, ".rope.dimension_count", head_dim);
-    if (!gb_gguf_files_find(metadata->files, "rope_factors_long.weight"))
+    if (!has_long_factors(metadata))
         return;
     gb_gguf_set(metadata, rope, "rope_type", json_string("longrope"));
     gb_gguf_copy_integer(metadata, ".rope.scaling.original_context_length", config,
                          "original_max_position_embeddings");
-    copy_number(metadata, ".rope.scaling.attn_factor", rope, "attention_factor");
+    gb_gguf_set(metadata, rope, "attention_factor",
+                json_real(gb_gguf_get_number(metadata, ".rope.scaling.attn_factor", 1)));
     write_divisors(metadata, "rope_factors_long.weight", dims / 2, rope, "long_factor");
     write_divisors(metadata, "rope_factors_short.weight", dims / 2, rope, "short_factor");
 }
@@ -200,14 +236,10 @@ static void refuse_experts(gb_gguf_metadata *metadata) {
                      "%" PRId64 ": experts of this architecture are not supported in this version", experts);
 }
 
-static void configure_llama(gb_gguf_metadata *metadata, json_t *config) {
-    if (gb_gguf_configure_decoder(metadata, "llama", config) > 0)
-        refuse_experts(metadata);
-}
-
-/* Each fourth layer lacks rotary embedding, which is the default of config.json too: no key says so. */
-static void configure_smollm3(gb_gguf_metadata *metadata, json_t *config) {
-    if (gb_gguf_configure_decoder(metadata, "smollm3", config) > 0)
+/* Of an architecture without experts whose model_type is its name. That each fourth layer of SmolLM3 lacks
+ * rotary embedding is the default of config.json too: no key says so. */
+static void configure_named(gb_gguf_metadata *metadata, json_t *config) {
+    if (gb_gguf_configure_decoder(metadata, metadata->architecture, config) > 0)
         refuse_experts(metadata);
 }
 
@@ -248,16 +280,6 @@ static void configure_phi3(gb_gguf_metadata *metadata, json_t *config) {
                      "is not supported in this version; known are none, longrope");
 }
 
-static void configure_qwen2(gb_gguf_metadata *metadata, json_t *config) {
-    if (gb_gguf_configure_decoder(metadata, "qwen2", config) > 0)
-        refuse_experts(metadata);
-}
-
-static void configure_qwen3(gb_gguf_metadata *metadata, json_t *config) {
-    if (gb_gguf_configure_decoder(metadata, "qwen3", config) > 0)
-        refuse_experts(metadata);
-}
-
 static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
     const size_t layers = gb_gguf_configure_decoder(metadata, "qwen3_moe", config);
     if (layers == 0)
@@ -270,10 +292,10 @@ static void configure_qwen3moe(gb_gguf_metadata *metadata, json_t *config) {
 }
 
 const gb_gguf_architecture gb_gguf_llama = {
-    .name = "llama", .names = LLAMA_NAMES, .configure = configure_llama};
+    .name = "llama", .names = LLAMA_NAMES, .configure = configure_named};
 
 const gb_gguf_architecture gb_gguf_smollm3 = {
-    .name = "smollm3", .names = LLAMA_NAMES, .configure = configure_smollm3};
+    .name = "smollm3", .names = LLAMA_NAMES, .configure = configure_named};
 
 const gb_gguf_architecture gb_gguf_granite = {
     .name = "granite", .names = LLAMA_NAMES, .configure = configure_granite};
@@ -281,10 +303,10 @@ const gb_gguf_architecture gb_gguf_granite = {
 const gb_gguf_architecture gb_gguf_phi3 = {.name = "phi3", .names = PHI3_NAMES, .configure = configure_phi3};
 
 const gb_gguf_architecture gb_gguf_qwen2 = {
-    .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_qwen2};
+    .name = "qwen2", .names = QWEN2_NAMES, .configure = configure_named};
 
 const gb_gguf_architecture gb_gguf_qwen3 = {
-    .name = "qwen3", .names = QWEN3_NAMES, .configure = configure_qwen3};
+    .name = "qwen3", .names = QWEN3_NAMES, .configure = configure_named};
 
 const gb_gguf_architecture gb_gguf_qwen3moe = {
     .name = "qwen3moe", .names = QWEN3_NAMES, .configure = configure_qwen3moe};

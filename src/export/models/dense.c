@@ -33,7 +33,7 @@ typedef struct dense {
     const gb_dense_config *config;
     gb_context context;
     gb_rotary rotary, sliding_rotary;
-    gb_ref residual_scale; /* f32[1]; GB_NO_VALUE: 1 */
+    gb_ref residual_scale; /* f32[1], where there is one */
 } dense;
 
 /* The rotary embedding of a layer; NULL: none. */

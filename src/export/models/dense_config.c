@@ -153,8 +153,13 @@ static gb_config find_text(const gb_config *root, const gb_dense_family *family,
 }
 
 gumbel_status gb_dense_config_read(const gb_config *root, gb_dense_config *config, gumbel_error *error) {
-    const gb_dense_family *family = gb_dense_family_find(gb_config_string(root, "model_type", ""));
+    const char *type = gb_config_string(root, "model_type", "");
+    const gb_dense_family *family = gb_dense_family_find(type);
     *config = (gb_dense_config){0};
+    if (!family) {
+        gb_config_fail(root, "model_type", GUMBEL_ERROR_UNSUPPORTED, "\"%s\" is no plain decoder", type);
+        return gb_config_status(root->file, error);
+    }
     gb_config text = find_text(root, family, config);
     read_sizes(&text, family, config);
     read_traits(&text, family, config);

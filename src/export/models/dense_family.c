@@ -126,5 +126,5 @@ const gb_dense_family *gb_dense_family_find(const char *type) {
         if (strcmp(type, family->text) == 0 || (family->wrapper && strcmp(type, family->wrapper) == 0))
             return family;
     }
-    return &FAMILIES[0];
+    return NULL;
 }

@@ -35,8 +35,7 @@ typedef struct gb_dense_family {
     gb_dense_traits traits;
 } gb_dense_family;
 
-/* The family whose text model, or whose wrapper, is called type; the first one where none is, which the table
- * of models has ruled out. It lives as long as the program. */
+/* The family whose text model, or whose wrapper, is called type, or NULL. It lives as long as the program. */
 const gb_dense_family *gb_dense_family_find(const char *type);
 
 #endif

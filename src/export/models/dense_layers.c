@@ -50,13 +50,14 @@ static void read_mistral_windows(const gb_config *text, const gb_dense_family *f
 
 /* Qwen lists its layers, or those from max_window_layers on slide; both only where use_sliding_window. */
 static void read_qwen_windows(const gb_config *text, const gb_dense_family *family, gb_dense_config *config) {
-    const bool uses = gb_config_bool(text, "use_sliding_window", false);
+    bool uses = gb_config_bool(text, "use_sliding_window", false);
     if (uses && family->has_experts)
         gb_config_fail(text, "use_sliding_window", GUMBEL_ERROR_UNSUPPORTED,
                        "is not supported beside experts in this version; expected false");
-    if (uses)
+    if (uses && !gb_config_is_null(text, "sliding_window"))
         config->sliding_window =
-            gb_config_optional_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+            gb_config_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+    uses = config->sliding_window > 0;
     const int64_t first = gb_config_integer(text, "max_window_layers", 28, 0, MAX_LAYERS);
     for (int64_t i = 0; i < config->layer_count; i++)
         config->layers[i].is_sliding = uses && i >= first;
@@ -86,8 +87,7 @@ static void read_gemma_windows(const gb_config *text, const gb_dense_family *fam
                                gb_dense_config *config) {
     const int64_t pattern =
         gb_config_optional_integer(text, "sliding_window_pattern", PATTERN, 1, MAX_LAYERS);
-    config->sliding_window =
-        gb_config_optional_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
+    config->sliding_window = gb_config_integer(text, "sliding_window", family->sliding_window, 1, INT32_MAX);
     for (int64_t i = 0; i < config->layer_count; i++)
         config->layers[i].is_sliding = (i + 1) % pattern != 0;
     if (gb_config_has(text, "layer_types"))

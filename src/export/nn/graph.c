@@ -73,7 +73,7 @@ bool gb_scope_has(const gb_scope *scope, const char *name) {
 gb_ref gb_matrix_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, int64_t outputs,
                     int64_t inputs) {
     char full[GB_SCOPE_NAME + 64], tensor[GB_SCOPE_NAME + 64];
-    if (!fused->tensor || !gb_scope_has(scope, fused->tensor))
+    if (!fused->tensor || (!gb_scope_has(scope, fused->tensor) && gb_scope_has(scope, name)))
         return gb_matrix(scope, name, outputs, inputs);
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, fused->tensor);

@@ -113,9 +113,8 @@ static bool is_phi3(const gb_gguf *file) {
 }
 
 static bool strips_right(const lists *l, const entry *token) {
-    return l->specials_strip && gb_gguf_is_special(l->kind, token->type, &token->spelling) &&
-           !gb_gguf_is_text(&token->spelling, "<unk>") && !gb_gguf_is_text(&token->spelling, "<s>") &&
-           !gb_gguf_is_text(&token->spelling, "<|endoftext|>");
+    return l->specials_strip && is_added(token) && !gb_gguf_is_text(&token->spelling, "<unk>") &&
+           !gb_gguf_is_text(&token->spelling, "<s>") && !gb_gguf_is_text(&token->spelling, "<|endoftext|>");
 }
 
 static gumbel_status add_added(const lists *l, const entry *token, gumbel_error *error) {

@@ -92,21 +92,51 @@ static const char LLAMA[] =
     "   \"transform\": {\"name\": \"{name}\", \"arguments\": \"{content}\"}},\n"
     "  \"content\": {\"close\": [\"<|eot_id|>\", \"<|eom_id|>\", \"<|end_of_text|>\"]}}}\n";
 
-const char *gb_known_reply_format(const char *architecture) {
-    static const struct {
-        const char *architecture, *json;
-    } known[] = {{"gemma4", GEMMA4},         {"gemma4_text", GEMMA4},
-                 {"gemma4_unified", GEMMA4}, {"gemma4_unified_text", GEMMA4},
-                 {"qwen3_5", QWEN3_5},       {"qwen3_5_text", QWEN3_5},
-                 {"qwen3_5_moe", QWEN3_5},   {"qwen3_5_moe_text", QWEN3_5},
-                 {"qwen35", QWEN3_5},        {"qwen35moe", QWEN3_5},
-                 {"qwen3", QWEN3},           {"qwen3_moe", QWEN3},
-                 {"qwen3moe", QWEN3},        {"qwen2", QWEN3},
-                 {"smollm3", QWEN3},         {"llama", LLAMA}};
-    for (size_t i = 0; architecture && i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].architecture, architecture) == 0)
-            return known[i].json;
+/* The marker is a token of the prompt that such replies follow: models of one architecture may be trained
+ * with another format, and then lack it. */
+static const struct known_format {
+    const char *architecture, *json, *marker;
+} KNOWN[] = {{"gemma4", GEMMA4, "<|turn>"},
+             {"gemma4_text", GEMMA4, "<|turn>"},
+             {"gemma4_unified", GEMMA4, "<|turn>"},
+             {"gemma4_unified_text", GEMMA4, "<|turn>"},
+             {"qwen3_5", QWEN3_5, "<|im_start|>"},
+             {"qwen3_5_text", QWEN3_5, "<|im_start|>"},
+             {"qwen3_5_moe", QWEN3_5, "<|im_start|>"},
+             {"qwen3_5_moe_text", QWEN3_5, "<|im_start|>"},
+             {"qwen35", QWEN3_5, "<|im_start|>"},
+             {"qwen35moe", QWEN3_5, "<|im_start|>"},
+             {"qwen3", QWEN3, "<|im_start|>"},
+             {"qwen3_moe", QWEN3, "<|im_start|>"},
+             {"qwen3moe", QWEN3, "<|im_start|>"},
+             {"qwen2", QWEN3, "<|im_start|>"},
+             {"smollm3", QWEN3, "<|im_start|>"},
+             {"llama", LLAMA, "<|start_header_id|>"}};
+
+static const struct known_format *find_known(const char *architecture) {
+    for (size_t i = 0; architecture && i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (strcmp(KNOWN[i].architecture, architecture) == 0)
+            return &KNOWN[i];
     return NULL;
+}
+
+const char *gb_known_reply_format(const char *architecture) {
+    const struct known_format *known = find_known(architecture);
+    return known ? known->json : NULL;
+}
+
+static bool contains(const gb_blob *bytes, const char *text) {
+    const size_t length = strlen(text);
+    for (uint64_t at = 0; at + length <= bytes->size; at++)
+        if (memcmp(bytes->data + at, text, length) == 0)
+            return true;
+    return false;
+}
+
+/* The architecture's format, unless the spellings of the vocabulary lack its marker. */
+static const char *usable_format(const char *architecture, const gb_blob *vocabulary) {
+    const struct known_format *known = find_known(architecture);
+    return known && (!vocabulary || contains(vocabulary, known->marker)) ? known->json : NULL;
 }
 
 /* Whether the bytes are a usable format; a reason why not goes to log. */
@@ -156,10 +186,11 @@ static gumbel_status read_own(const char *path, const char *known, gumbel_log_ca
     return GUMBEL_OK;
 }
 
-gumbel_status gb_choose_reply_format(const char *directory, const char *architecture, gumbel_log_callback log,
-                                     void *log_user, gb_byte_buffer *bytes, gumbel_error *error) {
+gumbel_status gb_choose_reply_format(const char *directory, const char *architecture,
+                                     const gb_blob *vocabulary, gumbel_log_callback log, void *log_user,
+                                     gb_byte_buffer *bytes, gumbel_error *error) {
     gumbel_status status = GUMBEL_OK;
-    const char *known = gb_known_reply_format(architecture);
+    const char *known = usable_format(architecture, vocabulary);
     char *path = directory ? gb_join_path(directory, "tokenizer_config.json") : NULL;
     if (path && access(path, F_OK) == 0)
         status = read_own(path, known, log, log_user, bytes, error);
@@ -201,8 +232,9 @@ gumbel_status gb_give_reply_format(const char *checkpoint, gumbel_tokenizer *tok
     const bool is_gguf = gb_is_gguf(checkpoint);
     char *architecture = is_gguf ? gguf_architecture(checkpoint) : directory_architecture(checkpoint);
     gb_byte_buffer json = {0};
-    gumbel_status status =
-        gb_choose_reply_format(is_gguf ? NULL : checkpoint, architecture, NULL, NULL, &json, error);
+    const gb_blob vocabulary = gb_token_spellings(&tokenizer->data);
+    gumbel_status status = gb_choose_reply_format(is_gguf ? NULL : checkpoint, architecture, &vocabulary,
+                                                  NULL, NULL, &json, error);
     if (status == GUMBEL_OK && json.size > 0)
         status = gb_tokenizer_use_reply_format(tokenizer, (const char *)json.data, json.size - 1,
                                                "the reply format", error);

@@ -133,6 +133,11 @@ static inline const char *gb_token_text(const gb_tokenizer_data *data, int32_t i
     return (const char *)data->token_bytes + start;
 }
 
+/* The spellings of all tokens, one behind the other. */
+static inline gb_blob gb_token_spellings(const gb_tokenizer_data *data) {
+    return (gb_blob){data->token_bytes, gb_load_u32(data->token_offsets + 4 * (size_t)data->token_count)};
+}
+
 static inline gb_merge gb_merge_at(const gb_tokenizer_data *data, uint32_t rank) {
     const uint8_t *merge = data->merges + 12 * (size_t)rank;
     return (gb_merge){(int32_t)gb_load_u32(merge), (int32_t)gb_load_u32(merge + 4),
