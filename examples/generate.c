@@ -1,4 +1,4 @@
-/* Loads a program and prints what it says to one message:  generate PROGRAM MESSAGE */
+/* Loads a program and prints what it says to one message:  generate smollm2.gumbel "Where is Paris?" */
 #include <gumbel.h>
 #include <stdio.h>
 
