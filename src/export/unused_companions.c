@@ -92,17 +92,18 @@ static const char *find_scaled(const used_names *used, const char *name, size_t 
 
 /* ---- Biases -------------------------------------------------------------------------------------------- */
 
-/* The head's weight may be the embedding table, which has another name. */
+/* The head's weight may be the embedding table, which has another name, wherever it stands and however it is
+ * packed. */
 static const char *find_tied(const used_names *used, const char *bias) {
     static const struct {
         const char *bias, *weight;
-    } heads[] = {{"output.bias", "token_embd.weight"}, {"lm_head.bias", "model.embed_tokens.weight"}};
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        const size_t length = strlen(heads[i].weight) + 1;
-        const size_t at = first_within(used, heads[i].weight, length);
-        if (strcmp(bias, heads[i].bias) == 0 && is_within(used, at, heads[i].weight, length))
-            return used->names[at];
-    }
+    } heads[] = {{"output.bias", "token_embd."},
+                 {"lm_head.bias", "embed_tokens."},
+                 {"language_model.lm_head.bias", "embed_tokens."}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        for (size_t k = 0; strcmp(bias, heads[i].bias) == 0 && k < used->count; k++)
+            if (strstr(used->names[k], heads[i].weight))
+                return used->names[k];
     return NULL;
 }
 

@@ -147,6 +147,8 @@ static void refuses_biases_of_used_weights(void **state) {
     }
     write_scale("lm_head.bias");
     refuses_bias("checkpoint", "lm_head.bias", "model.embed_tokens.weight");
+    write_scale("language_model.lm_head.bias"); /* as under a wrapper */
+    refuses_bias("checkpoint", "language_model.lm_head.bias", "model.embed_tokens.weight");
 }
 
 static void refuses_biases_in_gguf(void **state) {

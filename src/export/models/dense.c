@@ -11,13 +11,13 @@
  * experts, a mixture of them without a shared one. Norms multiply by w.
  *
  * In Gemma 3 what attention and the MLP, a GEGLU, add is normalized too; norms multiply by 1 + w; embeddings
- * are scaled; and sliding layers turn with frequencies of their own. In SmolLM3 some layers do not turn.
+ * are scaled; and sliding layers rotate with frequencies of their own. In SmolLM3 some layers do not rotate.
  *
  * In Granite embeddings, scores, what attention and the MLP add, and logits are multiplied with numbers of
  * the configuration. Granite 4 calls the MLP shared, as it is beside experts in its relatives.
  *
- * In Phi a part of each head turns, and is scaled. Queries, keys and values are of one tensor, gate and up of
- * another: their rows are taken apart, so that the graph is as others' are.
+ * In Phi a part of each head is rotated, and scaled. Queries, keys and values are of one tensor, gate and up
+ * of another: their rows are taken apart, so that the graph is as others' are.
  */
 #include "export/models/dense_config.h"
 #include "export/models/model.h"
@@ -70,10 +70,10 @@ static gb_ref projected_heads(const dense *model, const gb_scope *scope, gb_ref 
 static gb_ref normalize_and_rotate(const dense *model, int64_t index, const gb_scope *scope, gb_ref x,
                                    const char *weight) {
     const gb_rope_config *rope = rope_of(model->config, index);
-    const bool turns_apart = rope == &model->config->sliding_rope;
+    const bool has_own_rope = rope == &model->config->sliding_rope;
     if (model->config->traits.has_head_norms)
         x = norm(model, scope, weight, x);
-    return rope ? gb_rotate(scope, turns_apart ? &model->sliding_rotary : &model->rotary, x) : x;
+    return rope ? gb_rotate(scope, has_own_rope ? &model->sliding_rotary : &model->rotary, x) : x;
 }
 
 static gb_ref attention(const dense *model, int64_t index, const gb_scope *scope, gb_ref x) {

@@ -14,7 +14,7 @@ const char *gb_known_reply_format(const char *architecture);
 /* Appends the JSON to bytes, with a zero behind it; nothing where there is no format. directory has a
  * tokenizer_config.json, or is NULL. vocabulary has the spellings of all tokens somewhere, or is NULL: the
  * known format of an architecture is for tokenizers that have its marks. A response_template there that is
- * not usable is told to log (may be NULL) and left out. Errors: IO, FORMAT (a file), MEMORY. */
+ * not usable is reported to log (may be NULL) and left out. Errors: IO, FORMAT (a file), MEMORY. */
 gumbel_status gb_choose_reply_format(const char *directory, const char *architecture,
                                      const gb_blob *vocabulary, gumbel_log_callback log, void *log_user,
                                      gb_byte_buffer *bytes, gumbel_error *error);

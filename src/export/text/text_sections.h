@@ -18,8 +18,8 @@ typedef struct gb_text_sections {
 } gb_text_sections;
 
 /* Reads directory/tokenizer.json and the chat templates. A missing tokenizer, and a template with something
- * that is not known here, are told to log (may be NULL) as warnings. Errors: IO, FORMAT, UNSUPPORTED (naming
- * file and key), MEMORY. Free with gb_text_sections_free, also after an error. */
+ * that is not known here, are reported to log (may be NULL) as warnings. Errors: IO, FORMAT, UNSUPPORTED
+ * (naming file and key), MEMORY. Free with gb_text_sections_free, also after an error. */
 gumbel_status gb_read_text_sections(const char *directory, gumbel_log_callback log, void *log_user,
                                     gb_text_sections *sections, gumbel_error *error);
 
