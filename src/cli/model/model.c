@@ -55,8 +55,8 @@ static gumbel_lock lock_of(const char *name) {
     return strcmp(name, "all") == 0 ? GUMBEL_LOCK_ALL : GUMBEL_LOCK_NONE;
 }
 
-static gumbel_status open_parts(const cli_model_options *options, bool snapshots, cli_model *model,
-                                gumbel_error *error) {
+static gumbel_status start_parts(const cli_model_options *options, bool snapshots, cli_model *model,
+                                 gumbel_error *error) {
     gumbel_engine_options engine_options = {
         .size = sizeof engine_options,
         .backend = options->backend,
@@ -72,33 +72,54 @@ static gumbel_status open_parts(const cli_model_options *options, bool snapshots
         .profile = options->profile,
         .profile_user = options->profile_user,
     };
-    model->info.size = sizeof model->info;
-    gumbel_status status = gumbel_program_get_info(model->program, &model->info, error);
-    if (status == GUMBEL_OK && model->info.has_tokenizer)
-        status = gumbel_tokenizer_create(model->program, &model->tokenizer, error);
-    if (status == GUMBEL_OK)
-        status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
+    const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
     return status == GUMBEL_OK ? gumbel_session_create(model->engine, &model->session, error) : status;
 }
 
-gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
-                             gumbel_error *error) {
+static gumbel_status open_tokenizer(cli_model *model, gumbel_error *error) {
+    model->info.size = sizeof model->info;
+    const gumbel_status status = gumbel_program_get_info(model->program, &model->info, error);
+    return status == GUMBEL_OK && model->info.has_tokenizer
+               ? gumbel_tokenizer_create(model->program, &model->tokenizer, error)
+               : status;
+}
+
+gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model,
+                                     gumbel_error *error) {
     *model = (cli_model){0};
-    gumbel_status status = cli_open_program(&options->source, (uint32_t)options->max_context.value,
-                                            &model->program, &model->load_seconds, error);
+    const uint32_t wanted = (uint32_t)options->max_context.value;
+    gumbel_status status =
+        cli_open_program(&options->source, wanted, &model->program, &model->load_seconds, error);
     if (status != GUMBEL_OK)
         return status;
-    double begin = cli_seconds();
-    status = open_parts(options, snapshots, model, error);
+    const double begin = cli_seconds();
+    status = open_tokenizer(model, error);
     if (status != GUMBEL_OK) {
         cli_model_close(model);
         return status;
     }
-    gumbel_engine_info engine = {.size = sizeof engine};
-    gumbel_engine_get_info(model->engine, &engine, NULL); /* it cannot fail */
-    model->max_context = engine.max_context;
+    const uint32_t most = model->info.max_context;
+    model->max_context = wanted > 0 && wanted < most ? wanted : most;
     model->load_seconds += cli_seconds() - begin;
     return GUMBEL_OK;
+}
+
+gumbel_status cli_model_start(const cli_model_options *options, bool snapshots, cli_model *model,
+                              gumbel_error *error) {
+    const double begin = cli_seconds();
+    const gumbel_status status = start_parts(options, snapshots, model, error);
+    if (status != GUMBEL_OK) {
+        cli_model_close(model);
+        return status;
+    }
+    model->load_seconds += cli_seconds() - begin;
+    return GUMBEL_OK;
+}
+
+gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
+                             gumbel_error *error) {
+    const gumbel_status status = cli_model_open_program(options, model, error);
+    return status == GUMBEL_OK ? cli_model_start(options, snapshots, model, error) : status;
 }
 
 gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error) {

@@ -43,6 +43,12 @@ typedef struct cli_model {
 gumbel_status cli_model_open(const cli_model_options *options, bool snapshots, cli_model *model,
                              gumbel_error *error);
 
+/* The two halves of it, for a command that settles the slots by what the program is: first the program and
+ * its tokenizer, then the engine and its session. On a failure of either nothing stays open. */
+gumbel_status cli_model_open_program(const cli_model_options *options, cli_model *model, gumbel_error *error);
+gumbel_status cli_model_start(const cli_model_options *options, bool snapshots, cli_model *model,
+                              gumbel_error *error);
+
 /* Refuses ids given by --tokens that are outside the program's vocabulary. */
 gumbel_status cli_check_tokens(const cli_model *model, const cli_tokens *tokens, gumbel_error *error);
 
