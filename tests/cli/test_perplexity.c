@@ -270,12 +270,60 @@ static void four_bits_cost_little(void **state) {
     }
 }
 
+/* All but the engine's description, which says how many tokens it takes in a step. */
+static char *scores_in_batches(const char *small, const char *whole, const char *batch,
+                               const char *second_half) {
+    char *object = output_of(GUMBEL(NULL, "perplexity", small, "--against", whole, "-f",
+                                    test_data("quantize/perplexity.txt"), "-n", "100", "-c", "16", "--json",
+                                    "--batch", batch, second_half));
+    char *scores_of_text = strstr(object, "\"file\"");
+    assert_non_null(scores_of_text);
+    memmove(object, scores_of_text, strlen(scores_of_text) + 1);
+    return object;
+}
+
+/* Of 100 tokens six windows are full and a seventh is not, which is run beside others and alone. */
+static void a_batch_changes_nothing(void **state) {
+    (void)state;
+    const char *model = bundled_model("qwen3_5-moe-tiny");
+    const char *whole = temporary_path("whole.gumbel"), *small = temporary_path("small.gumbel");
+    free(output_of(GUMBEL(NULL, "export", model, "-o", whole, "--quiet")));
+    free(output_of(GUMBEL(NULL, "export", model, "-o", small, "--quiet", "--quantize", "int4")));
+    const char *const batches[] = {"8", "5", "3"}, *const halves[] = {NULL, "--second-half"};
+    for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+        char *expected = scores_in_batches(small, whole, "1", halves[h]);
+        assert_has(expected, "kl_divergence");
+        for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+            char *found = scores_in_batches(small, whole, batches[b], halves[h]);
+            assert_string_equal(found, expected);
+            free(found);
+        }
+        free(expected);
+    }
+}
+
+static void batches_have_one_window_or_more(void **state) {
+    (void)state;
+    const char *const values[] = {"0", "-1", "1025", "8x", ""};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        command_result result = GUMBEL(NULL, "perplexity", program, "-f", text_path, "--batch", values[i]);
+        assert_status(result, 2);
+        assert_one_error_line(&result, "--batch");
+        free_result(&result);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_what_the_logits_say),  cmocka_unit_test(against_itself_nothing_differs),
-        cmocka_unit_test(second_halves_alone),     cmocka_unit_test(an_object_for_programs),
-        cmocka_unit_test(counts_what_it_is_given), cmocka_unit_test(other_tokens_cannot_be_compared),
+        cmocka_unit_test(is_what_the_logits_say),
+        cmocka_unit_test(against_itself_nothing_differs),
+        cmocka_unit_test(second_halves_alone),
+        cmocka_unit_test(an_object_for_programs),
+        cmocka_unit_test(counts_what_it_is_given),
+        cmocka_unit_test(other_tokens_cannot_be_compared),
         cmocka_unit_test(four_bits_cost_little),
+        cmocka_unit_test(a_batch_changes_nothing),
+        cmocka_unit_test(batches_have_one_window_or_more),
     };
     return cmocka_run_group_tests(tests, make_programs, NULL);
 }

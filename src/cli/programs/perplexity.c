@@ -2,19 +2,15 @@
  *
  * gumbel perplexity: how well a program predicts a text, and how far its predictions are from another's.
  */
-#include "cli/base/files.h"
-#include "cli/base/progress.h"
 #include "cli/base/report.h"
 #include "cli/command.h"
-#include "cli/model/model.h"
-#include "cli/model/prompt.h"
-#include "cli/programs/perplexity_scores.h"
+#include "cli/programs/perplexity_windows.h"
 
-#include <string.h>
+enum { DEFAULT_BATCH = 16, MOST_BATCH = 1024 };
 
 typedef struct perplexity_options {
     const char *file, *against;
-    cli_integer count;
+    cli_integer count, batch;
     bool second_half, json;
 } perplexity_options;
 
@@ -42,6 +38,13 @@ static const cli_option perplexity_table[] = {
      .type = CLI_INTEGER,
      .range = {.low = 0, .high = INT32_MAX},
      .offset = offsetof(perplexity_options, count)},
+    {.names = "-b --batch",
+     .argument = "N",
+     .help = "Windows run at once; the default is 16. Fewer where there are fewer, or where their states "
+             "would take more than a quarter of the memory. On the CPU the result does not depend on it.",
+     .type = CLI_INTEGER,
+     .range = {.low = 1, .high = MOST_BATCH},
+     .offset = offsetof(perplexity_options, batch)},
     {.names = "--second-half",
      .help = "Of each window score the second half only, and leave out a last window that is not full, as "
              "llama-perplexity does: with -c the same, the numbers can be compared.",
@@ -54,162 +57,78 @@ static const cli_option perplexity_table[] = {
     {0},
 };
 
-/* Runs one token; *row is what follows it, valid until the engine's next step. */
-static gumbel_status run_token(const cli_model *model, int32_t token, const float **row,
-                               gumbel_error *error) {
-    gumbel_sampling greedy = {.size = sizeof greedy, .temperature = 0, .top_k = 0, .top_p = 1};
-    gumbel_result result = {.size = sizeof result};
-    gumbel_request request = {.size = sizeof request,
-                              .session = model->session,
-                              .tokens = &token,
-                              .token_count = 1,
-                              .result = &result,
-                              .sampling = &greedy};
-    gumbel_status status = gumbel_step(model->engine, &request, 1, error);
-    *row = result.logits;
-    if (status == GUMBEL_OK && !*row) {
-        cli_refuse(error, "the program gives no logits on this backend; export it with --logits");
-        status = error->status = GUMBEL_ERROR_UNSUPPORTED;
-    }
-    return status;
-}
-
 /* Positions that a prediction may look back, the same for both programs. */
 static uint32_t window_of(const cli_model *model, const cli_model *other) {
     return other->program && other->max_context < model->max_context ? other->max_context
                                                                      : model->max_context;
 }
 
-/* The text's tokens, and what of them is scored. */
-typedef struct scoring {
-    cli_tokens tokens;
-    bool begins_with_bos; /* a token that is not the text's */
-    bool is_half;         /* the second half of each full window */
-    uint32_t window;
-} scoring;
-
-static bool is_scored(const scoring *s, uint32_t position) {
-    return !s->is_half || (position >= s->window / 2 && position + 1 < s->window);
-}
-
-/* Tokens that are run: all but the last, or those of full windows. */
-static size_t count_runs(const scoring *s) {
-    return s->is_half ? s->tokens.count / s->window * s->window : s->tokens.count - 1;
-}
-
-static gumbel_status score_token(const cli_model *model, const cli_model *other, const scoring *s,
-                                 size_t index, uint32_t position, cli_scores *scores, gumbel_error *error) {
-    const float *row = NULL, *reference = NULL;
-    const int32_t token = s->tokens.ids[position == 0 && s->begins_with_bos ? 0 : index];
-    gumbel_status status = run_token(model, token, &row, error);
-    if (status == GUMBEL_OK && other->program)
-        status = run_token(other, token, &reference, error);
-    if (status == GUMBEL_OK && is_scored(s, position))
-        cli_add_prediction(scores, row, reference, model->info.vocab_size, s->tokens.ids[index + 1]);
-    return status;
-}
-
-/* A text longer than the context is cut into windows. Each begins with the model's bos, where it expects one;
- * the token after a window's beginning is the first one that it may score. */
-static gumbel_status score_text(const cli_model *model, const cli_model *other, const scoring *s,
-                                cli_progress *progress, cli_scores *scores, gumbel_error *error) {
-    const size_t count = count_runs(s);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t position = (uint32_t)(i % s->window);
-        if (position == 0) {
-            gumbel_session_reset(model->session);
-            if (other->program)
-                gumbel_session_reset(other->session);
-        }
-        const gumbel_status status = score_token(model, other, s, i, position, scores, error);
-        if (status != GUMBEL_OK)
-            return status;
-        cli_progress_count(progress, "tokens", i + 1, count);
-    }
-    return GUMBEL_OK;
-}
-
-static const gumbel_encode_options encode_options = {.size = sizeof encode_options, .add_special = true};
-
-/* Whether encoding puts bos before a text. */
-static bool adds_bos(const cli_model *model) {
-    int32_t ids[16];
-    size_t count = 0;
-    return gumbel_encode(model->tokenizer, "", 0, &encode_options, ids, 16, &count, NULL) == GUMBEL_OK &&
-           count > 0 && ids[0] == model->info.bos_token;
-}
-
-/* Two vocabularies of one size may still be different ones; an other without a tokenizer is believed. */
-static gumbel_status check_same_tokens(const cli_model *other, const char *program, const char *against,
-                                       const cli_text *text, const cli_tokens *tokens, gumbel_error *error) {
-    cli_tokens found = {0};
-    if (!other->tokenizer)
-        return GUMBEL_OK;
-    gumbel_status status =
-        cli_encode_text(other->tokenizer, text->bytes, text->length, &encode_options, &found, error);
-    bool is_same = found.count == tokens->count &&
-                   (found.count == 0 || memcmp(found.ids, tokens->ids, found.count * sizeof *found.ids) == 0);
-    cli_tokens_free(&found);
-    if (status != GUMBEL_OK || is_same)
-        return status;
-    cli_refuse(error, "%s: its tokenizer gives other tokens for the text than that of %s", against, program);
-    return error->status = GUMBEL_ERROR_ARGUMENT;
-}
-
-static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
-                                 const perplexity_arguments *arguments, cli_tokens *tokens,
-                                 gumbel_error *error) {
-    const perplexity_options *options = &arguments->perplexity;
-    const char *program = arguments->model.source.path;
-    cli_text text = {0};
-    gumbel_status status = cli_read_file(options->file, &text, error);
-    if (status == GUMBEL_OK && !model->tokenizer) {
-        cli_refuse(error, "%s: the program has no tokenizer", program);
-        status = GUMBEL_ERROR_ARGUMENT;
-    }
-    if (status == GUMBEL_OK)
-        status = cli_encode_text(model->tokenizer, text.bytes, text.length, &encode_options, tokens, error);
-    if (status == GUMBEL_OK)
-        status = check_same_tokens(other, program, options->against, &text, tokens, error);
-    cli_text_free(&text);
-    if (status == GUMBEL_OK && options->count.value > 0 && tokens->count > (size_t)options->count.value)
-        tokens->count = (size_t)options->count.value;
-    return status;
-}
-
-/* Reads the text, and checks that there is something to score. */
-static gumbel_status begin_scoring(const cli_model *model, const cli_model *other,
-                                   const perplexity_arguments *arguments, scoring *s, gumbel_error *error) {
-    const perplexity_options *options = &arguments->perplexity;
-    *s = (scoring){.is_half = options->second_half, .window = window_of(model, other)};
-    const gumbel_status status = read_tokens(model, other, arguments, &s->tokens, error);
-    if (status != GUMBEL_OK)
-        return status;
-    s->begins_with_bos = adds_bos(model);
-    const size_t least = s->is_half ? s->window : 2;
-    if (s->is_half && s->window < 4) {
-        cli_refuse(error, "--second-half: windows of %u tokens, expected 4 or more (-c)", s->window);
-        return error->status = GUMBEL_ERROR_ARGUMENT;
-    }
-    if (s->tokens.count >= least)
-        return GUMBEL_OK;
-    cli_refuse(error, "%s: %zu tokens, expected %zu or more in windows of %u", options->file, s->tokens.count,
-               least, s->window);
-    return error->status = GUMBEL_ERROR_ARGUMENT;
+static cli_model_options options_of_other(const perplexity_arguments *arguments) {
+    cli_model_options options = arguments->model;
+    options.source = (cli_program_options){.path = arguments->perplexity.against};
+    return options;
 }
 
 static gumbel_status open_other(const perplexity_arguments *arguments, const cli_model *model,
                                 cli_model *other, gumbel_error *error) {
     if (!arguments->perplexity.against)
         return GUMBEL_OK;
-    cli_model_options options = arguments->model;
-    options.source = (cli_program_options){.path = arguments->perplexity.against};
-    gumbel_status status = cli_model_open(&options, false, other, error);
+    const cli_model_options options = options_of_other(arguments);
+    gumbel_status status = cli_model_open_program(&options, other, error);
     if (status != GUMBEL_OK || other->info.vocab_size == model->info.vocab_size)
         return status;
     cli_refuse(error, "%s: a vocabulary of %u tokens, expected %u as in %s", options.source.path,
                other->info.vocab_size, model->info.vocab_size, arguments->model.source.path);
     return error->status = GUMBEL_ERROR_ARGUMENT;
+}
+
+static gumbel_status read_text(const perplexity_arguments *arguments, const cli_model *model,
+                               const cli_model *other, cli_scored_text *text, gumbel_error *error) {
+    const perplexity_options *options = &arguments->perplexity;
+    const cli_scored_source source = {.program = arguments->model.source.path,
+                                      .against = options->against,
+                                      .file = options->file,
+                                      .window = window_of(model, other),
+                                      .count = (uint32_t)options->count.value,
+                                      .second_half = options->second_half};
+    return cli_read_scored_text(model, other, &source, text, error);
+}
+
+/* Opens the programs and reads the text, which says how many slots their engines need. */
+static gumbel_status open_all(const perplexity_arguments *arguments, cli_model *model, cli_model *other,
+                              cli_scored_text *text, gumbel_error *error) {
+    gumbel_status status = cli_model_open_program(&arguments->model, model, error);
+    if (status == GUMBEL_OK)
+        status = open_other(arguments, model, other, error);
+    return status == GUMBEL_OK ? read_text(arguments, model, other, text, error) : status;
+}
+
+static gumbel_status start_engines(const perplexity_arguments *arguments, cli_model *model, cli_model *other,
+                                   uint32_t slots, gumbel_error *error) {
+    cli_model_options options = arguments->model;
+    options.slots = (int)slots;
+    const gumbel_status status = cli_model_start(&options, false, model, error);
+    if (status != GUMBEL_OK || !other->program)
+        return status;
+    options = options_of_other(arguments);
+    options.slots = (int)slots;
+    return cli_model_start(&options, false, other, error);
+}
+
+static gumbel_status score(const perplexity_arguments *arguments, cli_model *model, cli_model *other,
+                           const cli_scored_text *text, cli_scores *scores, gumbel_error *error) {
+    const cli_integer *wanted = &arguments->perplexity.batch;
+    uint32_t batch;
+    gumbel_status status = cli_settle_batch(
+        model, other, text, wanted->given ? (uint32_t)wanted->value : DEFAULT_BATCH, &batch, error);
+    if (status == GUMBEL_OK)
+        status = start_engines(arguments, model, other, batch, error);
+    cli_progress progress;
+    cli_progress_begin(&progress, false);
+    if (status == GUMBEL_OK)
+        status = cli_score_windows(model, other, text, batch, &progress, scores, error);
+    cli_progress_erase(&progress);
+    return status;
 }
 
 static void print_scores(const perplexity_arguments *arguments, const cli_model *model,
@@ -232,22 +151,15 @@ static int perplexity(void *given) {
     if (!arguments->perplexity.file)
         return cli_fail_usage("perplexity needs -f FILE, the text");
     cli_model model = {0}, other = {0};
-    scoring s = {0};
+    cli_scored_text text = {0};
     cli_scores scores = {0};
     gumbel_error error;
-    gumbel_status status = cli_model_open(&arguments->model, false, &model, &error);
+    gumbel_status status = open_all(arguments, &model, &other, &text, &error);
     if (status == GUMBEL_OK)
-        status = open_other(arguments, &model, &other, &error);
-    if (status == GUMBEL_OK)
-        status = begin_scoring(&model, &other, arguments, &s, &error);
-    cli_progress progress;
-    cli_progress_begin(&progress, false);
-    if (status == GUMBEL_OK)
-        status = score_text(&model, &other, &s, &progress, &scores, &error);
-    cli_progress_erase(&progress);
+        status = score(arguments, &model, &other, &text, &scores, &error);
     if (status == GUMBEL_OK)
         print_scores(arguments, &model, &other, &scores);
-    cli_tokens_free(&s.tokens);
+    cli_tokens_free(&text.tokens);
     cli_model_close(&other);
     cli_model_close(&model);
     return status == GUMBEL_OK ? CLI_OK : cli_fail_with(&error);
@@ -259,7 +171,8 @@ const cli_command cli_command_perplexity = {
     .synopsis = "PROGRAM -f FILE [--against OTHER] [options]",
     .description =
         "Prints the perplexity of a text with its standard error: exp of the mean of -log p over its tokens, "
-        "each predicted from those before it. A text longer than the context is cut into windows.",
+        "each predicted from those before it. A text longer than the context is cut into windows, several of "
+        "which are run at once: a smaller -c, which makes more of them, is faster, and predicts from less.",
     .operands =
         (const cli_operand[]){
             {"PROGRAM", offsetof(perplexity_arguments, model.source.path), true, CLI_PROGRAM_HELP}, {0}},

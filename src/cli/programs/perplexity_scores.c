@@ -6,33 +6,12 @@
 
 #include <math.h>
 
-/* log of the sum of exp(logits), and where the largest is. */
-static double log_sum(const float *logits, uint32_t count, uint32_t *best) {
-    *best = 0;
-    for (uint32_t i = 1; i < count; i++)
-        if (logits[i] > logits[*best])
-            *best = i;
-    double largest = (double)logits[*best], sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sum += exp((double)logits[i] - largest);
-    return largest + log(sum);
-}
-
-void cli_add_prediction(cli_scores *scores, const float *logits, const float *reference, uint32_t count,
-                        int32_t token) {
-    uint32_t best, reference_best;
-    double sum = log_sum(logits, count, &best);
-    cli_average_add(&scores->surprise, sum - (double)logits[token]);
-    if (!reference)
+void cli_add_prediction(cli_scores *scores, const cli_prediction *prediction, bool has_reference) {
+    cli_average_add(&scores->surprise, prediction->surprise);
+    if (!has_reference)
         return;
-    double reference_sum = log_sum(reference, count, &reference_best), divergence = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double p = (double)reference[i] - reference_sum, q = (double)logits[i] - sum;
-        if (p > -100)
-            divergence += exp(p) * (p - q);
-    }
-    cli_average_add(&scores->divergence, divergence);
-    cli_average_add(&scores->agreement, best == reference_best);
+    cli_average_add(&scores->divergence, prediction->divergence);
+    cli_average_add(&scores->agreement, prediction->agrees);
 }
 
 /* The error of exp(mean) is that of the mean times its slope. */

@@ -6,8 +6,8 @@
 #define GUMBEL_CLI_PROGRAMS_PERPLEXITY_SCORES_H
 
 #include "cli/base/average.h"
+#include "cli/programs/perplexity_rows.h"
 
-#include <stdint.h>
 #include <stdio.h>
 
 /* Start from {0}. */
@@ -17,10 +17,7 @@ typedef struct cli_scores {
     cli_average agreement;  /* 1 where both find the same token most likely, otherwise 0 */
 } cli_scores;
 
-/* Adds the prediction of a token: count logits of the program and, unless reference is NULL, of the
- * reference. */
-void cli_add_prediction(cli_scores *scores, const float *logits, const float *reference, uint32_t count,
-                        int32_t token);
+void cli_add_prediction(cli_scores *scores, const cli_prediction *prediction, bool has_reference);
 
 /* What was scored: paths, and how many tokens a prediction may look back. */
 typedef struct cli_scored {
