@@ -524,6 +524,22 @@ typedef struct gumbel_session gumbel_session;
  * gumbel_step. */
 typedef void (*gumbel_profile_callback)(void *user, const char *op, const char *weight, double seconds);
 
+/* What a product of a step is about to take in. */
+typedef struct gumbel_observation {
+    const char *weight;  /* its constant's name, unique in its program: of a head tied to the embedding, the
+                            table's */
+    const float *inputs; /* [rows, columns], as the graph has them: neither rotated nor rounded */
+    size_t rows, columns;
+    const int32_t *experts; /* [rows, choices]: the experts that each row goes to; NULL: a product without */
+    size_t choices;         /* 0 without experts; 1 where each row of inputs is of one expert */
+    unsigned thread, threads; /* the calling thread, of how many: each calls with the same inputs, so that
+                                 they can share the work */
+} gumbel_observation;
+
+/* Receives what each linear and expert_linear of the graph takes in, before it runs, from every thread that
+ * executes the step: several at once. The inputs are valid until it returns. */
+typedef void (*gumbel_observe_callback)(void *user, const gumbel_observation *observation);
+
 typedef enum gumbel_lock {
     GUMBEL_LOCK_TOUCHED = 0, /* keep weights in memory once read, as far as the system allows */
     GUMBEL_LOCK_ALL = 1,     /* read and keep all weights now; an error where the system refuses */
@@ -549,6 +565,8 @@ typedef struct gumbel_engine_options {
     void *profile_user;
     uint32_t draft_tokens; /* draft tokens of one session in a step, at most (gumbel_request); 0: none. Memory
                               is reserved for so many more rows of each slot */
+    gumbel_observe_callback observe; /* NULL: none. The CPU backend's; others refuse it */
+    void *observe_user;
 } gumbel_engine_options;
 
 /* Prepares a program for running: reserves caches and scratch, starts the threads. options may be NULL. The

@@ -20,6 +20,8 @@ typedef struct gb_backend_options {
     void *log_user;
     gumbel_profile_callback profile; /* NULL: ops are not timed */
     void *profile_user;
+    gumbel_observe_callback observe; /* NULL: what products take in is not reported */
+    void *observe_user;
 } gb_backend_options;
 
 /* Rows of a step, at most. */

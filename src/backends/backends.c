@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const gb_backend_entry entries[] = {
-    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true},
-    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false},
-    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false},
+    {"cpu", gb_cpu_backend_create, gb_cpu_describe, gb_cpu_describe_plan, true, true},
+    {"cuda", gb_cuda_backend_create, gb_cuda_describe, gb_cuda_describe_plan, false, false},
+    {"mlx", gb_mlx_backend_create, gb_mlx_describe, NULL, false, false},
 };
 
 gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, gumbel_error *error) {
@@ -34,6 +34,14 @@ gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_pr
                            entry->name, program->states[i].name, gb_dtype_name(dtype));
     }
     return GUMBEL_OK;
+}
+
+gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,
+                                       gumbel_error *error) {
+    if (!options->observe || entry->observes)
+        return GUMBEL_OK;
+    return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED,
+                   "backend %s does not report the inputs of products (observe); use the cpu", entry->name);
 }
 
 void gumbel_describe_backends(gumbel_write_callback write, void *user) {

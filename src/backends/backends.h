@@ -18,6 +18,7 @@ typedef struct gb_backend_entry {
     gumbel_status (*describe_plan)(const gb_program *program, const gb_backend_options *options,
                                    const gb_text_sink *sink, gumbel_error *error);
     bool has_codes; /* it reads caches of q8 and q4 */
+    bool observes;  /* it calls options.observe */
 } gb_backend_entry;
 
 /* The entry of a name (NULL: the CPU), or an ARGUMENT error that lists the names. */
@@ -26,5 +27,9 @@ gumbel_status gb_backend_find(const char *name, const gb_backend_entry **entry, 
 /* UNSUPPORTED naming the first cache of the program whose dtype the backend does not read. */
 gumbel_status gb_backend_check_caches(const gb_backend_entry *entry, const gb_program *program,
                                       gumbel_error *error);
+
+/* UNSUPPORTED where the options ask for what products take in and the backend does not report it. */
+gumbel_status gb_backend_check_observe(const gb_backend_entry *entry, const gb_backend_options *options,
+                                       gumbel_error *error);
 
 #endif

@@ -125,6 +125,8 @@ static gb_backend_options backend_options_of(const gumbel_engine_options *option
         .log_user = options->log_user,
         .profile = options->profile,
         .profile_user = options->profile_user,
+        .observe = options->observe,
+        .observe_user = options->observe_user,
     };
 }
 
@@ -133,6 +135,7 @@ static gumbel_status create_backend(gumbel_engine *engine, const char *name,
     const gb_backend_entry *entry;
     GB_TRY(gb_backend_find(name, &entry, error));
     GB_TRY(gb_backend_check_caches(entry, engine->program, error));
+    GB_TRY(gb_backend_check_observe(entry, options, error));
     engine->backend_name = entry->name;
     GB_TRY(entry->create(engine->program, options, &engine->backend, error));
     if (engine->backend->threads > 0 || gb_program_input(engine->program, GB_ROLE_MASK) == GB_NO_VALUE)

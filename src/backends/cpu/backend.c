@@ -141,7 +141,9 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
                                             .thread_count = threads,
                                             .least_shared_work = least_shared_work,
                                             .profile = options->profile,
-                                            .profile_user = options->profile_user};
+                                            .profile_user = options->profile_user,
+                                            .observe = options->observe,
+                                            .observe_user = options->observe_user};
     GB_TRY(gb_executor_create(&executor_options, &b->executor, error));
     GB_TRY(gb_lock_weights(b->program, &b->weights, b->lock, error));
     snprintf(b->base.description, sizeof b->base.description, "cpu %s %u thread%s", vector->name, threads,

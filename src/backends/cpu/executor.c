@@ -3,6 +3,7 @@
 
 #include "backends/batch/batch.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/observe.h"
 #include "backends/cpu/ready_steps.h"
 #include "backends/threads/team_trial.h"
 #include "base/clock.h"
@@ -18,6 +19,8 @@ struct gb_executor {
     uint64_t least_shared_work;
     gumbel_profile_callback profile;
     void *profile_user;
+    gumbel_observe_callback observe;
+    void *observe_user;
     gb_cpu_tensor *tensors;        /* by value */
     gb_quantized_matrix *matrices; /* by constant; of dense ones not used */
     gb_ready_steps steps;
@@ -147,6 +150,17 @@ static void prepare_step(walker *w, const gb_ready_step *step) {
         gb_late_masks_work(masks);
 }
 
+/* The inputs are complete after the first barrier; before the second no later step overwrites them. */
+static void observe(walker *w, const gb_ready_step *step) {
+    const gb_executor *e = w->executor;
+    gumbel_observation observation = gb_observation_of(e->plan->program, step);
+    observation.thread = w->worker.index;
+    observation.threads = e->steps.is_single ? 1 : e->thread_count;
+    wait_for_others(w);
+    e->observe(e->observe_user, &observation);
+    wait_for_others(w);
+}
+
 /* Where to go on after a jump or a branch. The second barrier keeps the condition until all have read it. */
 static uint32_t next_step(walker *w, const gb_ready_step *step, uint32_t following) {
     if (step->kind == GB_STEP_JUMP)
@@ -184,12 +198,14 @@ static void walk(void *user, unsigned index) {
     gb_executor *e = user;
     walker w = {.executor = e,
                 .worker = {index, e->thread_count, e->scratch + index * e->scratch_bytes, e->shared}};
-    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0;
+    bool has_rows = e->row_count > 0, is_timed = e->profile && index == 0, is_observed = e->observe;
     for (uint32_t s = 0; s < e->steps.count;) {
         const gb_ready_step *step = &e->steps.list[s++];
         w.next = s - 1;
         if (step->needs_rows && !has_rows)
             continue;
+        if (is_observed && step->is_product)
+            observe(&w, step);
         if (!step->kernel) {
             s = next_step(&w, step, s);
         } else if (is_timed) {
@@ -297,6 +313,8 @@ gumbel_status gb_executor_create(const gb_executor_options *options, gb_executor
     created->least_shared_work = options->least_shared_work;
     created->profile = options->profile;
     created->profile_user = options->profile_user;
+    created->observe = options->observe;
+    created->observe_user = options->observe_user;
     gumbel_status status = GUMBEL_OK;
     if (!reserve(created))
         status = gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the values of a step: %llu bytes",

@@ -26,6 +26,8 @@ typedef struct gb_executor_options {
     uint64_t least_shared_work;      /* multiplications, about: smaller steps are left to thread 0 */
     gumbel_profile_callback profile; /* called by thread 0 after each step of the plan; or NULL */
     void *profile_user;
+    gumbel_observe_callback observe; /* called by every thread before each product; or NULL */
+    void *observe_user;
 } gb_executor_options;
 
 /* Resolves the plan's steps and reserves the arena and the threads' scratch. What the options point to must

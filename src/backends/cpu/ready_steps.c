@@ -57,6 +57,7 @@ static gumbel_status add_before(maker *m, const gb_ready_step *step, gb_kernel b
     gb_ready_step *created = &m->steps->list[m->steps->count++];
     *created = *step;
     created->kernel = before;
+    created->is_product = false;
     created->traits = gb_find_traits(step->call.node->op, true);
     memset(created->call.results, 0, sizeof created->call.results);
     if (before == gb_kernel_quantize)
@@ -64,10 +65,16 @@ static gumbel_status add_before(maker *m, const gb_ready_step *step, gb_kernel b
     return count_shared_bytes(m, created, error);
 }
 
+static bool is_product(const gb_step *planned) {
+    return planned->kind == GB_STEP_NODE &&
+           (planned->node->op == GB_OP_LINEAR || planned->node->op == GB_OP_EXPERT_LINEAR);
+}
+
 static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *error) {
     gb_ready_step step = {.planned = planned,
                           .kind = planned->kind,
                           .needs_rows = planned->needs_rows,
+                          .is_product = is_product(planned),
                           .reads_masks = reads_masks(m->plan, planned),
                           .target = planned->target,
                           .call = {.node = planned->node, .vector = m->vector}};

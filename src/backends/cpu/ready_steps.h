@@ -14,6 +14,7 @@ typedef struct gb_ready_step {
     const gb_step *planned;
     gb_step_kind kind;
     bool needs_rows;  /* left out of a batch without rows */
+    bool is_product;  /* a linear or expert_linear, not the kernel before it */
     bool reads_masks; /* all threads meet before it where masks are made late */
     bool meets_first; /* in this batch: all threads meet before it */
     bool is_target;   /* of a branch or jump */
