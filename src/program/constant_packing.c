@@ -12,6 +12,8 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
     gb_ref ref = node->operands[operand];
     if (ref == GB_NO_VALUE || program->values[ref].kind != GB_VALUE_CONSTANT)
         return;
+    if (node->op == GB_OP_EMBEDDING)
+        return; /* rows are read from every packing */
     gb_constant_use *use = &uses[program->values[ref].index];
     if (operand != WEIGHT_OPERAND || (node->op != GB_OP_LINEAR && node->op != GB_OP_EXPERT_LINEAR)) {
         use->has_others = true;

@@ -13,13 +13,14 @@
 typedef enum gb_packing_order {
     GB_ORDER_CANONICAL = 0,   /* every constant as its format's planes say */
     GB_ORDER_INTERLEAVED = 1, /* the matrices of linear and expert_linear by gb_packing_interleaved */
-    GB_ORDER_FRAGMENTS = 2    /* by gb_packing_fragments or gb_packing_tiles those that nothing else reads */
+    GB_ORDER_FRAGMENTS = 2    /* by gb_packing_fragments or gb_packing_tiles those that nothing else reads but
+                               * embeddings */
 } gb_packing_order;
 
 /* For each constant of the program, how it is used. */
 typedef struct gb_constant_use {
     bool is_multiplied; /* the weight of a linear or expert_linear */
-    bool has_others;    /* an operand of anything else */
+    bool has_others;    /* an operand of anything else, embeddings aside */
     bool is_int8;       /* of one at least that rounds its input to 8 bits */
     bool is_per_token;  /* of one at least that rounds its input to 8 bits per row */
 } gb_constant_use;

@@ -33,6 +33,18 @@ static gumbel_status rotation_of(const gb_op_info *op, int64_t columns, const gb
     return check_rotation(op, GB_ATTRIBUTE_ROTATION, rotation, columns, error);
 }
 
+/* A table that is not quantized has no reason to be stored rotated. */
+static gumbel_status embedding(const gb_op_info *op, const gb_operand_type *table, const gb_node *node,
+                               gumbel_error *error) {
+    const int64_t rotation = gb_node_int(node, GB_ATTRIBUTE_ROTATION);
+    if (rotation == 0)
+        return GUMBEL_OK;
+    if (!table->format)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: rotation = %lld, but its table is not quantized",
+                       op->name, (long long)rotation);
+    return check_rotation(op, GB_ATTRIBUTE_ROTATION, rotation, table->type.shape.dims[1], error);
+}
+
 /* A sum of 8-bit products stays an integer where each weight is one, and fits where rows are not too long. */
 static gumbel_status int8_per_token(const gb_op_info *op, const gb_operand_type *weight, int64_t columns,
                                     gumbel_error *error) {
@@ -258,6 +270,8 @@ static gumbel_status apply_mask(const gb_operand_type *operands, gumbel_error *e
 static gumbel_status op_rule(const gb_op_info *op, const gb_operand_type *operands, const gb_node *node,
                              gb_type *results, gumbel_error *error) {
     switch (op->op) {
+    case GB_OP_EMBEDDING:
+        return embedding(op, &operands[0], node, error);
     case GB_OP_LINEAR:
         return activation_of(op, &operands[1], node, error);
     case GB_OP_RMS_NORM:

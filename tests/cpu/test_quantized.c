@@ -4,6 +4,8 @@
  * formats and the written rule say, bit for bit.
  */
 #include "cpu/random_matrix.h"
+#include "tensor/hadamard.h"
+#include "tensor/packing.h"
 
 #include <math.h>
 
@@ -170,6 +172,83 @@ static void rows_of_tables(void **unused) {
     }
 }
 
+/* A row of the table as the op's line in ops.def defines it. */
+static void define_row(const gb_quantized_matrix *m, size_t row, size_t columns, size_t rotation, float scale,
+                       float *y) {
+    gb_format_dequantize(&m->format, &m->planes, m->data, row, 0, columns, y);
+    for (size_t at = 0; at < columns; at += rotation)
+        gb_hadamard(y + at, rotation);
+    for (size_t k = 0; k < columns; k++) {
+        const float turned = y[k] * gb_hadamard_scale(rotation);
+        y[k] = turned * scale;
+    }
+}
+
+enum { TABLE_TOKENS = 9, TABLE_ROWS = 32 };
+
+/* The table as it is, or as products read it; threads share tokens, or columns. */
+static void look_up_rotated(const gb_cpu_tensor *table, const gb_cpu_tensor *tokens, size_t rotation,
+                            gb_split split, const float *expected) {
+    const size_t columns = table->dims[1];
+    gb_node node = {
+        .op = GB_OP_EMBEDDING,
+        .attribute_count = 2,
+        .attributes = {gb_float(GB_ATTRIBUTE_SCALE, 3), gb_int(GB_ATTRIBUTE_ROTATION, (int64_t)rotation)}};
+    gb_cpu_tensor y = new_tensor(GB_F32, 2, TABLE_TOKENS, columns, 1);
+    gb_kernel_call call = {.node = &node, .operands = {table, tokens}, .results = {&y}, .split = split};
+    check_kernel(gb_kernel_embedding, &call);
+    assert_memory_equal(y.data, expected, tensor_bytes(&y));
+    free_tensor(&y);
+}
+
+static void look_up_interleaved(const gb_quantized_matrix *matrix, const gb_cpu_tensor *tokens,
+                                size_t columns, size_t rotation, const float *expected) {
+    gb_packing packing;
+    if (!gb_packing_interleaved(&matrix->format, TABLE_ROWS, columns, &packing))
+        return;
+    gb_quantized_matrix packed = *matrix;
+    uint8_t *bytes = malloc((size_t)matrix->planes.size);
+    assert_non_null(bytes);
+    gb_pack_matrix(&packing, &matrix->format, TABLE_ROWS, columns, matrix->data, bytes);
+    packed.data = bytes;
+    packed.is_interleaved = true;
+    const gb_cpu_tensor table = tensor_of(&packed, TABLE_ROWS, columns);
+    look_up_rotated(&table, tokens, rotation, GB_SPLIT_COLUMNS, expected);
+    free(bytes);
+}
+
+static void check_rotated_table(uint64_t *state, const gb_format *format, size_t columns, size_t rotation) {
+    gb_quantized_matrix matrix = random_matrix(state, format, TABLE_ROWS, columns);
+    const gb_cpu_tensor table = tensor_of(&matrix, TABLE_ROWS, columns);
+    gb_cpu_tensor tokens = new_tensor(GB_I32, 1, TABLE_TOKENS, 1, 1);
+    float *expected = malloc(TABLE_TOKENS * columns * sizeof *expected);
+    assert_non_null(expected);
+    for (size_t t = 0; t < TABLE_TOKENS; t++) {
+        ((int32_t *)tokens.data)[t] = (int32_t)random_below(state, TABLE_ROWS);
+        define_row(&matrix, (size_t)((int32_t *)tokens.data)[t], columns, rotation, 3,
+                   expected + t * columns);
+    }
+    look_up_rotated(&table, &tokens, rotation, GB_SPLIT_TOKENS, expected);
+    look_up_rotated(&table, &tokens, rotation, GB_SPLIT_COLUMNS, expected);
+    look_up_interleaved(&matrix, &tokens, columns, rotation, expected);
+    free(expected);
+    free_tensor(&tokens);
+    free((void *)(uintptr_t)matrix.data);
+}
+
+static void rows_of_rotated_tables(void **unused) {
+    (void)unused;
+    static const size_t widths[] = {576, 96, 128, 1280, 6, 40};
+    uint64_t state = 9;
+    for (size_t f = 0; f < FORMATS + INTEGER_FORMATS; f++) {
+        const gb_format *format = f < FORMATS ? &formats[f] : &integer_formats[f - FORMATS];
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (size_t rotation = 2; rotation <= GB_MAX_ROTATION; rotation *= 2)
+                if (gb_format_fits(format, widths[w]) && widths[w] % rotation == 0)
+                    check_rotated_table(&state, format, widths[w], rotation);
+    }
+}
+
 /* ---- Experts ------------------------------------------------------------------------------------------- */
 
 /* Each output is the one of the chosen expert's matrix, with x's row of the token or of the choice. */
@@ -231,6 +310,7 @@ int main(void) {
         cmocka_unit_test(int8_activations),
         cmocka_unit_test(numbers_that_are_none_are_seen),
         cmocka_unit_test(rows_of_tables),
+        cmocka_unit_test(rows_of_rotated_tables),
         cmocka_unit_test(products_of_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,99 +5,37 @@
  */
 #include "backends/cuda/lowering/activations.h"
 #include "cuda/launching.h"
-#include "tensor/convert.h"
+#include "cuda/random_matrix.h"
 #include "tensor/hadamard.h"
-#include "tensor/packing.h"
 
 #include <math.h>
 
 enum { MOST_ROWS = 260, MOST_INPUTS = 24832, EXPERTS = 3, CHOICES = 2 };
 
-typedef struct case_of {
-    gb_format format;
-    size_t outputs, inputs, rotation;
-} case_of;
-
-static const case_of cases[] = {
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64},        /* k in splits */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, MOST_INPUTS, 128}, /* more than registers keep */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 640, 256, 256}, /* more tiles than blocks of threads */
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32},
-    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4},
-    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, 17, 160, 2},
-    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64}, 128, 128, 0},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 77, 0},
-    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 16, 256, 128},
+static const matrix_case cases[] = {
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 128, 128, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 256, 384, 128, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 128}, 128, 2176, 64, false}, /* k in splits */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+     128,
+     MOST_INPUTS,
+     128,
+     false}, /* more than registers keep */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32},
+     640,
+     256,
+     256,
+     false}, /* more tiles than blocks of threads */
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, 48, 96, 32, false},
+    {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 64}, 21, 320, 4, false},
+    {{GB_FORMAT_PROGRESSIVE, 5, false, 8, GB_F16, 32}, 17, 160, 2, false},
+    {{GB_FORMAT_PROGRESSIVE, 6, false, 8, GB_F16, 64}, 128, 128, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0}, 33, 77, 0, false},
+    {{GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_BF16, 0}, 16, 256, 128, false},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* ---- Matrices ------------------------------------------------------------------------------------------ */
-
-typedef struct matrix {
-    const case_of *of;
-    uint8_t *data; /* canonical */
-    gb_planes planes;
-    gb_cuda_tensor tensor;
-} matrix;
-
-static void put_half(const matrix *m, const gb_plane *plane, size_t row, float value) {
-    const uint16_t half =
-        m->of->format.scale == GB_BF16 ? gb_bf16_from_float(value) : gb_f16_from_float(value);
-    memcpy(m->data + plane->offset + row * plane->row_bytes, &half, sizeof half);
-}
-
-static uint8_t random_group(uint32_t bits, uint64_t *random) {
-    const uint32_t zero = next_random(random) % (1u << bits);
-    const uint32_t scale = 1 + next_random(random) % gb_largest_group_scale(bits, zero);
-    return gb_put_group_integers(bits, (gb_group_integers){zero, scale});
-}
-
-static void fill(matrix *m, size_t rows, uint64_t *random) {
-    const gb_format *format = &m->of->format;
-    const bool has_groups = format->kind == GB_FORMAT_PROGRESSIVE;
-    for (uint64_t i = 0; i < m->planes.size; i++)
-        m->data[i] = (uint8_t)next_random(random);
-    for (size_t row = 0; row < rows; row++) {
-        put_half(m, has_groups ? &m->planes.super_scales : &m->planes.scales, row, next_float(random));
-        for (uint64_t g = 0; has_groups && g < m->planes.scales.row_bytes; g++)
-            m->data[m->planes.scales.offset + row * m->planes.scales.row_bytes + g] =
-                random_group(format->bits, random);
-    }
-}
-
-/* Of `experts` matrices, packed where it can be. */
-static matrix new_matrix(const case_of *c, size_t experts, uint64_t *random) {
-    matrix m = {.of = c};
-    const size_t rows = experts * c->outputs;
-    gb_packing packing;
-    assert_true(gb_format_planes(&c->format, rows, c->inputs, &m.planes));
-    m.data = malloc(m.planes.size);
-    uint8_t *packed = malloc(m.planes.size);
-    assert_true(m.data && packed);
-    fill(&m, rows, random);
-    m.tensor = (gb_cuda_tensor){
-        .dtype = GB_QUANTIZED, .rank = 2, .dims = {rows, c->inputs}, .format = c->format, .planes = m.planes};
-    if (experts > 1) {
-        m.tensor.rank = 3;
-        m.tensor.dims[0] = experts;
-        m.tensor.dims[1] = c->outputs;
-        m.tensor.dims[2] = c->inputs;
-    }
-    m.tensor.is_packed =
-        c->outputs % GB_TILE_ROWS == 0 && gb_packing_tiles(&c->format, rows, c->inputs, &packing);
-    if (m.tensor.is_packed)
-        gb_pack_matrix(&packing, &c->format, rows, c->inputs, m.data, packed);
-    m.tensor.data = device_copy(m.tensor.is_packed ? packed : m.data, m.planes.size);
-    free(packed);
-    return m;
-}
-
-static void free_matrix(matrix *m) {
-    free_on_device(&m->tensor);
-    free(m->data);
-}
+/* ---- Inputs -------------------------------------------------------------------------------------------- */
 
 /* Of very different sizes; some rows are zeros, tiny, or hold what is no number. */
 static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
@@ -115,7 +53,7 @@ static float *random_rows(size_t rows, size_t columns, uint64_t *random) {
 /* ---- The definition ------------------------------------------------------------------------------------ */
 
 /* Rounds a row; returns its scale. */
-static float round_row(const case_of *c, const float *x, int32_t *codes) {
+static float round_row(const matrix_case *c, const float *x, int32_t *codes) {
     float rotated[MOST_INPUTS], largest = 0;
     assert_true(c->inputs <= MOST_INPUTS);
     memcpy(rotated, x, c->inputs * sizeof *x);
@@ -222,7 +160,7 @@ static void products_have_the_definitions_bits(void **state) {
     static const size_t counts[] = {1, 7, 16, 17, 65, 129, MOST_ROWS};
     uint64_t random = 3;
     for (size_t i = 0; i < CASES; i++) {
-        const case_of *c = &cases[i];
+        const matrix_case *c = &cases[i];
         const size_t most = c->inputs * c->outputs > 128 * 1024 ? 1 : sizeof counts / sizeof *counts;
         matrix m = new_matrix(c, 1, &random);
         float *x = random_rows(MOST_ROWS, c->inputs, &random),
@@ -244,7 +182,7 @@ static void products_have_the_definitions_bits(void **state) {
 }
 
 /* Each token with its own rows of x, or one row for all its choices. */
-static void check_experts(const case_of *c, size_t tokens, bool is_prefill, uint64_t *random) {
+static void check_experts(const matrix_case *c, size_t tokens, bool is_prefill, uint64_t *random) {
     const size_t pairs = tokens * CHOICES;
     matrix m = new_matrix(c, EXPERTS, random);
     float *y = malloc(pairs * c->outputs * sizeof *y), *expected = malloc(c->outputs * sizeof *expected);
@@ -288,7 +226,7 @@ static void experts_have_the_definitions_bits(void **state) {
     static const size_t prompts[] = {5, 40, 110};
     uint64_t random = 4;
     for (size_t i = 0; i < CASES; i++) {
-        const case_of *c = &cases[i];
+        const matrix_case *c = &cases[i];
         const bool is_large = c->inputs * c->outputs > 64 * 1024;
         check_experts(c, 1, false, &random);
         check_experts(c, 5, false, &random);
@@ -309,7 +247,7 @@ static void products_share_a_launch(void **state) {
                   {{GB_FORMAT_PROGRESSIVE, 4, false, 8, GB_F16, 32}, {16, 40, 3}, 96}};
     uint64_t random = 5;
     for (size_t j = 0; j < sizeof joined / sizeof *joined; j++) {
-        case_of of[MATRICES];
+        matrix_case of[MATRICES];
         matrix m[MATRICES];
         gb_node nodes[MATRICES];
         gb_cuda_tensor y[MATRICES];
@@ -317,7 +255,7 @@ static void products_share_a_launch(void **state) {
         float *x = random_rows(ROWS, joined[j].inputs, &random), found[ROWS * 256], expected[ROWS * 256];
         const gb_cuda_tensor from = device_tensor(GB_F32, x, 2, ROWS, joined[j].inputs, 1);
         for (size_t i = 0; i < MATRICES; i++) {
-            of[i] = (case_of){joined[j].format, joined[j].outputs[i], joined[j].inputs, 32};
+            of[i] = (matrix_case){joined[j].format, joined[j].outputs[i], joined[j].inputs, 32, false};
             m[i] = new_matrix(&of[i], 1, &random);
             nodes[i] = node_of(&m[i], GB_OP_LINEAR);
             y[i] = device_tensor(GB_F32, NULL, 2, ROWS, of[i].outputs, 1);

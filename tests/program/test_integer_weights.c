@@ -23,9 +23,11 @@ static const gb_format int8_row = {GB_FORMAT_ONE_LEVEL, 8, false, 0, GB_F16, 0};
 static const gb_format int8_row_bias = {GB_FORMAT_ONE_LEVEL, 8, true, 0, GB_F16, 0};
 static const gb_format int4_one_level = {GB_FORMAT_ONE_LEVEL, 4, true, 0, GB_F16, 32};
 
-/* A program that multiplies rows of an embedding [columns] with a weight [VOCABULARY, columns]. */
-static gumbel_status build(const gb_format *format, int64_t columns, int64_t activation, int64_t rotation,
-                           gb_program **program, gumbel_error *error) {
+/* A program that multiplies rows of an embedding [columns] with a weight [VOCABULARY, columns]. Where its
+ * table has a format it is rotated, too. */
+static gumbel_status build_both(const gb_format *table_format, int64_t table_rotation,
+                                const gb_format *format, int64_t columns, int64_t activation,
+                                int64_t rotation, gb_program **program, gumbel_error *error) {
     gb_builder *b = gb_builder_create();
     assert_non_null(b);
     gb_metadata *metadata = gb_builder_metadata(b);
@@ -36,9 +38,11 @@ static gumbel_status build(const gb_format *format, int64_t columns, int64_t act
     const int64_t dims[] = {VOCABULARY, columns};
     gb_build_input(b, GB_ROLE_POSITIONS);
     gb_build_input(b, GB_ROLE_SLOTS);
-    const gb_ref table = gb_build_constant(b, "table", GB_BF16, 2, dims);
+    const gb_ref table = table_format ? gb_build_quantized(b, "table", table_format, 2, dims)
+                                      : gb_build_constant(b, "table", GB_BF16, 2, dims);
+    const gb_attribute of_table = gb_int(GB_ATTRIBUTE_ROTATION, table_rotation);
     gb_ref x = gb_build_op(b, GB_OP_EMBEDDING, (const gb_ref[]){table, gb_build_input(b, GB_ROLE_TOKENS)}, 2,
-                           NULL, 0);
+                           &of_table, 1);
     x = gb_build_op(b, GB_OP_GATHER_ROWS, (const gb_ref[]){x, gb_build_input(b, GB_ROLE_ROWS)}, 2, NULL, 0);
     const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_ACTIVATION, activation),
                                        gb_int(GB_ATTRIBUTE_ROTATION, rotation)};
@@ -49,6 +53,11 @@ static gumbel_status build(const gb_format *format, int64_t columns, int64_t act
     gumbel_status status = gb_builder_finish(b, program, error);
     gb_builder_destroy(b);
     return status;
+}
+
+static gumbel_status build(const gb_format *format, int64_t columns, int64_t activation, int64_t rotation,
+                           gb_program **program, gumbel_error *error) {
+    return build_both(NULL, 0, format, columns, activation, rotation, program, error);
 }
 
 static void take(const gb_format *format, int64_t columns, int64_t activation, int64_t rotation) {
@@ -95,6 +104,41 @@ static void rotations_divide_rows(void **unused) {
     refuse(&int8_row, 96, 1, 32, "linear: rotation = 32 without activation = 2");
 }
 
+static gumbel_status build_table(const gb_format *format, int64_t columns, int64_t rotation,
+                                 gb_program **program, gumbel_error *error) {
+    return build_both(format, rotation, &int8_row, columns, 2, 0, program, error);
+}
+
+static void take_table(const gb_format *format, int64_t columns, int64_t rotation) {
+    gb_program *program;
+    gumbel_error error = {0};
+    assert_ok(build_table(format, columns, rotation, &program, &error), &error);
+    assert_ok(gb_program_verify(program, &error), &error);
+    gb_program_destroy(program);
+}
+
+static void refuse_table(const gb_format *format, int64_t columns, int64_t rotation, const char *part) {
+    gb_program *program;
+    gumbel_error error = {0};
+    assert_fails(build_table(format, columns, rotation, &program, &error), GUMBEL_ERROR_FORMAT, &error, part);
+}
+
+/* A table of any format that is not dense can be rotated. */
+static void rotations_divide_rows_of_tables(void **unused) {
+    (void)unused;
+    for (int64_t rotation = 2; rotation <= 256; rotation *= 2)
+        take_table(&int4_g32, 256, rotation);
+    take_table(&int8_row, 6, 2);
+    take_table(&int4_one_level, 96, 32);
+    take_table(NULL, 96, 0);
+    refuse_table(NULL, 96, 32, "embedding: rotation = 32, but its table is not quantized");
+    refuse_table(&int4_g32, 512, 512,
+                 "embedding: rotation = 512, expected a power of two from 2 to 256 that divides rows of 512");
+    refuse_table(&int8_row, 96, 1, "rotation = 1");
+    refuse_table(&int8_row, 96, 24, "rotation = 24");
+    refuse_table(&int4_g32, 96, 64, "a power of two from 2 to 256 that divides rows of 96");
+}
+
 static void sums_cannot_overflow(void **unused) {
     (void)unused;
     take(&int8_row, 131071, 2, 0);
@@ -137,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_integers),
         cmocka_unit_test(rotations_divide_rows),
+        cmocka_unit_test(rotations_divide_rows_of_tables),
         cmocka_unit_test(sums_cannot_overflow),
         cmocka_unit_test(bytes_of_scales),
     };

@@ -50,6 +50,29 @@ static void experts_are_packed_apart(void **unused) {
         gb_constant_wanted_packing(&experts, &(gb_constant_use){0}, GB_ORDER_INTERLEAVED).block_rows, 0);
 }
 
+/* Embeddings read tiles and fragments. */
+static void tied_tables_are_packed(void **unused) {
+    (void)unused;
+    gb_program *program = packed_program_build();
+    gb_constant_use uses[16];
+    assert_true(program->constant_count <= sizeof uses / sizeof *uses);
+    gb_node *embedding = NULL, *linear = NULL;
+    for (uint32_t i = 0; i < program->node_count; i++) {
+        embedding = program->nodes[i].op == GB_OP_EMBEDDING ? &program->nodes[i] : embedding;
+        linear = program->nodes[i].op == GB_OP_LINEAR ? &program->nodes[i] : linear;
+    }
+    assert_true(embedding && linear);
+    embedding->operands[0] = linear->operands[1];
+    gb_find_constant_uses(program, uses);
+    assert_true(uses[QUANTIZED_HEAD].is_multiplied && !uses[QUANTIZED_HEAD].has_others);
+    assert_false(uses[QUANTIZED_TABLE].is_multiplied);
+    assert_int_equal(gb_constant_wanted_packing(&program->constants[QUANTIZED_HEAD], &uses[QUANTIZED_HEAD],
+                                                GB_ORDER_FRAGMENTS)
+                         .block_rows,
+                     16);
+    gb_program_destroy(program);
+}
+
 static gb_program *parse(const program_file *file) {
     gb_program *program = NULL;
     gumbel_error error;
@@ -244,13 +267,10 @@ static void packings_are_printed(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_of_products_are_packed),
-        cmocka_unit_test(experts_are_packed_apart),
-        cmocka_unit_test(packings_are_written_and_read),
-        cmocka_unit_test(canonical_bytes_come_back),
-        cmocka_unit_test(chunks_change_nothing),
-        cmocka_unit_test(broken_fields_are_refused),
-        cmocka_unit_test(rule_of_packings),
+        cmocka_unit_test(weights_of_products_are_packed), cmocka_unit_test(experts_are_packed_apart),
+        cmocka_unit_test(tied_tables_are_packed),         cmocka_unit_test(packings_are_written_and_read),
+        cmocka_unit_test(canonical_bytes_come_back),      cmocka_unit_test(chunks_change_nothing),
+        cmocka_unit_test(broken_fields_are_refused),      cmocka_unit_test(rule_of_packings),
         cmocka_unit_test(packings_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,19 +20,8 @@ static repeated constant_beside(const mx::array &constant, gb_ref value, const w
 
 /* ---- Matrices ------------------------------------------------------------------------------------------ */
 
-static operation embedding(const gb_node &node, weights &from) {
-    const auto table = from.matrix_of(node.operands[0]);
-    const repeated scale =
-        constant_beside(number(attribute(node, GB_ATTRIBUTE_SCALE)), node.results[0], from);
-    const bool is_scaled = attribute(node, GB_ATTRIBUTE_SCALE) != 1;
-    return [=, tokens = node.operands[1], y = node.results[0]](step &s) {
-        const mx::array rows = table->rows(s[tokens]);
-        s.set(y, is_scaled ? mx::multiply(rows, scale.beside(rows)) : rows);
-    };
-}
-
-/* x as the product takes it: with each block of inputs multiplied by the orthonormal Hadamard matrix. It is
- * not rounded, like every input here. */
+/* x with each block of a row multiplied by the orthonormal Hadamard matrix, as products with rotated weights
+ * take it; inputs are not rounded here. */
 static mx::array rotated(const mx::array &x, int block) {
     if (block == 0)
         return x;
@@ -44,6 +33,17 @@ static mx::array rotated(const mx::array &x, int block) {
 
 static int rotation_of(const gb_node &node) {
     return static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_ROTATION));
+}
+
+static operation embedding(const gb_node &node, weights &from) {
+    const auto table = from.matrix_of(node.operands[0]);
+    const repeated scale =
+        constant_beside(number(attribute(node, GB_ATTRIBUTE_SCALE)), node.results[0], from);
+    const bool is_scaled = attribute(node, GB_ATTRIBUTE_SCALE) != 1;
+    return [=, block = rotation_of(node), tokens = node.operands[1], y = node.results[0]](step &s) {
+        const mx::array rows = rotated(table->rows(s[tokens]), block);
+        s.set(y, is_scaled ? mx::multiply(rows, scale.beside(rows)) : rows);
+    };
 }
 
 static operation linear(const gb_node &node, weights &from) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reading quantized matrices on the device: canonical planes of any format (tensor/format.h), or those that
- * are packed for tensor cores (gb_packing_fragments).
+ * are packed for tensor cores (gb_packing_fragments, gb_packing_tiles).
  */
 #ifndef GUMBEL_BACKENDS_CUDA_GEMM_CODES_CUH
 #define GUMBEL_BACKENDS_CUDA_GEMM_CODES_CUH
@@ -15,7 +15,7 @@ struct quantized_matrix {
     const uint8_t *data;
     gb_format format;
     gb_planes planes;
-    bool is_packed; /* which dequantize and plane_row do not know */
+    bool is_packed; /* which plane_row does not know */
 };
 
 inline quantized_matrix matrix_of(const gb_cuda_tensor *tensor) {
@@ -85,11 +85,47 @@ __device__ inline gb_affine affine_of(const quantized_matrix &m, size_t row, siz
     return affine;
 }
 
+/* Where the codes of a quarter, eight columns, begin in an integer format, canonical or in tiles. */
+__device__ inline const uint8_t *quarter_codes(const quantized_matrix &m, size_t row, size_t quarter) {
+    if (!m.is_packed)
+        return plane_row(m, m.planes.codes, row) + quarter * m.format.bits;
+    const uint8_t *plane = plane_row(m, m.planes.codes, row / GB_TILE_ROWS * GB_TILE_ROWS);
+    const size_t fragment = row % GB_TILE_ROWS / GB_FRAGMENT_ROWS, half = row / 8 % 2;
+    return plane + quarter / 16 * (GB_TILE_ROWS * GB_TILE_COLUMNS / 2) + fragment * 1024 +
+           quarter / 8 % 2 * 512 + (row % 8 * 4 + quarter % 4) * 16 + quarter / 4 % 2 * 8 + half * 4;
+}
+
+/* The byte of a group of a progressive format, canonical or in tiles. */
+__device__ inline uint8_t group_byte(const quantized_matrix &m, size_t row, size_t group) {
+    if (!m.is_packed)
+        return plane_row(m, m.planes.scales, row)[group];
+    const size_t groups = GB_TILE_COLUMNS / m.format.group;
+    const uint8_t *plane = plane_row(m, m.planes.scales, row / GB_TILE_ROWS * GB_TILE_ROWS);
+    return plane[(group / groups * (GB_TILE_ROWS / GB_FRAGMENT_ROWS) +
+                  row % GB_TILE_ROWS / GB_FRAGMENT_ROWS) *
+                     groups * GB_FRAGMENT_ROWS +
+                 group % groups * GB_FRAGMENT_ROWS + row % 8 * 2 + row / 8 % 2];
+}
+
+/* Every step is exact. */
+__device__ inline float dequantize_progressive(const quantized_matrix &m, size_t row, size_t i) {
+    const uint32_t code = gb_get_code(quarter_codes(m, row, i / 8), m.format.bits, i % 8);
+    const gb_group_integers group =
+        gb_get_group_integers(m.format.bits, group_byte(m, row, i / m.format.group));
+    const float scale = read_half(plane_row(m, m.planes.super_scales, row), 0, GB_F16) * (float)group.scale;
+    return scale * (float)code + -(scale * (float)group.zero);
+}
+
 /* Input i of a row: gb_format_dequantize. */
 __device__ inline float dequantize(const quantized_matrix &m, size_t row, size_t i) {
+    if (m.format.kind == GB_FORMAT_PROGRESSIVE)
+        return dequantize_progressive(m, row, i);
     const gb_affine affine = affine_of(m, row, i / m.planes.group);
-    const int code =
-        (int)gb_get_code(plane_row(m, m.planes.codes, row), m.format.bits, i) - code_center(m.format);
+    const uint32_t bits = m.format.bits;
+    const uint32_t found =
+        m.is_packed ? gb_get_code(packed_codes(m, row, i / 32, (unsigned)(i % 32 / 8)), bits, i % 8)
+                    : gb_get_code(plane_row(m, m.planes.codes, row), bits, i);
+    const int code = (int)found - code_center(m.format);
     const float product = affine.scale * (float)code;
     return m.format.has_bias ? product + affine.bias : product;
 }

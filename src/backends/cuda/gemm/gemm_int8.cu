@@ -17,27 +17,6 @@ struct integer_matrix {
     size_t columns;
 };
 
-/* Where the codes of a quarter, eight columns, begin. */
-__device__ static const uint8_t *quarter_codes(const integer_matrix &m, size_t row, size_t quarter) {
-    const uint8_t *plane = plane_row(m.matrix, m.matrix.planes.codes, row / GB_TILE_ROWS * GB_TILE_ROWS);
-    if (!m.matrix.is_packed)
-        return plane_row(m.matrix, m.matrix.planes.codes, row) + quarter * m.matrix.format.bits;
-    const size_t fragment = row % GB_TILE_ROWS / GB_FRAGMENT_ROWS, half = row / 8 % 2;
-    return plane + quarter / 16 * (GB_TILE_ROWS * GB_TILE_COLUMNS / 2) + fragment * 1024 +
-           quarter / 8 % 2 * 512 + (row % 8 * 4 + quarter % 4) * 16 + quarter / 4 % 2 * 8 + half * 4;
-}
-
-__device__ static uint8_t group_byte(const integer_matrix &m, size_t row, size_t group) {
-    if (!m.matrix.is_packed)
-        return plane_row(m.matrix, m.matrix.planes.scales, row)[group];
-    const size_t groups = GB_TILE_COLUMNS / m.matrix.format.group;
-    const uint8_t *plane = plane_row(m.matrix, m.matrix.planes.scales, row / GB_TILE_ROWS * GB_TILE_ROWS);
-    return plane[(group / groups * (GB_TILE_ROWS / GB_FRAGMENT_ROWS) +
-                  row % GB_TILE_ROWS / GB_FRAGMENT_ROWS) *
-                     groups * GB_FRAGMENT_ROWS +
-                 group % groups * GB_FRAGMENT_ROWS + row % 8 * 2 + row / 8 % 2];
-}
-
 __device__ static float weight_scale(const integer_matrix &m, size_t row) {
     if (m.matrix.format.kind == GB_FORMAT_PROGRESSIVE)
         return read_half(plane_row(m.matrix, m.matrix.planes.super_scales, row), 0, GB_F16);
@@ -49,13 +28,13 @@ __device__ static gb_group_integers group_of(const integer_matrix &m, size_t row
     const gb_format &format = m.matrix.format;
     if (format.kind != GB_FORMAT_PROGRESSIVE)
         return {1u << (format.bits - 1), 1};
-    return gb_get_group_integers(format.bits, group_byte(m, row, column / format.group));
+    return gb_get_group_integers(format.bits, group_byte(m.matrix, row, column / format.group));
 }
 
 /* The integers of a quarter as bytes, even columns and odd ones; zeros past the row's end. */
 __device__ static void load_integers(const integer_matrix &m, size_t row, size_t quarter, uint32_t words[2]) {
     const unsigned bits = m.matrix.format.bits;
-    const uint8_t *codes = quarter_codes(m, row, quarter);
+    const uint8_t *codes = quarter_codes(m.matrix, row, quarter);
     const gb_group_integers group = group_of(m, row, quarter * 8);
     words[0] = words[1] = 0;
     for (unsigned i = 0; i < 8 && quarter * 8 + i < m.columns; i++) {

@@ -4,22 +4,16 @@
  * time, a lane eight neighbours, so that a block of the rotation lies in one warp. What a lane has of a row
  * stays in registers until the row's largest number is known; of rows longer than that it is read again.
  */
+#include "backends/cuda/gemm/hadamard.cuh"
 #include "backends/cuda/gemm/int8_rows.cuh"
 #include "backends/cuda/lowering/activations.h"
-
-extern "C" {
-#include "tensor/hadamard.h"
-}
 
 using namespace gb_cuda;
 
 enum {
     MOST_WARPS = 32,
-    LANE_COLUMNS = 8,
-    WARP_COLUMNS = WARP * LANE_COLUMNS,
     KEPT = 3 /* times a lane's columns */
 };
-static_assert((int)WARP_COLUMNS >= (int)GB_MAX_ROTATION, "a block of the rotation lies in one warp");
 
 struct rounding {
     const float *x; /* [rows, columns] */
@@ -31,30 +25,7 @@ struct rounding {
     int8_rows to;
 };
 
-/* ---- Rotation ------------------------------------------------------------------------------------------ */
-
-__device__ static void add_and_subtract(float &low, float &high) {
-    const float a = low, c = high;
-    low = a + c;
-    high = a - c;
-}
-
-/* gb_hadamard of the warp's columns, in blocks of `rotation`; a whole warp calls it. */
-__device__ static void rotate(float v[LANE_COLUMNS], unsigned rotation) {
-#pragma unroll
-    for (unsigned h = 1; h < LANE_COLUMNS; h *= 2)
-        if (h < rotation)
-#pragma unroll
-            for (unsigned i = 0; i < LANE_COLUMNS; i++)
-                if ((i & h) == 0)
-                    add_and_subtract(v[i], v[i + h]);
-    for (unsigned distance = 1; distance * LANE_COLUMNS < rotation; distance *= 2)
-#pragma unroll
-        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
-            const float other = __shfl_xor_sync(0xffffffffu, v[i], (int)distance);
-            v[i] = threadIdx.x % WARP & distance ? other - v[i] : v[i] + other;
-        }
-}
+/* ---- Reading ------------------------------------------------------------------------------------------- */
 
 /* The lane's columns from `first` on; zeros past the row's end. */
 __device__ static void load_columns(const rounding &r, size_t row, size_t first, float v[LANE_COLUMNS]) {
@@ -159,13 +130,13 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r
         load_columns(r, from, first + i * step, kept[i]);
 #pragma unroll
     for (unsigned i = 0; i < KEPT; i++) {
-        rotate(kept[i], r.rotation);
+        hadamard_of_warp(kept[i], r.rotation);
         magnitude = larger(magnitude, kept[i]);
     }
     float again[LANE_COLUMNS];
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        rotate(again, r.rotation);
+        hadamard_of_warp(again, r.rotation);
         magnitude = larger(magnitude, again);
     }
     const row_divisor by(largest_of_block(magnitude));
@@ -176,7 +147,7 @@ static __global__ void __launch_bounds__(MOST_WARPS *WARP) round_rows(rounding r
             sum += store_codes(r, row, first + i * step, by, kept[i]);
     for (size_t begin = KEPT * step; begin < all; begin += step) {
         load_columns(r, from, first + begin, again);
-        rotate(again, r.rotation);
+        hadamard_of_warp(again, r.rotation);
         if (first + begin < all)
             sum += store_codes(r, row, first + begin, by, again);
     }

@@ -3,6 +3,7 @@
  * Ops on rows: embedding, gathering, slices, norms, rotary positions.
  */
 #include "backends/cuda/gemm/codes.cuh"
+#include "backends/cuda/gemm/hadamard.cuh"
 #include "backends/cuda/gemm/prepared.cuh"
 #include "backends/cuda/norm/row_chain.cuh"
 
@@ -28,12 +29,43 @@ static __global__ void embed(const void *table, gb_dtype dtype, quantized_matrix
     y[m * width + k] = value;
 }
 
+/* The same of a table that is stored rotated, a warp for 256 columns. */
+static __global__ void __launch_bounds__(WARP)
+    embed_rotated(quantized_matrix matrix, const int32_t *ids, size_t rows, size_t width, unsigned rotation,
+                  float factor, float scale, float *y) {
+    wait_for_earlier();
+    const size_t m = blockIdx.y, first = ((size_t)blockIdx.x * WARP + threadIdx.x) * LANE_COLUMNS;
+    const int32_t id = ids[m];
+    const bool is_inside = id >= 0 && (size_t)id < rows;
+    float v[LANE_COLUMNS];
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        v[i] = is_inside && first + i < width ? dequantize(matrix, (size_t)id, first + i) : 0.0f;
+    hadamard_of_warp(v, rotation);
+#pragma unroll
+    for (unsigned i = 0; i < LANE_COLUMNS; i++)
+        if (first + i < width)
+            y[m * width + first + i] = is_inside ? scale * (factor * v[i]) : 0.0f;
+}
+
+static void launch_rotated(const gb_cuda_call *call, unsigned rotation, float scale) {
+    const gb_cuda_tensor *table = call->operands[0], *ids = call->operands[1];
+    const size_t width = table->dims[1];
+    const dim3 grid(blocks_for(width, WARP_COLUMNS), (unsigned)ids->dims[0]);
+    GB_LAUNCH(embed_rotated, grid, WARP, 0, call->stream, matrix_of(table), data_of<const int32_t>(ids),
+              table->dims[0], width, rotation, gb_hadamard_scale(rotation), scale,
+              data_of<float>(call->results[0]));
+}
+
 void gb_cuda_embedding(const gb_cuda_call *call) {
     const gb_cuda_tensor *table = call->operands[0], *ids = call->operands[1], *y = call->results[0];
+    const unsigned rotation = (unsigned)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION);
+    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
+    if (rotation > 0)
+        return launch_rotated(call, rotation, scale);
     const size_t width = table->dims[1];
     const dim3 grid(blocks_for(width, THREADS), (unsigned)ids->dims[0]);
     const quantized_matrix matrix = matrix_of(table);
-    const float scale = (float)gb_node_float(call->node, GB_ATTRIBUTE_SCALE);
     GB_LAUNCH(embed, grid, THREADS, 0, call->stream, table->data, table->dtype, matrix,
               data_of<const int32_t>(ids), table->dims[0], width, scale, data_of<float>(y));
 }

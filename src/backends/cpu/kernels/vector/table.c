@@ -14,6 +14,7 @@ const gb_vector_kernels GB_FOR_ISA(gb_vector_kernels) = {
     .quantize_token = GB_FOR_ISA(gb_quantize_token),
     .linear_exact = GB_FOR_ISA(gb_linear_exact),
     .dequantize = GB_FOR_ISA(gb_dequantize),
+    .hadamard = GB_FOR_ISA(gb_orthonormal_hadamard),
     .attend = GB_FOR_ISA(gb_attend),
     .store_codes = GB_FOR_ISA(gb_store_codes),
     .rotate = GB_FOR_ISA(gb_rotate),

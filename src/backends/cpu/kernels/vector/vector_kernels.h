@@ -208,6 +208,10 @@ typedef struct gb_vector_kernels {
      * a multiple of 8, and so is count unless codes are bytes. */
     void (*dequantize)(const gb_quantized_matrix *matrix, size_t row, size_t first, size_t count, float *to);
 
+    /* Each block of `size` elements, a power of two that divides count, becomes gb_hadamard_scale(size) *
+     * (H x), both steps rounded. */
+    void (*hadamard)(float *x, size_t count, size_t size);
+
     /* scratch: GB_ATTEND_SCRATCH bytes. */
     void (*attend)(const gb_attend *attend, void *scratch);
 

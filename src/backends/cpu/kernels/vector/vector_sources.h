@@ -42,6 +42,7 @@ void GB_FOR_ISA(gb_linear_token_float)(const gb_linear *linear, size_t first, si
 void GB_FOR_ISA(gb_dequantize_block)(const gb_quantized_matrix *matrix, size_t row, size_t first,
                                      size_t count, float *to, size_t stride);
 enum { GB_DEQUANTIZED_ROWS = 16, GB_DEQUANTIZED_SPAN = 256 };
+void GB_FOR_ISA(gb_orthonormal_hadamard)(float *x, size_t count, size_t size);
 void GB_FOR_ISA(gb_attend)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_attend_many)(const gb_attend *attend, void *scratch);
 void GB_FOR_ISA(gb_store_codes)(const float *x, size_t count, gb_dtype dtype, uint32_t rotation, void *row);

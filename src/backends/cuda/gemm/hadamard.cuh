@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gb_hadamard of tensor/hadamard.h by a warp, with its bits: a lane has eight neighbouring columns, so that a
+ * block of the rotation lies in one warp.
+ */
+#ifndef GUMBEL_BACKENDS_CUDA_GEMM_HADAMARD_CUH
+#define GUMBEL_BACKENDS_CUDA_GEMM_HADAMARD_CUH
+
+#include "backends/cuda/device/device.cuh"
+
+extern "C" {
+#include "tensor/hadamard.h"
+}
+
+namespace gb_cuda {
+
+enum { LANE_COLUMNS = 8, WARP_COLUMNS = WARP * LANE_COLUMNS };
+static_assert((int)WARP_COLUMNS >= (int)GB_MAX_ROTATION, "a block of the rotation lies in one warp");
+
+__device__ inline void add_and_subtract(float &low, float &high) {
+    const float a = low, c = high;
+    low = a + c;
+    high = a - c;
+}
+
+/* Transforms the warp's columns in blocks of `rotation`, without the division; a whole warp calls it. */
+__device__ inline void hadamard_of_warp(float v[LANE_COLUMNS], unsigned rotation) {
+#pragma unroll
+    for (unsigned h = 1; h < LANE_COLUMNS; h *= 2)
+        if (h < rotation)
+#pragma unroll
+            for (unsigned i = 0; i < LANE_COLUMNS; i++)
+                if ((i & h) == 0)
+                    add_and_subtract(v[i], v[i + h]);
+    for (unsigned distance = 1; distance * LANE_COLUMNS < rotation; distance *= 2)
+#pragma unroll
+        for (unsigned i = 0; i < LANE_COLUMNS; i++) {
+            const float other = __shfl_xor_sync(0xffffffffu, v[i], (int)distance);
+            v[i] = threadIdx.x % WARP & distance ? other - v[i] : v[i] + other;
+        }
+}
+
+} // namespace gb_cuda
+
+#endif
