@@ -11,12 +11,13 @@
 
 /* A matrix of the graph, and what it is made from in the checkpoint. */
 typedef struct gb_matrix_request {
-    const char *name;                     /* of the constant: the recipe goes by it */
+    const char *name;                     /* of the constant */
+    const char *rule_name;                /* the recipe goes by it; NULL: by the constant's */
     const char *tensors[GB_PACKED_PARTS]; /* one of the matrix's shape; or two that each have half of its
                                             rows, stacked along the last dim but one */
     int32_t rank;
     const int64_t *dims; /* of the matrix */
-    bool is_table;       /* its rows are looked up and so never rotated */
+    bool is_table;       /* its rows are looked up and not multiplied: they are not rotated */
     int64_t
         whole_rows; /* of the first tensor, where the matrix [rows, columns] is a part of it; 0: it is all */
     int64_t first_row; /* of the part */

@@ -142,8 +142,9 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
     char text[GB_FORMAT_TEXT];
     *choice = (gb_quantize_choice){.format.kind = GB_FORMAT_DENSE};
     if (weights->recipe)
-        GB_TRY(gb_recipe_choose(weights->recipe, request->name, (uint64_t)request->dims[request->rank - 1],
-                                weights->layer_count, choice, error));
+        GB_TRY(gb_recipe_choose(weights->recipe, request->rule_name ? request->rule_name : request->name,
+                                (uint64_t)request->dims[request->rank - 1], weights->layer_count, choice,
+                                error));
     if (request->is_table)
         choice->input.rotation = 0;
     const gb_block_info *info = gb_matrix_source_blocks(found);
@@ -164,22 +165,7 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
                            const gb_matrix_source *found) {
     gb_dtype dense = found->tensor_count > 0 ? found->tensors[0]->dtype : weights->random_dtype;
     return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
-                       .format = choice->format,
-                       .rotation = choice->input.rotation};
-}
-
-gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
-                                     gumbel_error *error) {
-    gb_quantize_choice choice;
-    gb_matrix_source found;
-    bool is_found;
-    gumbel_status status = find(weights, request, &found, &is_found, error);
-    if (status == GUMBEL_OK)
-        status = choose(weights, request, &found, &choice, error);
-    if (status == GUMBEL_OK)
-        *stored = stored_as(weights, &choice, &found);
-    gb_matrix_source_free(&found);
-    return status;
+                       .format = choice->format};
 }
 
 /* Takes what found owns, unless it fails. */

@@ -30,7 +30,7 @@ void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *pac
 void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count);
 
 /* How a product with the constant of that number takes its input: as it is unless that is quantized and the
- * recipe says so. */
+ * recipe says so. Its rotation is the one that the constant's rows are stored with. */
 gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index);
 
 /* NULL is allowed. */
@@ -54,17 +54,12 @@ gumbel_status gb_weights_add_tensor(gb_weights *weights, const char *name, int32
 typedef struct gb_stored {
     gb_dtype dtype;
     gb_format format;
-    uint32_t rotation; /* of its rows before they are quantized; 0: none */
 } gb_stored;
-
-/* What the recipe says of a matrix of one tensor. Errors as gb_weights_add_tensor's and gb_packed_find's;
- * ARGUMENT where its format does not fit, or the checkpoint has it quantized already. */
-gumbel_status gb_weights_plan_matrix(gb_weights *weights, const gb_matrix_request *request, gb_stored *stored,
-                                     gumbel_error *error);
 
 /* Finds what the graph's next constant, a matrix, is made from, and says how it is to be stored. *is_added is
  * false, and there is no such constant, where two tensors cannot be stacked: they have different formats.
- * Errors as gb_weights_plan_matrix's; MEMORY. */
+ * Errors as gb_weights_add_tensor's and gb_packed_find's; ARGUMENT where the recipe's format does not fit, or
+ * the checkpoint has the matrix quantized already; MEMORY. */
 gumbel_status gb_weights_add_matrix(gb_weights *weights, const gb_matrix_request *request, gb_uniform uniform,
                                     gb_stored *stored, bool *is_added, gumbel_error *error);
 

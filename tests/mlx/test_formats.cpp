@@ -65,8 +65,7 @@ static void assert_noticed(const char *config, const char *recipe, const char *p
 
 static void test_notices(void **) {
     assert_noticed("small_bf16.json", "none", "widened to float32");
-    assert_noticed("small_groups.json", "int8-affine",
-                   "1 matrix with a scale per row: scales repeated per group");
+    assert_noticed("small_groups.json", "int8", "matrices with a scale per row: scales repeated per group");
 }
 
 /* ---- GGUF's formats, and their order of value heads ---------------------------------------------------- */

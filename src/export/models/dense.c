@@ -152,11 +152,9 @@ static gb_ref scale_value(const gb_scope *scope, const char *name, double value)
 static gb_ref forward(const dense *model, const gb_scope *scope, const gb_scope *head) {
     const gb_dense_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
-    gb_ref table = gb_table(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
-    gb_ref x = config->embedding_scale != 1
-                   ? gb_node_with(scope, GB_OP_EMBEDDING, table, tokens,
-                                  gb_float(GB_ATTRIBUTE_SCALE, config->embedding_scale))
-                   : gb_node2(scope, GB_OP_EMBEDDING, table, tokens);
+    gb_ref table =
+        gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
+    gb_ref x = gb_embedding(scope, table, tokens, config->embedding_scale);
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
         x = decoder_layer(model, i, &layer, x);

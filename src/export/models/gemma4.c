@@ -126,8 +126,7 @@ static gb_ref all_layer_inputs(const gemma4 *model, const gb_scope *scope, gb_re
     const int64_t width = config->input_layers * config->input_size;
     const float half_root = (float)sqrt(0.5);
     gb_ref table = gb_table(scope, "embed_tokens_per_layer.weight", config->input_rows, width);
-    gb_ref looked_up = gb_node_with(scope, GB_OP_EMBEDDING, table, tokens,
-                                    gb_float(GB_ATTRIBUTE_SCALE, sqrt((double)config->input_size)));
+    gb_ref looked_up = gb_embedding(scope, table, tokens, sqrt((double)config->input_size));
     gb_ref projected = gb_linear(scope, "per_layer_model_projection.weight", x, width);
     projected = gb_node2(scope, GB_OP_SCALE, projected, model->inverse_root);
     projected = gb_split_heads(scope, projected, config->input_layers);
@@ -167,9 +166,9 @@ static gb_ref decoder_layer(gemma4 *model, int64_t index, const gb_scope *scope,
 static gb_ref forward(gemma4 *model, const gb_scope *scope, const gb_scope *head) {
     const gb_gemma4_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
-    gb_ref table = gb_table(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
-    gb_ref x = gb_node_with(scope, GB_OP_EMBEDDING, table, tokens,
-                            gb_float(GB_ATTRIBUTE_SCALE, sqrt((double)config->hidden_size)));
+    gb_ref table =
+        gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
+    gb_ref x = gb_embedding(scope, table, tokens, sqrt((double)config->hidden_size));
     if (config->input_size > 0)
         model->layer_inputs = all_layer_inputs(model, scope, tokens, x);
     for (int64_t i = 0; i < config->layer_count; i++) {

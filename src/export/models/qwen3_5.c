@@ -96,8 +96,9 @@ static gb_ref forward(const qwen3_5 *model, const gb_scope *scope, const gb_scop
     const gb_qwen3_5_config *config = model->config;
     gb_ref tokens = gb_build_input(scope->builder, GB_ROLE_TOKENS);
     gb_build_input(scope->builder, GB_ROLE_POSITIONS); /* every program has them, used or not */
-    gb_ref table = gb_table(scope, "embed_tokens.weight", config->vocab_size, config->hidden_size);
-    gb_ref x = gb_node2(scope, GB_OP_EMBEDDING, table, tokens);
+    gb_ref table =
+        gb_token_table(scope, head, config->vocab_size, config->hidden_size, config->has_tied_head);
+    gb_ref x = gb_embedding(scope, table, tokens, 1);
     for (int64_t i = 0; i < config->layer_count; i++) {
         gb_scope layer = gb_scope_in(scope, "layers.%" PRId64 ".", i);
         x = decoder_layer(model, i, &layer, x);

@@ -47,21 +47,30 @@ static gb_ref matrix(const gb_scope *scope, const gb_matrix_request *request) {
                : gb_build_constant(scope->builder, request->name, stored.dtype, rank, request->dims);
 }
 
-static gb_ref scoped_matrix(const gb_scope *scope, const char *name, bool is_table, const int64_t dims[2]) {
+/* A matrix made from the tensor of that name; of the request its rank, dims, rule and kind are given. */
+static gb_ref scoped_matrix(const gb_scope *scope, const char *name, gb_matrix_request request) {
     char full[GB_SCOPE_NAME + 64];
     snprintf(full, sizeof full, "%s%s", scope->prefix, name);
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    return matrix(scope, &(gb_matrix_request){
-                             .name = full, .tensors = {full}, .rank = 2, .dims = dims, .is_table = is_table});
+    request.name = request.tensors[0] = full;
+    return matrix(scope, &request);
 }
 
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
-    return scoped_matrix(scope, name, false, (const int64_t[]){outputs, inputs});
+    const int64_t dims[] = {outputs, inputs};
+    return scoped_matrix(scope, name, (gb_matrix_request){.rank = 2, .dims = dims});
 }
 
 gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns) {
-    return scoped_matrix(scope, name, true, (const int64_t[]){rows, columns});
+    const int64_t dims[] = {rows, columns};
+    return scoped_matrix(scope, name, (gb_matrix_request){.rank = 2, .dims = dims, .is_table = true});
+}
+
+gb_ref gb_tied_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns) {
+    const int64_t dims[] = {rows, columns};
+    return scoped_matrix(scope, name,
+                         (gb_matrix_request){.rule_name = "lm_head.weight", .rank = 2, .dims = dims});
 }
 
 bool gb_scope_has(const gb_scope *scope, const char *name) {
@@ -101,28 +110,12 @@ gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *f
                                               .dims = dims});
 }
 
-gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding) {
-    static const char HEAD[] = "lm_head.weight";
-    char tensor[GB_SCOPE_NAME + 64];
-    snprintf(tensor, sizeof tensor, "%s%s", scope->prefix, name);
-    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
-        return GB_NO_VALUE;
-    gb_type type = gb_build_type(scope->builder, embedding);
-    gb_stored table, head;
-    gumbel_error error;
-    const gb_matrix_request as_table = {
-        .name = tensor, .tensors = {tensor}, .rank = 2, .dims = type.shape.dims, .is_table = true};
-    const gb_matrix_request as_head = {.name = HEAD, .tensors = {tensor}, .rank = 2, .dims = type.shape.dims};
-    gumbel_status status = gb_weights_plan_matrix(scope->weights, &as_table, &table, &error);
-    if (status == GUMBEL_OK)
-        status = gb_weights_plan_matrix(scope->weights, &as_head, &head, &error);
-    if (status != GUMBEL_OK) {
-        gb_builder_fail(scope->builder, status, "%s", error.message);
-        return GB_NO_VALUE;
-    }
-    if (table.dtype == head.dtype && head.rotation == 0 && gb_format_equal(&table.format, &head.format))
-        return embedding;
-    return matrix(scope, &as_head);
+/* How products take their input beside a constant, which the operand is. */
+static gb_product_input input_beside(const gb_scope *scope, gb_ref operand) {
+    uint32_t constant;
+    return gb_build_constant_index(scope->builder, operand, &constant)
+               ? gb_weights_input(scope->weights, constant)
+               : (gb_product_input){GB_ACTIVATION_NONE, 0};
 }
 
 /* A node that multiplies by the operand weight. */
@@ -130,10 +123,7 @@ static gb_ref multiply(const gb_scope *scope, gb_op op, const gb_ref *operands, 
                        gb_ref weight) {
     if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
         return GB_NO_VALUE;
-    uint32_t constant;
-    gb_product_input input = {GB_ACTIVATION_NONE, 0};
-    if (gb_build_constant_index(scope->builder, weight, &constant))
-        input = gb_weights_input(scope->weights, constant);
+    const gb_product_input input = input_beside(scope, weight);
     const gb_attribute attributes[] = {gb_int(GB_ATTRIBUTE_ACTIVATION, input.activation),
                                        gb_int(GB_ATTRIBUTE_ROTATION, input.rotation)};
     const uint32_t attribute_count = input.activation == GB_ACTIVATION_NONE ? 0 : input.rotation == 0 ? 1 : 2;
@@ -146,6 +136,20 @@ gb_ref gb_multiply_matrix(const gb_scope *scope, gb_ref x, gb_ref weight) {
 
 gb_ref gb_multiply_experts(const gb_scope *scope, gb_ref x, gb_ref weight, gb_ref chosen) {
     return multiply(scope, GB_OP_EXPERT_LINEAR, (const gb_ref[]){x, weight, chosen}, 3, weight);
+}
+
+gb_ref gb_embedding(const gb_scope *scope, gb_ref table, gb_ref tokens, double factor) {
+    if (gb_builder_status(scope->builder, NULL) != GUMBEL_OK)
+        return GB_NO_VALUE;
+    const uint32_t rotation = input_beside(scope, table).rotation;
+    gb_attribute attributes[2];
+    uint32_t count = 0;
+    if (factor != 1)
+        attributes[count++] = gb_float(GB_ATTRIBUTE_SCALE, factor);
+    if (rotation > 0)
+        attributes[count++] = gb_int(GB_ATTRIBUTE_ROTATION, rotation);
+    return gb_build_op(scope->builder, GB_OP_EMBEDDING, (const gb_ref[]){table, tokens}, 2, attributes,
+                       count);
 }
 
 gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size) {

@@ -37,6 +37,12 @@ gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64
 /* The same for an embedding's table [rows, columns]. */
 gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns);
 
+/* The same for a table that is the head, too: stored as the recipe says of the head, "lm_head.weight". */
+gb_ref gb_tied_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns);
+
+/* Rows of a table times factor, f32[N, columns]; where they are stored rotated they are turned back. */
+gb_ref gb_embedding(const gb_scope *scope, gb_ref table, gb_ref tokens, double factor);
+
 /* Where a checkpoint has several matrices above each other in one tensor [rows, inputs]: a part's first row.
  */
 typedef struct gb_fused_rows {
@@ -57,11 +63,6 @@ bool gb_scope_has(const gb_scope *scope, const char *name);
  * GB_NO_VALUE, without an error in the builder, where two are stored in different formats. */
 gb_ref gb_expert_matrices(const gb_scope *scope, const char *name, const char *first, const char *second,
                           const int64_t dims[3]);
-
-/* The matrix of a head that shares the embedding's tensor: the constant `embedding` itself, whose tensor is
- * name, unless the recipe wants the head ("lm_head.weight") in another format or rotated; then one of its
- * own. */
-gb_ref gb_tied_head(const gb_scope *scope, const char *name, gb_ref embedding);
 
 /* x weight^T, or of each token with the matrices of the experts chosen for it: a linear or expert_linear node
  * whose input is rotated and rounded to 8 bits as the recipe says for that weight. */

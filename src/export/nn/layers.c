@@ -25,14 +25,25 @@ gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x) {
     return gb_node2(scope, GB_OP_ADD_BIAS, x, gb_weight(scope, name, 1, &size, gb_random_bias()));
 }
 
+static const char HEAD[] = "lm_head.weight", EMBEDDING[] = "embed_tokens.weight";
+
+/* Whether the head is the table: a checkpoint may have quantized a tied one by itself. */
+static bool is_shared(const gb_scope *head, bool is_tied) {
+    char full[GB_SCOPE_NAME + 64];
+    snprintf(full, sizeof full, "%s%s", head->prefix, HEAD);
+    return is_tied && !gb_weights_is_packed(head->weights, full);
+}
+
+gb_ref gb_token_table(const gb_scope *scope, const gb_scope *head, int64_t vocab_size, int64_t hidden_size,
+                      bool is_tied) {
+    return (is_shared(head, is_tied) ? gb_tied_table : gb_table)(scope, EMBEDDING, vocab_size, hidden_size);
+}
+
 gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref table, int64_t vocab_size,
                bool is_tied) {
-    static const char NAME[] = "lm_head.weight";
-    char full[GB_SCOPE_NAME + 64];
-    snprintf(full, sizeof full, "%s%s", head->prefix, NAME);
-    if (!is_tied || gb_weights_is_packed(scope->weights, full))
-        return gb_linear(head, NAME, x, vocab_size);
-    return gb_multiply_matrix(scope, x, gb_tied_head(scope, "embed_tokens.weight", table));
+    if (!is_shared(head, is_tied))
+        return gb_linear(head, HEAD, x, vocab_size);
+    return gb_multiply_matrix(scope, x, table);
 }
 
 gb_ref gb_rms_norm(const gb_scope *scope, const char *name, gb_ref x, double epsilon) {

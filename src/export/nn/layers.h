@@ -18,9 +18,13 @@ gb_ref gb_linear_of(const gb_scope *scope, const char *name, const gb_fused_rows
 /* x + name [K], the same for every row. */
 gb_ref gb_add_bias(const gb_scope *scope, const char *name, gb_ref x);
 
-/* Logits [M, vocab_size] of x: with the embedding table of the scope, "embed_tokens.weight", where the head
- * is tied to it, else with lm_head.weight of the scope head. A tied head that the checkpoint has quantized by
- * itself is that one. */
+/* The embedding's table of the scope, "embed_tokens.weight" [vocab_size, hidden_size]; where the head is tied
+ * it is stored as the recipe says of that. */
+gb_ref gb_token_table(const gb_scope *scope, const gb_scope *head, int64_t vocab_size, int64_t hidden_size,
+                      bool is_tied);
+
+/* Logits [M, vocab_size] of x: with that table where the head is tied to it, else with lm_head.weight of the
+ * scope head. A tied head that the checkpoint has quantized by itself is that one. */
 gb_ref gb_head(const gb_scope *scope, const gb_scope *head, gb_ref x, gb_ref table, int64_t vocab_size,
                bool is_tied);
 

@@ -13,8 +13,10 @@
     "    {\"pattern\": \"*.in_proj_b.weight\", \"keep\": true, \"optional\": true},\n"                       \
     "    {\"pattern\": \"*conv1d.weight\", \"keep\": true, \"optional\": true},\n"
 
+/* Of an embedding that is the head, too, the head's rule decides. */
 #define EMBEDDING                                                                                            \
-    "    {\"pattern\": \"*embed_tokens.weight\", \"bits\": 8, \"group\": \"row\", \"bias\": false},\n"
+    "    {\"pattern\": \"*embed_tokens.weight\", \"bits\": 8, \"group\": \"row\", \"bias\": false,\n"        \
+    "     \"optional\": true},\n"
 
 #define HEADER(name, description) "{\n  \"name\": \"" name "\",\n  \"description\": \"" description "\",\n"
 #define SMALL "  \"activations\": \"int8\",\n  \"cache\": \"bfloat16\",\n"
@@ -40,9 +42,8 @@ static const char *const RECIPES[] = {
 
     HEADER("int8", "8 bits, a scale a row, exact sums") SMALL OTHERS(ROW8),
 
-    HEADER("int4",
-           "4 bits, integer scales in groups of 32, exact sums: 4.25 bits a weight; 8-bit embedding, a "
-           "4-bit head of its own") SMALL OTHERS(INTEGER4),
+    HEADER("int4", "4 bits, integer scales in groups of 32, exact sums: 4.25 bits a weight; 8 bits for an "
+                   "embedding that is not the head") SMALL OTHERS(INTEGER4),
 
     HEADER("int4-g64", "int4 in groups of 64: 4.13 bits a weight") SMALL OTHERS(INTEGER4_64),
 
