@@ -42,20 +42,22 @@ static void assert_choice(gb_recipe *recipe, const char *name, uint64_t columns,
 
 #define INT4 "int4 g32 progressive"
 #define INT4_64 "int4 g64 progressive"
+#define INT8_ROW "int8 row f16"
+#define AFFINE4(group) "int4 g" group " f16+bias"
 
 static void built_in_recipes(void **unused) {
     (void)unused;
     static const struct {
-        const char *recipe, *embedding, *head, *value, *first_value;
+        const char *recipe, *embedding, *head, *value, *down, *first_down;
     } cases[] = {
-        {"none", "dense", "dense", "dense", "dense"},
-        {"int8", "int8 row f16", "int8 row f16", "int8 row f16", "int8 row f16"},
-        {"int4", "int8 row f16", INT4, INT4, INT4},
-        {"int4-g64", "int8 row f16", INT4_64, INT4_64, INT4_64},
-        {"sensitive", "int8 row f16", INT4, INT4, "int8 row f16"},
-        {"int8-affine", "int8 row f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
-        {"int4-affine", "int8 row f16", "int4 g64 f16+bias", "int4 g64 f16+bias", "int4 g64 f16+bias"},
-        {"int4-affine-g32", "int8 row f16", "int4 g32 f16+bias", "int4 g32 f16+bias", "int4 g32 f16+bias"},
+        {"none", "dense", "dense", "dense", "dense", "dense"},
+        {"int8", INT8_ROW, INT8_ROW, INT8_ROW, INT8_ROW, INT8_ROW},
+        {"int4", INT8_ROW, INT4, INT8_ROW, INT4, INT4},
+        {"int4-g64", INT8_ROW, INT4_64, INT8_ROW, INT4_64, INT4_64},
+        {"sensitive", INT8_ROW, INT4, INT8_ROW, INT4, INT8_ROW},
+        {"int8-affine", INT8_ROW, "int8 g64 f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
+        {"int4-affine", INT8_ROW, AFFINE4("64"), AFFINE4("64"), AFFINE4("64"), AFFINE4("64")},
+        {"int4-affine-g32", INT8_ROW, AFFINE4("32"), AFFINE4("32"), AFFINE4("32"), AFFINE4("32")},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gb_recipe *recipe = open_recipe(cases[i].recipe);
@@ -65,8 +67,10 @@ static void built_in_recipes(void **unused) {
         assert_choice(recipe, "model.embed_tokens.weight", 256, cases[i].embedding);
         assert_choice(recipe, "lm_head.weight", 256, cases[i].head);
         assert_choice(recipe, "model.layers.4.self_attn.v_proj.weight", 256, cases[i].value);
-        assert_choice(recipe, "model.layers.1.self_attn.v_proj.weight", 256, cases[i].first_value);
-        assert_choice(recipe, "model.layers.6.self_attn.v_proj.weight", 256, cases[i].first_value);
+        assert_choice(recipe, "model.layers.0.self_attn.k_proj.weight", 256, cases[i].value);
+        assert_choice(recipe, "model.layers.4.mlp.down_proj.weight", 256, cases[i].down);
+        assert_choice(recipe, "model.layers.1.mlp.down_proj.weight", 256, cases[i].first_down);
+        assert_choice(recipe, "model.layers.6.mlp.down_proj.weight", 256, cases[i].first_down);
         assert_choice(recipe, "model.layers.3.mlp.gate.weight", 256, "dense");
         assert_choice(recipe, "model.layers.3.router.proj.weight", 256, "dense");
         gumbel_error error;
@@ -138,6 +142,7 @@ static void rotations(void **unused) {
         const uint64_t columns = cases[i].columns;
         assert_input(recipe, "a.weight", columns, GB_ACTIVATION_INT8_PER_TOKEN, cases[i].rotation);
         assert_input(rows, "a.weight", columns, GB_ACTIVATION_INT8_PER_TOKEN, cases[i].rotation);
+        assert_input(recipe, "a.v_proj.weight", columns, GB_ACTIVATION_INT8_PER_TOKEN, cases[i].rotation);
         assert_input(affine, "a.weight", columns, GB_ACTIVATION_INT8_PER_GROUP, 0);
         assert_input(recipe, "x.mlp.gate.weight", columns, GB_ACTIVATION_NONE, 0);
     }
