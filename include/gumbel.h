@@ -1151,6 +1151,29 @@ typedef struct gumbel_export_stats {
     uint32_t threads;       /* that quantized */
 } gumbel_export_stats;
 
+/* What the products of a model take in when it reads a text: gumbel_export uses it to quantize matrices so
+ * that their products lose little, not their weights (docs/quantization.md, "Calibration"). */
+typedef struct gumbel_calibration gumbel_calibration;
+
+typedef struct gumbel_calibration_options {
+    size_t size;
+    uint64_t
+        memory_bytes; /* for its sums, at most; 0: 4 GiB. With more, inputs farther apart are seen together */
+} gumbel_calibration_options;
+
+/* options may be NULL. Errors: ARGUMENT, MEMORY. */
+GUMBEL_API gumbel_status gumbel_calibration_create(const gumbel_calibration_options *options,
+                                                   gumbel_calibration **calibration, gumbel_error *error);
+
+/* NULL is allowed. */
+GUMBEL_API void gumbel_calibration_destroy(gumbel_calibration *calibration);
+
+/* A gumbel_observe_callback, with the calibration as its user, for an engine that runs the model in full
+ * precision: exported from the same checkpoint without a recipe. Adds the rows up; the sums do not depend on
+ * the number of threads. Thread-safe for the threads of one engine. A lack of memory is an error of the
+ * export. */
+GUMBEL_API void gumbel_calibration_observe(void *calibration, const gumbel_observation *observation);
+
 typedef struct gumbel_export_options {
     size_t size;
     /* what the weights and caches become */
@@ -1178,7 +1201,8 @@ typedef struct gumbel_export_options {
     void *log_user;
     gumbel_progress_callback progress; /* NULL: none */
     void *progress_user;
-    gumbel_export_stats *stats; /* filled in on success; NULL: not wanted. Its size must be set */
+    gumbel_export_stats *stats;      /* filled in on success; NULL: not wanted. Its size must be set */
+    gumbel_calibration *calibration; /* of the same checkpoint; NULL: none. Used by one export at a time */
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

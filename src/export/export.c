@@ -137,6 +137,22 @@ static void report_unstacked(const export_job *job) {
                count);
 }
 
+/* A calibration that knows none of the matrices is one of another model. */
+static gumbel_status check_calibration(const export_job *job, gumbel_error *error) {
+    if (!job->options.calibration)
+        return GUMBEL_OK;
+    GB_TRY(gb_calibration_check(job->options.calibration, error));
+    const gb_calibrated_count count = gb_weights_count_calibrated(job->weights);
+    if (count.known == 0)
+        return gb_fail(error, GUMBEL_ERROR_ARGUMENT,
+                       "the calibration has seen none of the matrices that recipe %s quantizes",
+                       gb_recipe_name(job->recipe));
+    if (count.others > 0)
+        report(job, GUMBEL_LOG_INFO, "%zu of %zu matrices are quantized without calibration", count.others,
+               count.known + count.others);
+    return GUMBEL_OK;
+}
+
 static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_config root = gb_config_root(job->source.config);
@@ -150,6 +166,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
     gb_weights_use_quantization(job->weights, &job->source.packing);
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
+    gb_weights_use_calibration(job->weights, options->calibration);
     gb_model_options model_options = {.max_context = options->max_context,
                                       .prefill_chunk = gb_backend_prefill_chunk(options->backend),
                                       .layers = options->layers,
@@ -157,6 +174,7 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
     GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, job->weights, error));
     report_unstacked(job);
+    GB_TRY(check_calibration(job, error));
     return gb_recipe_check_used(job->recipe, error);
 }
 

@@ -16,8 +16,10 @@ typedef struct source {
     uint64_t stream;         /* RANDOM */
     uint64_t first_element;  /* RANDOM: of a part of a tensor */
     gb_uniform uniform;
-    gb_quantize_method method; /* of a quantized constant */
-    gb_product_input input;    /* of products with it */
+    gb_quantize_method method;           /* of a quantized constant */
+    gb_product_input input;              /* of products with it */
+    bool is_product;                     /* quantized, and a product's weight */
+    const gb_correlations *correlations; /* of what products with it take in; NULL: not known */
 } source;
 
 struct gb_weights {
@@ -27,7 +29,8 @@ struct gb_weights {
     const gb_quantization *packing; /* NULL: the checkpoint has nothing packed */
     gb_recipe *recipe;              /* NULL: nothing is quantized */
     uint64_t layer_count;
-    source *sources; /* one for each constant of the graph, in its order */
+    gumbel_calibration *calibration; /* NULL: none */
+    source *sources;                 /* one for each constant of the graph, in its order */
     size_t count, capacity;
     size_t unstacked;
     bool *is_used; /* of each tensor of the checkpoint, in its order: whether a source has it */
@@ -66,6 +69,19 @@ void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *pac
 void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count) {
     weights->recipe = recipe;
     weights->layer_count = layer_count;
+}
+
+void gb_weights_use_calibration(gb_weights *weights, gumbel_calibration *calibration) {
+    weights->calibration = calibration;
+}
+
+gb_calibrated_count gb_weights_count_calibrated(const gb_weights *weights) {
+    gb_calibrated_count count = {0};
+    for (size_t i = 0; i < weights->count; i++) {
+        count.known += weights->sources[i].correlations != NULL;
+        count.others += weights->sources[i].is_product && !weights->sources[i].correlations;
+    }
+    return count;
 }
 
 gb_product_input gb_weights_input(const gb_weights *weights, uint32_t index) {
@@ -168,6 +184,15 @@ static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *
                        .format = choice->format};
 }
 
+/* A head that is made from the embedding's table was that table where the calibration ran. */
+static const gb_correlations *find_correlations(const gb_weights *weights, const gb_matrix_request *request) {
+    const uint64_t columns = (uint64_t)request->dims[request->rank - 1];
+    if (!weights->calibration || request->is_table)
+        return NULL;
+    const gb_correlations *found = gb_calibration_find(weights->calibration, request->name, columns);
+    return found ? found : gb_calibration_find(weights->calibration, request->tensors[0], columns);
+}
+
 /* Takes what found owns, unless it fails. */
 static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *request,
                                const gb_matrix_source *found, gb_uniform uniform,
@@ -178,6 +203,8 @@ static gumbel_status add_found(gb_weights *weights, const gb_matrix_request *req
         added = (source){.kind = found->is_packed ? SOURCE_PACKED : SOURCE_TENSOR, .matrix = *found};
     added.method = choice->method;
     added.input = choice->input;
+    added.is_product = choice->format.kind != GB_FORMAT_DENSE && !request->is_table;
+    added.correlations = added.is_product ? find_correlations(weights, request) : NULL;
     return add(weights, added, error);
 }
 
@@ -314,16 +341,23 @@ const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index) {
     return matrix->is_packed ? &matrix->packed : NULL;
 }
 
-gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index) {
+gumbel_status gb_weights_quantized_source(const gb_weights *weights, uint32_t index,
+                                          gb_quantized_source *made, gumbel_error *error) {
     const source *from = &weights->sources[index];
-    gb_quantized_source made = {.method = from->method,
-                                .rotation = from->input.rotation,
-                                .stream = from->stream + from->first_element, /* parts are unlike */
-                                .half_width = from->uniform.high};
-    if (from->kind == SOURCE_TENSOR) {
-        made.data = bytes_of(from);
-        made.dtype = first_tensor(from)->dtype;
-        made.is_mapped = !first_tensor(from)->is_in_memory;
-    }
-    return made;
+    *made = (gb_quantized_source){.method = from->method,
+                                  .rotation = from->input.rotation,
+                                  .stream = from->stream + from->first_element, /* parts are unlike */
+                                  .half_width = from->uniform.high};
+    if (from->kind != SOURCE_TENSOR)
+        return GUMBEL_OK;
+    made->data = bytes_of(from);
+    made->dtype = first_tensor(from)->dtype;
+    made->is_mapped = !first_tensor(from)->is_in_memory;
+    if (!from->correlations)
+        return GUMBEL_OK;
+    made->feedback = gb_calibration_feedback(weights->calibration, from->correlations, made->rotation);
+    return made->feedback
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the feedback of a product of %llu inputs",
+                         (unsigned long long)from->correlations->columns);
 }

@@ -7,6 +7,7 @@
 #ifndef GUMBEL_EXPORT_WEIGHTS_H
 #define GUMBEL_EXPORT_WEIGHTS_H
 
+#include "export/calibrate/calibration.h"
 #include "export/checkpoint/checkpoint.h"
 #include "export/matrix_source.h"
 #include "export/quantize/import_blocks.h"
@@ -28,6 +29,15 @@ void gb_weights_use_quantization(gb_weights *weights, const gb_quantization *pac
 /* Matrices that are added from now on are stored as the recipe says, which must stay open; layer_count is the
  * model's. */
 void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t layer_count);
+
+/* Matrices that are added from now on and quantized are quantized with its feedback; it must stay valid. */
+void gb_weights_use_calibration(gb_weights *weights, gumbel_calibration *calibration);
+
+/* How many matrices to be quantized have products that the calibration knows, and how many have others. */
+typedef struct gb_calibrated_count {
+    size_t known, others;
+} gb_calibrated_count;
+gb_calibrated_count gb_weights_count_calibrated(const gb_weights *weights);
 
 /* How a product with the constant of that number takes its input: as it is unless that is quantized and the
  * recipe says so. Its rotation is the one that the constant's rows are stored with. */
@@ -98,7 +108,9 @@ bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_t
 /* What a quantized constant is made from that the checkpoint has packed, or NULL. */
 const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index);
 
-/* What any other quantized constant is made from. */
-gb_quantized_source gb_weights_quantized_source(const gb_weights *weights, uint32_t index);
+/* What any other quantized constant is made from. Its feedback is valid until the next call. Errors: MEMORY.
+ */
+gumbel_status gb_weights_quantized_source(const gb_weights *weights, uint32_t index,
+                                          gb_quantized_source *made, gumbel_error *error);
 
 #endif

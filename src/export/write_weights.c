@@ -46,7 +46,8 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
         gb_imported_rows rows = {read_packed_row, release_packed_rows, packed};
         return gb_write_imported_rows(writer, constant, &rows, gb_export_threads(), &written, error);
     }
-    gb_quantized_source source = gb_weights_quantized_source(weights, index);
+    gb_quantized_source source;
+    GB_TRY(gb_weights_quantized_source(weights, index, &source, error));
     return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
 }
 

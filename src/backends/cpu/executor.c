@@ -154,7 +154,7 @@ static void prepare_step(walker *w, const gb_ready_step *step) {
 static void observe(walker *w, const gb_ready_step *step) {
     const gb_executor *e = w->executor;
     gumbel_observation observation = gb_observation_of(e->plan->program, step);
-    observation.thread = w->worker.index;
+    observation.thread = (unsigned)w->worker.index;
     observation.threads = e->steps.is_single ? 1 : e->thread_count;
     wait_for_others(w);
     e->observe(e->observe_user, &observation);

@@ -71,6 +71,8 @@ static gumbel_status start_parts(const cli_model_options *options, bool snapshot
         .log_user = (bool *)(uintptr_t)&options->verbose,
         .profile = options->profile,
         .profile_user = options->profile_user,
+        .observe = options->observe,
+        .observe_user = options->observe_user,
     };
     const gumbel_status status = gumbel_engine_create(model->program, &engine_options, &model->engine, error);
     return status == GUMBEL_OK ? gumbel_session_create(model->engine, &model->session, error) : status;

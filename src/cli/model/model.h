@@ -22,6 +22,8 @@ typedef struct cli_model_options {
     uint32_t draft_tokens; /* of one session in a step, at most */
     gumbel_profile_callback profile;
     void *profile_user;
+    gumbel_observe_callback observe;
+    void *observe_user;
 } cli_model_options;
 
 /* But for source, which has a table of its own. --threads stands first: a command that takes several counts

@@ -7,10 +7,11 @@
 #include "cli/command.h"
 #include "cli/model/exporter.h"
 #include "cli/model/program.h"
+#include "cli/programs/calibrate.h"
 #include "cli/pull/get.h"
 
 typedef struct export_arguments {
-    const char *checkpoint, *output, *quantize, *backend, *sampler, *activations, *cache;
+    const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
     int pull;
@@ -60,6 +61,14 @@ static const cli_option quantize_table[] = {
          "recipe.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, quantize)},
+    {.names = "--calibrate",
+     .argument = "FILE",
+     .help =
+         "Quantize so that products lose little on this text, not weights: the model is run over it first, "
+         "in full precision, which takes minutes, the memory of its weights and, until it is done, the disk "
+         "space of the checkpoint. - is standard input, built-in a text that comes with gumbel.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, calibrate)},
     {.names = "--activations",
      .argument = "KIND",
      .help = "What products with quantized weights do with their input: int8 rounds it to 8 bits per token "
@@ -141,6 +150,22 @@ static void print_stats(const gumbel_export_stats *stats, const char *path) {
     fprintf(stderr, "%-16s %.1f MB\n", "peak memory", peak);
 }
 
+static gumbel_status export_calibrated(const export_arguments *arguments, const char *checkpoint,
+                                       gumbel_export_options options, gumbel_error *error) {
+    const cli_calibrate_options calibrate = {.checkpoint = checkpoint,
+                                             .output = arguments->output,
+                                             .file = arguments->calibrate,
+                                             .export = options,
+                                             .quiet = arguments->quiet};
+    gumbel_status status = GUMBEL_OK;
+    if (arguments->calibrate)
+        status = cli_calibrate(&calibrate, &options.calibration, error);
+    if (status == GUMBEL_OK)
+        status = cli_export(checkpoint, arguments->output, options, arguments->quiet, error);
+    gumbel_calibration_destroy(options.calibration);
+    return status;
+}
+
 /* Exports what the user has named as the checkpoint; a path that is none is left to the library to refuse. */
 static gumbel_status export_found(const export_arguments *arguments, gumbel_export_options options,
                                   gumbel_error *error) {
@@ -149,7 +174,7 @@ static gumbel_status export_found(const export_arguments *arguments, gumbel_expo
     const char *path = checkpoint.path ? checkpoint.path : arguments->checkpoint;
     options.name = checkpoint.repository;
     if (status == GUMBEL_OK)
-        status = cli_export(path, arguments->output, options, arguments->quiet, error);
+        status = export_calibrated(arguments, path, options, error);
     if (status != GUMBEL_OK)
         cli_checkpoint_explain(&checkpoint, error);
     cli_checkpoint_free(&checkpoint);
@@ -173,6 +198,8 @@ static int export_program(void *given) {
         return cli_fail_usage("export needs -o PROGRAM, the file to write");
     if (arguments->random_weights.draw)
         return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
+    if (arguments->calibrate && !arguments->quantize)
+        return cli_fail_usage("--calibrate needs --quantize RECIPE, which says what the matrices become");
     gumbel_export_stats stats = {.size = sizeof stats};
     gumbel_export_options options = {
         .stats = &stats,

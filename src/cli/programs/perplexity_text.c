@@ -40,7 +40,11 @@ static gumbel_status check_same_tokens(const cli_model *other, const cli_scored_
 static gumbel_status read_tokens(const cli_model *model, const cli_model *other,
                                  const cli_scored_source *source, cli_tokens *tokens, gumbel_error *error) {
     cli_text text = {0};
-    gumbel_status status = cli_read_file(source->file, &text, error);
+    gumbel_status status = GUMBEL_OK;
+    if (source->text)
+        cli_text_add(&text, source->text->bytes, source->text->length);
+    else
+        status = cli_read_file(source->file, &text, error);
     if (status == GUMBEL_OK && !model->tokenizer) {
         cli_refuse(error, "%s: the program has no tokenizer", source->program);
         status = GUMBEL_ERROR_ARGUMENT;

@@ -10,7 +10,6 @@
 #include "tensor/convert.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Of the largest weight: with 119 the integers reach 127 in groups whose zero is off the middle. */
 static const float REACH = 119.0f;
@@ -130,16 +129,6 @@ static double row_error(const gb_format *format, const float *values, uint64_t g
     return error;
 }
 
-static void put_group(const gb_format *format, const float *scaled, uint64_t group,
-                      gb_group_integers integers, const gb_quantized_row *row) {
-    const float inverse = 1.0f / (float)integers.scale, highest = (float)((1u << format->bits) - 1u);
-    row->group_bytes[group] = gb_put_group_integers(format->bits, integers);
-    for (uint32_t i = 0; i < format->group; i++) {
-        const float code = round_code(scaled[i] * inverse + (float)integers.zero, highest);
-        gb_put_code(row->codes, format->bits, group * format->group + i, (uint32_t)code);
-    }
-}
-
 /* A row of zeros, or of numbers too small for float16, has a scale of 0. */
 static float search_row_scale(const gb_format *format, const float *values, uint64_t groups, float largest) {
     double least = INFINITY;
@@ -157,23 +146,20 @@ static float search_row_scale(const gb_format *format, const float *values, uint
     return best;
 }
 
-bool gb_quantize_progressive(const gb_format *format, const float *values, uint64_t columns,
-                             const gb_quantized_row *row) {
-    const uint64_t groups = columns / format->group;
-    float largest = 0, scaled[GB_MAX_GROUP];
+bool gb_find_row_scale(const gb_format *format, const float *values, uint64_t columns, float *scale) {
+    float largest = 0;
     bool is_finite = true;
     for (uint64_t i = 0; i < columns; i++) {
         is_finite &= isfinite(values[i]) != 0;
         largest = fabsf(values[i]) > largest ? fabsf(values[i]) : largest;
     }
-    const float scale = is_finite ? search_row_scale(format, values, groups, largest) : INFINITY;
-    if (!isfinite(scale))
-        return false;
-    *row->super_scale = gb_f16_from_float(scale);
-    for (uint64_t g = 0; g < groups; g++) {
-        scale_group(values, g, format->group, scale > 0 ? 1.0f / scale : 0.0f, scaled);
-        const group_values group = measure_group(format, scaled);
-        put_group(format, scaled, g, search_group(&group), row);
-    }
-    return true;
+    *scale = is_finite ? search_row_scale(format, values, columns / format->group, largest) : INFINITY;
+    return isfinite(*scale) != 0;
+}
+
+gb_group_integers gb_find_group_integers(const gb_format *format, const float *values, float row_scale) {
+    float scaled[GB_MAX_GROUP] = {0};
+    scale_group(values, 0, format->group, row_scale > 0 ? 1.0f / row_scale : 0.0f, scaled);
+    const group_values group = measure_group(format, scaled);
+    return search_group(&group);
 }

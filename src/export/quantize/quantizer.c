@@ -86,37 +86,67 @@ static gb_affine symmetric_of(const gb_format *format, range found) {
     return (gb_affine){gb_widen_half(gb_round_half(scale, format->scale), format->scale), 0};
 }
 
+float gb_inverse_scale(gb_affine affine) {
+    const float inverse = affine.scale != 0 ? 1.0f / affine.scale : 0.0f;
+    return isfinite(inverse) ? inverse : 0.0f;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------------- */
+
+bool gb_begin_row(const gb_format *format, const float *values, uint64_t columns, const gb_quantized_row *row,
+                  float *row_scale) {
+    memset(row->codes, 0, (size_t)(columns * format->bits + 7) / 8);
+    *row_scale = 0;
+    if (format->kind != GB_FORMAT_PROGRESSIVE)
+        return true;
+    if (!gb_find_row_scale(format, values, columns, row_scale))
+        return false;
+    *row->super_scale = gb_f16_from_float(*row_scale);
+    return true;
+}
+
+static bool fit_one_level(gb_quantize_method method, const gb_format *format, const float *values,
+                          uint64_t count, uint64_t group, const gb_quantized_row *row, gb_affine *affine) {
+    range found;
+    if (!find_range(values, count, &found))
+        return false;
+    *affine =
+        format->has_bias ? affine_of(method, format, values, count, found) : symmetric_of(format, found);
+    if (!isfinite(affine->scale) || !isfinite(affine->bias))
+        return false;
+    row->scales[group] = gb_round_half(affine->scale, format->scale);
+    if (format->has_bias)
+        row->biases[group] = gb_round_half(affine->bias, format->scale);
+    return true;
+}
+
+bool gb_fit_group(gb_quantize_method method, const gb_format *format, float row_scale, const float *values,
+                  uint64_t count, uint64_t group, const gb_quantized_row *row, gb_affine *affine) {
+    if (format->kind != GB_FORMAT_PROGRESSIVE)
+        return fit_one_level(method, format, values, count, group, row, affine);
+    const gb_group_integers integers = gb_find_group_integers(format, values, row_scale);
+    row->group_bytes[group] = gb_put_group_integers(format->bits, integers);
+    *affine = gb_group_affine(row_scale, integers);
+    return true;
+}
+
 static void put_codes(const gb_format *format, const float *values, uint64_t first, uint64_t count,
                       gb_affine affine, uint8_t *codes) {
-    float highest = (float)((1u << format->bits) - 1u), center = (float)gb_format_center(format);
-    float inverse = affine.scale != 0 ? 1.0f / affine.scale : 0.0f;
-    if (!isfinite(inverse))
-        inverse = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        float code = rintf((values[first + i] - affine.bias) * inverse) + center;
-        code = code < 0 ? 0 : code > highest ? highest : code;
-        gb_put_code(codes, format->bits, first + i, (uint32_t)code);
-    }
+    const float inverse = gb_inverse_scale(affine);
+    for (uint64_t i = first; i < first + count; i++)
+        gb_put_code(codes, format->bits, i, (uint32_t)gb_nearest_code(format, affine, inverse, values[i]));
 }
 
 bool gb_quantize_row(gb_quantize_method method, const gb_format *format, const float *values,
                      uint64_t columns, const gb_quantized_row *row) {
-    uint64_t size = format->group ? format->group : columns;
-    memset(row->codes, 0, (size_t)(columns * format->bits + 7) / 8);
-    if (method == GB_METHOD_SEARCH)
-        return gb_quantize_progressive(format, values, columns, row);
+    const uint64_t size = format->group ? format->group : columns;
+    float row_scale;
+    if (!gb_begin_row(format, values, columns, row, &row_scale))
+        return false;
     for (uint64_t group = 0; group < columns / size; group++) {
-        const float *weights = values + group * size;
-        range found;
-        if (!find_range(weights, size, &found))
+        gb_affine affine;
+        if (!gb_fit_group(method, format, row_scale, values + group * size, size, group, row, &affine))
             return false;
-        gb_affine affine =
-            format->has_bias ? affine_of(method, format, weights, size, found) : symmetric_of(format, found);
-        if (!isfinite(affine.scale) || !isfinite(affine.bias))
-            return false;
-        row->scales[group] = gb_round_half(affine.scale, format->scale);
-        if (format->has_bias)
-            row->biases[group] = gb_round_half(affine.bias, format->scale);
         put_codes(format, values, group * size, size, affine, row->codes);
     }
     return true;

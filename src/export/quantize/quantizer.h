@@ -47,9 +47,31 @@ void gb_rotate_row(float *values, uint64_t columns, uint32_t rotation);
 
 enum { GB_MAX_GROUP = 128 };
 
-/* gb_quantize_row of a progressive format, with GB_METHOD_SEARCH. The row's codes are zeros. */
-bool gb_quantize_progressive(const gb_format *format, const float *values, uint64_t columns,
-                             const gb_quantized_row *row);
+/* What begins a row: its bytes of codes are cleared, and of a progressive format the row's scale is found,
+ * written and told; of others that is 0. False as gb_quantize_row. */
+bool gb_begin_row(const gb_format *format, const float *values, uint64_t columns, const gb_quantized_row *row,
+                  float *row_scale);
+
+/* Finds and writes scale and bias of a group of `count` values (the format's group, or the row), of which the
+ * row's index is group. False as gb_quantize_row. */
+bool gb_fit_group(gb_quantize_method method, const gb_format *format, float row_scale, const float *values,
+                  uint64_t count, uint64_t group, const gb_quantized_row *row, gb_affine *affine);
+
+/* The nearest code to value. inverse is gb_inverse_scale of the affine. */
+static inline float gb_nearest_code(const gb_format *format, gb_affine affine, float inverse, float value) {
+    const float round_to_int = 0x1.8p+23f, highest = (float)((1u << format->bits) - 1u);
+    const float code =
+        (((value - affine.bias) * inverse + (float)gb_format_center(format)) + round_to_int) - round_to_int;
+    return code < 0 ? 0 : code > highest ? highest : code;
+}
+
+/* 0 where the scale is 0, or too small to divide by. */
+float gb_inverse_scale(gb_affine affine);
+
+/* The search for a progressive row's scale, and for a group's integers with it (progressive.c). False as
+ * gb_quantize_row. */
+bool gb_find_row_scale(const gb_format *format, const float *values, uint64_t columns, float *scale);
+gb_group_integers gb_find_group_integers(const gb_format *format, const float *values, float row_scale);
 
 /* Moves the bias of a group of at most GB_MAX_GROUP values whose scale stays (hqq.c): half-quadratic
  * quantization, Badri and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models", 2023. */

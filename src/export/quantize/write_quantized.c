@@ -25,9 +25,10 @@ typedef struct quantized_writer {
     uint64_t code_bytes, begin; /* of the tensor; what of it is a multiple of GB_PLANE_ALIGNMENT */
     uint8_t *codes;             /* of a piece */
     uint8_t *others;            /* the constant's bytes from `begin` on: planes are aligned */
-    float *values;              /* a row for each thread */
-    uint64_t first;             /* row of the piece */
-    atomic_uint_least64_t bad;  /* the lowest row that cannot be quantized; rows: none */
+    float *values;              /* thread_values for each thread: rows */
+    uint64_t thread_values;
+    uint64_t first;            /* row of the piece */
+    atomic_uint_least64_t bad; /* the lowest row that cannot be quantized; rows: none */
 } quantized_writer;
 
 /* ---- Rows of a tensor ---------------------------------------------------------------------------------- */
@@ -52,19 +53,45 @@ static void report_bad(quantized_writer *w, uint64_t row) {
         ;
 }
 
+/* A row as it is quantized. */
+static void read_rotated_row(const quantized_writer *w, uint64_t row, float *to) {
+    read_row(w, row, to);
+    if (w->source->rotation > 0)
+        gb_rotate_row(to, w->columns, w->source->rotation);
+}
+
+static gb_quantized_row row_of_piece(const quantized_writer *w, size_t i) {
+    return gb_quantized_row_in(&w->constant->format, &w->planes, w->first + i,
+                               w->codes + i * w->planes.codes.row_bytes, w->others, w->begin);
+}
+
 static void quantize_rows(void *user, unsigned thread, size_t first, size_t end) {
     quantized_writer *w = user;
-    float *values = w->values + thread * w->columns;
+    float *values = w->values + thread * w->thread_values;
     for (size_t i = first; i < end; i++) {
-        uint64_t row = w->first + i;
-        read_row(w, row, values);
-        if (w->source->rotation > 0)
-            gb_rotate_row(values, w->columns, w->source->rotation);
-        const gb_quantized_row to =
-            gb_quantized_row_in(&w->constant->format, &w->planes, row,
-                                w->codes + i * w->planes.codes.row_bytes, w->others, w->begin);
+        const gb_quantized_row to = row_of_piece(w, i);
+        read_rotated_row(w, w->first + i, values);
         if (!gb_quantize_row(w->source->method, &w->constant->format, values, w->columns, &to))
-            report_bad(w, row);
+            report_bad(w, w->first + i);
+    }
+}
+
+/* The same by feedback, several rows at once. */
+static void quantize_with_feedback(void *user, unsigned thread, size_t first, size_t end) {
+    quantized_writer *w = user;
+    float *values = w->values + thread * w->thread_values;
+    gb_quantized_row to[GB_FEEDBACK_ROWS];
+    for (size_t i = first; i < end;) {
+        size_t count = 0;
+        for (; count < GB_FEEDBACK_ROWS && i + count < end; count++) {
+            read_rotated_row(w, w->first + i + count, values + count * w->columns);
+            to[count] = row_of_piece(w, i + count);
+        }
+        const uint64_t bad =
+            gb_quantize_rows(w->source->method, &w->constant->format, w->source->feedback, values, count, to);
+        if (bad < count)
+            report_bad(w, w->first + i + bad);
+        i += count;
     }
 }
 
@@ -145,7 +172,10 @@ static gumbel_status refuse_row(const quantized_writer *w, uint64_t row, gumbel_
 
 static gumbel_status write_piece(quantized_writer *w, uint64_t count, gumbel_error *error) {
     const gb_quantized_source *source = w->source;
-    gb_parallel_for(w->threads, (size_t)count, source->data.parts ? quantize_rows : draw_codes, w);
+    const gb_parallel_work work = !source->data.parts ? draw_codes
+                                  : source->feedback  ? quantize_with_feedback
+                                                      : quantize_rows;
+    gb_parallel_for(w->threads, (size_t)count, work, w);
     uint64_t bad = atomic_load(&w->bad);
     if (bad < w->rows)
         return refuse_row(w, bad, error);
@@ -172,7 +202,8 @@ static bool reserve(quantized_writer *w) {
     const size_t others = (size_t)(w->planes.size - w->begin);
     w->codes = gb_allocate((size_t)w->piece_rows, (size_t)w->planes.codes.row_bytes);
     w->others = gb_allocate_aligned(others, 1);
-    w->values = gb_allocate((size_t)w->columns * w->threads, sizeof *w->values);
+    w->thread_values = w->columns * (w->source->feedback ? GB_FEEDBACK_ROWS : 1);
+    w->values = gb_allocate((size_t)w->thread_values * w->threads, sizeof *w->values);
     if (!w->codes || !w->others || !w->values)
         return false;
     memset(w->others, 0, others);

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
 #define GUMBEL_EXPORT_QUANTIZE_WRITE_QUANTIZED_H
 
-#include "export/quantize/quantizer.h"
+#include "export/quantize/feedback.h"
 #include "export/stacking.h"
 #include "program/file/writer.h"
 
@@ -16,6 +16,7 @@ typedef struct gb_quantized_source {
     gb_dtype dtype;
     bool is_mapped; /* data is a file's mapping, whose pages can go once they are read */
     gb_quantize_method method;
+    const gb_feedback *feedback; /* of rows that are rotated so; NULL: each weight is rounded by itself */
     uint32_t rotation; /* block of the orthonormal Hadamard transform that rows are rotated by first; or 0 */
     uint64_t stream;   /* drawn: of random_weights.h */
     float half_width;  /* drawn: weights lie about in -half_width .. half_width */
