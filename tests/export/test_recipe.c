@@ -52,8 +52,8 @@ static void built_in_recipes(void **unused) {
     } cases[] = {
         {"none", "dense", "dense", "dense", "dense", "dense"},
         {"int8", INT8_ROW, INT8_ROW, INT8_ROW, INT8_ROW, INT8_ROW},
-        {"int4", INT8_ROW, INT4, INT8_ROW, INT4, INT4},
-        {"int4-g64", INT8_ROW, INT4_64, INT8_ROW, INT4_64, INT4_64},
+        {"int4", INT8_ROW, INT4, INT4, INT4, INT4},
+        {"int4-g64", INT8_ROW, INT4_64, INT4_64, INT4_64, INT4_64},
         {"sensitive", INT8_ROW, INT4, INT8_ROW, INT4, INT8_ROW},
         {"int8-affine", INT8_ROW, "int8 g64 f16", "int8 g64 f16", "int8 g64 f16", "int8 g64 f16"},
         {"int4-affine", INT8_ROW, AFFINE4("64"), AFFINE4("64"), AFFINE4("64"), AFFINE4("64")},

@@ -38,24 +38,24 @@
 
 #define OTHERS(keys) RULES KEEP EMBEDDING RULE("*", keys) "}" END
 
-/* All of a sequence's tokens are attended to through them, and they are small. */
+/* All of a sequence's tokens are attended to through them, and they are small. CUDA multiplies 8 bits slowly,
+ * so that they are no part of int4. */
 #define KEYS_VALUES ROWS8("*.k_proj.weight") ROWS8("*.v_proj.weight")
-#define SMALL_KEYS_VALUES SMALL RULES KEEP EMBEDDING KEYS_VALUES
 
 static const char *const RECIPES[] = {
     HEADER("none", "every weight keeps the checkpoint's dtype; float32 caches") "  \"rules\": []\n}",
 
     HEADER("int8", "8 bits, a scale a row, exact sums") SMALL OTHERS(ROW8),
 
-    HEADER("int4", "4 bits, integer scales in groups of 32, exact sums: 4.25 bits a weight; 8 bits for keys, "
-                   "values and an embedding that is not the head")
-        SMALL_KEYS_VALUES RULE("*", INTEGER4) "}" END,
+    HEADER("int4", "4 bits, integer scales in groups of 32, exact sums: 4.25 bits a weight; 8 bits for an "
+                   "embedding that is not the head") SMALL OTHERS(INTEGER4),
 
-    HEADER("int4-g64", "int4 in groups of 64: 4.13 bits a weight")
-        SMALL_KEYS_VALUES RULE("*", INTEGER4_64) "}" END,
+    HEADER("int4-g64", "int4 in groups of 64: 4.13 bits a weight") SMALL OTHERS(INTEGER4_64),
 
-    HEADER("sensitive", "int4, but 8 bits for down projections in the first and last two layers, too")
-        SMALL_KEYS_VALUES SENSITIVE("*down_proj*") RULE("*", INTEGER4) "}" END,
+    HEADER("sensitive",
+           "int4, but 8 bits for keys and values, and for down projections in the first and last "
+           "two layers") SMALL RULES KEEP EMBEDDING KEYS_VALUES SENSITIVE("*down_proj*")
+        RULE("*", INTEGER4) "}" END,
 
     HEADER("int8-affine", "8 bits, float16 scales in groups of 64: 8.25 bits a weight") SMALL OTHERS(FLOAT8),
 

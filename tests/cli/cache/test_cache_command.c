@@ -63,7 +63,7 @@ static void lists_what_a_program_is_made_from(void **state) {
     assert_has(list, " current ");
     assert_has(list, " int4 ");
     assert_has(list, checkpoint);
-    assert_has(list, "1 program, 2.3 MB in ");
+    assert_has(list, "1 program, 2.2 MB in ");
     free(list);
     list = output_of(GUMBEL(NULL, "cache", "--json"));
     assert_has(list, "\"model\": \"model\"");
