@@ -311,6 +311,8 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     GB_TRY(gb_program_choose_packings(job->program, job->order, error));
     job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
     job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
+    if (!path)
+        return GUMBEL_OK;
     report_unused(job);
     report_rotary_factors(job);
     return write_program(job, path, error);

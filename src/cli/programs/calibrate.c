@@ -87,9 +87,19 @@ static gumbel_status observe_text(const cli_calibrate_options *options, const ch
     return status;
 }
 
+/* What is wrong with the export itself is said before minutes of work for it. */
+static gumbel_status check_export(const cli_calibrate_options *options, gumbel_error *error) {
+    gumbel_export_options checked = options->export;
+    checked.size = sizeof checked;
+    checked.stats = NULL;
+    return gumbel_export(options->checkpoint, NULL, &checked, error);
+}
+
 gumbel_status cli_calibrate(const cli_calibrate_options *options, gumbel_calibration **calibration,
                             gumbel_error *error) {
-    gumbel_status status = gumbel_calibration_create(NULL, calibration, error);
+    gumbel_status status = check_export(options, error);
+    if (status == GUMBEL_OK)
+        status = gumbel_calibration_create(NULL, calibration, error);
     if (status != GUMBEL_OK)
         return status;
     char *path = temporary_path(options->output);

@@ -10,6 +10,8 @@
 #include "cli/programs/calibrate.h"
 #include "cli/pull/get.h"
 
+#include <string.h>
+
 typedef struct export_arguments {
     const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache;
     cli_integer max_context, layers, top_logprobs;
@@ -198,7 +200,7 @@ static int export_program(void *given) {
         return cli_fail_usage("export needs -o PROGRAM, the file to write");
     if (arguments->random_weights.draw)
         return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
-    if (arguments->calibrate && !arguments->quantize)
+    if (arguments->calibrate && (!arguments->quantize || strcmp(arguments->quantize, "none") == 0))
         return cli_fail_usage("--calibrate needs --quantize RECIPE, which says what the matrices become");
     gumbel_export_stats stats = {.size = sizeof stats};
     gumbel_export_options options = {
