@@ -1206,10 +1206,10 @@ typedef struct gumbel_export_options {
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a
- * program to path; NULL: only finds out whether it could, but for the numbers of the weights. The checkpoint's files are mapped and must stay as they are until this returns (see the
- * conventions on SIGBUS, and on what path may be). options may be NULL. Errors: ARGUMENT, IO, FORMAT,
- * UNSUPPORTED, CANCELLED, MEMORY; LIMIT, before anything is written, where the disk has no room for the
- * program. */
+ * program to path; NULL: only finds out whether it could, but for the numbers of the weights. The
+ * checkpoint's files are mapped and must stay as they are until this returns (see the conventions on SIGBUS,
+ * and on what path may be). options may be NULL. Errors: ARGUMENT, IO, FORMAT, UNSUPPORTED, CANCELLED,
+ * MEMORY; LIMIT, before anything is written, where the disk has no room for the program. */
 GUMBEL_API gumbel_status gumbel_export(const char *checkpoint, const char *path,
                                        const gumbel_export_options *options, gumbel_error *error);
 
