@@ -1203,6 +1203,9 @@ typedef struct gumbel_export_options {
     void *progress_user;
     gumbel_export_stats *stats;      /* filled in on success; NULL: not wanted. Its size must be set */
     gumbel_calibration *calibration; /* of the same checkpoint; NULL: none. Used by one export at a time */
+    /* Bytes that the program's file may have: as many matrices as fit get 8 bits in place of the recipe's
+     * fewer. 0: the recipe's own. ARGUMENT where that is larger already, or has integer scales nowhere. */
+    uint64_t size_target;
 } gumbel_export_options;
 
 /* Reads the checkpoint (a Hugging Face directory, a GGUF, or a config.json with random_weights) and writes a

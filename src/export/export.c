@@ -8,6 +8,7 @@
 #include "base/versioned.h"
 #include "export/backend_order.h"
 #include "export/checkpoint/generation_config.h"
+#include "export/choose_wide.h"
 #include "export/models/model.h"
 #include "export/parallel.h"
 #include "export/source.h"
@@ -17,6 +18,7 @@
 #include "export/unused_tensors.h"
 #include "export/write_weights.h"
 #include "program/builder.h"
+#include "program/file/file_size.h"
 #include "program/file/writer.h"
 #include "program/settings.h"
 
@@ -33,6 +35,7 @@ typedef struct export_job {
     const gb_model *model;
     gb_recipe *recipe;
     gb_weights *weights;
+    gb_wide_choice wide; /* where a size is wanted: what differs from the recipe */
     gb_builder *builder;
     gb_text_sections text;
     gb_byte_buffer reply_format; /* JSON and a zero, or empty */
@@ -167,11 +170,15 @@ static gumbel_status build_graph(export_job *job, gumbel_error *error) {
     gb_weights_use_quantization(job->weights, &job->source.packing);
     gb_weights_use_recipe(job->weights, job->recipe, count_layers(job, &root));
     gb_weights_use_calibration(job->weights, options->calibration);
+    gb_weights_widen(job->weights, job->wide.is_wide);
     gb_model_options model_options = {.max_context = options->max_context,
                                       .prefill_chunk = gb_backend_prefill_chunk(options->backend),
                                       .layers = options->layers,
                                       .sampler = sampler_options(options)};
-    GB_TRY(job->model->build(&root, &model_options, job->builder, job->weights, error));
+    return job->model->build(&root, &model_options, job->builder, job->weights, error);
+}
+
+static gumbel_status check_graph(const export_job *job, gumbel_error *error) {
     GB_TRY(gb_refuse_unused_companions(job->source.checkpoint, job->weights, error));
     report_unstacked(job);
     GB_TRY(check_calibration(job, error));
@@ -279,6 +286,52 @@ static void set_recommended(const gb_generation_config *generation, gb_sampler_k
     }
 }
 
+/* Ends the graph that was built. */
+static gumbel_status finish_program(export_job *job, gumbel_error *error) {
+    set_metadata(job);
+    set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
+    GB_TRY(gb_builder_finish(job->builder, &job->program, error));
+    GB_TRY(gb_program_set_caches(job->program, gb_recipe_cache(job->recipe), error));
+    GB_TRY(gb_program_choose_packings(job->program, job->order, error));
+    job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
+    job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
+    return GUMBEL_OK;
+}
+
+static void discard_program(export_job *job) {
+    gb_program_destroy(job->program);
+    gb_builder_destroy(job->builder);
+    gb_weights_destroy(job->weights);
+    job->program = NULL;
+    job->builder = NULL;
+    job->weights = NULL;
+}
+
+/* The graph depends on formats, so it is built again with those that make the size. */
+static gumbel_status meet_size(export_job *job, gumbel_error *error) {
+    const gb_wide_request request = {.program = job->program,
+                                     .order = job->order,
+                                     .weights = job->weights,
+                                     .recipe = gb_recipe_name(job->recipe),
+                                     .size = job->options.size_target,
+                                     .progress = job->options.progress,
+                                     .progress_user = job->options.progress_user};
+    gb_file_size size;
+    if (request.size == 0)
+        return GUMBEL_OK;
+    GB_TRY(gb_choose_wide(&request, &job->wide, error));
+    discard_program(job);
+    GB_TRY(build_graph(job, error));
+    GB_TRY(finish_program(job, error));
+    if (!gb_program_file_size(job->program, &size))
+        return gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the graph");
+    report(job, GUMBEL_LOG_INFO,
+           "%zu of %zu matrices have 8 bits in place of the recipe's fewer; the program has %" PRIu64
+           " bytes",
+           job->wide.wide, job->wide.candidates, size.bytes);
+    return GUMBEL_OK;
+}
+
 static gumbel_status write_program(export_job *job, const char *path, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     gb_writer *writer = NULL;
@@ -302,15 +355,11 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
     GB_TRY(adopt_quantized_settings(job, error));
     GB_TRY(build_graph(job, error));
+    GB_TRY(check_graph(job, error));
     GB_TRY(read_text(job, error));
     GB_TRY(read_generation_config(job, error));
-    set_metadata(job);
-    set_recommended(&job->generation, sampler_options(&job->options).kind, gb_builder_metadata(job->builder));
-    GB_TRY(gb_builder_finish(job->builder, &job->program, error));
-    GB_TRY(gb_program_set_caches(job->program, gb_recipe_cache(job->recipe), error));
-    GB_TRY(gb_program_choose_packings(job->program, job->order, error));
-    job->program->tokenizer = (gb_blob){job->text.tokenizer.data, job->text.tokenizer.size};
-    job->program->chat = (gb_blob){job->text.chat.data, job->text.chat.size};
+    GB_TRY(finish_program(job, error));
+    GB_TRY(meet_size(job, error));
     if (!path)
         return GUMBEL_OK;
     report_unused(job);
@@ -341,9 +390,8 @@ gumbel_status gumbel_export(const char *checkpoint, const char *path, const gumb
     gb_end_inputs(&job.inputs);
     if (status == GUMBEL_OK && job.options.stats)
         fill_stats(&job, gb_seconds() - begin);
-    gb_program_destroy(job.program);
-    gb_builder_destroy(job.builder);
-    gb_weights_destroy(job.weights);
+    discard_program(&job);
+    gb_free(job.wide.is_wide);
     gb_recipe_close(job.recipe);
     gb_text_sections_free(&job.text);
     gb_buffer_free(&job.reply_format);

@@ -4,6 +4,7 @@
 #include "base/file_map.h"
 #include "base/memory.h"
 #include "export/checkpoint/ggml_types.h"
+#include "export/quantize/widths.h"
 
 #include <string.h>
 
@@ -30,6 +31,7 @@ struct gb_weights {
     gb_recipe *recipe;              /* NULL: nothing is quantized */
     uint64_t layer_count;
     gumbel_calibration *calibration; /* NULL: none */
+    const bool *is_wide;             /* of each constant; NULL: of none */
     source *sources;                 /* one for each constant of the graph, in its order */
     size_t count, capacity;
     size_t unstacked;
@@ -73,6 +75,10 @@ void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t laye
 
 void gb_weights_use_calibration(gb_weights *weights, gumbel_calibration *calibration) {
     weights->calibration = calibration;
+}
+
+void gb_weights_widen(gb_weights *weights, const bool *is_wide) {
+    weights->is_wide = is_wide;
 }
 
 gb_calibrated_count gb_weights_count_calibrated(const gb_weights *weights) {
@@ -163,6 +169,8 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
                                 error));
     if (request->is_table)
         choice->input.rotation = 0;
+    if (weights->is_wide && weights->is_wide[weights->count])
+        gb_widen(choice);
     const gb_block_info *info = gb_matrix_source_blocks(found);
     const gb_format *own = info ? &info->format : found->is_packed ? &found->packed.format : NULL;
     if (own && choice->format.kind != GB_FORMAT_DENSE)
@@ -341,23 +349,33 @@ const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index) {
     return matrix->is_packed ? &matrix->packed : NULL;
 }
 
+gb_quantized_source gb_weights_plain_source(const gb_weights *weights, uint32_t index) {
+    const source *from = &weights->sources[index];
+    gb_quantized_source made = {.method = from->method,
+                                .rotation = from->input.rotation,
+                                .stream = from->stream + from->first_element, /* parts are unlike */
+                                .half_width = from->uniform.high};
+    if (from->kind != SOURCE_TENSOR)
+        return made;
+    made.data = bytes_of(from);
+    made.dtype = first_tensor(from)->dtype;
+    made.is_mapped = !first_tensor(from)->is_in_memory;
+    return made;
+}
+
+const gb_correlations *gb_weights_correlations(const gb_weights *weights, uint32_t index) {
+    return weights->sources[index].correlations;
+}
+
 gumbel_status gb_weights_quantized_source(const gb_weights *weights, uint32_t index,
                                           gb_quantized_source *made, gumbel_error *error) {
-    const source *from = &weights->sources[index];
-    *made = (gb_quantized_source){.method = from->method,
-                                  .rotation = from->input.rotation,
-                                  .stream = from->stream + from->first_element, /* parts are unlike */
-                                  .half_width = from->uniform.high};
-    if (from->kind != SOURCE_TENSOR)
+    const gb_correlations *correlations = gb_weights_correlations(weights, index);
+    *made = gb_weights_plain_source(weights, index);
+    if (!made->data.parts || !correlations)
         return GUMBEL_OK;
-    made->data = bytes_of(from);
-    made->dtype = first_tensor(from)->dtype;
-    made->is_mapped = !first_tensor(from)->is_in_memory;
-    if (!from->correlations)
-        return GUMBEL_OK;
-    made->feedback = gb_calibration_feedback(weights->calibration, from->correlations, made->rotation);
+    made->feedback = gb_calibration_feedback(weights->calibration, correlations, made->rotation);
     return made->feedback
                ? GUMBEL_OK
                : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for the feedback of a product of %llu inputs",
-                         (unsigned long long)from->correlations->columns);
+                         (unsigned long long)correlations->columns);
 }

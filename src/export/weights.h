@@ -33,6 +33,10 @@ void gb_weights_use_recipe(gb_weights *weights, gb_recipe *recipe, uint64_t laye
 /* Matrices that are added from now on and quantized are quantized with its feedback; it must stay valid. */
 void gb_weights_use_calibration(gb_weights *weights, gumbel_calibration *calibration);
 
+/* Matrices that are added from now on and whose constants it marks, by their numbers, get 8 bits where the
+ * recipe has a narrower format that can become wider (widths.h); it must stay valid. */
+void gb_weights_widen(gb_weights *weights, const bool *is_wide);
+
 /* How many matrices to be quantized have products that the calibration knows, and how many have others. */
 typedef struct gb_calibrated_count {
     size_t known, others;
@@ -108,7 +112,12 @@ bool gb_weights_has_blocks(const gb_weights *weights, uint32_t index, gb_block_t
 /* What a quantized constant is made from that the checkpoint has packed, or NULL. */
 const gb_packed *gb_weights_packed(const gb_weights *weights, uint32_t index);
 
-/* What any other quantized constant is made from. Its feedback is valid until the next call. Errors: MEMORY.
+/* What any other quantized constant is made from, without feedback; and what its products take in, or NULL.
+ */
+gb_quantized_source gb_weights_plain_source(const gb_weights *weights, uint32_t index);
+const gb_correlations *gb_weights_correlations(const gb_weights *weights, uint32_t index);
+
+/* The same with the feedback. Its feedback is valid until the next call. Errors: MEMORY.
  */
 gumbel_status gb_weights_quantized_source(const gb_weights *weights, uint32_t index,
                                           gb_quantized_source *made, gumbel_error *error);

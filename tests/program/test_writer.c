@@ -3,6 +3,7 @@
  * Writing a program and reading it back; what becomes of the file when that fails.
  */
 #include "base/memory.h"
+#include "program/file/file_size.h"
 #include "program/file/reader.h"
 #include "program/file/writer.h"
 #include "support/programs/program_file.h"
@@ -128,6 +129,11 @@ static void what_is_written_is_read_back(void **state) {
     gumbel_error error;
     if (tiny_program_write(program, target, &error) != GUMBEL_OK)
         fail_msg("%s", error.message);
+    gb_file_size size;
+    struct stat file;
+    assert_true(gb_program_file_size(program, &size));
+    assert_int_equal(stat(target, &file), 0);
+    assert_int_equal(size.bytes, file.st_size);
     gb_program *again = read_back(target);
     assert_same_graph(program, again);
     assert_same_metadata(&program->metadata, &again->metadata);

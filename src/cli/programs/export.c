@@ -4,6 +4,7 @@
  */
 #include "cli/base/measure.h"
 #include "cli/base/report.h"
+#include "cli/base/units.h"
 #include "cli/command.h"
 #include "cli/model/exporter.h"
 #include "cli/model/program.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 typedef struct export_arguments {
-    const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache;
+    const char *checkpoint, *output, *quantize, *calibrate, *backend, *sampler, *activations, *cache, *size;
     cli_integer max_context, layers, top_logprobs;
     cli_seed random_weights;
     int pull;
@@ -63,6 +64,13 @@ static const cli_option quantize_table[] = {
          "recipe.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, quantize)},
+    {.names = "--size",
+     .argument = "SIZE",
+     .help = "Let the program's file become as large as this, such as 17.5GB or 800MiB: matrices whose "
+             "products lose most get 8 bits in place of the recipe's fewer. The recipe is one with integer "
+             "scales, such as int4.",
+     .type = CLI_STRING,
+     .offset = offsetof(export_arguments, size)},
     {.names = "--calibrate",
      .argument = "FILE",
      .help =
@@ -202,6 +210,11 @@ static int export_program(void *given) {
         return cli_fail_usage("--random-weights -1: expected an integer in [0, 18446744073709551615]");
     if (arguments->calibrate && (!arguments->quantize || strcmp(arguments->quantize, "none") == 0))
         return cli_fail_usage("--calibrate needs --quantize RECIPE, which says what the matrices become");
+    if (arguments->size && !arguments->quantize)
+        return cli_fail_usage("--size needs --quantize RECIPE, which says what the matrices are at least");
+    uint64_t size = 0;
+    if (arguments->size && (!cli_parse_bytes(arguments->size, &size) || size == 0))
+        return cli_fail_usage("--size %.40s: expected a size such as 17.5GB or 800MiB", arguments->size);
     gumbel_export_stats stats = {.size = sizeof stats};
     gumbel_export_options options = {
         .stats = &stats,
@@ -216,6 +229,7 @@ static int export_program(void *given) {
         .max_top_logprobs = top_logprobs_of(&arguments->top_logprobs),
         .activations = arguments->activations,
         .cache = arguments->cache,
+        .size_target = size,
     };
     gumbel_error error;
     gumbel_status status = export_found(arguments, options, &error);
@@ -254,6 +268,8 @@ const cli_command cli_command_export = {
                                "Exports a checkpoint for conversations of up to 4096 tokens."},
                               {"gumbel export gemma-4-31b-it -o gemma.gumbel --quantize int4",
                                "Exports it with about 4.5 bits a weight."},
+                              {"gumbel export gemma-4-31b-it -o gemma.gumbel --quantize int4 --size 22GB",
+                               "The same, with 8 bits where they are worth most, up to 22 GB."},
                               {"gumbel export config.json --random-weights 1 --layers 4 -o bench.gumbel",
                                "A program of the right shape without a download."},
                               {0}},

@@ -106,6 +106,38 @@ void gb_correlations_add(gb_correlations *c, const float *rows, uint64_t count, 
     }
 }
 
+/* ---- Products ------------------------------------------------------------------------------------------ */
+
+/* In lanes that vector units can add side by side. */
+static double dot(const float *a, const float *b, uint64_t count) {
+    enum { LANES = 16 };
+    float lanes[LANES] = {0};
+    double sum = 0;
+    uint64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (uint64_t lane = 0; lane < LANES; lane++)
+            lanes[lane] += a[i + lane] * b[i + lane];
+    for (; i < count; i++)
+        sum += (double)(a[i] * b[i]);
+    for (uint64_t lane = 0; lane < LANES; lane++)
+        sum += (double)lanes[lane];
+    return sum;
+}
+
+double gb_correlations_power(const gb_correlations *c, const float *weights) {
+    double power = 0;
+    for (uint64_t index = 0; index < count_blocks(c); index++) {
+        const block b = block_of(c, index);
+        const float *w = weights + b.begin;
+        for (uint64_t i = 0; i < b.size; i++) {
+            const float *sums = b.sums + i * b.size;
+            const double others = dot(sums + i + 1, w + i + 1, b.size - i - 1);
+            power += (double)w[i] * ((double)sums[i] * (double)w[i] + 2 * others);
+        }
+    }
+    return power;
+}
+
 /* ---- Feedback ------------------------------------------------------------------------------------------ */
 
 /* A copy of a block with both triangles, so that rows can be rotated as they stand. */

@@ -31,6 +31,10 @@ void gb_correlations_halve(gb_correlations *correlations);
 void gb_correlations_add(gb_correlations *correlations, const float *rows, uint64_t count, unsigned thread,
                          unsigned threads);
 
+/* The sum of the squares of a row of weights' products with all rows that were added, as far as blocks tell.
+ * Thread-safe. */
+double gb_correlations_power(const gb_correlations *correlations, const float *weights);
+
 /* The feedback for weights whose rows are rotated in blocks of rotation inputs, which divides the columns and
  * the block; 0: not rotated. False: no memory. */
 bool gb_correlations_feedback(const gb_correlations *correlations, uint32_t rotation, unsigned threads,

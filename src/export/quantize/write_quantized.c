@@ -33,14 +33,13 @@ typedef struct quantized_writer {
 
 /* ---- Rows of a tensor ---------------------------------------------------------------------------------- */
 
-static void read_row(const quantized_writer *w, uint64_t row, float *to) {
-    const gb_quantized_source *source = w->source;
-    const uint8_t *from = gb_stacked_row(&source->data, row, w->columns * gb_dtype_size(source->dtype));
+void gb_read_source_row(const gb_quantized_source *source, uint64_t columns, uint64_t row, float *to) {
+    const uint8_t *from = gb_stacked_row(&source->data, row, columns * gb_dtype_size(source->dtype));
     if (source->dtype == GB_F32) {
-        memcpy(to, from, w->columns * sizeof *to);
+        memcpy(to, from, columns * sizeof *to);
         return;
     }
-    for (uint64_t i = 0; i < w->columns; i++) {
+    for (uint64_t i = 0; i < columns; i++) {
         uint16_t half;
         memcpy(&half, from + 2 * i, sizeof half);
         to[i] = source->dtype == GB_BF16 ? gb_float_from_bf16(half) : gb_float_from_f16(half);
@@ -55,7 +54,7 @@ static void report_bad(quantized_writer *w, uint64_t row) {
 
 /* A row as it is quantized. */
 static void read_rotated_row(const quantized_writer *w, uint64_t row, float *to) {
-    read_row(w, row, to);
+    gb_read_source_row(w->source, w->columns, row, to);
     if (w->source->rotation > 0)
         gb_rotate_row(to, w->columns, w->source->rotation);
 }
@@ -164,7 +163,7 @@ static gumbel_status write_bytes(const quantized_writer *w, const void *data, ui
 
 /* A row that no scales fit: it is not finite, or too large. */
 static gumbel_status refuse_row(const quantized_writer *w, uint64_t row, gumbel_error *error) {
-    read_row(w, row, w->values);
+    gb_read_source_row(w->source, w->columns, row, w->values);
     GB_TRY(gb_check_finite_row(w->constant, w->values, row, error));
     return gb_fail(error, GUMBEL_ERROR_FORMAT, "tensor %s: row %llu holds a number too large for %s scales",
                    w->constant->name, (unsigned long long)row, gb_dtype_name(w->constant->format.scale));

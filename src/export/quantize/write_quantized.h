@@ -22,6 +22,9 @@ typedef struct gb_quantized_source {
     float half_width;  /* drawn: weights lie about in -half_width .. half_width */
 } gb_quantized_source;
 
+/* A row of a source with data, as float32 and not rotated. Thread-safe. */
+void gb_read_source_row(const gb_quantized_source *source, uint64_t columns, uint64_t row, float *to);
+
 /* Told of bytes that were written; an error ends the writing. */
 typedef struct gb_written_callback {
     gumbel_status (*advance)(void *user, uint64_t bytes, gumbel_error *error);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "program/file/disk_space.h"
 #include "program/file/encode.h"
+#include "program/file/file_size.h"
 #include "program/file/format.h"
 #include "program/file/pack_stream.h"
 
@@ -32,32 +33,16 @@ struct gb_writer {
     uint32_t section_count;
 };
 
-static uint64_t align_up(uint64_t size, uint64_t alignment) {
-    return (size + alignment - 1) / alignment * alignment;
-}
-
-/* Bytes of the whole file, but for padding between sections. Offsets and checksums have fixed sizes, so the
- * graph is as long now as when they are known. */
-static uint64_t file_size(const gb_program *program) {
-    gb_byte_buffer sections = {0};
-    gb_encode_metadata(&program->metadata, &sections);
-    gb_encode_graph(program, &sections);
-    uint64_t size = HEAD_BYTES + sections.size + program->tokenizer.size + program->chat.size;
-    for (uint32_t i = 0; i < program->constant_count; i++)
-        size += align_up(program->constants[i].size, GB_WEIGHT_ALIGNMENT);
-    gb_free(sections.data);
-    return size;
-}
-
 static gumbel_status begin_file(gb_writer *writer, const char *path, const gb_input_list *inputs,
                                 gumbel_error *error) {
+    gb_file_size size;
     writer->file = GB_NO_OUTPUT;
     writer->written = gb_allocate(writer->program->constant_count, sizeof(bool));
     writer->buffer = gb_allocate(BUFFER_BYTES, 1);
-    if (!writer->written || !writer->buffer)
+    if (!writer->written || !writer->buffer || !gb_program_file_size(writer->program, &size))
         return gb_fail(error, GUMBEL_ERROR_MEMORY, "%s: no memory for writing it", path);
     GB_TRY(gb_output_create(&writer->file, path, inputs, writer->buffer, BUFFER_BYTES, error));
-    GB_TRY(gb_check_disk_space(writer->file.descriptor, path, file_size(writer->program), error));
+    GB_TRY(gb_check_disk_space(writer->file.descriptor, path, size.bytes, error));
     return gb_output_write(&writer->file, writer->head, HEAD_BYTES, error);
 }
 
