@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-enum { CALIBRATION_BYTES = 24000, SCORED_BYTES = 24000 };
+enum { CALIBRATION_BYTES = 12000, SCORED_BYTES = 12000 };
 
 static char calibration[4096], scored[4096];
 
