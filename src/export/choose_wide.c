@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-enum { NONE = UINT32_MAX };
+static const uint32_t NONE = UINT32_MAX;
 
 typedef struct choosing {
     const gb_wide_request *request;
