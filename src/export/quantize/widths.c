@@ -21,9 +21,11 @@ static double gain_per_byte(const gb_widening *widening) {
 /* The best of those that are left and fit; NULL: there is none. */
 static gb_widening *find_best(gb_widening *widenings, size_t count, uint64_t room) {
     gb_widening *best = NULL;
-    for (gb_widening *w = widenings; w < widenings + count; w++)
+    for (size_t i = 0; i < count; i++) {
+        gb_widening *w = &widenings[i];
         if (!w->is_taken && w->bytes <= room && (!best || gain_per_byte(w) > gain_per_byte(best)))
             best = w;
+    }
     return best;
 }
 
