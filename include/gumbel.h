@@ -1157,8 +1157,7 @@ typedef struct gumbel_calibration gumbel_calibration;
 
 typedef struct gumbel_calibration_options {
     size_t size;
-    uint64_t
-        memory_bytes; /* for its sums, at most; 0: 4 GiB. With more, inputs farther apart are seen together */
+    uint64_t memory_bytes; /* of the sums, at most; 0: 4 GiB. With more, blocks of inputs are larger */
 } gumbel_calibration_options;
 
 /* options may be NULL. Errors: ARGUMENT, MEMORY. */

@@ -119,7 +119,7 @@ static void sizes_are_met(void **unused) {
     assert_met("qwen3_5-moe-tiny");
 }
 
-/* The recipe's own size is the least that can be asked for, and gives the recipe's own program. */
+/* The recipe's own size is the smallest target, and gives the recipe's own program. */
 static void too_small_a_size_is_refused(void **unused) {
     (void)unused;
     const char *plain = temporary_path("plain.gumbel"), *path = temporary_path("least.gumbel");

@@ -28,7 +28,8 @@ typedef struct input_values {
 
 struct gumbel_calibration {
     pthread_mutex_t mutex; /* of the lists, which grow while the first step runs */
-    uint64_t limit, bytes, block;
+    uint64_t limit;        /* of all sums, in bytes */
+    uint64_t block;        /* of all correlations */
     observed *weights;
     size_t weight_count, weight_capacity;
     input_values *inputs;

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "export/parallel.h"
-#include "tensor/hadamard.h"
 
 #include <string.h>
 

@@ -21,7 +21,8 @@
  * "integer", or 8 bits a row without a bias) the largest block of the Hadamard transform that they and their
  * inputs are rotated by, a power of two up to 256, or 0; with it inputs are rounded per token. By default 128
  * for "integer". A rule with keep has none of these. A rule that matches nothing is an error, unless it is
- * optional.
+ * optional. An embedding that is its head, too, goes by the name lm_head.weight: a rule for
+ * *embed_tokens.weight matches nothing there.
  */
 #ifndef GUMBEL_EXPORT_QUANTIZE_RECIPE_H
 #define GUMBEL_EXPORT_QUANTIZE_RECIPE_H

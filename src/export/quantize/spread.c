@@ -9,7 +9,6 @@
 #include "export/quantize/feedback.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 enum { LANES = 8 };
@@ -72,13 +71,11 @@ static void invert_row(const double *v, uint64_t size, uint64_t i, double *left,
 static void spread_block(const float *sums, uint64_t size, double *scratch, float *spread) {
     double *v = scratch, *left = scratch + size * size;
     double damping = DAMPING * mean_square(sums, size);
-    if (!(damping > 0) || !isfinite(damping)) { /* inputs that are always 0 have no say */
-        memset(spread, 0, size * size * sizeof *spread);
+    memset(spread, 0, size * size * sizeof *spread);
+    if (!(damping > 0) || !isfinite(damping)) /* inputs that are always 0 have no say */
         return;
-    }
     while (!factorize(sums, size, damping, v))
         damping *= 10;
-    memset(spread, 0, size * size * sizeof *spread);
     for (uint64_t i = 0; i < size; i++)
         invert_row(v, size, i, left, spread);
 }
