@@ -63,7 +63,7 @@ static void multiply_canonical(const gb_linear *l, size_t first, size_t end, wei
 void GB_FOR_ISA(gb_linear_exact)(const gb_linear *l, size_t first, size_t end, void *scratch) {
     if (!l->quantized->is_interleaved)
         multiply_canonical(l, first, end, scratch);
-    else if (l->tokens > GB_TOKENS && gb_is_expanded(l->quantized->format.bits))
+    else if (l->tokens > GB_STREAM_TOKENS && gb_is_expanded(l->quantized->format.bits))
         GB_FOR_ISA(gb_linear_exact_many)(l, first, end, scratch);
     else
         GB_FOR_ISA(gb_linear_exact_few)(l, first, end, scratch);

@@ -35,14 +35,21 @@ GB_INLINE bool gb_streams_bytes(int bits, size_t tokens) {
 void GB_FOR_ISA(gb_linear_exact_few)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_linear_exact_many)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
-/* The activations of up to GB_TOKENS tokens for all of k. */
+/* The most tokens of a stream, whose sums stay in registers. */
+#if defined(__AVX512VNNI__)
+enum { GB_STREAM_TOKENS = 16 };
+#else
+enum { GB_STREAM_TOKENS = GB_TOKENS };
+#endif
+
+/* The activations of up to GB_STREAM_TOKENS tokens for all of k. */
 typedef struct gb_exact_tokens {
     size_t count, inputs;
-    const int8_t *codes;       /* [units, count, 16] */
-    const int32_t *sums;       /* [spans, count] of codes; not read where gb_streams_bytes */
-    int32_t starts[GB_TOKENS]; /* what sums begin with */
-    float scales[GB_TOKENS];   /* t */
-    float *results[GB_TOKENS]; /* y of the matrix's row first_row */
+    const int8_t *codes;              /* [units, count, 16] */
+    const int32_t *sums;              /* [spans, count] of codes; not read where gb_streams_bytes */
+    int32_t starts[GB_STREAM_TOKENS]; /* what sums begin with */
+    float scales[GB_STREAM_TOKENS];   /* t */
+    float *results[GB_STREAM_TOKENS]; /* y of the matrix's row first_row */
     size_t first_row;
 } gb_exact_tokens;
 
@@ -80,10 +87,6 @@ typedef int32_t gb_tile_sums[GB_BLOCKS][GB_TOKENS][GB_ROWS];
 
 /* Adds products of the activations and the bytes less GB_BYTE_OFFSET. */
 void GB_FOR_ISA(gb_add_byte_tile)(const gb_byte_tile *tile, gb_tile_sums sums);
-
-static inline size_t gb_tile_of(size_t tokens) {
-    return tokens < GB_TOKENS ? tokens : GB_TOKENS;
-}
 
 /* What a token's sums begin with where weights are multiplied as bytes w + 128, less GB_BYTE_OFFSET. */
 static inline int32_t gb_exact_start(const gb_linear *l, size_t token) {

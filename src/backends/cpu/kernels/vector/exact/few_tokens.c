@@ -28,6 +28,10 @@ static void pack_sums(const gb_linear *l, size_t token, size_t tokens, int32_t *
     }
 }
 
+static size_t tile_of(size_t tokens) {
+    return tokens < GB_STREAM_TOKENS ? tokens : GB_STREAM_TOKENS;
+}
+
 static size_t padded(size_t inputs) {
     return (inputs + GB_UNIT - 1) / GB_UNIT * GB_UNIT;
 }
@@ -100,7 +104,7 @@ static void stream_panel(const gb_linear *l, size_t token, size_t tokens, const 
                          const streams *space) {
     const size_t inputs = padded(l->inputs), groups = l->activations->groups;
     for (size_t t = 0, count; t < tokens; t += count) {
-        count = gb_tile_of(tokens - t);
+        count = tile_of(tokens - t);
         gb_exact_tokens x = tokens_of(l, token + t, count);
         x.codes = space->codes + t * inputs;
         x.sums = space->sums + t * groups;
@@ -112,12 +116,12 @@ static void stream_tokens(const gb_linear *l, size_t first, size_t end, streams 
     const size_t inputs = padded(l->inputs), most = PANEL_CODES / inputs;
     for (size_t token = 0, tokens; token < l->tokens; token += tokens) {
         tokens = l->tokens - token < most ? l->tokens - token : most;
-        for (size_t t = 0; t < tokens; t += gb_tile_of(tokens - t)) {
-            const size_t count = gb_tile_of(tokens - t);
+        for (size_t t = 0; t < tokens; t += tile_of(tokens - t)) {
+            const size_t count = tile_of(tokens - t);
             pack_codes(l, token + t, count, space->codes + t * inputs);
             pack_sums(l, token + t, count, space->sums + t * l->activations->groups);
         }
-        const bool is_one_tile = tokens <= GB_TOKENS;
+        const bool is_one_tile = tokens <= GB_STREAM_TOKENS;
         for (size_t row = l->first_row + first, stop; row < l->first_row + end; row = stop) {
             const size_t last = l->first_row + end, block_end = row / GB_ROWS * GB_ROWS + GB_ROWS;
             stop = is_one_tile || last < block_end ? last : block_end;

@@ -10,7 +10,7 @@ GB_INLINE int chains_of(int tokens) {
     return tokens * GB_PARTS < 4 ? CHAINS : 1;
 }
 
-typedef gb_wide all_sums[CHAINS][GB_TOKENS];
+typedef gb_wide all_sums[CHAINS][GB_STREAM_TOKENS];
 
 /* ---- Products of a span, or of some inputs of 8 bits --------------------------------------------------- */
 
@@ -18,9 +18,9 @@ typedef gb_wide all_sums[CHAINS][GB_TOKENS];
 GB_INLINE void add_span(int bits, int tokens, gb_code_place *at, const gb_group_scales *group,
                         const int8_t *x, const int32_t *code_sums, gb_wide *sums) {
     gb_span_codes span;
-    gb_narrow narrow[GB_TOKENS];
-    gb_wide parts[CHAINS][GB_TOKENS];
-#pragma GCC unroll 8
+    gb_narrow narrow[GB_STREAM_TOKENS];
+    gb_wide parts[CHAINS][GB_STREAM_TOKENS];
+#pragma GCC unroll 16
     for (int t = 0; t < tokens; t++) {
         narrow[t] = gb_zero_narrow();
         parts[0][t] = parts[1][t] = gb_fill_wide(0);
@@ -29,14 +29,14 @@ GB_INLINE void add_span(int bits, int tokens, gb_code_place *at, const gb_group_
     for (int s = 0; s < GB_SPAN_STEPS; s++) {
         const gb_codes codes = gb_next_codes(bits, s, at, &span);
         const int8_t *four = x + s / GB_UNIT_STEPS * tokens * GB_UNIT + 4 * (s % GB_UNIT_STEPS);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int t = 0; t < tokens; t++) {
             gb_dot(&parts[s % chains_of(tokens)][t], &narrow[t], codes, four + t * GB_UNIT);
             if (!GB_HAS_WIDE_DOTS && (s + 1) % gb_narrow_steps(bits) == 0)
                 gb_fold_scaled(&sums[t], NULL, &narrow[t], group->scale);
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int t = 0; t < tokens; t++) {
         const gb_wide part = chains_of(tokens) > 1 ? gb_add_wide(parts[0][t], parts[1][t]) : parts[0][t];
         if (GB_HAS_WIDE_DOTS)
@@ -53,7 +53,7 @@ GB_INLINE void add_span_bytes(int bits, int tokens, gb_code_place *at, const gb_
     for (int s = 0; s < GB_SPAN_STEPS; s++) {
         const gb_codes bytes = gb_scale_codes(gb_next_codes(bits, s, at, &span), group);
         const int8_t *four = x + s / GB_UNIT_STEPS * tokens * GB_UNIT + 4 * (s % GB_UNIT_STEPS);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int t = 0; t < tokens; t++)
             gb_dot_bytes(&sums[t], bytes, four + t * GB_UNIT);
     }
@@ -81,23 +81,36 @@ GB_INLINE void add_groups(int bits, int tokens, const gb_exact_tokens *x, size_t
     }
 }
 
+/* 4 inputs of 8 bits. */
+GB_INLINE void add_byte_step(int tokens, gb_code_place *at, const int8_t *four, gb_wide *sums) {
+    gb_fetch(at->low, at->low_ahead);
+    const gb_codes codes = gb_load_codes(at->low);
+    at->low += GB_CHUNK;
+#pragma GCC unroll 16
+    for (int t = 0; t < tokens; t++)
+        gb_dot_bytes(&sums[t], codes, four + t * GB_UNIT);
+}
+
 GB_INLINE void add_bytes(int tokens, const gb_exact_tokens *x, size_t first, size_t end, gb_code_place *at,
                          all_sums sums) {
     const int8_t *codes = x->codes + first * GB_UNIT * (size_t)tokens;
     for (size_t u = first; u < end; u++, codes += tokens * GB_UNIT) {
         const size_t left = (x->inputs - u * GB_UNIT) / 4;
+        gb_wide *to = sums[u % (size_t)chains_of(tokens)];
         if (left >= GB_UNIT_STEPS)
-            gb_add_byte_steps(GB_UNIT_STEPS, tokens, 1, at, codes, &sums[u % (size_t)chains_of(tokens)]);
+#pragma GCC unroll 4
+            for (int s = 0; s < GB_UNIT_STEPS; s++)
+                add_byte_step(tokens, at, codes + 4 * s, to);
         else
             for (size_t s = 0; s < left; s++)
-                gb_add_byte_steps(1, tokens, 1, at, codes + 4 * s, &sums[0]);
+                add_byte_step(tokens, at, codes + 4 * s, sums[0]);
     }
 }
 
 /* ---- Blocks -------------------------------------------------------------------------------------------- */
 
 GB_INLINE void begin_sums(int tokens, const gb_exact_tokens *x, all_sums sums) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int t = 0; t < tokens; t++) {
         sums[0][t] = gb_fill_wide(x->starts[t]);
         sums[1][t] = gb_fill_wide(0);
@@ -122,7 +135,7 @@ GB_INLINE void end_block(int tokens, const gb_exact_tokens *x, const gb_exact_bl
     const size_t row = r->row + block * GB_ROWS;
     const gb_lanes scales =
         gb_load_row_scales((const uint16_t *)r->row_scales + block * GB_ROWS, r->scale_dtype);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int t = 0; t < tokens; t++) {
         if (chains_of(tokens) > 1)
             sums[0][t] = gb_add_wide(sums[0][t], sums[1][t]);
@@ -181,11 +194,25 @@ KERNELS_OF(6)
 KERNELS_OF(7)
 KERNELS_OF(8)
 #endif
+#if defined(__AVX512VNNI__)
+KERNELS_OF(9)
+KERNELS_OF(10)
+KERNELS_OF(11)
+KERNELS_OF(12)
+KERNELS_OF(13)
+KERNELS_OF(14)
+KERNELS_OF(15)
+KERNELS_OF(16)
+#endif
 
-static void (*const kernels[GB_TOKENS][4])(const gb_exact_tokens *x, const gb_exact_blocks *r) = {
-    NAMES_OF(1), NAMES_OF(2), NAMES_OF(3), NAMES_OF(4),
+static void (*const kernels[GB_STREAM_TOKENS][4])(const gb_exact_tokens *x, const gb_exact_blocks *r) = {
+    NAMES_OF(1),  NAMES_OF(2),  NAMES_OF(3),  NAMES_OF(4),
 #if GB_VECTOR_LANES == 16
-    NAMES_OF(5), NAMES_OF(6), NAMES_OF(7), NAMES_OF(8),
+    NAMES_OF(5),  NAMES_OF(6),  NAMES_OF(7),  NAMES_OF(8),
+#endif
+#if defined(__AVX512VNNI__)
+    NAMES_OF(9),  NAMES_OF(10), NAMES_OF(11), NAMES_OF(12),
+    NAMES_OF(13), NAMES_OF(14), NAMES_OF(15), NAMES_OF(16),
 #endif
 };
 
