@@ -41,13 +41,13 @@ void GB_FOR_ISA(gb_expand_block)(const gb_quantized_matrix *matrix, size_t row, 
 
 /* ---- Products of bytes --------------------------------------------------------------------------------- */
 
-/* One step of 4 inputs. */
-GB_INLINE void add_step(int blocks, int tokens, const uint8_t *const *from, const int8_t *const *x, size_t at,
-                        gb_wide sums[][GB_TOKENS]) {
+/* One step of 4 inputs. One address for all blocks leaves registers to those of the activations. */
+GB_INLINE void add_step(int blocks, int tokens, const uint8_t *from, size_t block_bytes,
+                        const int8_t *const *x, size_t at, gb_wide sums[][GB_TOKENS]) {
     gb_codes codes[GB_BLOCKS];
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++)
-        codes[b] = gb_load_codes(from[b] + at * GB_ROWS);
+        codes[b] = gb_load_codes(from + (size_t)b * block_bytes);
 #pragma GCC unroll 8
     for (int t = 0; t < tokens; t++)
 #pragma GCC unroll 2
@@ -58,7 +58,8 @@ GB_INLINE void add_step(int blocks, int tokens, const uint8_t *const *from, cons
 /* blocks and tokens are constants where this is inlined, so that sums stay in registers. */
 GB_INLINE void add_tile(int blocks, int tokens, const gb_byte_tile *tile, gb_tile_sums to) {
     gb_wide sums[GB_BLOCKS][GB_TOKENS];
-    const size_t whole = tile->inputs / GB_UNIT * GB_UNIT;
+    const size_t whole = tile->inputs / GB_UNIT * GB_UNIT, block_bytes = tile->block_bytes;
+    const uint8_t *from = tile->blocks;
     size_t at = 0, next = 0;
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++)
@@ -67,12 +68,12 @@ GB_INLINE void add_tile(int blocks, int tokens, const gb_byte_tile *tile, gb_til
             memcpy(&sums[b][t], to[b][t], sizeof sums[b][t]);
     for (; at < whole; at += GB_UNIT)
 #pragma GCC unroll 4
-        for (size_t s = 0; s < GB_UNIT; s += 4, next += tile->next_step) {
+        for (size_t s = 0; s < GB_UNIT; s += 4, from += GB_CHUNK, next += tile->next_step) {
             gb_fetch(tile->next, next);
-            add_step(blocks, tokens, tile->blocks, tile->codes, at + s, sums);
+            add_step(blocks, tokens, from, block_bytes, tile->codes, at + s, sums);
         }
-    for (; at < tile->inputs; at += 4)
-        add_step(blocks, tokens, tile->blocks, tile->codes, at, sums);
+    for (; at < tile->inputs; at += 4, from += GB_CHUNK)
+        add_step(blocks, tokens, from, block_bytes, tile->codes, at, sums);
 #pragma GCC unroll 2
     for (int b = 0; b < blocks; b++)
 #pragma GCC unroll 8

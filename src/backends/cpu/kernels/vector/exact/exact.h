@@ -75,10 +75,11 @@ void GB_FOR_ISA(gb_expand_block)(const gb_quantized_matrix *matrix, size_t row, 
 
 /* Some inputs of a few blocks, as bytes, and of the tokens of a tile. */
 typedef struct gb_byte_tile {
-    const uint8_t *blocks[GB_BLOCKS]; /* [inputs / 4, 16, 4] */
-    size_t block_count, tokens;       /* 1 .. GB_BLOCKS, 1 .. GB_TOKENS */
-    size_t inputs;                    /* a multiple of 4 */
-    const int8_t *codes[GB_TOKENS];   /* of the activations */
+    const uint8_t *blocks;          /* [inputs / 4, 16, 4] each */
+    size_t block_bytes;             /* from one block to the next */
+    size_t block_count, tokens;     /* 1 .. GB_BLOCKS, 1 .. GB_TOKENS */
+    size_t inputs;                  /* a multiple of 4 */
+    const int8_t *codes[GB_TOKENS]; /* of the activations */
     const uint8_t *next; /* what is prefetched meanwhile, so many bytes with each step of 4 inputs */
     size_t next_step;
 } gb_byte_tile;

@@ -7,12 +7,13 @@
 enum {
     MOST_TOKENS = 256,
     MOST_TILES = (MOST_TOKENS + GB_TOKENS - 1) / GB_TOKENS,
-    MOST_INPUTS = 8192 /* of blocks that are expanded at once: whole groups */
+    MOST_INPUTS = 8192,                          /* of blocks that are expanded at once: whole groups */
+    BLOCK_BYTES = MOST_INPUTS * GB_ROWS + 5 * 64 /* so blocks do not share sets of the nearest cache */
 };
 
 /* Some tokens with the blocks that are computed. */
 typedef struct panel {
-    _Alignas(64) uint8_t bytes[GB_BLOCKS][MOST_INPUTS * GB_ROWS]; /* where they are not used in place */
+    _Alignas(64) uint8_t bytes[GB_BLOCKS][BLOCK_BYTES]; /* where they are not used in place */
     _Alignas(64) gb_tile_sums sums[MOST_TILES];
     int32_t starts[MOST_TOKENS];
     size_t token, tokens;
@@ -37,24 +38,24 @@ static const uint8_t *codes_at(const gb_linear *l, size_t row, size_t input) {
 }
 
 /* Codes of 8 bits are bytes already. */
-static void place_bytes(const gb_linear *l, panel *p, range k, const uint8_t *to[GB_BLOCKS]) {
-    for (size_t b = 0; b < p->blocks; b++) {
-        const size_t row = p->row + b * GB_ROWS;
-        to[b] = p->bytes[b];
-        if (l->quantized->format.bits == 8)
-            to[b] = codes_at(l, row, k.first);
+static void place_bytes(const gb_linear *l, panel *p, range k, gb_byte_tile *tile) {
+    tile->blocks = codes_at(l, p->row, k.first);
+    tile->block_bytes = l->quantized->planes.codes.row_bytes * GB_ROWS;
 #if GB_HAS_WIDE_DOTS
-        else
-            GB_FOR_ISA(gb_expand_block)(l->quantized, row, k.first, k.count, p->bytes[b]);
+    if (l->quantized->format.bits == 8)
+        return;
+    tile->blocks = p->bytes[0];
+    tile->block_bytes = sizeof p->bytes[0];
+    for (size_t b = 0; b < p->blocks; b++)
+        GB_FOR_ISA(gb_expand_block)(l->quantized, p->row + b * GB_ROWS, k.first, k.count, p->bytes[b]);
 #endif
-    }
 }
 
 /* Has a tile prefetch its part of the codes of the blocks after these. */
 static void fetch_next(const gb_linear *l, const panel *p, size_t index, size_t tiles, gb_byte_tile *tile) {
-    const size_t bytes = GB_BLOCKS * GB_ROWS * l->quantized->planes.codes.row_bytes;
+    const size_t rows = p->blocks * GB_ROWS, bytes = rows * l->quantized->planes.codes.row_bytes;
     const size_t steps = l->inputs / 4 * tiles;
-    const bool is_last = p->row + GB_BLOCKS * GB_ROWS >= p->end;
+    const bool is_last = p->row + rows >= p->end;
     tile->next = codes_at(l, p->row, 0);
     tile->next_step = is_last ? 0 : (bytes + steps - 1) / steps;
     if (!is_last)
@@ -109,7 +110,7 @@ static void add_tiles(const gb_linear *l, panel *p, range k) {
     const gb_activations *x = l->activations;
     const size_t tiles = (p->tokens + GB_TOKENS - 1) / GB_TOKENS;
     gb_byte_tile tile = {.block_count = p->blocks, .inputs = k.count, .next = codes_at(l, p->row, 0)};
-    place_bytes(l, p, k, tile.blocks);
+    place_bytes(l, p, k, &tile);
     for (size_t i = 0; i < tiles; i++) {
         const size_t first = p->tokens * i / tiles;
         tile.tokens = p->tokens * (i + 1) / tiles - first;
@@ -130,9 +131,9 @@ static void multiply_panel(const gb_linear *l, panel *p, size_t first, size_t en
         p->starts[t] = gb_exact_start(l, p->token + t);
     p->first = first;
     p->end = end;
-    for (p->row = first / GB_ROWS * GB_ROWS; p->row < end; p->row += GB_BLOCKS * GB_ROWS) {
-        const size_t blocks = (end - p->row + GB_ROWS - 1) / GB_ROWS;
-        p->blocks = blocks < GB_BLOCKS ? blocks : GB_BLOCKS;
+    for (p->row = first / GB_ROWS * GB_ROWS; p->row < end; p->row += p->blocks * GB_ROWS) {
+        const size_t left = (end - p->row + GB_ROWS - 1) / GB_ROWS;
+        p->blocks = left / ((left + GB_BLOCKS - 1) / GB_BLOCKS);
         for (range k = {0, 0}; k.first < l->inputs; k.first += k.count) {
             k.count = l->inputs - k.first < MOST_INPUTS ? l->inputs - k.first : MOST_INPUTS;
             add_tiles(l, p, k);
