@@ -554,8 +554,8 @@ typedef struct gumbel_engine_options {
     uint32_t max_context; /* positions per session; 0: the program's. May only be smaller */
     uint32_t step_tokens; /* tokens of all sessions in one step; 0: prefill chunk + slots and their drafts */
     const char *cpu_isa;  /* instruction set of the CPU's kernels, one that the machine has: "portable",
-                             "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "neondot" or "neoni8mm"; NULL:
-                             the strongest of them */
+                             "avx2", "avxvnni", "avx512", "avx512vnni", "avx512bf16", "neon", "neondot" or
+                             "neoni8mm"; NULL: the strongest of them */
     gumbel_lock lock;
     bool unfused;            /* run the graph node by node, without fused kernels (for testing) */
     bool snapshots;          /* reserve room for one snapshot per session (gumbel_session_snapshot) */
@@ -1177,8 +1177,9 @@ typedef struct gumbel_export_options {
     size_t size;
     /* what the weights and caches become */
     const char *quantize;    /* recipe: a built-in one or a file; NULL or "none": weights stay as they are */
-    const char *activations; /* of quantized matrices: "none" or "int8"; NULL: what the recipe says, and int8
-                                for a checkpoint that is quantized and given no recipe */
+    const char *activations; /* inputs of products: "none", "int8" with quantized weights, "bfloat16" with
+                                bfloat16 weights; NULL: what the recipe says, and without one int8 for a
+                                checkpoint that is quantized, bfloat16 for others */
     const char *cache;   /* of attention, as gumbel_program_set_cache takes it; NULL: what the recipe says,
                             and bfloat16 for such a checkpoint */
     const char *backend; /* lay weights out for this backend: "cpu" (NULL), "cuda", "mlx", or "none" */

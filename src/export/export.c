@@ -116,13 +116,15 @@ static gumbel_status open_recipe(export_job *job, gumbel_error *error) {
 
 /* A checkpoint of quantized matrices is exported to be run as fast as its weights allow: where neither a
  * recipe nor an option says otherwise, with 8-bit inputs, as the recipes that quantize have them, and caches
- * of 16 bits. */
-static gumbel_status adopt_quantized_settings(export_job *job, gumbel_error *error) {
+ * of 16 bits. Products with bfloat16 weights take inputs as they were trained with. */
+static gumbel_status adopt_settings(export_job *job, gumbel_error *error) {
     const gumbel_export_options *options = &job->options;
     const char *activations = options->activations ? NULL : "int8",
                *cache = options->cache ? NULL : "bfloat16";
-    if (options->quantize || !gb_source_is_quantized(&job->source))
+    if (options->quantize)
         return GUMBEL_OK;
+    if (!gb_source_is_quantized(&job->source))
+        return gb_recipe_override(job->recipe, options->activations ? NULL : "bfloat16", NULL, error);
     if (activations || cache)
         report(job, GUMBEL_LOG_INFO, "the checkpoint is quantized: %s%s%s by default",
                activations ? "activations int8" : "", activations && cache ? ", " : "",
@@ -353,7 +355,7 @@ static gumbel_status export_to(export_job *job, const char *checkpoint, const ch
                                gumbel_error *error) {
     GB_TRY(open_recipe(job, error));
     GB_TRY(gb_source_open(checkpoint, job->options.random_weights, &job->source, error));
-    GB_TRY(adopt_quantized_settings(job, error));
+    GB_TRY(adopt_settings(job, error));
     GB_TRY(build_graph(job, error));
     GB_TRY(check_graph(job, error));
     GB_TRY(read_text(job, error));

@@ -18,6 +18,7 @@ typedef struct gb_matrix_request {
     int32_t rank;
     const int64_t *dims; /* of the matrix */
     bool is_table;       /* its rows are looked up and not multiplied: they are not rotated */
+    bool is_gate;        /* its few results decide over others: its inputs are not rounded to bfloat16 */
     int64_t
         whole_rows; /* of the first tensor, where the matrix [rows, columns] is a part of it; 0: it is all */
     int64_t first_row; /* of the part */

@@ -157,6 +157,17 @@ static gumbel_status find(const gb_weights *weights, const gb_matrix_request *re
                : GUMBEL_OK;
 }
 
+static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *choice,
+                           const gb_matrix_source *found) {
+    gb_dtype dense = found->tensor_count > 0 ? found->tensors[0]->dtype : weights->random_dtype;
+    return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
+                       .format = choice->format};
+}
+
+static gb_recipe_activations inputs_of(const gb_weights *weights) {
+    return weights->recipe ? gb_recipe_inputs(weights->recipe) : GB_RECIPE_INPUTS_AS_THEY_ARE;
+}
+
 /* Chooses what becomes of a matrix. What is quantized already stays as it is: quantizing it once more would
  * lose more than it saves. */
 static gumbel_status choose(gb_weights *weights, const gb_matrix_request *request,
@@ -180,16 +191,13 @@ static gumbel_status choose(gb_weights *weights, const gb_matrix_request *reques
                        info ? info->name : gb_format_text(own, text));
     if (own)
         choice->format = *own;
-    if (own && weights->recipe && gb_recipe_has_int8_activations(weights->recipe))
+    if (own && inputs_of(weights) == GB_RECIPE_INPUTS_INT8)
         choice->input.activation = GB_ACTIVATION_INT8_PER_GROUP;
+    const bool is_bfloat16 =
+        !request->is_table && !request->is_gate && stored_as(weights, choice, found).dtype == GB_BF16;
+    if (is_bfloat16 && inputs_of(weights) == GB_RECIPE_INPUTS_BFLOAT16)
+        choice->input.activation = GB_ACTIVATION_BFLOAT16;
     return GUMBEL_OK;
-}
-
-static gb_stored stored_as(const gb_weights *weights, const gb_quantize_choice *choice,
-                           const gb_matrix_source *found) {
-    gb_dtype dense = found->tensor_count > 0 ? found->tensors[0]->dtype : weights->random_dtype;
-    return (gb_stored){.dtype = choice->format.kind == GB_FORMAT_DENSE ? dense : GB_QUANTIZED,
-                       .format = choice->format};
 }
 
 /* A head that is made from the embedding's table was that table where the calibration ran. */

@@ -5,6 +5,7 @@
 #include "export/parallel.h"
 #include "export/quantize/finite.h"
 #include "export/quantize/write_imported.h"
+#include "tensor/convert.h"
 
 static const uint64_t PIECE_BYTES = 8 << 20;
 
@@ -51,6 +52,12 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
     return gb_write_quantized(writer, constant, &source, gb_export_threads(), &written, error);
 }
 
+/* As linear_bfloat16 wants them: what is too small for it becomes 0. */
+static void flush_bf16(const void *from, uint64_t count, void *to) {
+    for (uint64_t i = 0; i < count; i++)
+        ((uint16_t *)to)[i] = gb_bf16_operand(gb_float_from_bf16(((const uint16_t *)from)[i]));
+}
+
 static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
                                     const gb_weights *weights, void *scratch, progress_state *progress,
                                     gumbel_error *error) {
@@ -62,11 +69,16 @@ static gumbel_status write_constant(gb_writer *writer, const gb_program *program
     if (constant->type.dtype == GB_QUANTIZED)
         return write_quantized(writer, constant, index, weights, progress, error);
     const uint64_t element = gb_dtype_size(constant->type.dtype);
+    const bool is_operand = gb_weights_input(weights, index).activation == GB_ACTIVATION_BFLOAT16;
     for (uint64_t offset = 0; offset < constant->size;) {
         uint64_t left = constant->size - offset, size = left < PIECE_BYTES ? left : PIECE_BYTES;
         const void *data = NULL;
         gb_weights_read(weights, index, constant, offset, size, scratch, &data);
         GB_TRY(gb_check_finite(constant, data, offset / element, size / element, error));
+        if (is_operand) {
+            flush_bf16(data, size / element, scratch);
+            data = scratch;
+        }
         GB_TRY(gb_writer_write(writer, data, size, error));
         gb_weights_release(weights, index, offset, size);
         GB_TRY(advance(progress, size, error));

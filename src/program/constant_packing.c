@@ -21,7 +21,7 @@ static void note_operand(const gb_program *program, const gb_node *node, uint32_
     }
     use->is_multiplied = true;
     const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
-    use->is_int8 = use->is_int8 || activation != GB_ACTIVATION_NONE;
+    use->is_int8 = use->is_int8 || gb_activation_is_int8(activation);
     use->is_per_token = use->is_per_token || activation == GB_ACTIVATION_INT8_PER_TOKEN;
 }
 

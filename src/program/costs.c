@@ -46,7 +46,7 @@ static double constant_bytes(const costing *c, gb_ref ref) {
 
 static void add_products(const costing *c, const gb_node *node, double products) {
     bool is_int8 = gb_op_traits_find(node->op)->before == GB_BEFORE_ROUND &&
-                   gb_node_int(node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_NONE;
+                   gb_activation_is_int8(gb_node_int(node, GB_ATTRIBUTE_ACTIVATION));
     *(is_int8 ? &c->costs->int8_products : &c->costs->float_products) += products;
 }
 

@@ -66,10 +66,13 @@ static gumbel_status activation_of(const gb_op_info *op, const gb_operand_type *
                                    gumbel_error *error) {
     const int64_t activation = gb_node_int(node, GB_ATTRIBUTE_ACTIVATION);
     const int64_t columns = weight->type.shape.dims[weight->type.shape.rank - 1];
-    if (activation > GB_ACTIVATION_INT8_PER_TOKEN)
+    if (activation > GB_ACTIVATION_BFLOAT16)
         return gb_fail(error, GUMBEL_ERROR_UNSUPPORTED, "%s: activation = %lld is not known to this version",
                        op->name, (long long)activation);
-    if (activation != GB_ACTIVATION_NONE && !weight->format)
+    if (activation == GB_ACTIVATION_BFLOAT16 && weight->type.dtype != GB_BF16)
+        return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: activation = %lld, but its weight is not bfloat16",
+                       op->name, (long long)activation);
+    if (gb_activation_is_int8(activation) && !weight->format)
         return gb_fail(error, GUMBEL_ERROR_FORMAT, "%s: activation = %lld, but its weight is not quantized",
                        op->name, (long long)activation);
     if (activation == GB_ACTIVATION_INT8_PER_GROUP && weight->format->kind == GB_FORMAT_PROGRESSIVE)

@@ -128,8 +128,13 @@ typedef enum gb_activation {
         1, /* rounded to 8 bits, with a scale for each group of the weight's format */
     /* rotated (the attribute rotation), then rounded to 8 bits with a scale for each row; with weights that
      * are integers but for their row's scale (gb_format_is_integer) the whole sum is an exact int32 */
-    GB_ACTIVATION_INT8_PER_TOKEN = 2
+    GB_ACTIVATION_INT8_PER_TOKEN = 2,
+    GB_ACTIVATION_BFLOAT16 = 3 /* gb_bf16_operand of each, beside bfloat16 weights that are such numbers */
 } gb_activation;
+
+static inline bool gb_activation_is_int8(int64_t activation) {
+    return activation == GB_ACTIVATION_INT8_PER_GROUP || activation == GB_ACTIVATION_INT8_PER_TOKEN;
+}
 
 /* The largest block of a rotation. */
 enum { GB_MAX_ROTATION = 256 };

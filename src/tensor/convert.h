@@ -36,6 +36,13 @@ GB_ANYWHERE uint16_t gb_bf16_from_float(float value) {
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+/* Rounded likewise, but 0 below 2^-56: of products of such numbers no sum is subnormal, which some
+ * instructions for bfloat16 take for 0. */
+GB_ANYWHERE uint16_t gb_bf16_operand(float value) {
+    const uint32_t bits = gb_bits_from_float(value), smallest = 0x23800000u;
+    return (bits & 0x7fffffffu) < smallest ? (uint16_t)(bits >> 16 & 0x8000u) : gb_bf16_from_float(value);
+}
+
 /* Written without a branch that a vectorizer could not turn into a select: a normal or infinite half is
  * rebiased; a subnormal one is made by one exact float subtraction. */
 GB_ANYWHERE float gb_float_from_f16(uint16_t half) {

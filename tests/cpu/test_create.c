@@ -94,8 +94,8 @@ static void refusals(void **unused) {
 /* gumbel.h names every set. One is used by its name where the machine has it, and refused elsewhere. */
 static void every_instruction_set_has_a_name(void **unused) {
     (void)unused;
-    static const char *const names[] = {"portable",   "avx2", "avxvnni", "avx512",
-                                        "avx512vnni", "neon", "neondot", "neoni8mm"};
+    static const char *const names[] = {"portable",   "avx2", "avxvnni", "avx512",  "avx512vnni",
+                                        "avx512bf16", "neon", "neondot", "neoni8mm"};
     gb_program *program = new_tiny(true);
     gb_backend_options options = tiny_options();
     gumbel_error error;

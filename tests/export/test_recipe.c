@@ -62,7 +62,8 @@ static void built_in_recipes(void **unused) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         gb_recipe *recipe = open_recipe(cases[i].recipe);
         assert_string_equal(gb_recipe_name(recipe), cases[i].recipe);
-        assert_int_equal(gb_recipe_has_int8_activations(recipe), i > 0);
+        assert_int_equal(gb_recipe_inputs(recipe),
+                         i > 0 ? GB_RECIPE_INPUTS_INT8 : GB_RECIPE_INPUTS_AS_THEY_ARE);
         assert_int_equal(gb_recipe_cache(recipe)->full, i > 0 ? GB_BF16 : GB_F32);
         assert_choice(recipe, "model.embed_tokens.weight", 256, cases[i].embedding);
         assert_choice(recipe, "lm_head.weight", 256, cases[i].head);
@@ -121,8 +122,10 @@ static void a_users_file(void **unused) {
     assert_fails(gb_recipe_check_used(recipe, &error), GUMBEL_ERROR_ARGUMENT, &error,
                  "recipe mine: the pattern \"nothing\" matches no weight");
     assert_ok(gb_recipe_override(recipe, "int8", "bfloat16", &error), &error);
-    assert_true(gb_recipe_has_int8_activations(recipe));
+    assert_int_equal(gb_recipe_inputs(recipe), GB_RECIPE_INPUTS_INT8);
     assert_int_equal(gb_recipe_cache(recipe)->full, GB_BF16);
+    assert_ok(gb_recipe_override(recipe, "bfloat16", NULL, &error), &error);
+    assert_int_equal(gb_recipe_inputs(recipe), GB_RECIPE_INPUTS_BFLOAT16);
     assert_fails(gb_recipe_override(recipe, "int7", NULL, &error), GUMBEL_ERROR_ARGUMENT, &error, "int7");
     assert_fails(gb_recipe_override(recipe, NULL, "f8", &error), GUMBEL_ERROR_ARGUMENT, &error, "f8");
     gb_recipe_close(recipe);

@@ -114,7 +114,7 @@ static void use_in_norm(gb_program *program) {
     node_of(program, GB_OP_RMS_NORM, 0)->operands[1] = value_of_kind(program, GB_VALUE_CONSTANT, 2);
 }
 static void set_activation(gb_program *program) {
-    set_attribute(node_of(program, GB_OP_LINEAR, 0), gb_int(GB_ATTRIBUTE_ACTIVATION, 3));
+    set_attribute(node_of(program, GB_OP_LINEAR, 0), gb_int(GB_ATTRIBUTE_ACTIVATION, 4));
 }
 static void make_head_dense(gb_program *program) {
     gb_type type = {GB_F32, program->constants[2].type.shape};
@@ -134,7 +134,7 @@ static void rules_of_quantized_constants(void **unused) {
     refuse_change(make_vector, GUMBEL_ERROR_FORMAT, "cannot have the weight format");
     refuse_change(use_in_norm, GUMBEL_ERROR_FORMAT,
                   "operand weight is constant quantized[96,64], expected a float constant [64]");
-    refuse_change(set_activation, GUMBEL_ERROR_UNSUPPORTED, "activation = 3 is not known to this version");
+    refuse_change(set_activation, GUMBEL_ERROR_UNSUPPORTED, "activation = 4 is not known to this version");
     refuse_change(make_head_dense, GUMBEL_ERROR_FORMAT, "activation = 1, but its weight is not quantized");
 }
 

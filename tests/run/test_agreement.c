@@ -67,7 +67,7 @@ static gumbel_program *open_program(const char *name, const golden_answers *gold
     data_path(config, name, ".json");
     json_int_t seed = json_integer_value(json_object_get(golden->json, "weights_seed"));
     gumbel_export_options options = {
-        .size = sizeof options, .random_weights = true, .random_seed = (uint64_t)seed};
+        .size = sizeof options, .activations = "none", .random_weights = true, .random_seed = (uint64_t)seed};
     const char *path = temporary_path("agreement.gumbel");
     assert_ok(gumbel_export(config, path, &options, &error), &error);
     assert_ok(gumbel_program_open(path, &program, &error), &error);

@@ -54,6 +54,7 @@ static gumbel_program *open_program(const json_t *golden) {
     const char *config = json_string_value(json_object_get(golden, "config"));
     gumbel_export_options options = {
         .size = sizeof options,
+        .activations = "none",
         .random_weights = config != NULL,
         .random_seed = (uint64_t)json_integer_value(json_object_get(golden, "weights_seed"))};
     if (config)

@@ -64,22 +64,25 @@ static void compute_expected(bench *b) {
     gumbel_engine_destroy(engine);
 }
 
-static int set_up_with(void **state, const char *config, const char *recipe, const char *cache) {
+static int set_up_with(void **state, const char *config, const gumbel_export_options *options) {
     bench *b = calloc(1, sizeof *b);
-    b->program = export_random_program(config, (gumbel_export_options){.quantize = recipe, .cache = cache});
+    b->program = export_random_program(config, *options);
     random_tokens(1, VOCAB, b->prompt, PROMPT);
     compute_expected(b);
     *state = b;
     return 0;
 }
 static int set_up(void **state, const char *config, const char *recipe) {
-    return set_up_with(state, config, recipe, NULL);
+    return set_up_with(state, config, &(gumbel_export_options){.quantize = recipe});
 }
 static int set_up_f32(void **state) {
     return set_up(state, "small.json", NULL);
 }
 static int set_up_bf16(void **state) {
     return set_up(state, "small_bf16.json", NULL);
+}
+static int set_up_float_inputs(void **state) {
+    return set_up_with(state, "small_bf16.json", &(gumbel_export_options){.activations = "none"});
 }
 static int set_up_biases(void **state) {
     return set_up(state, "biases.json", NULL);
@@ -115,13 +118,13 @@ static int set_up_qwen_int4(void **state) {
     return set_up(state, "qwen_groups.json", "int4");
 }
 static int set_up_q8(void **state) {
-    return set_up_with(state, "small_heads.json", NULL, "q8");
+    return set_up_with(state, "small_heads.json", &(gumbel_export_options){.cache = "q8"});
 }
 static int set_up_q4(void **state) {
-    return set_up_with(state, "small_heads.json", NULL, "q4-all");
+    return set_up_with(state, "small_heads.json", &(gumbel_export_options){.cache = "q4-all"});
 }
 static int set_up_qwen_q4(void **state) {
-    return set_up_with(state, "qwen_wide.json", "int4", "q4");
+    return set_up_with(state, "qwen_wide.json", &(gumbel_export_options){.quantize = "int4", .cache = "q4"});
 }
 static int tear_down(void **state) {
     bench *b = *state;
@@ -163,8 +166,8 @@ static void test_append_at_once(void **state) {
 
 static void test_instruction_sets(void **state) {
     bench *b = *state;
-    static const char *const sets[] = {"portable",   "avx2", "avxvnni", "avx512",
-                                       "avx512vnni", "neon", "neondot", "neoni8mm"};
+    static const char *const sets[] = {"portable",   "avx2", "avxvnni", "avx512",  "avx512vnni",
+                                       "avx512bf16", "neon", "neondot", "neoni8mm"};
     float logits[VOCAB];
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         gumbel_engine *engine;
@@ -269,13 +272,14 @@ static void test_fork_and_unfused(void **state) {
     gumbel_engine_destroy(engine);
 }
 
-/* With float32 weights; with bfloat16 ones; with biases; with delta nets and experts; with two rotary
- * embeddings; with layers that lack one; with scaled branches; with heads of which a part turns; with 8-bit
- * activations and bfloat16 caches and weights of 4 and 8 bits, whose sums are exact or have one order; with
- * caches of codes. */
+/* With float32 weights; with bfloat16 ones, and inputs rounded like them or not; with biases; with delta nets
+ * and experts; with two rotary embeddings; with layers that lack one; with scaled branches; with heads of
+ * which a part turns; with 8-bit activations and bfloat16 caches and weights of 4 and 8 bits, whose sums are
+ * exact or have one order; with caches of codes. */
 #define each(test)                                                                                           \
     cmocka_unit_test_setup_teardown(test, set_up_f32, tear_down),                                            \
         cmocka_unit_test_setup_teardown(test, set_up_bf16, tear_down),                                       \
+        cmocka_unit_test_setup_teardown(test, set_up_float_inputs, tear_down),                               \
         cmocka_unit_test_setup_teardown(test, set_up_biases, tear_down),                                     \
         cmocka_unit_test_setup_teardown(test, set_up_qwen, tear_down),                                       \
         cmocka_unit_test_setup_teardown(test, set_up_gemma3, tear_down),                                     \

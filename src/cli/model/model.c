@@ -38,7 +38,8 @@ const cli_option cli_model_table[] = {
      .argument = "NAME",
      .help =
          "Instruction set of the CPU's kernels, one that the machine has: portable, avx2, avxvnni, avx512, "
-         "avx512vnni, neon, neondot or neoni8mm; the default is the strongest of them. The result does not "
+         "avx512vnni, avx512bf16, neon, neondot or neoni8mm; the default is the strongest of them. The "
+         "result does not "
          "depend on it.",
      .type = CLI_STRING,
      .offset = offsetof(cli_model_options, cpu_isa)},

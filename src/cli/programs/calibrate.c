@@ -25,7 +25,8 @@ static char *temporary_path(const char *output) {
 /* The model in full precision, of which only the logits are wanted. */
 static gumbel_status export_whole(const cli_calibrate_options *options, const char *path,
                                   gumbel_error *error) {
-    const gumbel_export_options whole = {.max_context = WINDOW,
+    const gumbel_export_options whole = {.quantize = "none",
+                                         .max_context = WINDOW,
                                          .logits = true,
                                          .layers = options->export.layers,
                                          .random_weights = options->export.random_weights,

@@ -78,7 +78,7 @@ static gb_routes route(const gemma4 *model, const gb_scope *scope, gb_ref h) {
     gb_scope router = gb_scope_in(scope, "router.");
     gb_ref x = gb_rms_norm(&router, "scale", h, config->rms_norm_eps);
     x = gb_node2(&router, GB_OP_SCALE, x, model->inverse_root);
-    gb_routes routes = gb_route(&router, experts, gb_linear(&router, "proj.weight", x, experts->count));
+    gb_routes routes = gb_route(&router, experts, gb_gate(&router, "proj.weight", x, experts->count));
     /* Each weight as a row of one element, times the 1 x 1 matrix of its expert. */
     const int64_t dims[] = {experts->count, 1, 1};
     gb_ref scales = gb_weight(&router, "per_expert_scale", 3, dims, gb_random_gain());

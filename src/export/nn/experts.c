@@ -85,12 +85,12 @@ gb_ref gb_chosen_experts(const gb_scope *scope, const gb_experts *experts, gb_ro
 static gb_ref shared(const gb_scope *scope, const gb_experts *experts, gb_ref x) {
     gb_scope expert = gb_scope_in(scope, "shared_expert.");
     gb_ref y = gb_swiglu_mlp(&expert, x, experts->shared_inner);
-    gb_ref gate = gb_node1(scope, GB_OP_SIGMOID, gb_linear(scope, "shared_expert_gate.weight", x, 1));
+    gb_ref gate = gb_node1(scope, GB_OP_SIGMOID, gb_gate(scope, "shared_expert_gate.weight", x, 1));
     return gb_node2(scope, GB_OP_SCALE_ROWS, y, gate);
 }
 
 gb_ref gb_expert_mlp(const gb_scope *scope, const gb_experts *experts, gb_ref x) {
-    gb_ref logits = gb_linear(scope, "gate.weight", x, experts->count);
+    gb_ref logits = gb_gate(scope, "gate.weight", x, experts->count);
     gb_ref y = gb_chosen_experts(scope, experts, gb_route(scope, experts, logits), x);
     return experts->shared_inner == 0 ? y : gb_node2(scope, GB_OP_ADD, y, shared(scope, experts, x));
 }

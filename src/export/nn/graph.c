@@ -62,6 +62,11 @@ gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64
     return scoped_matrix(scope, name, (gb_matrix_request){.rank = 2, .dims = dims});
 }
 
+gb_ref gb_gate_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs) {
+    const int64_t dims[] = {outputs, inputs};
+    return scoped_matrix(scope, name, (gb_matrix_request){.rank = 2, .dims = dims, .is_gate = true});
+}
+
 gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns) {
     const int64_t dims[] = {rows, columns};
     return scoped_matrix(scope, name, (gb_matrix_request){.rank = 2, .dims = dims, .is_table = true});

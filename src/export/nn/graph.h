@@ -34,6 +34,10 @@ gb_ref gb_gain(const gb_scope *scope, const char *name, int64_t size);
  */
 gb_ref gb_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
 
+/* The same for a gate, such as a router: few results that decide over others, of inputs that are not rounded
+ * to bfloat16. */
+gb_ref gb_gate_matrix(const gb_scope *scope, const char *name, int64_t outputs, int64_t inputs);
+
 /* The same for an embedding's table [rows, columns]. */
 gb_ref gb_table(const gb_scope *scope, const char *name, int64_t rows, int64_t columns);
 

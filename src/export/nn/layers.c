@@ -15,6 +15,10 @@ gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outp
     return gb_multiply_matrix(scope, x, gb_matrix(scope, name, outputs, width(scope, x)));
 }
 
+gb_ref gb_gate(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs) {
+    return gb_multiply_matrix(scope, x, gb_gate_matrix(scope, name, outputs, width(scope, x)));
+}
+
 gb_ref gb_linear_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, gb_ref x,
                     int64_t outputs) {
     return gb_multiply_matrix(scope, x, gb_matrix_of(scope, name, fused, outputs, width(scope, x)));

@@ -11,6 +11,9 @@
 /* x W^T with W = name [outputs, K]: f32[M, outputs]. */
 gb_ref gb_linear(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
 
+/* The same with a gate's weight (gb_gate_matrix). */
+gb_ref gb_gate(const gb_scope *scope, const char *name, gb_ref x, int64_t outputs);
+
 /* The same with a matrix that may be a part of a larger tensor. */
 gb_ref gb_linear_of(const gb_scope *scope, const char *name, const gb_fused_rows *fused, gb_ref x,
                     int64_t outputs);

@@ -71,14 +71,22 @@ void gb_recipe_close(gb_recipe *recipe) {
     gb_free(recipe);
 }
 
+const char *const gb_recipe_activation_words[] = {"none", "int8", "bfloat16", NULL};
+
+static gumbel_status find_activations(const char *word, gb_recipe_activations *found, gumbel_error *error) {
+    for (size_t i = 0; gb_recipe_activation_words[i]; i++)
+        if (strcmp(word, gb_recipe_activation_words[i]) == 0) {
+            *found = (gb_recipe_activations)i;
+            return GUMBEL_OK;
+        }
+    return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "activations: \"%s\", expected none, int8 or bfloat16",
+                   word);
+}
+
 gumbel_status gb_recipe_override(gb_recipe *recipe, const char *activations, const char *cache,
                                  gumbel_error *error) {
-    if (activations) {
-        recipe->int8_activations = strcmp(activations, "int8") == 0;
-        if (!recipe->int8_activations && strcmp(activations, "none") != 0)
-            return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "activations: \"%s\", expected none or int8",
-                           activations);
-    }
+    if (activations)
+        GB_TRY(find_activations(activations, &recipe->activations, error));
     return cache ? gb_cache_find(cache, &recipe->cache, error) : GUMBEL_OK;
 }
 
@@ -94,8 +102,8 @@ const char *gb_recipe_name(const gb_recipe *recipe) {
     return recipe->name;
 }
 
-bool gb_recipe_has_int8_activations(const gb_recipe *recipe) {
-    return recipe->int8_activations;
+gb_recipe_activations gb_recipe_inputs(const gb_recipe *recipe) {
+    return recipe->activations;
 }
 
 const gb_cache_choice *gb_recipe_cache(const gb_recipe *recipe) {
@@ -150,7 +158,7 @@ static uint32_t rotation_for(uint64_t columns, uint32_t most) {
 }
 
 static gb_product_input input_of(const gb_recipe *recipe, const gb_recipe_rule *rule, uint64_t columns) {
-    if (!recipe->int8_activations)
+    if (recipe->activations != GB_RECIPE_INPUTS_INT8)
         return (gb_product_input){GB_ACTIVATION_NONE, 0};
     if (!rule->is_per_token)
         return (gb_product_input){GB_ACTIVATION_INT8_PER_GROUP, 0};

@@ -34,6 +34,14 @@
 
 typedef struct gb_recipe gb_recipe;
 
+/* Which products round their input: none; those with quantized weights, to 8 bits; those with bfloat16
+ * weights, to bfloat16. */
+typedef enum gb_recipe_activations {
+    GB_RECIPE_INPUTS_AS_THEY_ARE,
+    GB_RECIPE_INPUTS_INT8,
+    GB_RECIPE_INPUTS_BFLOAT16
+} gb_recipe_activations;
+
 /* How a product takes its input. */
 typedef struct gb_product_input {
     gb_activation activation;
@@ -54,13 +62,13 @@ gumbel_status gb_recipe_open(const char *name, gb_recipe **recipe, gumbel_error 
 /* NULL is allowed. */
 void gb_recipe_close(gb_recipe *recipe);
 
-/* Sets what linear nodes do with their input ("none", "int8") and what caches hold (as gb_cache_find
- * takes it); NULL leaves what the recipe says. Errors: ARGUMENT. */
+/* Sets what linear nodes do with their input ("none", "int8", "bfloat16") and what caches hold (as
+ * gb_cache_find takes it); NULL leaves what the recipe says. Errors: ARGUMENT. */
 gumbel_status gb_recipe_override(gb_recipe *recipe, const char *activations, const char *cache,
                                  gumbel_error *error);
 
 const char *gb_recipe_name(const gb_recipe *recipe);
-bool gb_recipe_has_int8_activations(const gb_recipe *recipe);
+gb_recipe_activations gb_recipe_inputs(const gb_recipe *recipe);
 const gb_cache_choice *gb_recipe_cache(const gb_recipe *recipe);
 
 /* What the recipe says of the matrix of that name, with rows of that many columns, in a model of that many

@@ -198,7 +198,7 @@ gumbel_status gb_recipe_parse(const char *from, const json_t *root, gb_recipe *r
     reader r = {.from = from, .object = root, .error = error};
     GB_TRY(check_keys(&r, known));
     take_text(&r, "name", recipe->name, sizeof recipe->name);
-    recipe->int8_activations = take_choice(&r, "activations", "none", "int8");
+    recipe->activations = (gb_recipe_activations)take_word(&r, "activations", gb_recipe_activation_words);
     GB_TRY(gb_cache_find(caches[take_word(&r, "cache", caches)], &recipe->cache, error));
     const json_t *rules = take(&r, "rules");
     if (!json_is_array(rules) || json_array_size(rules) > GB_MAX_RECIPE_RULES)

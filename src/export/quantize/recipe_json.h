@@ -23,11 +23,14 @@ typedef struct gb_recipe_rule {
 
 struct gb_recipe {
     char name[GB_RECIPE_NAME];
-    bool int8_activations;
+    gb_recipe_activations activations;
     const gb_cache_choice *cache;
     size_t rule_count;
     gb_recipe_rule rules[GB_MAX_RECIPE_RULES];
 };
+
+/* Of each gb_recipe_activations, and NULL. */
+extern const char *const gb_recipe_activation_words[];
 
 /* Fills a zeroed recipe; from names it in messages. Errors: FORMAT naming rule, key and what was expected. */
 gumbel_status gb_recipe_parse(const char *from, const json_t *root, gb_recipe *recipe, gumbel_error *error);

@@ -43,6 +43,10 @@ static bool has_avx512(void) {
 static bool has_avx512vnni(void) {
     return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
+
+static bool has_avx512bf16(void) {
+    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16");
+}
 #elif defined(__aarch64__)
 static bool has_dot(void) {
 #if defined(__APPLE__)
@@ -69,7 +73,11 @@ static const struct machine_set {
 } machine_sets[] = {
     {"portable", always},
 #if defined(__x86_64__)
-    {"avx2", has_avx2},   {"avxvnni", has_avxvnni}, {"avx512", has_avx512}, {"avx512vnni", has_avx512vnni},
+    {"avx2", has_avx2},
+    {"avxvnni", has_avxvnni},
+    {"avx512", has_avx512},
+    {"avx512vnni", has_avx512vnni},
+    {"avx512bf16", has_avx512bf16},
 #elif defined(__aarch64__)
     {"neon", always},
     {"neondot", has_dot},

@@ -159,7 +159,7 @@ static void run_part(const gb_kernel_call *call, const gb_worker *worker, size_t
         .y = (float *)call->results[0]->data + m * choices * outputs,
         .y_stride = outputs,
     };
-    if (gb_has_int8_activations(call)) {
+    if (gb_has_rounded_activations(call)) {
         const gb_activations all = gb_shared_activations(call, worker);
         activations = gb_activations_from(&all, m * x_rows);
         linear.activations = &activations;

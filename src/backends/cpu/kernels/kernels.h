@@ -109,7 +109,7 @@ size_t gb_expert_scratch_bytes(void);
 #undef GB_OP
 
 /* What runs before some of them: gb_kernel_quantize makes the activations that the kernel reads where
- * gb_has_int8_activations; gb_kernel_NAME_append stores the step's tokens in the states. */
+ * gb_has_rounded_activations; gb_kernel_NAME_append stores the step's tokens in the states. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker);
 #define GB_DECLARE_NONE(name)
 #define GB_DECLARE_ROUND(name)
@@ -187,9 +187,9 @@ static inline size_t gb_end_of_run(const gb_cpu_tensor *slots, size_t first, siz
     return end;
 }
 
-/* Whether the weight, operand 1 of a linear or expert_linear, is multiplied with 8-bit activations, and how
+/* Whether the weight, operand 1 of a linear or expert_linear, is multiplied with rounded activations, and how
  * they are rounded then. */
-bool gb_has_int8_activations(const gb_kernel_call *call);
+bool gb_has_rounded_activations(const gb_kernel_call *call);
 gb_rounding gb_rounding_of(const gb_kernel_call *call);
 
 /* Those of operand 0, in the team's shared memory. */

@@ -3,12 +3,15 @@
 
 enum { UNIT_GROUPS = 4 };
 
-bool gb_has_int8_activations(const gb_kernel_call *call) {
-    return call->operands[1]->quantized && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != 0;
+bool gb_has_rounded_activations(const gb_kernel_call *call) {
+    return call->node && gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) != GB_ACTIVATION_NONE;
 }
 
 gb_rounding gb_rounding_of(const gb_kernel_call *call) {
-    if (gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_INT8_PER_TOKEN)
+    const int64_t activation = gb_node_int(call->node, GB_ATTRIBUTE_ACTIVATION);
+    if (activation == GB_ACTIVATION_BFLOAT16)
+        return gb_round_to_bfloat16();
+    if (activation == GB_ACTIVATION_INT8_PER_TOKEN)
         return gb_round_per_token((uint32_t)gb_node_int(call->node, GB_ATTRIBUTE_ROTATION));
     return gb_round_per_group(&call->operands[1]->quantized->format);
 }
@@ -28,21 +31,28 @@ static const float *row_of_x(const gb_kernel_call *call, const gb_activations *t
     return gb_floats(call->operands[0]) + row * to->inputs;
 }
 
-/* A row has one scale and so one thread. */
-static void quantize_rows(const gb_kernel_call *call, const gb_worker *worker, const gb_activations *to) {
+static void round_row(const gb_kernel_call *call, const gb_activations *to, size_t row, void *scratch) {
+    if (to->rounding.kind == GB_ROUND_BFLOAT16)
+        call->vector->round_bfloat16(row_of_x(call, to, row), to, row);
+    else
+        call->vector->quantize_token(row_of_x(call, to, row), to, row, scratch);
+}
+
+/* A row has one scale at most and so one thread. */
+static void round_rows(const gb_kernel_call *call, const gb_worker *worker, const gb_activations *to) {
     gb_share rows = gb_share_of(worker, to->rows, 1);
     if (call->split == GB_SPLIT_TOKENS)
         rows = gb_part_of(call, worker, call->operands[0]).rows;
     for (size_t row = rows.first; row < rows.end; row++)
-        call->vector->quantize_token(row_of_x(call, to, row), to, row, worker->scratch);
+        round_row(call, to, row, worker->scratch);
 }
 
 /* Each thread takes the rows of some tokens, or, split in its own way, some groups of the rows of x, one row
  * after the other. */
 void gb_kernel_quantize(const gb_kernel_call *call, const gb_worker *worker) {
     const gb_activations to = gb_shared_activations(call, worker);
-    if (to.rounding.is_per_token) {
-        quantize_rows(call, worker, &to);
+    if (to.rounding.kind != GB_ROUND_GROUPS) {
+        round_rows(call, worker, &to);
         return;
     }
     gb_share share = gb_share_of(worker, to.rows * to.groups, UNIT_GROUPS);
@@ -64,7 +74,9 @@ void gb_multiply_rows(const gb_vector_kernels *vector, const gb_linear *linear, 
         return;
     if (!linear->activations)
         vector->linear(linear, first, end, scratch);
-    else if (linear->activations->rounding.is_per_token)
+    else if (linear->activations->rounding.kind == GB_ROUND_BFLOAT16)
+        vector->linear_bfloat16(linear, first, end, scratch);
+    else if (linear->activations->rounding.kind == GB_ROUND_TOKENS)
         vector->linear_exact(linear, first, end, scratch);
     else
         vector->linear_int8(linear, first, end, scratch);
@@ -87,7 +99,7 @@ void gb_kernel_linear(const gb_kernel_call *call, const gb_worker *worker) {
         .next_row = GB_NO_ROW,
     };
     gb_activations activations;
-    if (gb_has_int8_activations(call)) {
+    if (gb_has_rounded_activations(call)) {
         activations = gb_shared_activations(call, worker);
         linear.activations = &activations;
     }

@@ -26,7 +26,7 @@ static const gb_kernel kernels_before[GB_OP_LIMIT] = {
 static gb_kernel before_kernel(const gb_kernel_call *call) {
     const gb_op op = call->node->op;
     const gb_kernel before = (unsigned)op < GB_OP_LIMIT ? kernels_before[op] : NULL;
-    return before == gb_kernel_quantize && !gb_has_int8_activations(call) ? NULL : before;
+    return before == gb_kernel_quantize && !gb_has_rounded_activations(call) ? NULL : before;
 }
 
 gb_kernel gb_find_kernel(const gb_kernel_call *call, gb_kernel *before) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/kernels/vector/sums.h"
 #include "backends/cpu/kernels/vector/tile.h"
 #include "backends/cpu/kernels/vector/vector_sources.h"
 
@@ -20,7 +21,7 @@ enum {
 };
 
 typedef struct workspace {
-    gb_lanes sums[BLOCK_ROWS][BLOCK_TOKENS];
+    gb_lanes sums[BLOCK_TOKENS][BLOCK_ROWS];
     float panel[BLOCK_ROWS * PANEL_STRIDE];
 } workspace;
 
@@ -72,7 +73,7 @@ GB_INLINE void linear_few(const gb_linear *l, gb_dtype dtype, size_t first, size
 
 /* Adds the products of count elements from index on to the sums of rows x columns. */
 GB_INLINE void add_block(const gb_linear *l, int rows, int columns, const float *weight, size_t stride,
-                         size_t token, size_t index, size_t count, gb_lanes (*waiting)[BLOCK_TOKENS]) {
+                         size_t token, size_t index, size_t count, gb_lanes (*waiting)[BLOCK_ROWS]) {
     const float *x[GB_TILE_COLUMNS];
     gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
     point_at_rows(l, token, index, columns, x);
@@ -80,14 +81,14 @@ GB_INLINE void add_block(const gb_linear *l, int rows, int columns, const float 
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int c = 0; c < columns; c++)
-            sums[r][c] = waiting[r][c];
+            sums[r][c] = waiting[c][r];
     gb_add_tile(rows, columns, weight, GB_F32, stride, x, count - count % GB_LANES, 0, sums);
     gb_add_tile_tail(rows, columns, weight, GB_F32, stride, x, count, sums);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int c = 0; c < columns; c++)
-            waiting[r][c] = sums[r][c];
+            waiting[c][r] = sums[r][c];
 }
 
 typedef struct span {
@@ -95,14 +96,13 @@ typedef struct span {
 } span;
 
 GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *weight, size_t stride,
-                                    span tokens, span inputs, gb_lanes (*waiting)[BLOCK_TOKENS]) {
+                                    span tokens, span inputs, gb_lanes (*waiting)[BLOCK_ROWS]) {
     size_t t = 0;
     for (; tokens.count - t >= GB_TILE_COLUMNS; t += GB_TILE_COLUMNS)
         add_block(l, rows, GB_TILE_COLUMNS, weight, stride, tokens.first + t, inputs.first, inputs.count,
-                  (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
+                  waiting + t);
     for (; t < tokens.count; t++)
-        add_block(l, rows, 1, weight, stride, tokens.first + t, inputs.first, inputs.count,
-                  (gb_lanes(*)[BLOCK_TOKENS]) & waiting[0][t]);
+        add_block(l, rows, 1, weight, stride, tokens.first + t, inputs.first, inputs.count, waiting + t);
 }
 
 /* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
@@ -138,11 +138,16 @@ static const float *dequantized_block(const gb_linear *l, size_t row, span input
     return panel + in_block * PANEL_STRIDE;
 }
 
+static void store_sums(const gb_lanes sums[BLOCK_ROWS], size_t count, float *y) {
+    float all[BLOCK_ROWS];
+    for (int r = 0; r < BLOCK_ROWS; r += GB_SUMS)
+        gb_sum_many(sums + r, all + r);
+    memcpy(y, all, count * sizeof *y);
+}
+
 static void linear_block(const gb_linear *l, span rows, span tokens, workspace *space) {
     const float *block = NULL;
-    for (size_t r = 0; r < rows.count; r++)
-        for (size_t t = 0; t < tokens.count; t++)
-            space->sums[r][t] = gb_zero_lanes();
+    memset(space->sums, 0, tokens.count * sizeof *space->sums);
     for (span inputs = {0, 0}; inputs.first < l->inputs; inputs.first += BLOCK_INPUTS) {
         size_t left = l->inputs - inputs.first;
         inputs.count = left < BLOCK_INPUTS ? left : BLOCK_INPUTS;
@@ -154,24 +159,26 @@ static void linear_block(const gb_linear *l, span rows, span tokens, workspace *
                 block ? block + r * PANEL_STRIDE
                       : widened_block(l, rows.first + r, height, inputs, space->panel, &stride);
             if (height == GB_TILE_ROWS)
-                add_block_all_tokens(l, GB_TILE_ROWS, weight, stride, tokens, inputs, &space->sums[r]);
+                add_block_all_tokens(l, GB_TILE_ROWS, weight, stride, tokens, inputs,
+                                     (gb_lanes(*)[BLOCK_ROWS]) & space->sums[0][r]);
             else
-                add_block_all_tokens(l, 1, weight, stride, tokens, inputs, &space->sums[r]);
+                add_block_all_tokens(l, 1, weight, stride, tokens, inputs,
+                                     (gb_lanes(*)[BLOCK_ROWS]) & space->sums[0][r]);
             r += height;
         }
     }
     for (size_t t = 0; t < tokens.count; t++)
-        for (size_t r = 0; r < rows.count; r++)
-            gb_linear_result(l, tokens.first + t)[rows.first + r] = gb_sum_lanes(space->sums[r][t]);
+        store_sums(space->sums[t], rows.count, gb_linear_result(l, tokens.first + t) + rows.first);
 }
 
+/* A block of rows is read from memory once for all tokens. */
 static void linear_many(const gb_linear *l, size_t first, size_t end, workspace *space) {
-    for (span tokens = {0, 0}; tokens.first < l->tokens; tokens.first += BLOCK_TOKENS) {
-        size_t left = l->tokens - tokens.first;
-        tokens.count = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
-        for (span rows = {first, 0}; rows.first < end; rows.first += rows.count) {
-            const size_t block = BLOCK_ROWS - (l->first_row + rows.first) % BLOCK_ROWS;
-            rows.count = end - rows.first < block ? end - rows.first : block;
+    for (span rows = {first, 0}; rows.first < end; rows.first += rows.count) {
+        const size_t block = BLOCK_ROWS - (l->first_row + rows.first) % BLOCK_ROWS;
+        rows.count = end - rows.first < block ? end - rows.first : block;
+        for (span tokens = {0, 0}; tokens.first < l->tokens; tokens.first += BLOCK_TOKENS) {
+            const size_t left = l->tokens - tokens.first;
+            tokens.count = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
             linear_block(l, rows, tokens, space);
         }
     }

@@ -24,26 +24,32 @@ typedef struct gb_quantized_matrix {
     const void *data;
 } gb_quantized_matrix;
 
-/* How inputs are rounded to 8 bits. */
+/* To 8 bits with a scale for each group or each row, or to bfloat16. */
+typedef enum gb_rounding_kind { GB_ROUND_GROUPS, GB_ROUND_TOKENS, GB_ROUND_BFLOAT16 } gb_rounding_kind;
+
+/* How inputs are rounded. */
 typedef struct gb_rounding {
-    bool is_per_token; /* a scale for each row, otherwise for each group */
+    gb_rounding_kind kind;
     size_t group;      /* inputs that share a scale; per token: that share a sum of codes */
     uint32_t rotation; /* per token: the block of the Hadamard transform before, or 0 */
 } gb_rounding;
 
-/* For a weight of that format with GB_ACTIVATION_INT8_PER_GROUP; and per token with that rotation. */
+/* For a weight of that format with GB_ACTIVATION_INT8_PER_GROUP; per token with that rotation; and with
+ * GB_ACTIVATION_BFLOAT16. */
 gb_rounding gb_round_per_group(const gb_format *format);
 gb_rounding gb_round_per_token(uint32_t rotation);
+gb_rounding gb_round_to_bfloat16(void);
 
 bool gb_rounding_equal(const gb_rounding *a, const gb_rounding *b);
 
 /* Rows of x as 8-bit codes, once for all linears that read them: per group c and sx of linear_int8, per token
- * c and t of linear_exact. */
+ * c and t of linear_exact. Or as bfloat16, with nothing but halves. */
 typedef struct gb_activations {
     size_t rows, inputs;
     gb_rounding rounding;
     size_t group, groups; /* the rounding's group (the last one may have fewer inputs), and groups of a row */
-    size_t stride;        /* from one row of codes to the next: inputs, rounded up to 64 */
+    size_t stride;        /* from one row of codes or halves to the next: inputs, rounded up to 64 */
+    uint16_t *halves;     /* [rows, stride], zeros past the inputs */
     int8_t *codes;        /* [rows, stride] c; those past the inputs are undefined */
     float *scales;        /* [rows, groups] sx; per token: [rows] t */
     float *sums;          /* [rows, groups] sx * (sum of c); per token: NULL */
@@ -68,7 +74,7 @@ typedef struct gb_linear {
     uint32_t x_reuse;
     const float *x; /* for `linear` */
     size_t x_stride;
-    const gb_activations *activations; /* for `linear_int8` and `linear_exact`: x's rows */
+    const gb_activations *activations; /* for the other kinds of `linear`: x's rows */
     const void *weight;
     size_t weight_stride;
     gb_dtype dtype; /* of weight: f32, f16 or bf16 */
@@ -203,6 +209,15 @@ typedef struct gb_vector_kernels {
      *     y = ((float)d * t) * row scale
      * Every conversion and product is rounded to nearest even. The sum is exact, so its order is free. */
     void (*linear_exact)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+
+    /* Row x of activations in bfloat16, rounded to nearest even; what is below 2^-56 becomes 0. */
+    void (*round_bfloat16)(const float *x, const gb_activations *to, size_t row);
+
+    /* `linear` for a bfloat16 weight with inputs in bfloat16, of magnitudes that are 0 or at least 2^-56, so
+     * that nothing here is subnormal: 16 partial sums, lane l taking the pairs (2 i, 2 i + 1) with i mod 16 =
+     * l in order, of each pair the second product first, every sum rounded, products exact; then the lanes as
+     * above. */
+    void (*linear_bfloat16)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
     /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is
      * a multiple of 8, and so is count unless codes are bytes. */

@@ -26,6 +26,8 @@ void GB_FOR_ISA(gb_quantize)(const float *x, const gb_activations *to, size_t ro
 void GB_FOR_ISA(gb_linear_int8)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_quantize_token)(const float *x, const gb_activations *to, size_t row, void *scratch);
 void GB_FOR_ISA(gb_linear_exact)(const gb_linear *linear, size_t first, size_t end, void *scratch);
+void GB_FOR_ISA(gb_round_bfloat16)(const float *x, const gb_activations *to, size_t row);
+void GB_FOR_ISA(gb_linear_bfloat16)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 void GB_FOR_ISA(gb_linear_interleaved)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 /* For one token and an interleaved matrix of one level. */
 void GB_FOR_ISA(gb_linear_token)(const gb_linear *linear, size_t first, size_t end);
