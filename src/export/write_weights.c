@@ -7,6 +7,8 @@
 #include "export/quantize/write_imported.h"
 #include "tensor/convert.h"
 
+#include <string.h>
+
 static const uint64_t PIECE_BYTES = 8 << 20;
 
 typedef struct progress_state {
@@ -53,9 +55,9 @@ static gumbel_status write_quantized(gb_writer *writer, const gb_constant *const
 }
 
 /* As linear_bfloat16 wants them: what is too small for it becomes 0. */
-static void flush_bf16(const void *from, uint64_t count, void *to) {
+static void flush_bf16(uint16_t *weights, uint64_t count) {
     for (uint64_t i = 0; i < count; i++)
-        ((uint16_t *)to)[i] = gb_bf16_operand(gb_float_from_bf16(((const uint16_t *)from)[i]));
+        weights[i] = gb_bf16_operand(gb_float_from_bf16(weights[i]));
 }
 
 static gumbel_status write_constant(gb_writer *writer, const gb_program *program, uint32_t index,
@@ -76,8 +78,8 @@ static gumbel_status write_constant(gb_writer *writer, const gb_program *program
         gb_weights_read(weights, index, constant, offset, size, scratch, &data);
         GB_TRY(gb_check_finite(constant, data, offset / element, size / element, error));
         if (is_operand) {
-            flush_bf16(data, size / element, scratch);
-            data = scratch;
+            data = memmove(scratch, data, size); /* a checkpoint's tensors lie anywhere */
+            flush_bf16(scratch, size / element);
         }
         GB_TRY(gb_writer_write(writer, data, size, error));
         gb_weights_release(weights, index, offset, size);
