@@ -6,7 +6,6 @@
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_ATTEND_SCORES_H
 
 #include "backends/cpu/kernels/vector/cache_codes.h"
-#include "backends/cpu/kernels/vector/sums.h"
 #include "backends/cpu/kernels/vector/tile.h"
 #include "backends/cpu/kernels/vector/vector_kernels.h"
 
@@ -44,19 +43,10 @@ GB_INLINE void gb_add_coded_tile(const gb_cache_rows *head, gb_dtype dtype, int 
     }
 }
 
-/* The most sums that a tile has, in whole calls of gb_sum_many. */
-enum { GB_TILE_SUMS = (GB_TILE_ROWS * GB_TILE_COLUMNS + GB_SUMS - 1) / GB_SUMS * GB_SUMS };
-
 /* scores[c][r] = the sum of sums[r][c]. */
 GB_INLINE void gb_store_scores(int rows, int columns, gb_lanes sums[][GB_TILE_COLUMNS], float *scores) {
-    gb_lanes list[GB_TILE_SUMS];
     float all[GB_TILE_SUMS];
-#pragma GCC unroll 16
-    for (int i = 0; i < GB_TILE_SUMS; i++)
-        list[i] = i < rows * columns ? sums[i % rows][i / rows] : gb_zero_lanes();
-#pragma GCC unroll 16
-    for (int i = 0; i < rows * columns; i += GB_SUMS)
-        gb_sum_many(list + i, all + i);
+    gb_sum_tile(rows, columns, sums, all);
 #pragma GCC unroll 8
     for (int c = 0; c < columns; c++)
         memcpy(scores + c * GB_ATTEND_BLOCK, all + c * rows, (size_t)rows * sizeof *all);

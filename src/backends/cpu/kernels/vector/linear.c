@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cpu/kernels/vector/sums.h"
-#include "backends/cpu/kernels/vector/tile.h"
-#include "backends/cpu/kernels/vector/vector_sources.h"
+#include "backends/cpu/kernels/vector/linear_blocks.h"
 
 /* With few tokens the weights are read once and everything else is small: rows are taken from memory as they
  * are. With many tokens the arithmetic counts: a block of weights is widened to float32 once for all tokens
- * of a block, and blocks along k keep x in the cache; the partial sums wait in memory between blocks, so that
- * their order is the same. */
+ * of a block, and blocks along k keep x in the cache. */
 
 enum {
     FEW_TOKENS = 15,
-    FEW_QUANTIZED = 3,       /* for more, rows are dequantized once for all */
-    FETCH_AHEAD = 64 * 1024, /* bytes; the hardware alone stops at the end of each page */
-    FETCH_AHEAD_ONE = 8192,  /* of one stream of rows: what memory delivers while it answers */
-    PAGE_AHEAD = 128 * 1024, /* so that a page is found by the time it is read */
-    BLOCK_TOKENS = 64,
-    BLOCK_ROWS = 16,
+    FEW_QUANTIZED = 3,               /* for more, rows are dequantized once for all */
+    FETCH_AHEAD = 64 * 1024,         /* bytes; the hardware alone stops at the end of each page */
+    FETCH_AHEAD_ONE = 8192,          /* of one stream of rows: what memory delivers while it answers */
+    PAGE_AHEAD = 128 * 1024,         /* so that a page is found by the time it is read */
     BLOCK_INPUTS = 1024,             /* a multiple of 16 */
     PANEL_STRIDE = BLOCK_INPUTS + 16 /* so that rows of a panel do not share the sets of a cache */
 };
 
 typedef struct workspace {
-    gb_lanes sums[BLOCK_TOKENS][BLOCK_ROWS];
-    float panel[BLOCK_ROWS * PANEL_STRIDE];
+    gb_waiting_sums sums;
+    float panel[GB_BLOCK_ROWS * PANEL_STRIDE];
 } workspace;
 
 _Static_assert(sizeof(workspace) <= GB_LINEAR_SCRATCH, "the scratch holds a workspace");
 _Static_assert(BLOCK_INPUTS % GB_DEQUANTIZED_SPAN == 0, "spans do not cross blocks");
-_Static_assert((int)BLOCK_ROWS == GB_DEQUANTIZED_ROWS, "a block of the packing is a panel");
+_Static_assert((int)GB_BLOCK_ROWS == GB_DEQUANTIZED_ROWS, "a block of the packing is a panel");
 
 /* Rows of x from token on, each from element index on. */
 GB_INLINE void point_at_rows(const gb_linear *l, size_t token, size_t index, int columns, const float **x) {
@@ -71,42 +66,28 @@ GB_INLINE void linear_few(const gb_linear *l, gb_dtype dtype, size_t first, size
     }
 }
 
-/* Adds the products of count elements from index on to the sums of rows x columns. */
-GB_INLINE void add_block(const gb_linear *l, int rows, int columns, const float *weight, size_t stride,
-                         size_t token, size_t index, size_t count, gb_lanes (*waiting)[BLOCK_ROWS]) {
+GB_INLINE void add_tile(const gb_linear *l, int rows, int columns, const float *weight, size_t stride,
+                        const gb_tile_place *at, gb_waiting_sums waiting) {
     const float *x[GB_TILE_COLUMNS];
     gb_lanes sums[GB_TILE_ROWS][GB_TILE_COLUMNS];
-    point_at_rows(l, token, index, columns, x);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++)
-            sums[r][c] = waiting[c][r];
+    const size_t count = at->inputs.count;
+    point_at_rows(l, at->tokens.first + at->token, at->inputs.first, columns, x);
+    gb_begin_tile(rows, columns, at, waiting, sums);
     gb_add_tile(rows, columns, weight, GB_F32, stride, x, count - count % GB_LANES, 0, sums);
     gb_add_tile_tail(rows, columns, weight, GB_F32, stride, x, count, sums);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-        for (int c = 0; c < columns; c++)
-            waiting[c][r] = sums[r][c];
+    gb_end_tile(l, rows, columns, at, waiting, sums);
 }
 
-typedef struct span {
-    size_t first, count;
-} span;
-
-GB_INLINE void add_block_all_tokens(const gb_linear *l, int rows, const float *weight, size_t stride,
-                                    span tokens, span inputs, gb_lanes (*waiting)[BLOCK_ROWS]) {
-    size_t t = 0;
-    for (; tokens.count - t >= GB_TILE_COLUMNS; t += GB_TILE_COLUMNS)
-        add_block(l, rows, GB_TILE_COLUMNS, weight, stride, tokens.first + t, inputs.first, inputs.count,
-                  waiting + t);
-    for (; t < tokens.count; t++)
-        add_block(l, rows, 1, weight, stride, tokens.first + t, inputs.first, inputs.count, waiting + t);
+GB_INLINE void add_rows(const gb_linear *l, int rows, const float *weight, size_t stride, gb_tile_place at,
+                        gb_waiting_sums waiting) {
+    for (; at.tokens.count - at.token >= GB_TILE_COLUMNS; at.token += GB_TILE_COLUMNS)
+        add_tile(l, rows, GB_TILE_COLUMNS, weight, stride, &at, waiting);
+    for (; at.token < at.tokens.count; at.token++)
+        add_tile(l, rows, 1, weight, stride, &at, waiting);
 }
 
 /* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
-static const float *widened_block(const gb_linear *l, size_t row, size_t rows, span inputs, float *panel,
+static const float *widened_block(const gb_linear *l, size_t row, size_t rows, gb_span inputs, float *panel,
                                   size_t *stride) {
     *stride = PANEL_STRIDE;
     if (l->quantized) {
@@ -131,55 +112,32 @@ static bool is_interleaved(const gb_linear *l) {
 }
 
 /* The panel has all rows of the packing's block, from which these begin at the one returned. */
-static const float *dequantized_block(const gb_linear *l, size_t row, span inputs, float *panel) {
-    const size_t in_block = (l->first_row + row) % BLOCK_ROWS;
+static const float *dequantized_block(const gb_linear *l, size_t row, gb_span inputs, float *panel) {
+    const size_t in_block = (l->first_row + row) % GB_BLOCK_ROWS;
     GB_FOR_ISA(gb_dequantize_block)
     (l->quantized, l->first_row + row - in_block, inputs.first, inputs.count, panel, PANEL_STRIDE);
     return panel + in_block * PANEL_STRIDE;
 }
 
-static void store_sums(const gb_lanes sums[BLOCK_ROWS], size_t count, float *y) {
-    float all[BLOCK_ROWS];
-    for (int r = 0; r < BLOCK_ROWS; r += GB_SUMS)
-        gb_sum_many(sums + r, all + r);
-    memcpy(y, all, count * sizeof *y);
-}
-
-static void linear_block(const gb_linear *l, span rows, span tokens, workspace *space) {
+static void linear_block(const gb_linear *l, gb_span rows, gb_span tokens, void *scratch) {
+    workspace *space = scratch;
+    gb_tile_place at = {.rows = rows, .tokens = tokens};
     const float *block = NULL;
-    memset(space->sums, 0, tokens.count * sizeof *space->sums);
-    for (span inputs = {0, 0}; inputs.first < l->inputs; inputs.first += BLOCK_INPUTS) {
-        size_t left = l->inputs - inputs.first;
-        inputs.count = left < BLOCK_INPUTS ? left : BLOCK_INPUTS;
+    for (size_t input = 0; input < l->inputs; input += BLOCK_INPUTS) {
+        at.inputs = gb_next_span(input, l->inputs, BLOCK_INPUTS);
         if (is_interleaved(l))
-            block = dequantized_block(l, rows.first, inputs, space->panel);
-        for (size_t r = 0; r < rows.count;) {
-            size_t stride = PANEL_STRIDE, height = rows.count - r >= GB_TILE_ROWS ? GB_TILE_ROWS : 1;
+            block = dequantized_block(l, rows.first, at.inputs, space->panel);
+        for (at.row = 0; at.row < rows.count;) {
+            const size_t height = rows.count - at.row >= GB_TILE_ROWS ? GB_TILE_ROWS : 1;
+            size_t stride = PANEL_STRIDE;
             const float *weight =
-                block ? block + r * PANEL_STRIDE
-                      : widened_block(l, rows.first + r, height, inputs, space->panel, &stride);
+                block ? block + at.row * PANEL_STRIDE
+                      : widened_block(l, rows.first + at.row, height, at.inputs, space->panel, &stride);
             if (height == GB_TILE_ROWS)
-                add_block_all_tokens(l, GB_TILE_ROWS, weight, stride, tokens, inputs,
-                                     (gb_lanes(*)[BLOCK_ROWS]) & space->sums[0][r]);
+                add_rows(l, GB_TILE_ROWS, weight, stride, at, space->sums);
             else
-                add_block_all_tokens(l, 1, weight, stride, tokens, inputs,
-                                     (gb_lanes(*)[BLOCK_ROWS]) & space->sums[0][r]);
-            r += height;
-        }
-    }
-    for (size_t t = 0; t < tokens.count; t++)
-        store_sums(space->sums[t], rows.count, gb_linear_result(l, tokens.first + t) + rows.first);
-}
-
-/* A block of rows is read from memory once for all tokens. */
-static void linear_many(const gb_linear *l, size_t first, size_t end, workspace *space) {
-    for (span rows = {first, 0}; rows.first < end; rows.first += rows.count) {
-        const size_t block = BLOCK_ROWS - (l->first_row + rows.first) % BLOCK_ROWS;
-        rows.count = end - rows.first < block ? end - rows.first : block;
-        for (span tokens = {0, 0}; tokens.first < l->tokens; tokens.first += BLOCK_TOKENS) {
-            const size_t left = l->tokens - tokens.first;
-            tokens.count = left < BLOCK_TOKENS ? left : BLOCK_TOKENS;
-            linear_block(l, rows, tokens, space);
+                add_rows(l, 1, weight, stride, at, space->sums);
+            at.row += height;
         }
     }
 }
@@ -188,7 +146,7 @@ void GB_FOR_ISA(gb_linear)(const gb_linear *l, size_t first, size_t end, void *s
     if (l->tokens <= FEW_QUANTIZED && is_interleaved(l))
         GB_FOR_ISA(gb_linear_token_float)(l, first, end);
     else if (l->tokens > FEW_TOKENS || l->quantized)
-        linear_many(l, first, end, scratch);
+        gb_for_blocks(l, first, end, scratch, linear_block);
     else if (l->dtype == GB_F32)
         linear_few(l, GB_F32, first, end);
     else if (l->dtype == GB_BF16)

@@ -6,7 +6,7 @@
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_TILE_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_TILE_H
 
-#include "backends/cpu/kernels/vector/lanes.h"
+#include "backends/cpu/kernels/vector/sums.h"
 
 /* How many sums fit into the registers: ROWS x COLUMNS of 16 lanes each, COLUMNS also the most in one pass.
  */
@@ -65,6 +65,20 @@ GB_INLINE void gb_add_tile_tail(int rows, int columns, const void *weight, gb_dt
         for (int c = 0; c < columns; c++)
             sums[r][c] = gb_add_product(sums[r][c], row, gb_load_tail(x[c], GB_F32, whole, count - whole));
     }
+}
+
+/* The most sums that a tile has, in whole calls of gb_sum_many. */
+enum { GB_TILE_SUMS = (GB_TILE_ROWS * GB_TILE_COLUMNS + GB_SUMS - 1) / GB_SUMS * GB_SUMS };
+
+/* all[c * rows + r] = the sum of sums[r][c]. */
+GB_INLINE void gb_sum_tile(int rows, int columns, gb_lanes sums[][GB_TILE_COLUMNS], float all[GB_TILE_SUMS]) {
+    gb_lanes list[GB_TILE_SUMS];
+#pragma GCC unroll 16
+    for (int i = 0; i < GB_TILE_SUMS; i++)
+        list[i] = i < rows * columns ? sums[i % rows][i / rows] : gb_zero_lanes();
+#pragma GCC unroll 16
+    for (int i = 0; i < rows * columns; i += GB_SUMS)
+        gb_sum_many(list + i, all + i);
 }
 
 /* y[r * row_step + c * column_step] = weight row r . x[c], of count elements. */
