@@ -108,9 +108,11 @@ static void run_step(const layer *l, size_t position, size_t count, const gb_vec
                value_row * 4);
     }
     gb_kernel_call call = {
-        &l->node,     {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
-        {&result},    vector,
-        GB_SPLIT_OWN, NULL};
+        .node = &l->node,
+        .operands = {&query, &key, &value, &positions, &slots, &l->key_cache, &l->value_cache},
+        .results = {&result},
+        .vector = vector,
+        .split = GB_SPLIT_OWN};
     run_as_team(gb_kernel_attention_append, &call, team);
     run_as_team(gb_kernel_attention, &call, team);
     assert_guarded(result.data, tensor_bytes(&result));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/executor.h"
+#include "backends/cpu/kernels/chain.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/lock.h"
 #include "backends/cpu/slots.h"
@@ -122,7 +123,8 @@ static gumbel_status prepare(cpu_backend *b, const gb_backend_options *options, 
         return gb_fail(error, GUMBEL_ERROR_ARGUMENT, "%d threads: expected 1 or more, or 0 for all cores",
                        options->threads);
     unsigned threads = options->threads > 0 ? (unsigned)options->threads : gb_available_cores();
-    gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse, NULL, NULL};
+    gb_plan_options plan_options = {options->step_tokens, gb_most_rows(options), options->fuse,
+                                    gb_chain_supports, NULL};
     GB_TRY(gb_plan_create(b->program, &plan_options, &b->plan, error));
     GB_TRY(gb_slots_create(b->program, options->slots, options->max_context, options->snapshots, &b->slots,
                            error));

@@ -70,6 +70,18 @@ static bool is_product(const gb_step *planned) {
            (planned->node->op == GB_OP_LINEAR || planned->node->op == GB_OP_EXPERT_LINEAR);
 }
 
+static gb_kernel_traits traits_of(const gb_ready_step *step) {
+    if (step->call.chain)
+        return gb_chain_traits(&step->call);
+    return gb_find_traits(step->kind == GB_STEP_NODE ? step->call.node->op : GB_OP_NONE, false);
+}
+
+static void add_chain(maker *m, gb_ready_step *step) {
+    step->kernel = gb_kernel_chain;
+    gb_chain_make(m->plan, step->planned, m->tensors, &m->steps->chains[m->steps->chain_count++],
+                  &step->call);
+}
+
 static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *error) {
     gb_ready_step step = {.planned = planned,
                           .kind = planned->kind,
@@ -82,7 +94,7 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
     for (uint32_t i = 0; i < planned->operand_count; i++)
         if (planned->operands[i] != GB_NO_VALUE)
             step.call.operands[i] = &m->tensors[planned->operands[i]];
-    for (uint32_t i = 0; i < planned->result_count; i++)
+    for (uint32_t i = 0; i < planned->result_count && !planned->fused; i++)
         step.call.results[i] = &m->tensors[planned->results[i]];
     if (planned->kind == GB_STEP_SAMPLE)
         step.kernel = gb_kernel_sample;
@@ -90,6 +102,8 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
         step.kernel = gb_kernel_move;
     else if (planned->kind == GB_STEP_NODE)
         step.kernel = gb_find_kernel(&step.call, &before);
+    else if (planned->kind == GB_STEP_FUSED)
+        add_chain(m, &step);
     else
         m->rounded = NULL;
     if (planned->kind == GB_STEP_NODE && !step.kernel)
@@ -97,7 +111,7 @@ static gumbel_status add_step(maker *m, const gb_step *planned, gumbel_error *er
                        (unsigned)planned->node->op);
     if (before)
         GB_TRY(add_before(m, &step, before, error));
-    step.traits = gb_find_traits(planned->kind == GB_STEP_NODE ? planned->node->op : GB_OP_NONE, false);
+    step.traits = traits_of(&step);
     m->steps->list[m->steps->count++] = step;
     return GUMBEL_OK;
 }
@@ -134,6 +148,13 @@ static bool is_target(const gb_plan *plan, uint32_t index) {
     return false;
 }
 
+static size_t count_fused(const gb_plan *plan) {
+    size_t count = 0;
+    for (uint32_t s = 0; s < plan->step_count; s++)
+        count += plan->steps[s].fused != NULL;
+    return count;
+}
+
 gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *tensors,
                                     const gb_vector_kernels *vector, unsigned thread_count,
                                     gb_ready_steps *steps, gumbel_error *error) {
@@ -141,9 +162,11 @@ gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *te
     maker m = {plan, tensors, vector, steps, NULL};
     uint32_t *place = gb_allocate((size_t)plan->step_count + 1, sizeof *place);
     steps->list = gb_allocate((size_t)plan->step_count * 2, sizeof *steps->list); /* some have two kernels */
-    gumbel_status status = place && steps->list ? GUMBEL_OK
-                                                : gb_fail(error, GUMBEL_ERROR_MEMORY,
-                                                          "no memory for %u steps", plan->step_count);
+    steps->chains = gb_allocate(count_fused(plan) + 1, sizeof *steps->chains);
+    gumbel_status status =
+        place && steps->list && steps->chains
+            ? GUMBEL_OK
+            : gb_fail(error, GUMBEL_ERROR_MEMORY, "no memory for %u steps", plan->step_count);
     for (uint32_t s = 0; s < plan->step_count && status == GUMBEL_OK; s++) {
         place[s] = steps->count;
         if (is_target(plan, s))
@@ -161,6 +184,7 @@ gumbel_status gb_ready_steps_create(const gb_plan *plan, const gb_cpu_tensor *te
 
 void gb_ready_steps_free(gb_ready_steps *steps) {
     gb_free(steps->parts);
+    gb_free(steps->chains);
     gb_free(steps->list);
 }
 

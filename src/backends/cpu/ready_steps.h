@@ -7,6 +7,7 @@
 #define GUMBEL_BACKENDS_CPU_READY_STEPS_H
 
 #include "backends/backend.h"
+#include "backends/cpu/kernels/chain.h"
 #include "backends/cpu/schedule.h"
 
 /* A kernel that runs before another one is a step of its own. */
@@ -43,6 +44,8 @@ typedef struct gb_ready_steps {
     uint32_t mask_step; /* in this batch: before it threads make late masks; the others begin without them */
     gb_batch_shape shape; /* of this batch */
     gb_schedule schedule;
+    gb_chain *chains; /* of fused steps */
+    uint32_t chain_count;
     gb_work_part *parts; /* of all queues: [count, thread_count] */
 } gb_ready_steps;
 

@@ -12,7 +12,7 @@ void gb_schedule_meet(gb_schedule *schedule) {
 
 /* The accesses of one step. */
 typedef struct accesses {
-    gb_access list[GB_MAX_STEP_OPERANDS + GB_MAX_RESULTS + 1];
+    gb_access list[GB_MAX_STEP_OPERANDS + GB_MAX_STEP_RESULTS + 1];
     size_t count;
 } accesses;
 
@@ -59,7 +59,7 @@ static accesses accesses_of(const gb_schedule *schedule, const gb_kernel_call *c
         gb_split access = touches_own_share(traits, i, split) ? split : GB_SPLIT_OWN;
         add_access(&a, call->operands[i], access, traits->changed >> i & 1u);
     }
-    for (uint32_t i = 0; i < GB_MAX_RESULTS; i++)
+    for (uint32_t i = 0; i < GB_MAX_STEP_RESULTS; i++)
         if (call->results[i])
             add_access(&a, call->results[i], split, true);
     return a;

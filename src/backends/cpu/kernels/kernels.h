@@ -35,13 +35,16 @@ typedef struct gb_kernel_traits {
     gb_shared_use shared; /* what it does with the worker's shared memory */
 } gb_kernel_traits;
 
+typedef struct gb_chain gb_chain;
+
 typedef struct gb_kernel_call {
     const gb_node *node;                                 /* for its attributes; NULL for a fused step */
     const gb_cpu_tensor *operands[GB_MAX_STEP_OPERANDS]; /* NULL: missing */
-    const gb_cpu_tensor *results[GB_MAX_RESULTS];
+    const gb_cpu_tensor *results[GB_MAX_STEP_RESULTS];
     const gb_vector_kernels *vector;
     gb_split split;             /* in this batch; with ALONE the worker is the only one */
     const gb_work_queue *queue; /* split OWN: of gb_kernel_units; NULL: threads have fixed shares */
+    const gb_chain *chain;      /* of a fused step (chain.h); otherwise NULL */
 } gb_kernel_call;
 
 /* The calling thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/chain.h"
 
 enum { MOST_ELEMENT_WORK = 16, ROUNDING_WORK = 4 };
 
@@ -22,7 +22,16 @@ static uint64_t work_of(const gb_work *work, const gb_kernel_call *call, size_t 
     }
 }
 
+static uint64_t work_of_chain(const gb_chain *chain, size_t positions) {
+    uint64_t work = 0;
+    for (uint32_t i = 0; i < chain->count; i++)
+        work += gb_kernel_work(&chain->parts[i].call, positions);
+    return work;
+}
+
 uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions) {
+    if (call->chain)
+        return work_of_chain(call->chain, positions);
     static const gb_work fused = GB_PER_ELEMENT(MOST_ELEMENT_WORK), rounding = GB_PER_ELEMENT(ROUNDING_WORK);
     const gb_op_traits *traits = call->node ? gb_op_traits_find(call->node->op) : NULL;
     if (!traits)
