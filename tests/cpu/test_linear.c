@@ -107,11 +107,40 @@ static void batch_size_does_not_matter(void **unused) {
     free_tensor(&one);
 }
 
+/* Threads that take pieces of the rows, a prompt's too, make what they make of equal shares. */
+static void pieces_make_up_the_product(void **unused) {
+    (void)unused;
+    enum { TOKENS = 70, INPUTS = 100, OUTPUTS = 135, UNITS = 9, THREADS = 3 };
+    uint64_t state = 4;
+    gb_cpu_tensor x = random_tensor(&state, GB_F32, 2, TOKENS, INPUTS, 1);
+    gb_cpu_tensor weight = random_tensor(&state, GB_F16, 2, OUTPUTS, INPUTS, 1);
+    gb_cpu_tensor expected = new_tensor(GB_F32, 2, TOKENS, OUTPUTS, 1);
+    gb_cpu_tensor found = new_tensor(GB_F32, 2, TOKENS, OUTPUTS, 1);
+    gb_kernel_call call = {.operands = {&x, &weight}, .results = {&expected}};
+    check_kernel(gb_kernel_linear, &call);
+    gb_work_part parts[THREADS];
+    gb_work_queue queue = {parts, THREADS, UNITS, 2};
+    call = (gb_kernel_call){.operands = {&x, &weight}, .results = {&found}, .queue = &queue};
+    const gb_vector_kernels *vector;
+    for (size_t set = 0; (vector = gb_available_vector_kernels(set)); set++) {
+        call.vector = vector;
+        memset(found.data, 0x5a, tensor_bytes(&found));
+        gb_work_queue_fill(&queue);
+        run_as_team(gb_kernel_linear, &call, THREADS);
+        assert_memory_equal(found.data, expected.data, tensor_bytes(&found));
+    }
+    free_tensor(&x);
+    free_tensor(&weight);
+    free_tensor(&expected);
+    free_tensor(&found);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(odd_shapes),
         cmocka_unit_test(all_halves),
         cmocka_unit_test(batch_size_does_not_matter),
+        cmocka_unit_test(pieces_make_up_the_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

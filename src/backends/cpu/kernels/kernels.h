@@ -74,12 +74,11 @@ typedef struct gb_kernel_units {
     uint32_t least; /* that are worth taking at once */
 } gb_kernel_units;
 
-/* The units of a call: of products of few tokens with matrices so large that threads which read memory at
- * different speeds would wait for each other longer than a barrier takes. */
+/* The units of a call: of products with matrices so large that threads which read memory, or with many tokens
+ * multiply floats, at different speeds would wait for each other longer than a barrier takes. */
 gb_kernel_units gb_find_kernel_units(const gb_kernel_call *call);
 
-/* The most tokens for which threads share a product out by a queue, so that reading the weight is what takes
- * the time. */
+/* The most tokens of a product for which reading the weight is what takes the time. */
 enum { GB_MOST_QUEUE_TOKENS = 8 };
 
 /* Whether what a worker reads of the call's weight is known before its input is: of a linear of few tokens

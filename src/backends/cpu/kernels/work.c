@@ -44,6 +44,7 @@ uint64_t gb_kernel_work(const gb_kernel_call *call, size_t positions) {
 /* Pieces of so many bytes take long enough, at what a thread reads in a microsecond, that taking them does
  * not show; matrices are so large that a few percent of the time are more than a barrier. */
 enum { PIECE_BYTES = 64 * 1024, LEAST_QUEUE_BYTES = 2 << 20, EXPERT_UNIT_ROWS = 32 };
+enum { PIECE_PRODUCTS = 4 << 20, LEAST_QUEUE_PIECES = 8 };
 
 static size_t weight_bytes(const gb_cpu_tensor *weight) {
     return weight->quantized ? (size_t)weight->quantized->planes.size
@@ -61,13 +62,29 @@ static gb_kernel_units units_of_rows(const gb_cpu_tensor *weight, size_t rows, s
     return (gb_kernel_units){(uint32_t)units, (uint32_t)(PIECE_BYTES * tokens / unit_bytes + 1)};
 }
 
+/* With many tokens arithmetic counts. Rounded inputs make products so fast that a stage of several ops
+ * between two barriers is worth more than equal shares. */
+static gb_kernel_units units_of_products(const gb_kernel_call *call) {
+    const gb_cpu_tensor *x = call->operands[0], *weight = call->operands[1];
+    const uint64_t rows = weight->dims[0], of_unit = gb_elements(x) * GB_COLUMN_UNIT;
+    if (gb_has_rounded_activations(call) ||
+        rows / GB_COLUMN_UNIT < LEAST_QUEUE_PIECES * PIECE_PRODUCTS / of_unit)
+        return (gb_kernel_units){0};
+    return (gb_kernel_units){(uint32_t)((rows + GB_COLUMN_UNIT - 1) / GB_COLUMN_UNIT),
+                             (uint32_t)(PIECE_PRODUCTS / of_unit + 1)};
+}
+
 gb_kernel_units gb_find_kernel_units(const gb_kernel_call *call) {
     const gb_op op = call->node ? call->node->op : GB_OP_NONE;
     if (!call->results[0] || (op != GB_OP_LINEAR && op != GB_OP_EXPERT_LINEAR))
         return (gb_kernel_units){0};
     const gb_cpu_tensor *weight = call->operands[1];
     const size_t tokens = call->operands[0]->dims[0];
-    if (tokens > GB_MOST_QUEUE_TOKENS || gb_elements(weight) == 0)
+    if (gb_elements(weight) == 0)
+        return (gb_kernel_units){0};
+    if (tokens > GB_MOST_QUEUE_TOKENS && op == GB_OP_LINEAR)
+        return units_of_products(call);
+    if (tokens > GB_MOST_QUEUE_TOKENS)
         return (gb_kernel_units){0};
     if (op == GB_OP_LINEAR)
         return units_of_rows(weight, weight->dims[0], GB_COLUMN_UNIT, tokens);
