@@ -87,8 +87,8 @@ GB_INLINE void add_rows(const gb_linear *l, int rows, const float *weight, size_
 }
 
 /* The weight rows' block as float32: in place, or widened or dequantized into the panel. */
-static const float *widened_block(const gb_linear *l, size_t row, size_t rows, gb_span inputs, float *panel,
-                                  size_t *stride) {
+static const float *widened_block(const gb_linear *l, size_t row, size_t rows, gb_block_span inputs,
+                                  float *panel, size_t *stride) {
     *stride = PANEL_STRIDE;
     if (l->quantized) {
         for (size_t r = 0; r < rows; r++)
@@ -112,14 +112,14 @@ static bool is_interleaved(const gb_linear *l) {
 }
 
 /* The panel has all rows of the packing's block, from which these begin at the one returned. */
-static const float *dequantized_block(const gb_linear *l, size_t row, gb_span inputs, float *panel) {
+static const float *dequantized_block(const gb_linear *l, size_t row, gb_block_span inputs, float *panel) {
     const size_t in_block = (l->first_row + row) % GB_BLOCK_ROWS;
     GB_FOR_ISA(gb_dequantize_block)
     (l->quantized, l->first_row + row - in_block, inputs.first, inputs.count, panel, PANEL_STRIDE);
     return panel + in_block * PANEL_STRIDE;
 }
 
-static void linear_block(const gb_linear *l, gb_span rows, gb_span tokens, void *scratch) {
+static void linear_block(const gb_linear *l, gb_block_span rows, gb_block_span tokens, void *scratch) {
     workspace *space = scratch;
     gb_tile_place at = {.rows = rows, .tokens = tokens};
     const float *block = NULL;

@@ -79,7 +79,7 @@ GB_INLINE void add_rows(const gb_linear *l, int rows, gb_tile_place at, gb_waiti
         add_tile(l, rows, 1, &at, waiting);
 }
 
-static void linear_block(const gb_linear *l, gb_span rows, gb_span tokens, void *waiting) {
+static void linear_block(const gb_linear *l, gb_block_span rows, gb_block_span tokens, void *waiting) {
     gb_tile_place at = {.rows = rows, .tokens = tokens};
     for (size_t input = 0; input < l->inputs; input += BLOCK_INPUTS) {
         at.inputs = gb_next_span(input, l->inputs, BLOCK_INPUTS);

@@ -11,20 +11,20 @@
 
 enum { GB_BLOCK_TOKENS = 64, GB_BLOCK_ROWS = 16 };
 
-typedef struct gb_span {
+typedef struct gb_block_span {
     size_t first, count;
-} gb_span;
+} gb_block_span;
 
 typedef gb_lanes gb_waiting_sums[GB_BLOCK_TOKENS][GB_BLOCK_ROWS];
 
-GB_INLINE gb_span gb_next_span(size_t first, size_t end, size_t most) {
-    return (gb_span){first, end - first < most ? end - first : most};
+GB_INLINE gb_block_span gb_next_span(size_t first, size_t end, size_t most) {
+    return (gb_block_span){first, end - first < most ? end - first : most};
 }
 
 /* Where a tile is: its first row and token; those are number `row` and `token` of their block. */
 typedef struct gb_tile_place {
-    gb_span rows, tokens, inputs; /* of the block */
-    size_t row, token;            /* of the tile, in the block */
+    gb_block_span rows, tokens, inputs; /* of the block */
+    size_t row, token;                  /* of the tile, in the block */
 } gb_tile_place;
 
 GB_INLINE void gb_begin_tile(int rows, int columns, const gb_tile_place *at, gb_waiting_sums waiting,
@@ -56,8 +56,9 @@ GB_INLINE void gb_end_tile(const gb_linear *l, int rows, int columns, const gb_t
 
 /* A block of rows is read from memory once for all tokens. Rows are cut where those of l->first_row are. */
 GB_INLINE void gb_for_blocks(const gb_linear *l, size_t first, size_t end, void *scratch,
-                             void (*run)(const gb_linear *l, gb_span rows, gb_span tokens, void *scratch)) {
-    gb_span rows, tokens;
+                             void (*run)(const gb_linear *l, gb_block_span rows, gb_block_span tokens,
+                                         void *scratch)) {
+    gb_block_span rows, tokens;
     for (size_t row = first; row < end; row += rows.count) {
         rows = gb_next_span(row, end, GB_BLOCK_ROWS - (l->first_row + row) % GB_BLOCK_ROWS);
         for (size_t token = 0; token < l->tokens; token += tokens.count) {
