@@ -144,7 +144,7 @@ static void draw_to_stop(side *s, const gumbel_sampling *sampling, size_t from, 
 }
 
 static void stop_and_cancel(side *s) {
-    static const gumbel_bias likely_stop = {.token = STOP_TOKEN, .value = 2.5f};
+    static const gumbel_bias likely_stop = {.token = STOP_TOKEN, .value = 3.0f};
     gumbel_sampling stopping = warm;
     stopping.bias = &likely_stop;
     stopping.bias_count = 1;

@@ -35,6 +35,20 @@ static int rotation_of(const gb_node &node) {
     return static_cast<int>(gb_node_int(&node, GB_ATTRIBUTE_ROTATION));
 }
 
+/* How a product takes its input: as it is where the program rounds it to 8 bits. */
+struct product_input {
+    int rotation;
+    bool is_bfloat16;
+
+    explicit product_input(const gb_node &node)
+        : rotation(rotation_of(node)),
+          is_bfloat16(gb_node_int(&node, GB_ATTRIBUTE_ACTIVATION) == GB_ACTIVATION_BFLOAT16) {}
+
+    mx::array of(const mx::array &x) const {
+        return is_bfloat16 ? mx::astype(mx::astype(x, mx::bfloat16), mx::float32) : rotated(x, rotation);
+    }
+};
+
 static operation embedding(const gb_node &node, weights &from) {
     const auto table = from.matrix_of(node.operands[0]);
     const repeated scale =
@@ -48,8 +62,8 @@ static operation embedding(const gb_node &node, weights &from) {
 
 static operation linear(const gb_node &node, weights &from) {
     const auto weight = from.matrix_of(node.operands[1]);
-    return [=, block = rotation_of(node), x = node.operands[0], y = node.results[0]](step &s) {
-        s.set(y, weight->multiply(rotated(s[x], block)));
+    return [=, input = product_input(node), x = node.operands[0], y = node.results[0]](step &s) {
+        s.set(y, weight->multiply(input.of(s[x])));
     };
 }
 
@@ -60,11 +74,11 @@ static operation expert_linear(const gb_node &node, weights &from) {
     const mx::array same = mx::zeros({1, choices}, mx::uint32);
     const mx::array rows_of_one =
         evaluated(each_expert ? mx::expand_dims(mx::arange(0, choices, mx::uint32), 0) : same);
-    return [=, block = rotation_of(node), x = node.operands[0], experts = node.operands[2],
+    return [=, how = product_input(node), x = node.operands[0], experts = node.operands[2],
             y = node.results[0]](step &s) {
-        const mx::array turned = rotated(s[x], block);
+        const mx::array taken = how.of(s[x]);
         const mx::array input =
-            each_expert ? mx::expand_dims(turned, 2) : mx::expand_dims(turned, std::vector<int>{1, 2});
+            each_expert ? mx::expand_dims(taken, 2) : mx::expand_dims(taken, std::vector<int>{1, 2});
         const auto rows = s.token_count() == 1 ? std::optional(rows_of_one) : std::nullopt;
         const mx::array chosen = mx::astype(s[experts], mx::uint32);
         s.set(y, mx::squeeze(weight->multiply_experts(input, rows, chosen), 2));
