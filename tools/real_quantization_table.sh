@@ -24,6 +24,7 @@ row() {
 
 gguf() {
     "$quantize" "$work/model.gguf" "$work/quantized.gguf" "$1" >"$work/log" 2>&1
+    bytes=$(wc -c <"$work/quantized.gguf")
     "$gumbel" export "$work/quantized.gguf" -o "$work/program" --quiet
     row "GGUF $1" "$work/program" "$work/quantized.gguf"
 }
@@ -43,12 +44,13 @@ for model in smollm2-135m-instruct-q4_1 gemma-3-270m-q4_k_m qwen2.5-coder-0.5b-i
     printf '%s:\n\n' "$model"
     echo "| | file | perplexity | KL divergence | same top token |"
     echo "|---|---|---|---|---|"
-    for format in Q4_0 Q4_K_M Q8_0; do
+    for format in Q4_0 Q8_0 Q4_K_M; do
         gguf $format
     done
     for name in int8 int4 int4-affine sensitive; do
         recipe $name
     done
     recipe int4 --calibrate built-in
+    recipe int4 --calibrate built-in --size "$bytes" # of Q4_K_M
     echo
 done
