@@ -3,7 +3,8 @@
  * Recipes: which tensor gets which weight format. A recipe is a JSON object, built in or in a user's file:
  *
  *     {"name": "mine", "description": "one line",
- *      "activations": "int8",        "none" (default) or "int8": what linear does with its input
+ *      "activations": "int8",        what linear does with its input: "none" (default), "int8" beside
+ *                                    quantized weights, or "bfloat16" beside bfloat16 ones
  *      "cache": "bfloat16",          of attention: "float32" (default), "bfloat16", "q8", "q4" or "q4-all"
  *      "rules": [
  *        {"pattern": "*.v_proj.weight", "bits": 8, "group": 64, "first_layers": 2, "last_layers": 2},

@@ -21,12 +21,12 @@ GB_INLINE gb_block_span gb_next_span(size_t first, size_t end, size_t most) {
     return (gb_block_span){first, end - first < most ? end - first : most};
 }
 
-/* Where a tile is: its first row and token; those are number `row` and `token` of their block. */
 typedef struct gb_tile_place {
-    gb_block_span rows, tokens, inputs; /* of the block */
-    size_t row, token;                  /* of the tile, in the block */
+    gb_block_span rows, tokens, inputs; /* the block's, of the weight, of x, and of both along k */
+    size_t row, token;                  /* the tile's first ones, counted from the block's */
 } gb_tile_place;
 
+/* sums[r][c]: 0 in the first block of inputs, or what waits of the tile's row r and token c. */
 GB_INLINE void gb_begin_tile(int rows, int columns, const gb_tile_place *at, gb_waiting_sums waiting,
                              gb_lanes sums[][GB_TILE_COLUMNS]) {
 #pragma GCC unroll 8
@@ -37,6 +37,7 @@ GB_INLINE void gb_begin_tile(int rows, int columns, const gb_tile_place *at, gb_
                 at->inputs.first == 0 ? gb_zero_lanes() : waiting[at->token + (size_t)c][at->row + (size_t)r];
 }
 
+/* Has the sums wait, or stores y where these were the last inputs. */
 GB_INLINE void gb_end_tile(const gb_linear *l, int rows, int columns, const gb_tile_place *at,
                            gb_waiting_sums waiting, gb_lanes sums[][GB_TILE_COLUMNS]) {
     if (at->inputs.first + at->inputs.count < l->inputs) {
