@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/parallel.h"
 
-#include <pthread.h>
+#include "base/thread.h"
+
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ void gb_parallel_for(unsigned threads, size_t count, gb_parallel_work work, void
                               .first = count * i / threads,
                               .end = count * (i + 1) / threads};
         if (i > 0)
-            members[i].is_started = pthread_create(&members[i].thread, NULL, run, &members[i]) == 0;
+            members[i].is_started = gb_start_thread(&members[i].thread, run, &members[i]);
     }
     for (unsigned i = 0; i < threads; i++)
         if (!members[i].is_started)

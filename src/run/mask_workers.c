@@ -2,9 +2,8 @@
 #include "run/mask_workers.h"
 
 #include "base/memory.h"
+#include "base/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 struct gb_mask_workers {
@@ -35,15 +34,9 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
-/* The caller's signals are for the caller's threads. */
 static void start_threads(gb_mask_workers *workers, unsigned count) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (workers->count < count &&
-           pthread_create(&workers->threads[workers->count], NULL, worker_main, workers) == 0)
+    while (workers->count < count && gb_start_thread(&workers->threads[workers->count], worker_main, workers))
         workers->count++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 gumbel_status gb_mask_workers_create(unsigned most, gb_late_masks *masks, gb_mask_workers **workers,

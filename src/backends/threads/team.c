@@ -3,9 +3,8 @@
 
 #include "backends/threads/cores.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 /* About 50 microseconds: longer than the pause between two decoded tokens. In a step, where others are known
@@ -107,18 +106,13 @@ void gb_team_run(gb_team *team, gb_team_work work, void *user) {
     gb_team_wait(team);
 }
 
-/* The caller's signals are for the caller's threads. */
 static bool start_threads(gb_team *team) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; i < team->count; i++) {
         team->members[i] = (struct member){team, i};
-        if (pthread_create(&team->threads[i], NULL, member_main, &team->members[i]) != 0)
+        if (!gb_start_thread(&team->threads[i], member_main, &team->members[i]))
             break;
         team->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return team->started == team->count - 1;
 }
 

@@ -7,12 +7,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/versioned.h"
 #include "run/handles.h"
 #include "run/schedule/conversation.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <xxhash.h>
 
 struct gumbel_scheduler {
@@ -101,15 +101,10 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* Signals are for the threads of the caller. */
 static gumbel_status start(gumbel_scheduler *scheduler, gumbel_error *error) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int failed = pthread_create(&scheduler->thread, NULL, run, scheduler);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed ? gb_fail(error, GUMBEL_ERROR_MEMORY, "the system starts no thread for a scheduler")
-                  : GUMBEL_OK;
+    return gb_start_thread(&scheduler->thread, run, scheduler)
+               ? GUMBEL_OK
+               : gb_fail(error, GUMBEL_ERROR_MEMORY, "the system starts no thread for a scheduler");
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------- */
