@@ -26,7 +26,8 @@ static bool always(void) {
 /* __builtin_cpu_supports also asks whether the system saves the registers. */
 static bool has_avx2(void) {
     unsigned a, b, c, d;
-    return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
 static bool has_avxvnni(void) {
@@ -44,8 +45,9 @@ static bool has_avx512vnni(void) {
     return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
 
+/* Intel's instruction for bfloat16 takes longer than two fma. */
 static bool has_avx512bf16(void) {
-    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16");
+    return has_avx512vnni() && __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel");
 }
 #elif defined(__aarch64__)
 static bool has_dot(void) {

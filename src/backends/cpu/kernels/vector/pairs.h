@@ -29,6 +29,19 @@ GB_INLINE gb_pairs gb_load_pairs_tail(const uint16_t *from, size_t count) {
     return gb_load_pairs(numbers);
 }
 
+/* sum + a * b, whose product is exact, so that one rounding gives the bits of two. */
+GB_INLINE gb_vector gb_add_exact(gb_vector sum, gb_vector_bits a, gb_vector_bits b) {
+#if defined(__AVX512F__)
+    return (gb_vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)sum);
+#elif defined(__FMA__)
+    return (gb_vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)sum);
+#elif defined(__aarch64__)
+    return (gb_vector)vfmaq_f32((float32x4_t)sum, (float32x4_t)a, (float32x4_t)b);
+#else
+    return sum + (gb_vector)a * (gb_vector)b;
+#endif
+}
+
 /* Of each pair the second product first. */
 GB_INLINE gb_lanes gb_add_pairs(gb_lanes sum, gb_pairs a, gb_pairs b) {
 #pragma GCC unroll 4
@@ -37,8 +50,8 @@ GB_INLINE gb_lanes gb_add_pairs(gb_lanes sum, gb_pairs a, gb_pairs b) {
         sum.part[p] =
             (gb_vector)_mm512_dpbf16_ps((__m512)sum.part[p], (__m512bh)a.part[p], (__m512bh)b.part[p]);
 #else
-        sum.part[p] += (gb_vector)(a.part[p] & 0xffff0000u) * (gb_vector)(b.part[p] & 0xffff0000u);
-        sum.part[p] += (gb_vector)(a.part[p] << 16) * (gb_vector)(b.part[p] << 16);
+        sum.part[p] = gb_add_exact(sum.part[p], a.part[p] & 0xffff0000u, b.part[p] & 0xffff0000u);
+        sum.part[p] = gb_add_exact(sum.part[p], a.part[p] << 16, b.part[p] << 16);
 #endif
     }
     return sum;
