@@ -35,8 +35,8 @@ static const char GEMMA4[] =
     "  \"content\": {\"close\": [\"<turn|>\", \"<|tool_response>\", \"<eos>\"]}}}\n";
 
 /* Qwen3.5 and 3.6: calls are <function=NAME><parameter=KEY>\nVALUE\n</parameter></function> between
- * <tool_call> and </tool_call>. Any end may be missing where the next tag shows it, the last one where a
- * parameter or the function has ended. */
+ * <tool_call> and </tool_call>. Any end may be missing where the next tag shows it, the last one where the
+ * function has ended. */
 static const char QWEN3_5[] =
     "{\"start_anchor\": \"<|im_start|>assistant\\n\",\n"
     " \"stray\": [\"</think>\", \"</tool_call>\"],\n"
@@ -47,7 +47,7 @@ static const char QWEN3_5[] =
     "   \"within\": [\"reasoning_content\"], \"ends\": [\"tool_calls\"],\n"
     "   \"body_pattern\": \"\\\\s*<function=(?P<name>[^>\\\\n]+)>(?P<content>.*?)"
     "(?:</function>\\\\s*(?=<function=|\\\\z)|\\\\z)\",\n"
-    "   \"unclosed_pattern\": \"</(?:function|parameter)>\\\\s*\\\\z\",\n"
+    "   \"unclosed_pattern\": \"</function>\\\\s*\\\\z\",\n"
     "   \"content\": \"xml-inline\",\n"
     "   \"content_args\": {\"strict\": true,\n"
     "    \"tag_pattern\": \"<parameter=(?P<key>[^>\\\\n]+)>\\\\n?(?P<value>.*?)\\\\n?"
