@@ -16,7 +16,7 @@ PKG_CONFIG_LIBDIR=$libraries/pkgconfig:/usr/share/pkgconfig cmake -S . -B "$buil
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DGUMBEL_CUDA=OFF -DGUMBEL_MLX=OFF >/dev/null
 
-tests="attention delta_net exact_kernels exact_sums experts interleaved linear quantized rows same_bits"
+tests="attention chains delta_net exact_kernels exact_sums experts interleaved linear linear_bfloat16 quantized rows same_bits"
 # shellcheck disable=SC2046
 cmake --build "$build" --target $(printf 'test_cpu_%s ' $tests)
 for processor in cortex-a53 max; do

@@ -8,7 +8,7 @@ for group in "$@"; do
     case "$group" in
     build) ;;
     test) packages="$packages libcmocka-dev" ;;
-    ci) packages="$packages libcmocka-dev clang clang-format libclang-rt-14-dev ccache python3-pip chromium-driver curl openssl" ;;
+    ci) packages="$packages libcmocka-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross clang clang-format libclang-rt-14-dev ccache python3-pip chromium-driver curl openssl" ;;
     *) echo "packages.sh: unknown group \"$group\"" >&2; exit 2 ;;
     esac
 done

@@ -8,8 +8,6 @@
 
 #define GB_HAS_WIDE_DOTS 1
 
-#include <arm_neon.h>
-
 enum { GB_TOKENS = 4, GB_BLOCKS = 1 };
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
