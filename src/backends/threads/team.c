@@ -65,7 +65,7 @@ static void meet(gb_team *team, unsigned spins, gb_team_pastime pastime, void *u
     unsigned generation = atomic_load(&team->generation);
     if (atomic_fetch_add(&team->arrived, 1) + 1 == team->count) {
         atomic_store(&team->arrived, 0);
-        atomic_store(&team->generation, generation + 1);
+        atomic_fetch_add(&team->generation, 1); /* emulators of other processors let a load pass a store */
         wake_sleepers(team);
         return;
     }
