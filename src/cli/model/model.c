@@ -39,8 +39,7 @@ const cli_option cli_model_table[] = {
      .help =
          "Instruction set of the CPU's kernels, one that the machine has: portable, avx2, avxvnni, avx512, "
          "avx512vnni, avx512bf16, neon, neondot or neoni8mm; the default is the strongest of them. The "
-         "result does not "
-         "depend on it.",
+         "result does not depend on it.",
      .type = CLI_STRING,
      .offset = offsetof(cli_model_options, cpu_isa)},
     {.names = "-v --verbose",

@@ -82,9 +82,9 @@ static const cli_option quantize_table[] = {
     {.names = "--activations",
      .argument = "KIND",
      .help = "What products do with their input: int8 rounds it to 8 bits per token or group, as the recipe "
-             "says, "
-             "where weights are quantized, bfloat16 to that where they are bfloat16, none takes it as it is. "
-             "The default is the recipe's; without --quantize it is int8 where the checkpoint is quantized "
+             "says, where weights are quantized, bfloat16 to that where they are bfloat16, none takes it as "
+             "it is. The default is the recipe's; without --quantize it is int8 where the checkpoint is "
+             "quantized "
              "already, bfloat16 where it is not.",
      .type = CLI_STRING,
      .offset = offsetof(export_arguments, activations)},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products of pairs of bfloat16 numbers, added to 16 float32 sums. A product of two such numbers is exact in
- * float32, so that an instruction for pairs and two additions have the same bits, where nothing is subnormal.
+ * float32, so that an instruction for pairs, two fma and two products with additions have the same bits,
+ * where nothing is subnormal and no product overflows.
  */
 #ifndef GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_PAIRS_H
 #define GUMBEL_BACKENDS_CPU_KERNELS_VECTOR_PAIRS_H

@@ -214,9 +214,9 @@ typedef struct gb_vector_kernels {
     void (*round_bfloat16)(const float *x, const gb_activations *to, size_t row);
 
     /* `linear` for a bfloat16 weight with inputs in bfloat16, of magnitudes that are 0 or at least 2^-56, so
-     * that nothing here is subnormal: 16 partial sums, lane l taking the pairs (2 i, 2 i + 1) with i mod 16 =
-     * l in order, of each pair the second product first, every sum rounded, products exact; then the lanes as
-     * above. */
+     * that nothing here is subnormal, and whose products do not overflow: 16 partial sums, lane l taking the
+     * pairs (2 i, 2 i + 1) with i mod 16 = l in order, of each pair the second product first, every sum
+     * rounded, products exact; then the lanes as above. */
     void (*linear_bfloat16)(const gb_linear *linear, size_t first, size_t end, void *scratch);
 
     /* Inputs first .. first + count - 1 of a row as float32, with the bits of gb_format_dequantize. first is
